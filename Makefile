@@ -1,0 +1,45 @@
+# Every target works on a fresh clone: .venv is made when it is missing or older than pyproject.toml.
+PYTHON ?= python3
+BIN := .venv/bin
+EXTRAS := md,mpi,dev
+
+.PHONY: demo test quick soak format lint types wheel-test clean
+
+$(BIN)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt $(TORCH) -e ".[$(EXTRAS)]"
+	touch $@
+
+# The tested CPU build of torch where it can be had; elsewhere (a GPU machine) the default wheel of the same version.
+TORCH := torch==2.13.0
+
+demo: $(BIN)/.installed
+	$(BIN)/steersman run fold --params workflows/demo.yaml
+
+test: $(BIN)/.installed
+	$(BIN)/python -m pytest -q
+
+quick: $(BIN)/.installed
+	$(BIN)/python -m pytest -q -m "not slow"
+
+format: $(BIN)/.installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(BIN)/.installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/codespell
+
+types: $(BIN)/.installed
+	$(BIN)/mypy
+
+wheel-test: $(BIN)/.installed
+	rm -rf dist build/wheel-venv
+	$(BIN)/python -m build --wheel
+	$(PYTHON) -m venv build/wheel-venv
+	build/wheel-venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt $(TORCH) "$$(ls dist/*.whl)[$(EXTRAS)]"
+	build/wheel-venv/bin/python -m pytest -q -m "not slow" -o pythonpath=
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache

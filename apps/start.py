@@ -1,0 +1,25 @@
+"""What a segment begins from, as a simulate function sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where one segment begins.
+
+    Args:
+        prepared: what the workflow's prepare function returned.
+        frame: the stored variables of the frame to start from; empty at the prepared start.
+        state: the full restart state that the frame's segment left at its end (see `out.state`); empty unless the
+            segment is to be continued exactly, then e.g. the velocities.
+    """
+
+    prepared: Any = None
+    frame: Mapping[str, np.ndarray] = field(default_factory=dict)
+    state: Mapping[str, np.ndarray] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Steersman: a workflow engine that couples simulations with deep learning."""

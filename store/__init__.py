@@ -1,0 +1,5 @@
+"""Frames in Zarr: appended while simulating, read while training."""
+
+from steersman.store.variables import Variable
+
+__all__ = ["Variable"]
