@@ -1,0 +1,104 @@
+"""Scores -> starts: the choice of the next segments with its reason and the alternatives refused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from steersman.steering.policies import Candidate, Policy, Random
+from steersman.steering.pruning import SegmentRule
+from steersman.steering.scores import Scores
+
+SHOWN_ALTERNATIVES = 3
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One chosen start; `candidate` is None for the prepared start."""
+
+    candidate: Candidate | None
+    reason: str
+    policy: str
+    refused: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True)
+class Steering:
+    """How a workflow steers.
+
+    Args:
+        policy: ranks the scored frames.
+        explore: share of starts drawn at random instead, 0 to 1.
+        fallback: used until the scores that the policy needs exist, and when the policy fails.
+        prune: ends running segments early; None never does.
+    """
+
+    policy: Policy = field(default_factory=Random)
+    explore: float = 0.0
+    fallback: Policy = field(default_factory=Random)
+    prune: SegmentRule | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.explore <= 1.0:
+            raise ValueError(f"explore={self.explore}: a share lies between 0 and 1")
+
+    @property
+    def guided(self) -> bool:
+        return self.policy.guided or self.fallback.guided
+
+    def ready(self, scores: Scores) -> bool:
+        return len(scores) > 0 and all(name in scores.values for name in self.policy.needs)
+
+
+class Decider:
+    """Hands out starts from one ranking until the scores change.
+
+    Attributes:
+        trouble: what went wrong with the policy at the last ranking, or "".
+    """
+
+    def __init__(self, steering: Steering) -> None:
+        self.steering = steering
+        self.trouble = ""
+        self._scores: Scores | None = None
+        self._ranking: list[Candidate] = []
+
+    def choose(self, scores: Scores, rng: np.random.Generator, blamed: Collection[tuple[int, int]] = ()) -> Choice:
+        """Choose one start.
+
+        Args:
+            blamed: (walker, row) of frames that made every segment fail.
+        """
+        if scores is not self._scores:
+            self._scores, self._ranking = scores, self._rank(scores, rng)
+        explores = len(scores) > 0 and rng.random() < self.steering.explore
+        ranking = Random().rank(scores, rng) if explores else self._ranking
+        while ranking:
+            candidate = ranking.pop(0)
+            if (int(scores.walker[candidate.index]), int(scores.row[candidate.index])) not in blamed:
+                policy = "explore" if explores else candidate.policy
+                return Choice(candidate, candidate.reason, policy, tuple(ranking[:SHOWN_ALTERNATIVES]))
+        return Choice(None, "the prepared start: there is no better one yet", "prepared")
+
+    def _rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        self.trouble = ""
+        if not len(scores):
+            return []
+        if self.steering.ready(scores):
+            try:
+                ranking = _checked(self.steering.policy.rank(scores, rng), len(scores))
+            except Exception as error:  # a user's policy may raise anything; the run goes on and says so
+                self.trouble = f"{type(error).__name__}: {error}"
+            else:
+                if ranking:
+                    return ranking
+        return _checked(self.steering.fallback.rank(scores, rng), len(scores))
+
+
+def _checked(ranking: list[Candidate], n: int) -> list[Candidate]:
+    for candidate in ranking:
+        if not 0 <= candidate.index < n:
+            raise ValueError(f"policy {candidate.policy} proposed frame {candidate.index} of {n}")
+    return list(ranking)

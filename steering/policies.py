@@ -1,0 +1,215 @@
+"""Scores -> ranking: which frames deserve the next segments, best first.
+
+A policy is a pure function of the scores and a random generator. `a | b` lets two policies take turns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import ClassVar
+
+import numpy as np
+
+from steersman.steering.scores import Scores
+
+LONGEST = 256  # a ranking is used until the next scores come, which is sooner than this many starts
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One frame that could be started from, and why.
+
+    Args:
+        index: position in the scores.
+        policy: name of the policy that proposes it.
+        value: what the policy measured there.
+        reason: the sentence that `why` shows.
+        exact: continue with the full restart state, not with new velocities.
+    """
+
+    index: int
+    policy: str
+    value: float
+    reason: str
+    exact: bool = False
+
+
+class Policy:
+    """Ranks frames. A subclass gives `rank`, and `needs`: the names of the scores it looks at."""
+
+    guided: ClassVar[bool] = False
+    needs: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        """Order frames, best first; `scores` holds at least one frame. An empty list means: no opinion."""
+        raise NotImplementedError
+
+    def __or__(self, other: Policy) -> Turns:
+        return Turns((*_members(self), *_members(other)))
+
+    def candidates(self, scores: Scores, order: np.ndarray, values: np.ndarray, reason: str) -> list[Candidate]:
+        """Frames not started from come first; `reason` is a format string of `value`."""
+        fresh = np.argsort(scores.starts[order], kind="stable")[:LONGEST]
+        return [
+            Candidate(int(i), self.name, float(values[i]), reason.format(value=float(values[i]))) for i in order[fresh]
+        ]
+
+
+@dataclass(frozen=True)
+class LocalOutlierFactor(Policy):
+    """Frames that lie far out compared with their neighbours, as in DeepDriveMD.
+
+    Args:
+        score: name of the score, e.g. the latent "z".
+        neighbours: number of neighbours that a frame is compared with.
+        sample: at most so many frames, drawn at random, are compared.
+    Source: Breunig et al. (2000), LOF: identifying density-based local outliers.
+    """
+
+    score: str
+    neighbours: int = 20
+    sample: int = 4000
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.score,)
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        from sklearn.neighbors import LocalOutlierFactor as Detector
+
+        if len(scores) <= self.neighbours:
+            return []
+        chosen = _subset(len(scores), self.sample, rng)
+        detector = Detector(n_neighbors=self.neighbours).fit(scores.matrix(self.score)[chosen])
+        factor = np.zeros(len(scores))
+        factor[chosen] = -detector.negative_outlier_factor_
+        order = chosen[np.argsort(-factor[chosen], kind="stable")]
+        return self.candidates(scores, order, factor, f"local outlier factor {{value:.2f}} in {self.score}")
+
+
+@dataclass(frozen=True)
+class Novelty(Policy):
+    """Frames in the emptiest cells of a grid over what was sampled so far."""
+
+    score: str
+    bins: int = 20
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.score,)
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        crowd = scores.crowd(self.score, self.bins).astype(float)
+        order = _shuffled_order(crowd, rng)
+        return self.candidates(scores, order, crowd, f"its cell of {self.score} holds {{value:.0f}} frames")
+
+
+@dataclass(frozen=True)
+class LeastCounts(Policy):
+    """Frames of the least visited states, states being clusters of a score (Bowman, Ensign and Pande 2010)."""
+
+    score: str
+    states: int = 50
+    sample: int = 4000
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.score,)
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        from sklearn.cluster import KMeans
+
+        x = scores.matrix(self.score)
+        chosen = _subset(len(x), self.sample, rng)
+        states = min(self.states, len(np.unique(x[chosen], axis=0)))
+        seed = int(rng.integers(2**31))
+        state = KMeans(states, n_init=1, max_iter=20, random_state=seed).fit(x[chosen]).predict(x)
+        crowd = np.bincount(state, minlength=states)[state].astype(float)
+        return self.candidates(scores, _shuffled_order(crowd, rng), crowd, "its state holds {value:.0f} frames")
+
+
+@dataclass(frozen=True)
+class Target(Policy):
+    """Frames nearest to a known reference. A run that uses it is marked "guided" wherever it is shown.
+
+    Args:
+        score: name of the score, e.g. "rmsd".
+        reference: the value to come near to, one number for each dimension of the score.
+    """
+
+    score: str
+    reference: float | tuple[float, ...] = 0.0
+    guided: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.score,)
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        distance = np.linalg.norm(scores.matrix(self.score) - np.atleast_1d(self.reference), axis=1)
+        order = np.argsort(distance, kind="stable")
+        return self.candidates(scores, order, distance, f"{self.score} is {{value:.3g}} from the reference")
+
+
+@dataclass(frozen=True)
+class Random(Policy):
+    """Any frame, all equally likely: the baseline that a policy has to beat."""
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        order = rng.permutation(len(scores))[:LONGEST]
+        return [Candidate(int(i), self.name, 0.0, "drawn at random") for i in order]
+
+
+@dataclass(frozen=True)
+class Unsteered(Policy):
+    """No steering: every ended segment is continued exactly from its restart state, as plain long simulations."""
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        waiting = np.flatnonzero(scores.ends & (scores.starts == 0))[:LONGEST]
+        return [Candidate(int(i), self.name, 0.0, "continues its segment", exact=True) for i in waiting]
+
+
+@dataclass(frozen=True)
+class Turns(Policy):
+    """Several policies, each proposing in its turn; a frame is proposed once."""
+
+    policies: tuple[Policy, ...]
+
+    @property
+    def name(self) -> str:
+        return " | ".join(policy.name for policy in self.policies)
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(dict.fromkeys(chain.from_iterable(policy.needs for policy in self.policies)))
+
+    @property
+    def guided(self) -> bool:  # type: ignore[override]
+        return any(policy.guided for policy in self.policies)
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        rankings = [policy.rank(scores, rng) for policy in self.policies]
+        in_turn = (candidate for turn in zip_longest(*rankings) for candidate in turn if candidate is not None)
+        first: dict[int, Candidate] = {}
+        for candidate in in_turn:
+            first.setdefault(candidate.index, candidate)
+        return list(first.values())
+
+
+def _members(policy: Policy) -> tuple[Policy, ...]:
+    return policy.policies if isinstance(policy, Turns) else (policy,)
+
+
+def _subset(n: int, most: int, rng: np.random.Generator) -> np.ndarray:
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
+def _shuffled_order(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Ascending order, equal values in random order."""
+    shuffled = rng.permutation(len(values))
+    return shuffled[np.argsort(values[shuffled], kind="stable")]

@@ -1,0 +1,71 @@
+"""Scores of a running segment -> reason to stop it, or None."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from steersman.steering.scores import Scores
+
+
+class SegmentRule:
+    """Judges one running segment by the scores of its frames so far."""
+
+    needs: tuple[str, ...] = ()
+
+    def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
+        """Why the segment should end; `rows` are its frames in the scores, oldest first."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Redundant(SegmentRule):
+    """Its last frames all lie in cells that are crowded already.
+
+    Args:
+        score: name of the score.
+        patience: so many of its newest frames are looked at.
+        crowd: a cell with at least so many frames is crowded.
+        bins: cells per dimension.
+    """
+
+    score: str
+    patience: int = 20
+    crowd: int = 50
+    bins: int = 20
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.score,)
+
+    def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
+        if len(rows) < self.patience:
+            return None
+        least = int(scores.crowd(self.score, self.bins)[rows[-self.patience :]].min())
+        if least < self.crowd:
+            return None
+        return f"redundant: its last {self.patience} frames lie in cells of at least {least} frames"
+
+
+@dataclass(frozen=True)
+class Hopeless(SegmentRule):
+    """It has not come nearer to a reference for a while.
+
+    Args:
+        score: name of a scalar score, smaller being nearer.
+        patience: frames without a new minimum.
+    """
+
+    score: str
+    patience: int = 50
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.score,)
+
+    def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
+        distance = scores.matrix(self.score)[rows, 0]
+        if len(distance) == 0 or len(distance) - 1 - int(distance.argmin()) < self.patience:
+            return None
+        return f"hopeless: {self.score} has had no new minimum for {self.patience} frames"

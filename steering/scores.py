@@ -1,0 +1,56 @@
+"""What steering looks at: every scored frame of a run under one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of n published frames, in the order in which they were published.
+
+    Args:
+        walker: (n,) int, number of the walker that made the frame.
+        row: (n,) int, its row in the walker's group.
+        segment: (n,) int, number of the segment within the walker.
+        starts: (n,) int, how many segments have been started from it.
+        ends: (n,) bool, whether it is the last frame of an ended segment.
+        values: what the score function returned, name -> (n, ...) float; empty before the first model.
+        model: version of the model that made `values`; 0 when none did.
+    """
+
+    walker: np.ndarray
+    row: np.ndarray
+    segment: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    values: Mapping[str, np.ndarray] = field(default_factory=dict)
+    model: int = 0
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def matrix(self, name: str) -> np.ndarray:
+        """(n, d) float64 of one score, a scalar score as one column."""
+        value = np.asarray(self.values[name], dtype=np.float64)
+        return value.reshape(len(value), -1)
+
+    def cells(self, name: str, bins: int = 20) -> np.ndarray:
+        """(n,) int: the cell of each frame on a grid of `bins` per dimension over the range sampled so far."""
+        x = self.matrix(name)
+        low, high = x.min(axis=0), x.max(axis=0)
+        width = np.where(high > low, high - low, 1.0)
+        grid = np.minimum((bins * (x - low) / width).astype(np.int64), bins - 1)
+        return np.ravel_multi_index(tuple(grid.T), (bins,) * x.shape[1])
+
+    def crowd(self, name: str, bins: int = 20) -> np.ndarray:
+        """(n,) int: how many frames share the cell of each frame."""
+        _, where, counts = np.unique(self.cells(name, bins), return_inverse=True, return_counts=True)
+        return counts[where]
+
+    def occupied_cells(self, name: str, bins: int = 20) -> int:
+        """Number of cells that hold at least one frame; 0 before there are scores."""
+        return len(np.unique(self.cells(name, bins))) if name in self.values and len(self) else 0

@@ -1,0 +1,158 @@
+"""Progress -> reason to stop, or None. Rules combine: `budget(sim_ns=100) | plateau("coverage")`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+# Units in which simulated time is stored, in seconds.
+SECONDS = {
+    "fs": 1e-15, "ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3,
+    "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "days": 86400.0, "1": 1.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come.
+
+    Args:
+        frames: published frames.
+        simulated_s: simulated time in all, in seconds of the simulated system.
+        hours: wall time since the run began, over all its sessions.
+        gpu_hours: GPUs held times wall time.
+        metrics: name -> its value at each decision so far.
+    """
+
+    frames: int = 0
+    simulated_s: float = 0.0
+    hours: float = 0.0
+    gpu_hours: float = 0.0
+    metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+class StopRule:
+    """Says why a run should end. `goal` rules are what the run is for; the others only bound its cost."""
+
+    goal = False
+
+    def reason(self, progress: Progress) -> str | None:
+        raise NotImplementedError
+
+    def share(self, progress: Progress) -> float:
+        """Share of the way to the end, 0 to 1; 0 when it cannot be told."""
+        return 0.0
+
+    def __or__(self, other: StopRule) -> AnyOf:
+        return AnyOf((*_members(self), *_members(other)))
+
+
+@dataclass(frozen=True)
+class Budget(StopRule):
+    limits: Mapping[str, float]
+
+    def reason(self, progress: Progress) -> str | None:
+        spent = _spent(progress)
+        for name, limit in self.limits.items():
+            if spent[name] >= limit:
+                return f"the budget of {limit:g} {_LABEL[name]} is spent"
+        return None
+
+    def share(self, progress: Progress) -> float:
+        spent = _spent(progress)
+        return min(1.0, max(spent[name] / limit for name, limit in self.limits.items()))
+
+
+@dataclass(frozen=True)
+class Plateau(StopRule):
+    metric: str
+    last: int
+    rise: float
+    goal = True
+
+    def reason(self, progress: Progress) -> str | None:
+        values = list(progress.metrics.get(self.metric, ()))
+        if len(values) <= self.last:
+            return None
+        before, now = max(values[: -self.last]), max(values[-self.last :])
+        if now - before >= self.rise * max(abs(before), 1e-300):
+            return None
+        return f"{self.metric} rose by less than {100 * self.rise:g} % over the last {self.last} decisions"
+
+
+@dataclass(frozen=True)
+class Reached(StopRule):
+    metric: str
+    value: float
+    below: bool
+    goal = True
+
+    def reason(self, progress: Progress) -> str | None:
+        values = progress.metrics.get(self.metric)
+        if not values or (values[-1] > self.value if self.below else values[-1] < self.value):
+            return None
+        return f"{self.metric} reached {values[-1]:.4g} ({'at most' if self.below else 'at least'} {self.value:g})"
+
+
+@dataclass(frozen=True)
+class AnyOf(StopRule):
+    rules: tuple[StopRule, ...]
+
+    @property
+    def goal(self) -> bool:  # type: ignore[override]
+        return any(rule.goal for rule in self.rules)
+
+    def met(self, progress: Progress) -> StopRule | None:
+        return next((rule for rule in self.rules if rule.reason(progress)), None)
+
+    def reason(self, progress: Progress) -> str | None:
+        rule = self.met(progress)
+        return rule.reason(progress) if rule else None
+
+    def share(self, progress: Progress) -> float:
+        return max(rule.share(progress) for rule in self.rules)
+
+
+def budget(**limits: float) -> Budget:
+    """Stop when any of these is spent: frames, hours, gpu_hours, sim_ns, sim_days.
+
+    Raises: ValueError: an unknown name, none at all, or a limit that is not positive.
+    """
+    unknown = limits.keys() - _LABEL.keys()
+    if unknown or not limits:
+        given = f"not {', '.join(sorted(unknown))}" if unknown else "at least one of them"
+        raise ValueError(f"budget() takes {', '.join(_LABEL)}; {given}")
+    for name, limit in limits.items():
+        if limit <= 0:
+            raise ValueError(f"budget({name}={limit}): a budget is above 0")
+    return Budget(limits)
+
+
+def plateau(metric: str, *, last: int = 20, rise: float = 0.01) -> Plateau:
+    """Stop when a metric has risen by less than `rise` (a share) over the last `last` decisions."""
+    return Plateau(metric, last, rise)
+
+
+def reached(metric: str, value: float, *, below: bool = False) -> Reached:
+    """Stop when a metric is at least `value`, or with `below` at most."""
+    return Reached(metric, value, below)
+
+
+_LABEL = {
+    "frames": "frames", "hours": "hours", "gpu_hours": "GPU hours",
+    "sim_ns": "simulated ns", "sim_days": "simulated days",
+}  # fmt: skip
+
+
+def _spent(progress: Progress) -> dict[str, float]:
+    return {
+        "frames": progress.frames,
+        "hours": progress.hours,
+        "gpu_hours": progress.gpu_hours,
+        "sim_ns": progress.simulated_s * 1e9,
+        "sim_days": progress.simulated_s / 86400.0,
+    }
+
+
+def _members(rule: StopRule) -> tuple[StopRule, ...]:
+    return rule.rules if isinstance(rule, AnyOf) else (rule,)

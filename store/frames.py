@@ -1,0 +1,130 @@
+"""Frames on disk -> arrays: what the walkers of a run have published, read while they go on."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from steersman.store.errors import EmptyWindow, MissingFrame
+
+FRAME, SEGMENT = "frame", "segment"
+
+# Columns of the segments table, one int64 row for every ended segment of a walker; -1 where there is none.
+SEGMENT_FIELDS = ("number", "start", "parent_walker", "parent_row", "seed", "model", "first_row", "end_row", "ended")
+ENDED = ("finished", "stopped", "failed")
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """Rows [first, end) of one walker."""
+
+    walker: str
+    first: int
+    end: int
+
+    @property
+    def rows(self) -> int:
+        return self.end - self.first
+
+
+class Frames:
+    """The frames of a run, one group per walker. Every read sees what is published at that moment.
+
+    Args:
+        path: the run's `frames.zarr`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+
+    def walkers(self) -> list[str]:
+        return sorted(entry.parent.name for entry in self.path.glob("*/zarr.json"))
+
+    def count(self, walker: str) -> int:
+        """Published frames of a walker; 0 before its first publication."""
+        arrays = [array for _, array in self._group(walker).arrays() if _dimension(array) == FRAME]
+        return int(arrays[0].shape[0]) if arrays else 0
+
+    def spans(self) -> list[Span]:
+        return [Span(walker, 0, rows) for walker in self.walkers() if (rows := self.count(walker))]
+
+    def variables(self, walker: str, dimension: str = FRAME) -> list[str]:
+        return [name for name, array in self._group(walker).arrays() if _dimension(array) == dimension]
+
+    def read(self, name: str, span: Span) -> np.ndarray:
+        """Read (rows, ...) of one variable.
+
+        Raises: MissingFrame: the span reaches beyond what is published.
+        """
+        array = _array(self._group(span.walker), name)
+        if not 0 <= span.first <= span.end <= array.shape[0]:
+            raise MissingFrame(span.walker, span.end - 1, array.shape[0])
+        return np.asarray(array[span.first : span.end])
+
+    def row(self, walker: str, row: int, *, dimension: str = FRAME) -> dict[str, np.ndarray]:
+        """Read every variable of one row along `dimension`.
+
+        Raises: MissingFrame: that row is not published.
+        """
+        found = {}
+        for name, array in self._group(walker).arrays():
+            if _dimension(array) == dimension:
+                if not 0 <= row < array.shape[0]:
+                    raise MissingFrame(walker, row, int(array.shape[0]))
+                found[name] = np.asarray(array[row])
+        return found
+
+    def _group(self, walker: str) -> zarr.Group:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
+            return zarr.open_group(self.path / walker, mode="r", use_consolidated=None)
+
+
+class Window(Mapping[str, np.ndarray]):
+    """Chosen frames as named arrays: a variable is read from disk once, when it is first asked for.
+
+    Attributes:
+        spans: what it covers; row i of every array belongs to the i-th row of these spans, one after another.
+    """
+
+    def __init__(self, frames: Frames, spans: Sequence[Span]) -> None:
+        if not any(span.rows for span in spans):
+            raise EmptyWindow(str(frames.path))
+        self.frames, self.spans = frames, [span for span in spans if span.rows]
+        self._read = functools.cache(self._read_variable)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.frames.variables(self.spans[0].walker):
+            raise KeyError(name)
+        return self._read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.frames.variables(self.spans[0].walker))
+
+    def __len__(self) -> int:
+        return len(self.frames.variables(self.spans[0].walker))
+
+    @property
+    def rows(self) -> int:
+        return sum(span.rows for span in self.spans)
+
+    def _read_variable(self, name: str) -> np.ndarray:
+        return np.concatenate([self.frames.read(name, span) for span in self.spans])
+
+
+def _dimension(array: zarr.Array[Any]) -> str | None:
+    names = getattr(array.metadata, "dimension_names", None)
+    return names[0] if names else None
+
+
+def _array(group: zarr.Group, name: str) -> zarr.Array[Any]:
+    array = group[name]
+    assert isinstance(array, zarr.Array)
+    return array

@@ -1,0 +1,205 @@
+"""Rows -> one Zarr group: gathered in memory, written as whole shards, published after the data.
+
+Chunks have a fixed encoded length (bit-packed booleans, plain numbers, a checksum each), so writing an open shard again
+never moves a chunk that a reader may be looking at; docs/design/001-frames-on-disk.md tells why that matters.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import uuid
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import Crc32cCodec
+
+from steersman.store.errors import ShapeMismatch
+from steersman.store.variables import Variable
+
+CHUNK_BYTES = 128 * 2**10  # zarr spends about 0.1 ms on a chunk, whatever its size
+SHARD_BYTES = 8 * 2**20  # an open shard is written again at each publication: 30 ms at this size
+SHARD_ROWS = 2**14  # few files: 61 per 10^6 rows of a small variable
+
+with warnings.catch_warnings():  # packbits is not yet in the Zarr 3 text; every zarr-python that reads this has it
+    warnings.simplefilter("ignore")
+    from zarr.codecs.numcodecs import PackBits
+
+    _PACK_BITS = PackBits()
+
+
+class GroupWriter:
+    """Appends rows to the variables of one group, along one or more growing dimensions. One writer a group.
+
+    Args:
+        path: folder of the group; made when missing.
+        variables: meaning of the variables by name; one that is not listed gets plain dimension names and unit "1".
+        attributes: the group's attributes; may be changed until a publication.
+    Attributes:
+        rows: rows appended, by dimension.
+        published: rows that readers can see, by dimension.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        variables: Mapping[str, Variable] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.attributes = dict(attributes or {})
+        self.rows: dict[str, int] = {}
+        self.published: dict[str, int] = {}
+        self._variables = dict(variables or {})
+        self._columns: dict[str, _Column] = {}
+        self._lock = threading.Lock()  # rows and buffers; held for microseconds
+        self._publishing = threading.Lock()
+        self._group = zarr.open_group(self.path, mode="w-")
+
+    def append(self, dimension: str, values: Mapping[str, Any]) -> int:
+        """Append one row along `dimension` in memory and return its index; a variable left out gets its fill value.
+
+        Raises: ShapeMismatch: a value does not have the shape of the variable's first row.
+        """
+        arrays = {name: np.asarray(value) for name, value in values.items()}
+        for name in arrays.keys() - self._columns.keys():
+            self._columns[name] = self._new_column(name, dimension, arrays[name])
+        columns = [column for column in self._columns.values() if column.dimension == dimension]
+        for column in columns:
+            column.check(arrays.get(column.name))
+        with self._lock:
+            row = self.rows.get(dimension, 0)
+            for column in columns:
+                column.set(row, arrays.get(column.name))
+            self.rows[dimension] = row + 1
+        return row
+
+    def publish(self) -> dict[str, int]:
+        """Write what was appended and then let readers see it; returns the published rows by dimension."""
+        with self._publishing:
+            with self._lock:
+                rows = dict(self.rows)
+                pending = [(column, column.pending()) for column in self._columns.values()]
+            for column, shards in pending:
+                column.write(shards)
+            self._publish_metadata(rows)
+            self.published = rows
+        return rows
+
+    def close(self) -> None:
+        """Publish the rest, and the final shapes for readers that do not use consolidated metadata."""
+        rows = self.publish()
+        for column in self._columns.values():
+            column.array.resize((rows.get(column.dimension, 0), *column.array.shape[1:]))
+
+    def _new_column(self, name: str, dimension: str, first: np.ndarray) -> _Column:
+        dtype = np.dtype(bool) if first.dtype == bool else first.dtype
+        meaning = self._variables.get(name) or Variable(tuple(f"{name}_{i}" for i in range(first.ndim)))
+        chunk, shard = chunk_and_shard(first.size * dtype.itemsize)
+        array = self._group.create_array(
+            name,
+            shape=(0, *first.shape),
+            chunks=(chunk, *first.shape),
+            shards=(shard, *first.shape),
+            dtype=dtype,
+            filters=[_PACK_BITS] if dtype == bool else None,
+            compressors=[Crc32cCodec()],
+            fill_value=np.nan if dtype.kind == "f" else 0,
+            dimension_names=(dimension, *meaning.dims),
+            attributes={"units": meaning.units, "long_name": meaning.long_name or name},
+        )
+        return _Column(name, dimension, array, shard)
+
+    def _publish_metadata(self, rows: Mapping[str, int]) -> None:
+        """Replace the group's metadata in one step: all shapes change together, after their data."""
+        metadata = {}
+        for name, column in self._columns.items():
+            described = column.description()
+            described["shape"][0] = rows.get(column.dimension, 0)
+            metadata[name] = described
+        text = json.dumps(
+            {
+                "zarr_format": 3,
+                "node_type": "group",
+                "attributes": self.attributes,
+                "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": metadata},
+            }
+        )
+        replace_file(self.path / "zarr.json", text)
+
+
+class _Column:
+    """One variable: its Zarr array, and the rows of its open shard in memory."""
+
+    def __init__(self, name: str, dimension: str, array: zarr.Array[Any], shard_rows: int) -> None:
+        self.name, self.dimension, self.array, self.shard_rows = name, dimension, array, shard_rows
+        self._described = json.loads((Path(str(array.store_path).removeprefix("file://")) / "zarr.json").read_text())
+        self._shards: dict[int, np.ndarray] = {}  # shard number -> its rows; the last one is open
+        self._dirty: set[int] = set()
+
+    def description(self) -> dict[str, Any]:
+        return {**self._described, "shape": list(self._described["shape"])}
+
+    def check(self, value: np.ndarray | None) -> None:
+        if value is not None and (
+            value.shape != self.array.shape[1:] or not np.can_cast(value.dtype, self.array.dtype, "same_kind")
+        ):
+            expected = f"{self.array.dtype} {self.array.shape[1:]}"
+            raise ShapeMismatch(self.name, expected, f"{value.dtype} {value.shape}")
+
+    def set(self, row: int, value: np.ndarray | None) -> None:
+        number, at = divmod(row, self.shard_rows)
+        if number not in self._shards:
+            self._shards[number] = np.full(
+                (self.shard_rows, *self.array.shape[1:]), self.array.fill_value, self.array.dtype
+            )
+        if value is not None:
+            self._shards[number][at] = value
+        self._dirty.add(number)
+
+    def pending(self) -> dict[int, np.ndarray]:
+        """Take the shards to write; full ones leave memory with this call."""
+        shards = {number: self._shards[number] for number in sorted(self._dirty)}
+        self._dirty.clear()
+        for number in sorted(self._shards)[:-1]:
+            del self._shards[number]
+        return shards
+
+    def write(self, shards: Mapping[int, np.ndarray]) -> None:
+        for number, rows in shards.items():
+            first = number * self.shard_rows
+            # The array on disk keeps its old shape until close(): nobody may see rows whose data is not there yet.
+            shape = (first + self.shard_rows, *self.array.shape[1:])
+            metadata = self.array.metadata.update_shape(shape)
+            array = zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=self.array.store_path))
+            array[first : first + self.shard_rows] = rows
+
+
+def chunk_and_shard(row_bytes: int) -> tuple[int, int]:
+    """Rows of a chunk and of a shard: powers of two, within the sizes above."""
+    chunk = _power_of_two(min(SHARD_ROWS, CHUNK_BYTES // max(1, row_bytes)))
+    return chunk, max(chunk, _power_of_two(min(SHARD_ROWS, SHARD_BYTES // max(1, row_bytes))))
+
+
+def _power_of_two(most: int) -> int:
+    return 1 << max(0, most.bit_length() - 1)
+
+
+def replace_file(path: Path, text: str, *, sync: bool = False) -> None:
+    """Write a small file whole or not at all; `sync` waits until it is on the disk."""
+    partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(text)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
