@@ -1,0 +1,246 @@
+"""Starts -> segments: one slot takes starts from the bus and runs segment after segment, its simulation kept warm.
+
+A start is taken under a lease and acknowledged when its frames are published: what a lost walker had not published is
+run again by another, and nothing is run twice otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steersman.apps.segment import Segment
+from steersman.apps.start import Start
+from steersman.bus import BusError, Tuple, TupleSpace
+from steersman.store import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, Variable
+
+EVENT, START, STOP = "event", "start", "stop"  # names of tuples on the bus
+LEASE_S = 15.0  # a lost walker's starts come back after this; renewed three times as often
+PUBLISH_EVERY_S = 0.5
+PUBLISH_SHARE = 0.02  # at most this share of a walker's time goes into publishing
+STDERR_TAIL = 4000  # characters kept of what a failed segment wrote
+
+Simulate = Callable[[Any, Start, Segment], None]
+
+
+@dataclass
+class Walker:
+    """One slot at work.
+
+    Args:
+        number: names the walker `w<number>`, its group and its segments; unique in a run.
+        bag: name of the tuples it takes starts from.
+        simulate: the workflow's function (params, start, out).
+        prepared: what the workflow's prepare function returned.
+        frames: the run's frames; the walker writes its own group there.
+        variables: meaning of the stored variables.
+        attributes: attributes of its group (parameters, seed, versions).
+        errors: folder for the causes of failed segments.
+        stderr: file that the process's standard error goes to, None when it is not caught.
+    """
+
+    number: int
+    bag: str
+    simulate: Simulate
+    params: Any
+    prepared: Any
+    frames: Frames
+    space: TupleSpace
+    variables: dict[str, Variable]
+    attributes: dict[str, Any]
+    errors: Path
+    stderr: Path | None = None
+    _segments: int = 0
+    _outbox: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def run(self) -> int:
+        """Run segments until the engine says that no more will come; returns how many were run."""
+        self._writer = GroupWriter(
+            self.frames.path / self.name, variables=self.variables, attributes=self.attributes | _table_attributes()
+        )
+        self._publisher = Publisher(self._writer, self.space, self.name)
+        with self._publisher:
+            idle_since = time.monotonic()
+            while (taken := self._next_start()) is not None:
+                waited_s = time.monotonic() - idle_since
+                self._run_segment(taken, waited_s)
+                idle_since = time.monotonic()
+        return self._segments
+
+    @property
+    def name(self) -> str:
+        return f"w{self.number}"
+
+    def _next_start(self) -> Tuple | None:
+        template = (self.bag, int, dict)
+        while True:
+            with contextlib.suppress(BusError):  # the server may be away for a moment: the engine brings it back
+                taken = self.space.take_nowait(*template, lease_s=LEASE_S)
+                if taken is None:
+                    self._publisher.hurry()  # nothing to do but wait: let others see what there is
+                    taken = self.space.take(*template, timeout_s=5.0, lease_s=LEASE_S)
+                if taken[2].get("end"):
+                    self.space.ack(taken)
+                    return None
+                return taken
+
+    def _run_segment(self, taken: Tuple, waited_s: float) -> None:
+        began = time.monotonic()
+        _, start_id, order = taken
+        number, self._segments = self._segments, self._segments + 1
+        name = f"{self.name}.{number}"
+        out = Segment(name, number, order["seed"], self._writer, lambda: self._stop_asked(name))
+        self._tell("began", segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
+        stderr_from = self.stderr.stat().st_size if self.stderr else 0
+        cause, read_s = "", 0.0
+        try:
+            start = self._read_start(order)
+            read_s = time.monotonic() - began
+            self.simulate(self.params, start, out)
+        except Exception as error:  # a user's simulation may raise anything: the slot goes on
+            cause = f"{type(error).__name__}: {error}"
+            self._keep_cause(name, order, stderr_from)
+        how = ENDED.index("failed" if cause else "stopped" if out.was_stopped else "finished")
+        self._close_segment(out, start_id, order, how)
+        self._tell(
+            "ended", segment=number, start=start_id, how=ENDED[how], cause=cause, first_row=out.first_row,
+            end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
+            ran_s=time.monotonic() - began - read_s,
+        )  # fmt: skip
+        self._publisher.owe(taken)
+
+    def _read_start(self, order: dict[str, Any]) -> Start:
+        parent = order.get("parent")
+        if parent is None:
+            return Start(self.prepared)
+        walker, row, segment = parent
+        frame = self.frames.row(f"w{walker}", row)
+        state = self.frames.row(f"w{walker}", segment, dimension=SEGMENT) if order.get("exact") else {}
+        state.pop("segments", None)
+        return Start(self.prepared, frame, state)
+
+    def _close_segment(self, out: Segment, start_id: int, order: dict[str, Any], how: int) -> None:
+        walker, row = (order.get("parent") or (-1, -1))[:2]
+        end = out.first_row + out.frames
+        fields = dict(
+            number=out.number, start=start_id, parent_walker=walker, parent_row=row, seed=order["seed"],
+            model=order.get("model", 0), first_row=out.first_row, end_row=end, ended=how,
+        )  # fmt: skip
+        table_row = np.array([fields[name] for name in SEGMENT_FIELDS], dtype=np.int64)
+        self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
+
+    def _stop_asked(self, segment: str) -> bool:
+        with contextlib.suppress(BusError):
+            return self.space.take_nowait(STOP, segment) is not None
+        return False
+
+    def _keep_cause(self, name: str, order: dict[str, Any], stderr_from: int) -> None:
+        tail = ""
+        if self.stderr:
+            with self.stderr.open(errors="replace") as file:
+                file.seek(stderr_from)
+                tail = file.read()[-STDERR_TAIL:]
+        text = f"segment {name}, start {order}\n\n{traceback.format_exc()}\nstandard error:\n{tail}"
+        (self.errors / f"{name}.txt").write_text(text, encoding="utf-8")
+
+    def _tell(self, kind: str, **fields: Any) -> None:
+        """Send an event to the engine, after those that could not be sent before."""
+        self._outbox.append((EVENT, kind, {"walker": self.number, **fields}))
+        with contextlib.suppress(BusError):
+            self.space.put_many(self._outbox)
+            self._outbox.clear()
+
+
+class Publisher:
+    """Publishes a walker's rows beside its simulation, keeps its leases, and acknowledges starts whose rows are out."""
+
+    def __init__(self, writer: GroupWriter, space: TupleSpace, walker: str) -> None:
+        self._writer, self._space, self._walker = writer, space, walker
+        self._owed: list[tuple[int, Tuple]] = []  # (segments that must be published, the start to acknowledge)
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._over = False
+        self._pause_s = PUBLISH_EVERY_S
+        self._told: dict[str, int] = {}
+        self._trouble: BaseException | None = None
+        self._thread = threading.Thread(target=self._serve, name=f"publish-{walker}", daemon=True)
+
+    def __enter__(self) -> Publisher:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over = True
+        self._wake.set()
+        self._thread.join()
+        self._writer.close()
+        self._settle()
+
+    def owe(self, taken: Tuple) -> None:
+        """Acknowledge this start once the rows appended so far are published.
+
+        Raises: OSError: the rows could not be written (the disk is full, say).
+        """
+        if self._trouble:
+            raise self._trouble
+        with self._lock:
+            self._owed.append((self._writer.rows.get(SEGMENT, 0), taken))
+
+    def hurry(self) -> None:
+        """Publish now, without waiting for the usual time."""
+        self._wake.set()
+
+    def _serve(self) -> None:
+        renewed_at = time.monotonic()
+        while not self._over:
+            self._wake.wait(self._pause_s)
+            self._wake.clear()
+            try:
+                began = time.monotonic()
+                if self._writer.rows != self._writer.published:
+                    self._writer.publish()
+                    self._pause_s = max(PUBLISH_EVERY_S, (time.monotonic() - began) / PUBLISH_SHARE)
+                self._settle()
+            except OSError as error:
+                self._trouble = error
+                return
+            if time.monotonic() - renewed_at > LEASE_S / 3:
+                renewed_at = time.monotonic()
+                self._renew()
+
+    def _settle(self) -> None:
+        """Tell the engine what is published, then acknowledge; what fails is tried again at the next round."""
+        rows = dict(self._writer.published)
+        with contextlib.suppress(BusError):
+            if rows != self._told:
+                event = {
+                    "walker": int(self._walker[1:]),
+                    "frames": rows.get(FRAME, 0),
+                    "segments": rows.get(SEGMENT, 0),
+                }
+                self._space.put(EVENT, "frames", event)
+                self._told = rows
+            with self._lock:
+                due = [taken for segments, taken in self._owed if segments <= rows.get(SEGMENT, 0)]
+                self._owed = [owed for owed in self._owed if owed[0] > rows.get(SEGMENT, 0)]
+            for taken in due:
+                self._space.ack(taken)
+
+    def _renew(self) -> None:
+        with self._lock:
+            held = [taken for _, taken in self._owed]
+        for taken in held:
+            with contextlib.suppress(BusError):
+                self._space.renew(taken, LEASE_S)
+
+
+def _table_attributes() -> dict[str, Any]:
+    return {"segment_fields": list(SEGMENT_FIELDS), "segment_ended": list(ENDED)}
