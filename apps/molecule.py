@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Molecule:
-    """A molecule ready to simulate: atoms, forces and a relaxed start. Two are equal only when they are the same object.
+    """A molecule ready to simulate: atoms, forces and a relaxed start. Equal only to itself.
 
     Args:
         sequence: one letter per residue of the protein.

@@ -158,7 +158,7 @@ def degrees_of_freedom(system: openmm.System) -> int:
     masses = [system.getParticleMass(i).value_in_unit(unit.amu) for i in range(system.getNumParticles())]
     moving = sum(mass > 0 for mass in masses)
     still = 3 * any(isinstance(force, openmm.CMMotionRemover) for force in system.getForces())
-    return max(1, 3 * moving - system.getNumConstraints() - still)
+    return max(1, 3 * moving - int(system.getNumConstraints()) - still)
 
 
 def raise_if_wrong(context: SimulationContext, state: PhaseState, time_ps: float, seed: int) -> None:

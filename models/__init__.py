@@ -1,0 +1,21 @@
+"""Networks, how they are fitted and how they are kept. torch is only imported when one of them is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steersman.models.cvae import CVAE as CVAE
+    from steersman.models.model import Model as Model
+
+_HOMES = {"CVAE": "steersman.models.cvae", "Model": "steersman.models.model"}
+
+__all__ = ["CVAE", "Model"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a class when it is first asked for: a workflow file is read in milliseconds, torch in seconds."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,41 @@
+"""Arrays of contact maps -> tensors that a network can train on, checked and still packed."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from steersman.models.errors import UnusableData
+
+
+def checked_maps(contacts: np.ndarray, size: int | None = None) -> Tensor:
+    """Check contact maps and share their memory with a tensor.
+
+    Args:
+        contacts: (n, R, R) bool, uint8 or float in 0..1.
+        size: the R that is wanted; None takes any.
+    Returns: (n, R, R) uint8, or float32 when they were float.
+    Raises: UnusableData: no maps, maps that are not square or not of this size, or values outside 0..1.
+    """
+    maps = np.ascontiguousarray(contacts)
+    _check_shape(maps.shape, size)
+    if maps.dtype == np.bool_:
+        return _shared(maps.view(np.uint8))
+    if not (maps.min() >= 0 and maps.max() <= 1):  # a NaN is neither
+        raise UnusableData(maps.shape, "contact maps hold 0 (apart) to 1 (touching); found NaN or something outside")
+    return _shared(maps.astype(np.float32 if maps.dtype.kind == "f" else np.uint8, copy=False))
+
+
+def _check_shape(shape: tuple[int, ...], size: int | None) -> None:
+    if len(shape) != 3 or shape[1] != shape[2]:
+        raise UnusableData(shape, "contact maps are (frames, residues, residues)")
+    if 0 in shape:
+        raise UnusableData(shape, "there are no contact maps")
+    if size is not None and shape[1] != size:
+        raise UnusableData(shape, f"the model was built for maps of {size}x{size}")
+
+
+def _shared(maps: np.ndarray) -> Tensor:
+    # torch warns when it shares memory that may not be written; nothing here writes, and a copy doubles the window.
+    return torch.from_numpy(maps if maps.flags.writeable else maps.copy())
