@@ -5,7 +5,7 @@ Axes: N atoms, R residues, 3 space. Units: nm, ps, kJ/mol, K.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -85,7 +85,7 @@ def run(
     friction_per_ps: float = 1.0,
     platform: str | None = None,
     threads: int = 1,
-) -> Iterator[Frame]:
+) -> Generator[Frame, None, None]:
     """Simulate one segment and give its frames while it goes on.
 
     A segment is a pure function of its start, its settings and its seed: bit for bit on one machine with one thread,
@@ -154,7 +154,7 @@ def _segment(
     plan: tuple[int, int],
     begin: tuple[np.ndarray, np.ndarray | None],
     seed: int,
-) -> Iterator[Frame]:
+) -> Generator[Frame, None, None]:
     steps, frames = plan
     simulation = warm_context(molecule, settings)
     simulation.busy = True

@@ -1,0 +1,119 @@
+"""Command line -> frames: a simulation that is not Python, read while it runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+from steersman.apps.errors import CommandFailed, CommandNotFound
+
+FrameT = TypeVar("FrameT")
+GRACE_S = 5.0  # between TERM and KILL: time enough to write a checkpoint
+TAIL_CHARS = 4000  # of stderr that an error tells
+
+
+def command(
+    args: Sequence[str | Path],
+    *,
+    reader: Callable[[Path], Iterable[FrameT]],
+    cwd: str | Path | None = None,
+    poll_s: float = 0.2,
+    stop: Callable[[], bool] = lambda: False,
+    grace_s: float = GRACE_S,
+) -> Generator[FrameT, None, None]:
+    """Run an executable and give the frames that it writes while it runs.
+
+    It runs in a session of its own, with its output in stdout.txt and stderr.txt of the working directory. It and
+    all that it started end with this iterator: when it is closed, or when `stop` says so.
+
+    Args:
+        args: the program and its arguments; no shell.
+        reader: called again and again with the working directory; gives the frames that are new since its last call.
+            Called once more after the end.
+        cwd: the working directory; None makes one and removes it afterwards.
+        poll_s: between two calls of reader and stop.
+        stop: whether to end the program now; that is no failure.
+        grace_s: between asking (TERM) and killing (KILL).
+    Raises:
+        CommandNotFound: the program cannot be started.
+        CommandFailed: it ended with another exit code than 0; the frames before that have been given.
+    """
+    with _directory(cwd) as folder, _process(args, folder, grace_s) as process:
+        running = True
+        while running:
+            running = not _ended(process, poll_s)  # before reading: what it wrote last is read as well
+            yield from reader(folder)
+            if running and stop():
+                return
+        if process.returncode:
+            raise CommandFailed(_text(args), process.returncode, _tail(folder / "stderr.txt"))
+
+
+@contextmanager
+def _directory(cwd: str | Path | None) -> Iterator[Path]:
+    if cwd is not None:
+        yield Path(cwd)
+        return
+    with TemporaryDirectory(prefix="steersman-") as made:
+        yield Path(made)
+
+
+@contextmanager
+def _process(args: Sequence[str | Path], folder: Path, grace_s: float) -> Iterator[subprocess.Popen[bytes]]:
+    with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
+        try:
+            process = subprocess.Popen(
+                [str(arg) for arg in args], cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as refused:
+            raise CommandNotFound(_text(args), 127, str(refused)) from refused
+        try:
+            yield process
+        finally:
+            _end(process, grace_s)
+
+
+def _ended(process: subprocess.Popen[bytes], within_s: float) -> bool:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(within_s)
+    return process.poll() is not None
+
+
+def _end(process: subprocess.Popen[bytes], grace_s: float) -> None:
+    """End the program and what it started: a rank that outlives its mpiexec would hold the node."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        _signal(process, number)
+        deadline_s = time.monotonic() + grace_s
+        while _alive(process) and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+
+
+def _alive(process: subprocess.Popen[bytes]) -> bool:
+    """Whether anything of the program's session still runs; reaps the program itself."""
+    return process.poll() is None or _signal(process, 0)
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> bool:
+    """Signal the whole session. Returns: whether there was anybody to hear it."""
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _tail(path: Path) -> str:
+    return path.read_text(errors="replace")[-TAIL_CHARS:]
+
+
+def _text(args: Sequence[str | Path]) -> str:
+    return shlex.join(str(arg) for arg in args)

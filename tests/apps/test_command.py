@@ -1,0 +1,125 @@
+"""An external executable as a simulation: a C program that writes a number per line, as slowly as it is told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from steersman.apps.command import command
+from steersman.apps.errors import CommandFailed, CommandNotFound
+
+PENDULUM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) {            /* frames, microseconds between them, exit code */
+    FILE *out = fopen("angles.txt", "w");
+    double angle = 1, speed = 0;
+    for (int i = 0; i < atoi(argv[1]); i++) {
+        speed -= 0.01 * angle; angle += 0.01 * speed;
+        fprintf(out, "%.17g\n", angle); fflush(out);
+        usleep(atoi(argv[2]));
+    }
+    fprintf(stderr, "pendulum: done\n");
+    return atoi(argv[3]);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def pendulum(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A real executable, compiled here."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("pendulum")
+    (folder / "pendulum.c").write_text(PENDULUM)
+    subprocess.run([compiler, "-o", folder / "pendulum", folder / "pendulum.c"], check=True)
+    return str(folder / "pendulum")
+
+
+def angles() -> Callable[[Path], Iterator[float]]:
+    """Read the whole lines that are new since the last call."""
+    offset = 0
+
+    def read(folder: Path) -> Iterator[float]:
+        nonlocal offset
+        path = folder / "angles.txt"
+        text = path.read_text()[offset:] if path.exists() else ""
+        whole = text[: text.rfind("\n") + 1]
+        offset += len(whole)
+        yield from map(float, whole.split())
+
+    return read
+
+
+def test_every_frame_of_an_executable_arrives_once_and_in_order(pendulum: str, tmp_path: Path) -> None:
+    """What was written just before the end is read too."""
+    frames = list(command([pendulum, "200", "500", "0"], reader=angles(), cwd=tmp_path, poll_s=0.01))
+    assert frames == [float(line) for line in (tmp_path / "angles.txt").read_text().split()]
+    assert len(frames) == 200
+
+
+def test_frames_arrive_while_the_executable_runs(pendulum: str, tmp_path: Path) -> None:
+    """The first frame is given long before the 30 s that the program would take."""
+    running = command([pendulum, "3000", "10000", "0"], reader=angles(), cwd=tmp_path, poll_s=0.01)
+    began_s = time.monotonic()
+    assert next(running) == pytest.approx(1, abs=1e-3)
+    running.close()
+    assert time.monotonic() - began_s < 10
+
+
+def test_stop_ends_the_executable_without_an_error(pendulum: str, tmp_path: Path) -> None:
+    """Being stopped is no failure."""
+    seen: list[float] = []
+    for angle in command(
+        [pendulum, "3000", "10000", "0"], reader=angles(), cwd=tmp_path, poll_s=0.01, stop=lambda: len(seen) >= 5
+    ):
+        seen.append(angle)
+    assert 5 <= len(seen) < 3000
+
+
+def test_a_failure_tells_the_exit_code_and_the_end_of_stderr_after_its_frames(pendulum: str) -> None:
+    """Its frames are given first: a crash at the end loses nothing."""
+    seen: list[float] = []
+    with pytest.raises(CommandFailed, match="exit code 3:\npendulum: done") as failed:
+        seen.extend(command([pendulum, "4", "0", "3"], reader=angles(), poll_s=0.01))
+    assert failed.value.exit_code == 3
+    assert failed.value.stderr_tail == "pendulum: done\n"
+
+
+def test_a_killed_executable_tells_its_signal(tmp_path: Path) -> None:
+    """As Popen counts them: minus the number of the signal."""
+    with pytest.raises(CommandFailed, match="exit code -9"):
+        list(command(["sh", "-c", "kill -9 $$"], reader=angles(), cwd=tmp_path, poll_s=0.01))
+
+
+def test_an_executable_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """Before anything ran."""
+    with pytest.raises(CommandNotFound, match="no-such-program could not be started"):
+        list(command(["no-such-program"], reader=angles(), cwd=tmp_path))
+
+
+def test_closing_ends_what_the_executable_started_even_if_it_ignores_term(tmp_path: Path) -> None:
+    """The whole session ends: a rank must not outlive its mpiexec."""
+    script = "trap '' TERM; sleep 60 & echo $! > child.txt; echo 1 > angles.txt; wait; sleep 60"
+    running = command(["sh", "-c", script], reader=angles(), cwd=tmp_path, poll_s=0.01, grace_s=0.2)
+    next(running)
+    child = int((tmp_path / "child.txt").read_text())
+    running.close()
+    assert not _runs(child)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process runs; a zombie that nobody reaps does not."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
