@@ -1,0 +1,337 @@
+"""Tuples and templates -> programs: every operation of the space, as requests to the functions in space.lua."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steersman.bus import codec, entries
+from steersman.bus.entries import Blob, BlobField, Entry
+from steersman.bus.errors import BusError, DamagedMessage, LeaseExpired, NameFull, OutOfMemory, ServerRefused
+from steersman.bus.programs import Operation, Program, Session, call, command, listen
+from steersman.bus.statistics import Statistics
+from steersman.bus.tuples import Template, Tuple
+
+Clock = Callable[[], float]
+ALL = -1
+HEARTBEAT_S = 15.0  # a blocked client asks again this often, in case a note was lost with its connection
+ROOM_S = 2.0  # the same for a blocked put
+ORPHAN_MS = 3_600_000  # chunks whose tuple is not put within an hour belonged to a producer that died
+
+
+class Damaged(Exception):
+    """A stored message could not be read; internal, becomes DamagedMessage when it was moved aside."""
+
+    def __init__(self, number: bytes, data: bytes, reason: str) -> None:
+        super().__init__(number, data, reason)
+        self.number, self.data, self.reason = number, data, reason
+
+
+@dataclass(frozen=True)
+class Keys:
+    """How a space names its keys. A name's keys share the hash tag of the name, and so do its dead letters."""
+
+    space: str = "default"
+
+    def base(self, name: str) -> bytes:
+        stem, dead, rest = name.partition("!dead")
+        return f"steersman:{self.space}:{{{_quoted(stem)}}}{dead}{rest}".encode()
+
+    def name(self, base: bytes) -> str:
+        """The name again from a base key."""
+        stem, _, rest = base.decode().split("{", 1)[1].partition("}")
+        return stem.replace("%7B", "{").replace("%7D", "}").replace("%25", "%") + rest
+
+
+def _quoted(name: str) -> str:
+    """A name without braces, which would end a hash tag, and never empty, which would be none."""
+    return name.replace("%", "%25").replace("{", "%7B").replace("}", "%7D") or "%00"
+
+
+@dataclass(frozen=True)
+class Want:
+    """What a take or a read asks for."""
+
+    template: Template
+    mode: bytes = b"take"
+    n: int = 1
+    lease_s: float | None = None
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Operations:
+    """The operations of one space.
+
+    Args:
+        clock: seconds since 1970 for leases and lives; None takes the server's own clock, the same for all clients.
+    """
+
+    keys: Keys
+    clock: Clock | None = None
+
+    def _now(self) -> bytes:
+        return b"" if self.clock is None else b"%d" % round(self.clock() * 1000)
+
+    def encode(self, name: str, fields: tuple[Any, ...]) -> Entry:
+        return entries.encode(name, fields, (self.clock or time.time)() * 1000)
+
+    # -- put
+
+    def put(
+        self, items: Sequence[Entry], ttl_s: float | None = None, once: str = "", timeout_s: float | None = None
+    ) -> Operation[bool]:
+        """Put all as one; True, or False when the key `once` was put before.
+
+        Raises: NameFull: the bound of a name is reached, still after timeout_s (None waits for ever, 0 refuses).
+        """
+        bases, triples = self._triples(items)
+        name = items[0].name
+
+        def program(session: Session) -> Program[bool]:
+            yield from self._upload(session, items)
+            number, deadline, wait = session.next_number(), _deadline(timeout_s), False
+            while True:
+                options = _options(ttl_s, wait, once)
+                channel = bases[0] + b":c:" + session.id if wait else b""
+                args = [self._now(), session.id, number, b"", options, *triples]
+                answer = yield from _guarded(session, name, call(session, "put", bases, args, channel))
+                if not answer.startswith(b"full"):
+                    return bool(answer.endswith(b" 1\n"))
+                bound = int(answer[5:])
+                left = _left(deadline)
+                if len(items) > bound or left == 0.0:
+                    raise NameFull(name, bound)
+                if wait:
+                    yield from listen(session, _sooner(left, ROOM_S))
+                wait = True
+
+        return program
+
+    def _triples(self, items: Sequence[Entry]) -> tuple[list[bytes], list[Any]]:
+        if len(items) == 1:
+            return [self.keys.base(items[0].name)], [b"1", items[0].signature, items[0].data]
+        places: dict[str, bytes] = {}
+        triples: list[Any] = []
+        for item in items:
+            place = places.setdefault(item.name, b"%d" % (len(places) + 1))
+            triples += (place, item.signature, item.data)
+        return [self.keys.base(name) for name in places], triples
+
+    def _upload(self, session: Session, items: Sequence[Entry]) -> Program[None]:
+        for item in items:
+            for blob in item.blobs:
+                for i in range(blob.chunks):
+                    words = (b"SET", self._chunk(item.name, blob, i), bytes(blob.chunk(i)), b"PX", ORPHAN_MS)
+                    yield from _guarded(session, item.name, command(session, *words))
+
+    def _chunk(self, name: str, blob: Blob | BlobField, number: int) -> bytes:
+        return self.keys.base(name) + b":v:" + blob.name + b":%d" % number
+
+    # -- take, read
+
+    def take(self, want: Want) -> Operation[list[Tuple]]:
+        """Take or read up to n; an empty list when there is none within timeout_s.
+
+        Raises: DamagedMessage: what matched was no tuple of ours; it was moved aside.
+        """
+        template = want.template
+        base = self.keys.base(template.name)
+
+        def program(session: Session) -> Program[list[Tuple]]:
+            number, deadline = session.next_number(), _deadline(want.timeout_s)
+            try:
+                answer = yield from self._asked(session, base, want, number)
+                if answer.startswith(b"wait"):
+                    answer = yield from self._awaited(session, base, want, number, deadline, answer)
+                if answer == b"none\n":
+                    return []
+                return (yield from self._opened(session, template.name, answer, want.lease_s))
+            except Damaged as damaged:
+                yield from call(session, "aside", [base], [self._now(), damaged.number, damaged.data])
+                raise DamagedMessage(template.name, int(damaged.number), damaged.reason) from None
+            except (BusError, GeneratorExit):
+                raise
+            except BaseException:
+                yield from self._undone(session, base, number)
+                raise
+
+        return program
+
+    def _undone(self, session: Session, base: bytes, number: bytes) -> Program[None]:
+        """Interrupted (Ctrl-C, a cancelled task): leave the line, and put back what was handed over meanwhile."""
+        session.connected, ticket, session.ticket = False, session.ticket, b""
+        yield from call(session, "cancel", [base], [self._now(), session.id, number, b"", ticket, b"1"])
+
+    def _asked(self, session: Session, base: bytes, want: Want, number: bytes, ticket: bytes = b"") -> Program[bytes]:
+        wait, channel = (b"", b"") if want.timeout_s == 0.0 else (b"1", base + b":c:" + session.id)
+        lease_ms = b"0" if want.lease_s is None else b"%d" % max(1, round(want.lease_s * 1000))
+        template, again = want.template, b"1" if ticket else b""
+        args = [
+            self._now(),
+            session.id,
+            number,
+            again,
+            want.mode,
+            b"%d" % want.n,
+            lease_ms,
+            template.shape,
+            template.values,
+            wait,
+            ticket,
+        ]
+        answer: bytes = yield from _guarded(session, template.name, call(session, "take", [base], args, channel))
+        return answer
+
+    def _awaited(
+        self, session: Session, base: bytes, want: Want, number: bytes, deadline: float | None, answer: bytes
+    ) -> Program[bytes]:
+        """In line: a note hands the tuple over; an alarm or a heartbeat asks again; at the deadline we leave the line."""
+        while answer.startswith(b"wait"):
+            session.ticket, wake = answer.split()[1], time.monotonic() + HEARTBEAT_S
+            note = yield from _noted(session, number, deadline, wake)
+            if note is not None:
+                answer = note
+            elif _left(deadline) == 0.0:
+                args = [self._now(), session.id, number, b"", session.ticket, b""]
+                answer = yield from call(session, "cancel", [base], args)
+            else:
+                answer = yield from self._asked(session, base, want, number, session.ticket)
+        session.ticket = b""
+        return answer
+
+    def _opened(self, session: Session, name: str, answer: bytes, lease_s: float | None) -> Program[list[Tuple]]:
+        head, _, body = answer.partition(b"\n")
+        words, at, found = head.split()[1:], 0, []
+        for i in range(0, len(words), 4):
+            end, more = at + int(words[i + 2]), int(words[i + 3])
+            data, history = body[at:end], body[end : end + more]
+            fields = _decoded(words[i], data)
+            for place, value in enumerate(fields):
+                if type(value) is BlobField:
+                    fields[place] = yield from self._fetched(session, name, words[i], data, value)
+            found.append(_tuple(name, fields, words[i : i + 2], lease_s, history))
+            at = end + more
+        return found
+
+    def _fetched(self, session: Session, name: str, number: bytes, data: bytes, blob: BlobField) -> Program[Any]:
+        whole = bytearray()
+        for i in range(blob.chunks):
+            chunk = yield from command(session, b"GET", self._chunk(name, blob, i))
+            if chunk is None:
+                raise Damaged(number, data, f"chunk {i} of {blob.chunks} of a field is gone")
+            whole += chunk
+        try:
+            return codec.unpack_field(whole)
+        except ValueError as broken:
+            raise Damaged(number, data, str(broken)) from None
+
+    # -- leases
+
+    def lease(self, tuples: Sequence[Tuple], how: bytes) -> Operation[None]:
+        """Acknowledge (b"ack"), renew (b"renew MS") or release (b"release REASON") as one round trip.
+
+        Raises: LeaseExpired: some are no longer ours; the others were done.
+        """
+        places = {name: b"%d" % (i + 1) for i, name in enumerate(dict.fromkeys(t.name for t in tuples))}
+        bases = [self.keys.base(name) for name in places]
+        triples = [word for t in tuples for word in (places[t.name], b"%d" % t.number, b"%d" % t.deliveries)]
+
+        def program(session: Session) -> Program[None]:
+            args = [self._now(), session.id, session.next_number(), b"", how, *triples]
+            answer = yield from call(session, "lease", bases, args)
+            late = {int(number) for number in answer.split()[1:]}
+            for t in tuples:
+                if t.number in late:
+                    raise LeaseExpired(t.name, t.lease_s or 0.0)
+
+        return program
+
+    # -- the rest
+
+    def count(self, template: Template) -> Operation[int]:
+        def program(session: Session) -> Program[int]:
+            args = [self._now(), template.shape, template.values]
+            answer: int = yield from call(session, "count", [self.keys.base(template.name)], args)
+            return answer
+
+        return program
+
+    def clear(self, name: str) -> Operation[int]:
+        def program(session: Session) -> Program[int]:
+            answer: int = yield from call(session, "clear", [self.keys.base(name)], [self._now()])
+            return answer
+
+        return program
+
+    def survey(self, base: bytes) -> Operation[Statistics]:
+        def program(session: Session) -> Program[Statistics]:
+            answer = yield from call(session, "survey", [base], [self._now()])
+            return Statistics.of_survey(answer)
+
+        return program
+
+
+def held(tuples: Tuple | Iterable[Tuple]) -> list[Tuple]:
+    """One tuple or several -> a list of tuples (a Tuple is itself iterable)."""
+    return [tuples] if isinstance(tuples, Tuple) else list(tuples)
+
+
+def _guarded(session: Session, name: str, program: Program[Any]) -> Program[Any]:
+    try:
+        return (yield from program)
+    except ServerRefused as refused:
+        if refused.message.startswith("OOM"):
+            raise OutOfMemory(name, refused.address) from None
+        raise
+
+
+def _noted(session: Session, number: bytes, deadline: float | None, wake: float) -> Program[bytes | None]:
+    """Wait for what is handed over to this request; None when it is time to ask again, or to give up."""
+    while True:
+        seconds = max(0.0, _sooner(_left(deadline), wake - time.monotonic()))
+        note = yield from listen(session, seconds)
+        if note is None:
+            if not session.connected or seconds == 0.0:
+                return None
+        elif note.startswith(number + b" "):
+            return None if note.endswith(b" ") and b"\n" not in note else note
+        elif note.startswith(b"alarm " + number + b" "):
+            wake = min(wake, time.monotonic() + float(note.split()[2]) / 1000)
+
+
+def _options(ttl_s: float | None, wait: bool, once: str) -> bytes:
+    if ttl_s is None and not wait and not once:
+        return b""
+    return b"%d %d %s" % (round((ttl_s or 0.0) * 1000), wait, once.encode())
+
+
+def _decoded(number: bytes, data: bytes) -> list[Any]:
+    try:
+        return entries.decode(data)
+    except ValueError as broken:
+        raise Damaged(number, data, str(broken)) from None
+
+
+def _tuple(name: str, fields: list[Any], numbers: list[bytes], lease_s: float | None, history: bytes) -> Tuple:
+    found = Tuple((name, *fields))
+    found.number, found.deliveries = int(numbers[0]), int(numbers[1])
+    if lease_s is not None:
+        found.lease_s = lease_s
+    if history:
+        found.history = tuple(history.decode(errors="replace").split("\n"))
+    return found
+
+
+def _deadline(timeout_s: float | None) -> float | None:
+    return None if timeout_s is None else time.monotonic() + timeout_s
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
+def _sooner(a: float | None, b: float) -> float:
+    return b if a is None else min(a, b)

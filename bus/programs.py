@@ -1,0 +1,219 @@
+"""Request -> answer, without a socket: what both clients do, as generators that a connection drives.
+
+A program yields steps and is sent what came of them; it is thrown Disconnected where the connection broke. All that is hard
+(reconnecting, repeating a request without doing it twice, waiting for a hand-over) is here once; the clients only move bytes.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import logging
+import os
+import random
+import time
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import hiredis
+
+from steersman.bus.addresses import Address
+from steersman.bus.errors import ServerLost, ServerRefused
+
+T = TypeVar("T")
+ANSWER_S = 30.0  # no answer for longer: the connection is taken as cut, and the request is repeated on a new one
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
+log = logging.getLogger("steersman.bus")
+
+
+class Disconnected(Exception):
+    """The connection broke, was refused or gave no answer in time."""
+
+
+@dataclass(frozen=True)
+class Connect:
+    """Step: close what is open, connect anew; is sent the Address."""
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Step: wait this long."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Step: send data (may be empty), then receive one message; is sent the message, or None after timeout_s."""
+
+    data: bytes
+    timeout_s: float | None
+
+
+Step = Connect | Pause | Exchange
+Program = Generator[Step, Any, T]
+
+
+@dataclass
+class Session:
+    """One connection's memory, which outlives its socket: the server knows it by its id."""
+
+    patience_s: float = 60.0
+    id: bytes = field(default_factory=lambda: os.urandom(8).hex().encode())
+    number: int = 0
+    connected: bool = False
+    busy: bool = False  # an answer is outstanding: a program left here leaves the connection unusable
+    address: Address = field(default_factory=Address)
+    channels: set[bytes] = field(default_factory=set)
+    notes: list[bytes] = field(default_factory=list)  # pushed while another answer was awaited
+    ticket: bytes = b""  # our place in a line, while we wait in one
+
+    def next_number(self) -> bytes:
+        self.number += 1
+        return b"%d" % self.number
+
+
+@functools.cache
+def library() -> tuple[bytes, bytes]:
+    """The code of the server's functions and the version in their names."""
+    code = (Path(__file__).parent / "space.lua").read_text()
+    version = hashlib.sha1(code.encode(), usedforsecurity=False).hexdigest()[:10]
+    return code.replace("VERSION", version).encode(), version.encode()
+
+
+@functools.cache
+def function(word: str) -> bytes:
+    return word.encode() + b"_" + library()[1]
+
+
+def call(session: Session, word: str, keys: list[bytes], args: Iterable[Any], channel: bytes = b"") -> Program[Any]:
+    """Call a function of the library: one round trip. args[3], the retry mark, is set when it must be repeated.
+
+    Args:
+        channel: where a hand-over will arrive; subscribed to with the same write when it is not yet.
+    """
+    command: list[Any] = [b"FCALL", function(word), b"%d" % len(keys), *keys, *args]
+    return (yield from _persist(session, command, 3 + len(keys) + 3, channel))
+
+
+def command(session: Session, *words: Any) -> Program[Any]:
+    """A plain, repeatable Redis command."""
+    return (yield from _persist(session, list(words), 0, b""))
+
+
+def _persist(session: Session, words: list[Any], retry_at: int, channel: bytes) -> Program[Any]:
+    """Send until answered: reconnect with backoff, load the library where it is missing."""
+    outage = _Outage(session)
+    while True:
+        try:
+            if not session.connected:
+                yield from _greet(session)
+            answer = yield from _ask(session, _packed(session, words, channel))
+            if not isinstance(answer, hiredis.ReplyError):
+                outage.over()
+                return answer
+            yield from _recover(session, str(answer), outage)
+        except ServerRefused:
+            session.connected = False  # more answers may be under way
+            raise
+        except Disconnected as broken:
+            session.connected, session.busy = False, False
+            if retry_at:
+                words[retry_at] = b"1"
+            yield Pause(outage.next_pause(str(broken)))
+
+
+def _packed(session: Session, words: list[Any], channel: bytes) -> bytes:
+    data: bytes = hiredis.pack_command(tuple(words))
+    if channel and channel not in session.channels:
+        session.channels.add(channel)
+        data = hiredis.pack_command((b"SSUBSCRIBE", channel)) + data
+    return data
+
+
+def _ask(session: Session, data: bytes) -> Program[Any]:
+    session.busy = True
+    message = yield Exchange(data, ANSWER_S)
+    while isinstance(message, hiredis.PushNotification):
+        _note(session, message)
+        message = yield Exchange(b"", ANSWER_S)
+    if message is None:
+        raise Disconnected(f"no answer within {ANSWER_S:g} s")
+    session.busy = False
+    return message
+
+
+def _note(session: Session, push: Any) -> None:
+    if push[0] == b"smessage":
+        session.notes.append(push[2])
+    elif push[0] == b"sunsubscribe":  # a cluster moved the slot of this channel
+        session.channels.discard(push[1])
+
+
+def _greet(session: Session) -> Program[None]:
+    session.channels.clear()
+    session.notes.clear()
+    session.address = yield Connect()
+    session.connected = True
+    words: list[Any] = [b"HELLO", b"3"]
+    if session.address.password:
+        words += [b"AUTH", session.address.user or b"default", session.address.password]
+    answer = yield from _ask(session, hiredis.pack_command(tuple(words)))
+    if isinstance(answer, hiredis.ReplyError):
+        yield from _recover(session, str(answer), _Outage(session))
+
+
+def _recover(session: Session, message: str, outage: _Outage) -> Program[None]:
+    """An error answer: what passes is waited for, what is missing is loaded, the rest is raised."""
+    if "unction not found" in message:
+        answer = yield from _ask(session, hiredis.pack_command((b"FUNCTION", b"LOAD", library()[0])))
+        if isinstance(answer, hiredis.ReplyError) and "already exists" not in str(answer):
+            raise ServerRefused(str(session.address), str(answer))
+    elif message.startswith(("LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN")):
+        raise Disconnected(message)
+    else:
+        raise ServerRefused(str(session.address), message)
+
+
+class _Outage:
+    """How long a server has been gone, and how long to wait before asking again."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._since, self._pauses = session, 0.0, itertools.count()
+
+    def next_pause(self, reason: str) -> float:
+        """Raises: ServerLost: our patience ended."""
+        now = time.monotonic()
+        if not self._since:
+            self._since = now
+            log.warning("%s does not answer (%s); its names are blocked until it does", self._session.address, reason)
+        if now - self._since > self._session.patience_s:
+            raise ServerLost(str(self._session.address), self._session.patience_s, reason)
+        longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(next(self._pauses), 10))
+        return longest * random.uniform(0.5, 1.0)
+
+    def over(self) -> None:
+        if self._since:
+            log.warning("%s answers again after %.1f s", self._session.address, time.monotonic() - self._since)
+
+
+def listen(session: Session, seconds: float | None) -> Program[bytes | None]:
+    """Wait for one pushed note; None when there is none in time. A broken connection ends the wait early."""
+    if session.notes:
+        return session.notes.pop(0)
+    if not session.connected:
+        return None
+    try:
+        push = yield Exchange(b"", seconds)
+    except Disconnected:
+        session.connected = False
+        return None
+    if push is not None:
+        _note(session, push)
+    return session.notes.pop(0) if session.notes else None
+
+
+Operation = Callable[[Session], Program[T]]

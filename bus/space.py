@@ -1,0 +1,196 @@
+"""Put, take, read: the tuple space, for blocking code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from steersman.bus.errors import BusTimeout, ServerRefused
+from steersman.bus.operations import ALL, Clock, Keys, Operations, Want, held
+from steersman.bus.programs import Operation
+from steersman.bus.routes import Place, Routes
+from steersman.bus.statistics import Statistics
+from steersman.bus.tuples import Template, Tuple
+
+T = TypeVar("T")
+PATIENCE_S = 60.0  # a server that is started again is back in seconds; a minute of silence is worth an error
+
+
+class TupleSpace:
+    """A bag of tuples that many processes share.
+
+    Cheap to make, connects when first used, may be shared between threads and inherited over fork.
+    """
+
+    def __init__(self, places: list[Place], space: str, patience_s: float, clock: Clock | None) -> None:
+        self.places, self.space, self.patience_s, self.clock = places, space, patience_s, clock
+        self._operations = Operations(Keys(space), clock)
+        self._routes = Routes(places, patience_s)
+
+    @classmethod
+    def connect(
+        cls, *places: Place, space: str = "default", patience_s: float = PATIENCE_S, clock: Clock | None = None
+    ) -> TupleSpace:
+        """A space on one server or spread over several.
+
+        Args:
+            places: each a bus.json, a directory with one, or a redis://, rediss:// or unix:// URL.
+            space: spaces of different names on one server do not see each other.
+            patience_s: how long a server may be silent before its operations fail with ServerLost.
+            clock: seconds since 1970, for leases and lives; None takes the server's clock.
+        """
+        if not places:
+            raise ServerRefused("connect()", "no server given; pass a bus.json, a directory with one, or a URL")
+        return cls(list(places), space, patience_s, clock)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.places, self.space, self.patience_s, self.clock)
+
+    # -- put
+
+    def put(
+        self, name: str, *fields: Any, ttl_s: float | None = None, once: str = "", timeout_s: float | None = None
+    ) -> bool:
+        """Put one tuple.
+
+        Args:
+            ttl_s: it vanishes after this when nobody took it; None keeps it.
+            once: a key; a second put of this name with the same key changes nothing.
+            timeout_s: how long to wait for room where the name has a bound; None for ever, 0 not at all.
+        Returns: False when `once` was put before, else True.
+        Raises: NotPlain; NameFull; OutOfMemory; ServerLost.
+        """
+        items = (self._operations.encode(name, fields),)
+        return self._run(name, self._operations.put(items, ttl_s, once, timeout_s))
+
+    def put_many(
+        self, tuples: Iterable[tuple[Any, ...]], ttl_s: float | None = None, timeout_s: float | None = None
+    ) -> None:
+        """Put several as one, in one round trip to each server they live on."""
+        encode = self._operations.encode
+        for items in self._routes.grouped([encode(t[0], tuple(t[1:])) for t in tuples]):
+            self._run(items[0].name, self._operations.put(items, ttl_s, "", timeout_s))
+
+    # -- take and read
+
+    def take(self, name: str, *fields: Any, timeout_s: float | None = None, lease_s: float | None = None) -> Tuple:
+        """Take the oldest tuple that matches, waiting for one.
+
+        Args:
+            fields: a plain value, a type, or ANY each.
+            timeout_s: None waits for ever.
+            lease_s: the tuple is ours for so long; without ack() it is then offered again, first in line.
+        Raises: BusTimeout: none within timeout_s. DamagedMessage: what matched was no tuple of ours.
+        """
+        return self._found(Want(Template.of(name, fields), b"take", 1, lease_s, timeout_s))[0]
+
+    def read(self, name: str, *fields: Any, timeout_s: float | None = None) -> Tuple:
+        """As take(), and the tuple stays."""
+        return self._found(Want(Template.of(name, fields), b"read", 1, None, timeout_s))[0]
+
+    def take_nowait(self, name: str, *fields: Any, lease_s: float | None = None) -> Tuple | None:
+        """As take(), and None when there is none now."""
+        found = self._find(Want(Template.of(name, fields), b"take", 1, lease_s, 0.0))
+        return found[0] if found else None
+
+    def read_nowait(self, name: str, *fields: Any) -> Tuple | None:
+        """As read(), and None when there is none now."""
+        found = self._find(Want(Template.of(name, fields), b"read", 1, None, 0.0))
+        return found[0] if found else None
+
+    def take_many(
+        self, name: str, *fields: Any, n: int = ALL, timeout_s: float | None = None, lease_s: float | None = None
+    ) -> list[Tuple]:
+        """Wait for at least one, then take up to n, as one and in order; ALL takes all that match."""
+        return self._found(Want(Template.of(name, fields), b"take", n, lease_s, timeout_s))
+
+    def read_many(self, name: str, *fields: Any, n: int = ALL, timeout_s: float | None = None) -> list[Tuple]:
+        """As take_many(), and the tuples stay."""
+        return self._found(Want(Template.of(name, fields), b"read", n, None, timeout_s))
+
+    def take_many_nowait(self, name: str, *fields: Any, n: int = ALL, lease_s: float | None = None) -> list[Tuple]:
+        """As take_many(), and an empty list when there is none now."""
+        return self._find(Want(Template.of(name, fields), b"take", n, lease_s, 0.0))
+
+    def read_many_nowait(self, name: str, *fields: Any, n: int = ALL) -> list[Tuple]:
+        """As read_many(), and an empty list when there is none now."""
+        return self._find(Want(Template.of(name, fields), b"read", n, None, 0.0))
+
+    def takes(
+        self, name: str, *fields: Any, timeout_s: float | None = None, lease_s: float | None = None
+    ) -> Iterator[Tuple]:
+        """Take after take; ends when there was none for timeout_s."""
+        want = Want(Template.of(name, fields), b"take", 1, lease_s, timeout_s)
+        while found := self._find(want):
+            yield found[0]
+
+    def _find(self, want: Want) -> list[Tuple]:
+        return self._run(want.template.name, self._operations.take(want))
+
+    def _found(self, want: Want) -> list[Tuple]:
+        found = self._find(want)
+        if not found:
+            raise BusTimeout(want.template.name, want.timeout_s or 0.0)
+        return found
+
+    # -- leases
+
+    def ack(self, tuples: Tuple | Iterable[Tuple]) -> None:
+        """Done: this leased tuple, or these in one round trip, is gone for good. Raises: LeaseExpired."""
+        self._lease(held(tuples), b"ack")
+
+    def renew(self, tuples: Tuple | Iterable[Tuple], lease_s: float) -> None:
+        """Ours for lease_s from now. Raises: LeaseExpired."""
+        ours = held(tuples)
+        self._lease(ours, b"renew %d" % round(lease_s * 1000))
+        for t in ours:
+            t.lease_s = lease_s
+
+    def release(self, tuples: Tuple | Iterable[Tuple], reason: str = "released") -> None:
+        """Offer it again at once, first in line; counts as a failed delivery. Raises: LeaseExpired."""
+        self._lease(held(tuples), b"release " + reason.encode())
+
+    def _lease(self, tuples: list[Tuple], how: bytes) -> None:
+        for group in self._routes.grouped(tuples):
+            self._run(group[0].name, self._operations.lease(group, how))
+
+    # -- look
+
+    def count(self, name: str, *fields: Any) -> int:
+        """How many tuples match and are free to be taken."""
+        return self._run(name, self._operations.count(Template.of(name, fields)))
+
+    def clear(self, name: str) -> int:
+        """Remove all tuples of a name, leased ones too, and what `once` knew of it. Returns: how many."""
+        return self._run(name, self._operations.clear(name))
+
+    def statistics(self, name: str) -> Statistics:
+        """Rates, depths, the oldest unread, blocked takers and running leases of a name."""
+        return self._run(name, self._operations.survey(self._operations.keys.base(name)))
+
+    # -- life
+
+    def close(self) -> None:
+        """Close the free connections; the space can be used again and connects anew."""
+        self._routes.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, name: str, operation: Operation[T]) -> T:
+        while True:
+            pool = self._routes.pool(name)
+            connection = pool.take()
+            try:
+                return connection.run(operation)
+            except ServerRefused as refused:
+                if not self._routes.follow(name, refused.message):
+                    raise
+            finally:
+                pool.give(connection)

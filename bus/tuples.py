@@ -1,0 +1,98 @@
+"""Fields -> Tuple: what comes off the bus, and the templates that ask for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.bus import codec
+from steersman.bus.errors import BadTemplate, NotPlain
+
+
+class Any_:
+    """The template field that matches everything."""
+
+    _instance: Any_ | None = None
+
+    def __new__(cls) -> Any_:
+        cls._instance = cls._instance or super().__new__(cls)
+        return cls._instance
+
+    def __reduce__(self) -> str:
+        return "ANY"
+
+    def __repr__(self) -> str:
+        return "ANY"
+
+
+ANY: Final = Any_()
+
+
+class Tuple(tuple[Any, ...]):
+    """A tuple from the bus: ``(name, *fields)``, and how it came.
+
+    Attributes:
+        number: its place in the order of its name, from 1.
+        deliveries: how often it was handed out, this time included; 0 when it was only read and never handed out.
+        lease_s: the lease it is held under, None without one.
+        history: one line for each delivery that failed: milliseconds since 1970 and the reason.
+    """
+
+    number: int = 0
+    deliveries: int = 0
+    lease_s: float | None = None
+    history: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return str(self[0])
+
+
+@dataclass(frozen=True)
+class Template:
+    """What a taker asks for.
+
+    Attributes:
+        shape: b'.' and a byte a field: a letter for a type, its capital for a value, b'*' for anything.
+        values: the encoded values, one after another; over 40 bytes their SHA-1, as the server's index has it.
+    """
+
+    name: str
+    shape: bytes
+    values: bytes
+
+    @classmethod
+    def of(cls, name: str, fields: tuple[Any, ...]) -> Template:
+        """Raises: BadTemplate: a field is neither ANY, a known type, nor a plain value without dicts and arrays."""
+        if not isinstance(name, str):
+            raise BadTemplate(repr(name), "a name that is not a str; the first field is the name")
+        shape, values = [b"."], b""
+        for field in fields:
+            if field is ANY:
+                shape.append(b"*")
+            elif isinstance(field, type):
+                shape.append(_type_letter(name, field))
+            else:
+                letter, value = _value(name, field)
+                shape.append(letter)
+                values += value
+        return cls(name, b"".join(shape), codec.index_key(values))
+
+
+def _type_letter(name: str, kind: type) -> bytes:
+    letter = codec.letter_of_type(kind)
+    if letter is None:
+        raise BadTemplate(name, f"the type {kind.__name__}")
+    return letter
+
+
+def _value(name: str, field: Any) -> tuple[bytes, bytes]:
+    try:
+        letter, value = codec.pack_field(name, field)
+    except NotPlain:
+        raise BadTemplate(name, f"a {type(field).__name__} as a value") from None
+    if letter in b"dat" or (letter == b"l" and not codec.is_flat(field)):
+        raise BadTemplate(name, f"a {type(field).__name__} as a value (match it by its type)")
+    if len(value) > codec.CHUNK_BYTES:
+        raise BadTemplate(name, f"a value of {len(value)} bytes")
+    return letter.upper(), value

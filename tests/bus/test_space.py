@@ -1,0 +1,159 @@
+"""Laws of the tuple space, on real servers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from steersman.bus import ANY, BadTemplate, BusTimeout, LeaseExpired, NotPlain, TupleSpace
+
+from .conftest import Clock
+
+T = Any
+
+
+def later(act: Callable[[], T]) -> Future[T]:
+    """Run it in a thread of its own."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(act())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for what another thread is about to do."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.002)
+
+
+def test_what_is_put_is_taken_once(space: TupleSpace) -> None:
+    space.put("frames", "w0", 3, {"rows": 64})
+    assert space.read("frames", str, int, dict) == ("frames", "w0", 3, {"rows": 64})
+    assert space.take("frames", str, int, dict) == ("frames", "w0", 3, {"rows": 64})
+    assert space.take_nowait("frames", ANY, ANY, ANY) is None
+
+
+def test_a_template_sees_its_tuples_in_the_order_they_were_put(space: TupleSpace) -> None:
+    space.put_many([("job", kind, n) for n, kind in enumerate("abcabcabc")])
+    assert [t[2] for t in space.read_many("job", "b", int)] == [1, 4, 7]
+    assert space.take("job", "c", ANY) == ("job", "c", 2)
+    assert [t[2] for t in space.take_many("job", str, int)] == [0, 1, 3, 4, 5, 6, 7, 8]
+
+
+def test_order_holds_over_tuples_of_different_types(space: TupleSpace) -> None:
+    for value in (1, "two", 3.0, b"four", None, True, [7], {"n": 8}):
+        space.put("mixed", value)
+    assert [t[1] for t in space.take_many("mixed", ANY)] == [1, "two", 3.0, b"four", None, True, [7], {"n": 8}]
+
+
+def test_a_bool_is_not_an_int_and_an_int_not_a_float(space: TupleSpace) -> None:
+    space.put("x", True)
+    assert space.read_nowait("x", int) is None
+    assert space.read_nowait("x", 1) is None
+    assert space.read_nowait("x", 1.0) is None
+    assert space.read_nowait("x", bool) == ("x", True)
+    assert space.read_nowait("x", True) == ("x", True)
+
+
+def test_the_number_of_fields_must_match(space: TupleSpace) -> None:
+    space.put("x", 1)
+    space.put("x")
+    assert space.count("x") == 1
+    assert space.count("x", ANY) == 1
+    assert space.count("x", ANY, ANY) == 0
+
+
+@pytest.mark.parametrize("field", [complex, {"a": 1}, object(), [{}]])
+def test_a_template_that_could_not_be_meant_is_refused(space: TupleSpace, field: object) -> None:
+    with pytest.raises(BadTemplate):
+        space.take_nowait("x", field)
+
+
+@pytest.mark.parametrize("value", [object(), 2**70, {(1, 2): 3}, {1, 2}, "\ud800"])
+def test_what_does_not_travel_is_refused_when_put(space: TupleSpace, value: object) -> None:
+    with pytest.raises(NotPlain):
+        space.put("x", value)
+    assert space.count("x", ANY) == 0
+
+
+def test_nothing_in_time_is_an_error_that_says_so(space: TupleSpace) -> None:
+    with pytest.raises(BusTimeout, match="x: nothing within 0.05 s"):
+        space.take("x", timeout_s=0.05)
+    space.put("x")
+    assert space.count("x") == 1, "who gave up is out of the line"
+
+
+def test_blocked_takers_are_served_in_order_of_arrival(space: TupleSpace) -> None:
+    takers = []
+    for n in range(5):
+        takers.append(later(lambda: space.take("x", int, timeout_s=10)))
+        until(lambda n=n: space.statistics("x").blocked == n + 1)  # type: ignore[misc]
+    space.put_many([("x", n) for n in range(5)])
+    assert [taker.result(10)[1] for taker in takers] == [0, 1, 2, 3, 4]
+
+
+def test_a_put_wakes_the_taker_it_matches_and_no_other(space: TupleSpace) -> None:
+    ones, twos = later(lambda: space.take("x", 1)), later(lambda: space.take("x", 2))
+    until(lambda: space.statistics("x").blocked == 2)
+    space.put("x", 2)
+    assert twos.result(10) == ("x", 2)
+    assert not ones.done()
+    space.put("x", 1)
+    assert ones.result(10) == ("x", 1)
+
+
+def test_a_dead_worker_loses_no_task(space: TupleSpace, clock: Clock) -> None:
+    """At-least-once: an unacknowledged tuple is offered again when its lease ends, first in line."""
+    space.put_many([("task", 7), ("task", 8)])
+    assert space.take("task", int, lease_s=30) == ("task", 7)
+    clock.advance(30)
+    again = space.take("task", int, lease_s=30)
+    assert again == ("task", 7)
+    assert again.deliveries == 2
+
+
+def test_a_late_acknowledgement_is_refused(space: TupleSpace, clock: Clock) -> None:
+    space.put("task", 7)
+    late = space.take("task", int, lease_s=30)
+    clock.advance(31)
+    with pytest.raises(LeaseExpired, match="within its lease of 30 s"):
+        space.ack(late)
+    again = space.take("task", int, lease_s=30)
+    space.ack(again)
+    clock.advance(31)
+    assert space.count("task", int) == 0
+
+
+def test_a_renewed_lease_lasts(space: TupleSpace, clock: Clock) -> None:
+    space.put("task", 7)
+    ours = space.take("task", int, lease_s=30)
+    clock.advance(20)
+    space.renew(ours, 30)
+    clock.advance(20)
+    assert space.count("task", int) == 0
+    space.release(ours)
+    assert space.take("task", int) == ("task", 7)
+
+
+def test_an_ended_lease_goes_to_a_taker_already_blocked(server: Any) -> None:
+    """Real time: one blocked client watches the end of the lease."""
+    with TupleSpace.connect(server.url, space="watch") as space:
+        space.put("task", 1)
+        space.take("task", int, lease_s=0.3)
+        began = time.monotonic()
+        blocked = [later(lambda: space.take("task", int, timeout_s=2)) for _ in range(3)]
+        until(lambda: any(b.done() for b in blocked))
+        assert 0.2 < time.monotonic() - began < 1.5
