@@ -1,0 +1,1 @@
+"""What runs on a node: simulate, train, score; plain functions that work without the engine."""

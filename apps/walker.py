@@ -19,7 +19,7 @@ import numpy as np
 
 from steersman.apps.segment import Segment
 from steersman.apps.start import Start
-from steersman.bus import BusError, Tuple, TupleSpace
+from steersman.bus import BusError, LeaseExpired, Tuple, TupleSpace
 from steersman.store import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, Variable
 
 EVENT, START, STOP = "event", "start", "stop"  # names of tuples on the bus
@@ -59,6 +59,7 @@ class Walker:
     errors: Path
     stderr: Path | None = None
     _segments: int = 0
+    _simulated: float = 0.0
     _outbox: list[tuple[Any, ...]] = field(default_factory=list)
 
     def run(self) -> int:
@@ -66,7 +67,7 @@ class Walker:
         self._writer = GroupWriter(
             self.frames.path / self.name, variables=self.variables, attributes=self.attributes | _table_attributes()
         )
-        self._publisher = Publisher(self._writer, self.space, self.name)
+        self._publisher = Publisher(self._writer, self.space, self.number, lambda: self._simulated)
         with self._publisher:
             idle_since = time.monotonic()
             while (taken := self._next_start()) is not None:
@@ -94,6 +95,7 @@ class Walker:
 
     def _run_segment(self, taken: Tuple, waited_s: float) -> None:
         began = time.monotonic()
+        held = self._publisher.hold(taken)
         _, start_id, order = taken
         number, self._segments = self._segments, self._segments + 1
         name = f"{self.name}.{number}"
@@ -109,13 +111,14 @@ class Walker:
             cause = f"{type(error).__name__}: {error}"
             self._keep_cause(name, order, stderr_from)
         how = ENDED.index("failed" if cause else "stopped" if out.was_stopped else "finished")
+        self._simulated += out.simulated
         self._close_segment(out, start_id, order, how)
         self._tell(
             "ended", segment=number, start=start_id, how=ENDED[how], cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
             ran_s=time.monotonic() - began - read_s,
         )  # fmt: skip
-        self._publisher.owe(taken)
+        self._publisher.release_when_published(held)
 
     def _read_start(self, order: dict[str, Any]) -> Start:
         parent = order.get("parent")
@@ -130,10 +133,10 @@ class Walker:
     def _close_segment(self, out: Segment, start_id: int, order: dict[str, Any], how: int) -> None:
         walker, row = (order.get("parent") or (-1, -1))[:2]
         end = out.first_row + out.frames
-        fields = dict(
-            number=out.number, start=start_id, parent_walker=walker, parent_row=row, seed=order["seed"],
-            model=order.get("model", 0), first_row=out.first_row, end_row=end, ended=how,
-        )  # fmt: skip
+        fields = {
+            "number": out.number, "start": start_id, "parent_walker": walker, "parent_row": row, "seed": order["seed"],
+            "model": order.get("model", 0), "first_row": out.first_row, "end_row": end, "ended": how,
+        }  # fmt: skip
         table_row = np.array([fields[name] for name in SEGMENT_FIELDS], dtype=np.int64)
         self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
 
@@ -159,19 +162,27 @@ class Walker:
             self._outbox.clear()
 
 
+@dataclass
+class _Held:
+    """A start under lease; `after` segments must be published before it may be acknowledged, None while it runs."""
+
+    taken: Tuple
+    after: int | None = None
+
+
 class Publisher:
     """Publishes a walker's rows beside its simulation, keeps its leases, and acknowledges starts whose rows are out."""
 
-    def __init__(self, writer: GroupWriter, space: TupleSpace, walker: str) -> None:
-        self._writer, self._space, self._walker = writer, space, walker
-        self._owed: list[tuple[int, Tuple]] = []  # (segments that must be published, the start to acknowledge)
+    def __init__(self, writer: GroupWriter, space: TupleSpace, walker: int, simulated: Callable[[], float]) -> None:
+        self._writer, self._space, self._walker, self._simulated = writer, space, walker, simulated
+        self._held: list[_Held] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._over = False
         self._pause_s = PUBLISH_EVERY_S
         self._told: dict[str, int] = {}
-        self._trouble: BaseException | None = None
-        self._thread = threading.Thread(target=self._serve, name=f"publish-{walker}", daemon=True)
+        self._trouble: OSError | None = None
+        self._thread = threading.Thread(target=self._serve, name=f"publish-w{walker}", daemon=True)
 
     def __enter__(self) -> Publisher:
         self._thread.start()
@@ -184,15 +195,21 @@ class Publisher:
         self._writer.close()
         self._settle()
 
-    def owe(self, taken: Tuple) -> None:
+    def hold(self, taken: Tuple) -> _Held:
+        """Keep the lease of a start from now on."""
+        held = _Held(taken)
+        with self._lock:
+            self._held.append(held)
+        return held
+
+    def release_when_published(self, held: _Held) -> None:
         """Acknowledge this start once the rows appended so far are published.
 
         Raises: OSError: the rows could not be written (the disk is full, say).
         """
+        held.after = self._writer.rows.get(SEGMENT, 0)
         if self._trouble:
             raise self._trouble
-        with self._lock:
-            self._owed.append((self._writer.rows.get(SEGMENT, 0), taken))
 
     def hurry(self) -> None:
         """Publish now, without waiting for the usual time."""
@@ -204,40 +221,40 @@ class Publisher:
             self._wake.wait(self._pause_s)
             self._wake.clear()
             try:
-                began = time.monotonic()
-                if self._writer.rows != self._writer.published:
-                    self._writer.publish()
-                    self._pause_s = max(PUBLISH_EVERY_S, (time.monotonic() - began) / PUBLISH_SHARE)
-                self._settle()
+                self._publish()
             except OSError as error:
                 self._trouble = error
                 return
+            self._settle()
             if time.monotonic() - renewed_at > LEASE_S / 3:
                 renewed_at = time.monotonic()
                 self._renew()
 
+    def _publish(self) -> None:
+        began = time.monotonic()
+        if self._writer.rows != self._writer.published:
+            self._writer.publish()
+            self._pause_s = max(PUBLISH_EVERY_S, (time.monotonic() - began) / PUBLISH_SHARE)
+
     def _settle(self) -> None:
         """Tell the engine what is published, then acknowledge; what fails is tried again at the next round."""
         rows = dict(self._writer.published)
+        frames, segments = rows.get(FRAME, 0), rows.get(SEGMENT, 0)
         with contextlib.suppress(BusError):
             if rows != self._told:
-                event = {
-                    "walker": int(self._walker[1:]),
-                    "frames": rows.get(FRAME, 0),
-                    "segments": rows.get(SEGMENT, 0),
-                }
+                event = {"walker": self._walker, "frames": frames, "segments": segments, "simulated": self._simulated()}
                 self._space.put(EVENT, "frames", event)
                 self._told = rows
-            with self._lock:
-                due = [taken for segments, taken in self._owed if segments <= rows.get(SEGMENT, 0)]
-                self._owed = [owed for owed in self._owed if owed[0] > rows.get(SEGMENT, 0)]
-            for taken in due:
-                self._space.ack(taken)
+            for held in [held for held in self._held if held.after is not None and held.after <= segments]:
+                with contextlib.suppress(LeaseExpired):  # run again elsewhere: the engine counts only one of the two
+                    self._space.ack(held.taken)
+                with self._lock:
+                    self._held.remove(held)
 
     def _renew(self) -> None:
         with self._lock:
-            held = [taken for _, taken in self._owed]
-        for taken in held:
+            leases = [held.taken for held in self._held]
+        for taken in leases:
             with contextlib.suppress(BusError):
                 self._space.renew(taken, LEASE_S)
 

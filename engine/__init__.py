@@ -1,0 +1,1 @@
+"""What a run is and does: workflow, engine, journal, command line."""

@@ -1,0 +1,1 @@
+"""Where a run executes: site files become Parsl executors."""

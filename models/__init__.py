@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from steersman.models.cvae import CVAE as CVAE
     from steersman.models.model import Model as Model
+    from steersman.models.pca import PCA as PCA
 
-_HOMES = {"CVAE": "steersman.models.cvae", "Model": "steersman.models.model"}
+_HOMES = {"CVAE": "steersman.models.cvae", "Model": "steersman.models.model", "PCA": "steersman.models.pca"}
 
-__all__ = ["CVAE", "Model"]
+__all__ = ["CVAE", "PCA", "Model"]
 
 
 def __getattr__(name: str) -> Any:

@@ -49,7 +49,8 @@ class Scores:
     def crowd(self, name: str, bins: int = 20) -> np.ndarray:
         """(n,) int: how many frames share the cell of each frame."""
         _, where, counts = np.unique(self.cells(name, bins), return_inverse=True, return_counts=True)
-        return counts[where]
+        shared: np.ndarray = counts[where]
+        return shared
 
     def occupied_cells(self, name: str, bins: int = 20) -> int:
         """Number of cells that hold at least one frame; 0 before there are scores."""

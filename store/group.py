@@ -7,6 +7,7 @@ never moves a chunk that a reader may be looking at; docs/design/001-frames-on-d
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import uuid
@@ -63,22 +64,28 @@ class GroupWriter:
         self._group = zarr.open_group(self.path, mode="w-")
 
     def append(self, dimension: str, values: Mapping[str, Any]) -> int:
-        """Append one row along `dimension` in memory and return its index; a variable left out gets its fill value.
+        """Append one row along `dimension` in memory and return its index; see `extend`."""
+        return self.extend(dimension, {name: np.asarray(value)[None] for name, value in values.items()})
 
-        Raises: ShapeMismatch: a value does not have the shape of the variable's first row.
+    def extend(self, dimension: str, blocks: Mapping[str, np.ndarray]) -> int:
+        """Append n rows in memory, each block being (n, ...); return the index of the first.
+
+        A variable that is left out gets its fill value (NaN, 0 or False).
+
+        Raises: ShapeMismatch: a row does not have the shape of the variable's first row, or the blocks differ in n.
         """
-        arrays = {name: np.asarray(value) for name, value in values.items()}
-        for name in arrays.keys() - self._columns.keys():
-            self._columns[name] = self._new_column(name, dimension, arrays[name])
+        n = len(next(iter(blocks.values())))
+        for name in blocks.keys() - self._columns.keys():
+            self._columns[name] = self._new_column(name, dimension, blocks[name])
         columns = [column for column in self._columns.values() if column.dimension == dimension]
         for column in columns:
-            column.check(arrays.get(column.name))
+            column.check(blocks.get(column.name), n)
         with self._lock:
-            row = self.rows.get(dimension, 0)
+            first = self.rows.get(dimension, 0)
             for column in columns:
-                column.set(row, arrays.get(column.name))
-            self.rows[dimension] = row + 1
-        return row
+                column.set(first, n, blocks.get(column.name))
+            self.rows[dimension] = first + n
+        return first
 
     def publish(self) -> dict[str, int]:
         """Write what was appended and then let readers see it; returns the published rows by dimension."""
@@ -98,17 +105,18 @@ class GroupWriter:
         for column in self._columns.values():
             column.array.resize((rows.get(column.dimension, 0), *column.array.shape[1:]))
 
-    def _new_column(self, name: str, dimension: str, first: np.ndarray) -> _Column:
-        dtype = np.dtype(bool) if first.dtype == bool else first.dtype
-        meaning = self._variables.get(name) or Variable(tuple(f"{name}_{i}" for i in range(first.ndim)))
-        chunk, shard = chunk_and_shard(first.size * dtype.itemsize)
+    def _new_column(self, name: str, dimension: str, block: np.ndarray) -> _Column:
+        dtype = block.dtype
+        meaning = self._variables.get(name) or Variable(tuple(f"{name}_{i}" for i in range(block.ndim - 1)))
+        row = block.shape[1:]
+        chunk, shard = chunk_and_shard(math.prod(row) * dtype.itemsize)
         array = self._group.create_array(
             name,
-            shape=(0, *first.shape),
-            chunks=(chunk, *first.shape),
-            shards=(shard, *first.shape),
+            shape=(0, *row),
+            chunks=(chunk, *row),
+            shards=(shard, *row),
             dtype=dtype,
-            filters=[_PACK_BITS] if dtype == bool else None,
+            filters=[_PACK_BITS] if dtype.kind == "b" else None,
             compressors=[Crc32cCodec()],
             fill_value=np.nan if dtype.kind == "f" else 0,
             dimension_names=(dimension, *meaning.dims),
@@ -146,22 +154,29 @@ class _Column:
     def description(self) -> dict[str, Any]:
         return {**self._described, "shape": list(self._described["shape"])}
 
-    def check(self, value: np.ndarray | None) -> None:
-        if value is not None and (
-            value.shape != self.array.shape[1:] or not np.can_cast(value.dtype, self.array.dtype, "same_kind")
+    def check(self, block: np.ndarray | None, n: int) -> None:
+        row = self.array.shape[1:]
+        if block is not None and (
+            block.shape != (n, *row) or not np.can_cast(block.dtype, self.array.dtype, "same_kind")
         ):
-            expected = f"{self.array.dtype} {self.array.shape[1:]}"
-            raise ShapeMismatch(self.name, expected, f"{value.dtype} {value.shape}")
+            raise ShapeMismatch(self.name, f"{self.array.dtype} {row}", f"{block.dtype} {block.shape[1:]}")
 
-    def set(self, row: int, value: np.ndarray | None) -> None:
-        number, at = divmod(row, self.shard_rows)
-        if number not in self._shards:
-            self._shards[number] = np.full(
-                (self.shard_rows, *self.array.shape[1:]), self.array.fill_value, self.array.dtype
-            )
-        if value is not None:
-            self._shards[number][at] = value
+    def set(self, first: int, n: int, block: np.ndarray | None) -> None:
+        done = 0
+        while done < n:
+            number, at = divmod(first + done, self.shard_rows)
+            rows = min(n - done, self.shard_rows - at)
+            shard = self._shard(number)
+            if block is not None:
+                shard[at : at + rows] = block[done : done + rows]
+            done += rows
+
+    def _shard(self, number: int) -> np.ndarray:
         self._dirty.add(number)
+        if number not in self._shards:
+            shape = (self.shard_rows, *self.array.shape[1:])
+            self._shards[number] = np.full(shape, self.array.fill_value, self.array.dtype)
+        return self._shards[number]
 
     def pending(self) -> dict[int, np.ndarray]:
         """Take the shards to write; full ones leave memory with this call."""
@@ -176,7 +191,7 @@ class _Column:
             first = number * self.shard_rows
             # The array on disk keeps its old shape until close(): nobody may see rows whose data is not there yet.
             shape = (first + self.shard_rows, *self.array.shape[1:])
-            metadata = self.array.metadata.update_shape(shape)
+            metadata: Any = self.array.metadata.update_shape(shape)
             array = zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=self.array.store_path))
             array[first : first + self.shard_rows] = rows
 

@@ -1,1 +1,30 @@
 """Steersman: a workflow engine that couples simulations with deep learning."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steersman.engine.workflow import Params as Params
+    from steersman.engine.workflow import Workflow as Workflow
+    from steersman.engine.workflow import every as every
+    from steersman.steering import budget as budget
+    from steersman.steering import plateau as plateau
+    from steersman.steering import reached as reached
+
+_HOMES = {
+    "Params": "steersman.engine.workflow",
+    "Workflow": "steersman.engine.workflow",
+    "every": "steersman.engine.workflow",
+    "budget": "steersman.steering",
+    "plateau": "steersman.steering",
+    "reached": "steersman.steering",
+}
+
+__all__ = ["Params", "Workflow", "budget", "every", "plateau", "reached"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what a workflow file needs when it asks: `steersman.bus` alone brings nothing else with it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,117 @@
+"""Frames -> model: fit, compare with the predecessor on held-out frames, save with a card."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steersman.models import Model
+from steersman.store import Span, StoreError, Window, replace_file
+
+
+class BadScores(StoreError, ValueError):
+    """What a score function returned cannot be used."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(name, problem)
+        self.name, self.problem = name, problem
+
+    def __str__(self) -> str:
+        return f"score {self.name!r}: {self.problem}; a score function returns {{name: array with one row per frame}}"
+
+
+def train(
+    *,
+    fit: Callable[[Window, Any], Model],
+    score: Callable[[Any, Window], Mapping[str, Any]],
+    frames: Window,
+    held_out: Window | None,
+    last: Model | None,
+    gate: str,
+    directory: Path,
+    version: int,
+) -> dict[str, Any]:
+    """Fit a model, judge it, save it.
+
+    Args:
+        fit: (frames, last) -> model.
+        score: (model, frames) -> scores; their `gate` column is what must not get worse, smaller being better.
+        held_out: frames that the fit does not see; None when there are none yet.
+    Returns: the card: version, window, losses per epoch, held-out figures, whether it is accepted and why.
+    """
+    began = time.monotonic()
+    model = fit(frames, last)
+    seconds = time.monotonic() - began
+    card = {
+        "version": version,
+        "frames": frames.rows,
+        "window": [_plain(span) for span in frames.spans],
+        "seconds": round(seconds, 3),
+        "history": getattr(model, "history", []),
+        **judge(score, model, last, held_out, gate),
+    }
+    model.save(directory)
+    replace_file(directory / "card.json", json.dumps(card, indent=1))
+    return card
+
+
+def judge(
+    score: Callable[[Any, Window], Mapping[str, Any]],
+    model: Model,
+    last: Model | None,
+    held_out: Window | None,
+    gate: str,
+) -> dict[str, Any]:
+    """Compare a model with its predecessor: a worse one is not used."""
+    verdict: dict[str, Any] = {"gate": gate, "held_out_frames": 0, "held_out": None, "predecessor": None}
+    if held_out is None:
+        return verdict | {"accepted": True, "reason": "there are no held-out frames yet"}
+    new = _mean_gate(score, model, held_out, gate)
+    if new is None:
+        return verdict | {"accepted": True, "reason": f"the scores have no {gate!r} to compare"}
+    verdict |= {"held_out_frames": held_out.rows, "held_out": new}
+    if not np.isfinite(new):
+        return verdict | {"accepted": False, "reason": f"its held-out {gate} is not a number"}
+    if last is None:
+        return verdict | {"accepted": True, "reason": "the first model"}
+    old = _mean_gate(score, last, held_out, gate)
+    verdict["predecessor"] = old
+    better = old is None or not np.isfinite(old) or new <= old
+    words = "not worse than" if better else "worse than"
+    return verdict | {"accepted": better, "reason": f"held-out {gate} {new:.4g}, {words} {old:.4g} of its predecessor"}
+
+
+def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray]:
+    """Scores as float arrays with one row per frame.
+
+    Raises: BadScores: another length, or values that are not numbers.
+    """
+    checked = {}
+    for name, value in values.items():
+        array = np.asarray(value)
+        if array.shape[:1] != (rows,):
+            raise BadScores(name, f"its shape is {array.shape} for {rows} frames")
+        if not np.isfinite(array).all():
+            raise BadScores(name, f"{int((~np.isfinite(array)).sum())} of its values are not finite")
+        checked[name] = array
+    return checked
+
+
+def load_model(directory: Path) -> Model:
+    return Model.load(directory)
+
+
+def _mean_gate(
+    score: Callable[[Any, Window], Mapping[str, Any]], model: Model, frames: Window, gate: str
+) -> float | None:
+    values = score(model, frames)
+    return float(np.mean(values[gate])) if gate in values else None
+
+
+def _plain(span: Span) -> list[Any]:
+    return [span.walker, span.first, span.end]

@@ -1,0 +1,92 @@
+"""What the command line asks for -> a run: everything is checked and written down before any job starts."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from steersman.engine import loading, run_directory
+from steersman.engine.errors import BadValue
+from steersman.engine.journal import Journal
+from steersman.engine.recorder import Recorder
+from steersman.engine.run import Run, Show
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+from steersman.engine.workflow import Params, Workflow
+from steersman.executors.site import Site
+from steersman.executors.site_files import load_site
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked wish to run: nothing in it can be refused any more for its words."""
+
+    source: Path
+    workflow: Workflow
+    params: Params
+    site: Site
+    seed: int
+    rounds: bool
+
+
+def plan(
+    workflow: str,
+    *,
+    params_file: Path | None = None,
+    assignments: Iterable[str] = (),
+    site: str = "laptop",
+    workers: int | None = None,
+    seed: int | None = None,
+    rounds: bool = False,
+) -> Plan:
+    """Check everything that can be wrong before a job starts.
+
+    Raises: BadInput: with the key, the value and the nearest valid name.
+    """
+    source = loading.find(workflow)
+    loaded = loading.load(source)
+    params = loading.parameters(loaded, params_file, assignments)
+    _check_rules(loaded, params)
+    chosen = secrets.randbelow(2**31) if seed is None else seed
+    if chosen < 0:
+        raise BadValue("--seed", str(seed), "a seed is 0 or above")
+    return Plan(source, loaded, params, load_site(site, workers), chosen, rounds)
+
+
+def begin(
+    plan: Plan,
+    *,
+    root: Path = Path("runs"),
+    run_dir: Path | None = None,
+    bus_url: str | None = None,
+    show: Callable[[RunDirectory, Run], Show] = lambda directory, run: lambda state: None,
+) -> tuple[RunDirectory, Run]:
+    """Make the run directory and the run; `execute()` starts it."""
+    directory = run_directory.create(root, plan.workflow.name, run_dir)
+    settings = {
+        "workflow": plan.workflow.name,
+        "source": str(plan.source),
+        "seed": plan.seed,
+        "rounds": plan.rounds,
+        "site": plan.site.model_dump(mode="json"),
+        "params": plan.params.model_dump(mode="json"),
+    }
+    run_directory.write_settings(directory, settings, plan.source)
+    recorder = Recorder(Journal(directory.journal), State())
+    run = Run(
+        directory, plan.workflow, plan.params, plan.site, recorder,
+        seed=plan.seed, rounds=plan.rounds, bus_url=bus_url,
+    )  # fmt: skip
+    run.show = show(directory, run)
+    return directory, run
+
+
+def _check_rules(workflow: Workflow, params: Params) -> None:
+    """Rules that are functions of the parameters may only fail now, not in the middle of a run."""
+    try:
+        workflow.stop_rule(params)
+        workflow.train_rule(params)
+    except ValueError as error:
+        raise BadValue("stop or when", workflow.name, str(error)) from None

@@ -1,0 +1,63 @@
+"""Plan -> what was looked at before a job starts, and what was found."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from steersman.bus import ServerFailed
+from steersman.bus.server import binary
+from steersman.engine.campaign import Plan
+
+
+@dataclass(frozen=True)
+class Check:
+    what: str
+    ok: bool
+    found: str
+
+
+def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
+    """Look at everything that a run would need; workflow, parameters and site were checked when the plan was made."""
+    workflow = plan.workflow
+    stages = [name for name in ("prepare_function", "simulation", "training", "scoring") if getattr(workflow, name)]
+    rule = plan.workflow.train_rule(plan.params)
+    return [
+        Check("workflow", True, f"{plan.source} ({', '.join(name.split('_')[0] for name in stages)})"),
+        Check("parameters", True, ", ".join(f"{k}={v}" for k, v in plan.params.model_dump().items()) or "none"),
+        Check("stop", True, str(workflow.stop_rule(plan.params))),
+        Check("training", True, f"first at {rule.first} frames, then every {rule.frames}" if rule else "none"),
+        Check("steering", True, _steering(plan)),
+        Check(
+            "site", True, f"{plan.site.name}: {plan.site.simulation.count} walkers, {plan.site.training.count} workers"
+        ),
+        _bus(),
+        _writable(root),
+        _space(root),
+    ]
+
+
+def _steering(plan: Plan) -> str:
+    steering = plan.workflow.steering
+    guided = " (guided by a known reference)" if steering.guided else ""
+    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random, until then {steering.fallback.name}{guided}"
+
+
+def _bus() -> Check:
+    try:
+        return Check("bus server", True, binary())
+    except ServerFailed as error:
+        return Check("bus server", False, f"{error}; or give --bus redis://...")
+
+
+def _writable(root: Path) -> Check:
+    place = root if root.exists() else root.absolute().parent
+    ok = os.access(place, os.W_OK)
+    return Check("run directory", ok, f"{root.absolute()}" + ("" if ok else ": no permission to write here"))
+
+
+def _space(root: Path) -> Check:
+    free = shutil.disk_usage(root if root.exists() else root.absolute().parent).free
+    return Check("disk", free > 2**30, f"{free / 2**30:.1f} GiB free" + ("" if free > 2**30 else ": less than 1 GiB"))

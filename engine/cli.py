@@ -1,0 +1,250 @@
+"""The command line: words of a person -> the functions of the rooms. It sits on top of everything.
+
+Exit codes: 0 the run reached its goal (or spent its budget, where it has no other goal), 2 bad input, 3 the budget was
+spent before the goal, 4 simulations failed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+
+from steersman.engine import campaign, display, journal, loading, run_directory
+from steersman.engine import why as reasons
+from steersman.engine.check import check_plan
+from steersman.engine.errors import BadInput, EngineError, UnknownName
+from steersman.engine.run import Run
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+from steersman.engine.template import TEMPLATE
+from steersman.executors.site_files import BadSite
+
+EXIT = {"goal": 0, "budget": 3, "failed": 4, "interrupted": 130}
+BENCHMARKS = {
+    "bus": "bus", "loop": "loop", "store": "store", "molecular-dynamics": "molecular_dynamics",
+}  # fmt: skip
+
+app = typer.Typer(
+    help="Couple simulations with deep learning: run a workflow file, watch it, ask why.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+out, err = Console(), Console(stderr=True)
+
+WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="a shipped name, or the path of a .py file")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="a run directory, e.g. runs/fold-0001")]
+Set = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="set a parameter; may be repeated")]
+ParamsFile = Annotated[Path | None, typer.Option("--params", metavar="FILE", help="YAML file of parameters")]
+SiteName = Annotated[str, typer.Option("--site", help="a shipped site, or the path of a .yaml file")]
+Workers = Annotated[int | None, typer.Option("--workers", min=1, help="slots for walkers, instead of the site's")]
+Seed = Annotated[int | None, typer.Option("--seed", help="seed of the run; drawn when it is not given")]
+Rounds = Annotated[bool, typer.Option("--rounds", help="synchronous order that repeats bit for bit from the seed")]
+Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
+
+
+@app.command()
+def run(
+    workflow: WorkflowName,
+    assignments: Set = [],  # noqa: B006 (Typer wants a list)
+    params: ParamsFile = None,
+    site: SiteName = "laptop",
+    workers: Workers = None,
+    seed: Seed = None,
+    rounds: Rounds = False,
+    run_dir: Annotated[Path | None, typer.Option("--run-dir", help="instead of runs/<workflow>-<number>")] = None,
+    bus: Annotated[str | None, typer.Option("--bus", help="redis:// address of a server to use")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a workflow file and show it live; at the end a report."""
+    plan = campaign.plan(
+        workflow, params_file=params, assignments=assignments, site=site, workers=workers, seed=seed, rounds=rounds
+    )
+    directory, made = campaign.begin(plan, run_dir=run_dir, bus_url=bus)
+    err.print(
+        f"[bold]{plan.workflow.name}[/] runs in {directory.path}   [dim](seed {plan.seed}, {made.slots} slots)[/]"
+    )
+    state = _execute(directory, made)
+    _finish(directory, state, made, as_json=as_json)
+
+
+def _execute(directory: RunDirectory, made: Run) -> State:
+    shown = display.Display(made.stop_rule, str(directory.path))
+    made.show = lambda state: shown.show(state, time.time())
+    with shown.live():
+        return made.execute()
+
+
+def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) -> None:
+    from steersman.dashboard.report import write_report
+
+    assert state.end is not None
+    if state.frames:
+        with err.status("drawing figures and the report"):
+            write_report(directory)
+    outcome = state.end["outcome"]
+    if as_json:
+        typer.echo(json.dumps({"run": str(directory.path), **summary(state)}))
+    else:
+        out.print(display.closing(state))
+        out.print(f"[bold]{outcome}[/]: {escape(state.end['reason'])}", highlight=False)
+        if state.frames:
+            out.print(f"Report: {directory.report}   Ask: steersman why {directory.path} w0.1", highlight=False)
+    budget_is_goal = outcome == "budget" and not made.stop_rule.goal
+    raise typer.Exit(0 if budget_is_goal else EXIT[outcome])
+
+
+def summary(state: State) -> dict[str, Any]:
+    """A run in plain values."""
+    return {
+        "workflow": state.run["workflow"],
+        "outcome": state.end["outcome"] if state.end else "running",
+        "reason": state.end["reason"] if state.end else None,
+        "seed": state.run["seed"],
+        "guided": state.run["guided"],
+        "frames": state.frames,
+        "simulated": state.simulated,
+        "time_unit": state.time_unit,
+        "hours": round(state.hours, 5),
+        "segments": dict(state.ended),
+        "walkers": len(state.walkers),
+        "models": [
+            {
+                "version": m.version,
+                "accepted": m.accepted,
+                "loss": m.card.get("loss"),
+                "held_out": m.card.get("held_out"),
+            }
+            for m in state.models
+        ],
+        "metrics": {name: values[-1] for name, values in state.metrics.items()},
+    }
+
+
+@app.command()
+def status(run: RunPath, as_json: Json = False) -> None:
+    """Say how far a run has come."""
+    directory = run_directory.open_run(run)
+    state = State(journal.read(directory.journal))
+    if as_json:
+        typer.echo(json.dumps(summary(state)))
+        return
+    out.print(display.closing(state))
+    if state.end:
+        out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
+    else:
+        out.print(f"running since {display.clock(state.hours * 3600)}", highlight=False)
+
+
+@app.command()
+def watch(run: RunPath) -> None:
+    """Show a run live, from this or another terminal, until it ends."""
+    directory = run_directory.open_run(run)
+    rule = _stop_rule(directory)
+    state, read_to = State(), 0
+    with Live(console=out, auto_refresh=False) as live:
+        while state.end is None:
+            for record, end in journal.follow(directory.journal, offset=read_to):
+                state.apply(record)
+                read_to = end
+            live.update(display.view(state, rule, str(run), time.time()), refresh=True)
+            time.sleep(display.DRAW_S)
+    out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
+
+
+@app.command()
+def why(
+    run: RunPath, segment: Annotated[str, typer.Argument(help="<walker>.<number>, e.g. w1.7")], as_json: Json = False
+) -> None:
+    """Tell where a segment started, who chose it and what was refused, and how it ended."""
+    told = reasons.why(run_directory.open_run(run), segment)
+    typer.echo(json.dumps(told) if as_json else "\n".join(reasons.lines(told)))
+
+
+@app.command()
+def check(
+    workflow: WorkflowName,
+    assignments: Set = [],  # noqa: B006
+    params: ParamsFile = None,
+    site: SiteName = "laptop",
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Check everything that can be wrong before a job starts."""
+    plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, workers=workers)
+    checks = check_plan(plan)
+    if as_json:
+        typer.echo(json.dumps([vars(each) for each in checks]))
+    else:
+        for each in checks:
+            mark = "[green]ok[/]  " if each.ok else "[red]no[/]  "
+            out.print(f"{mark}{each.what:22} {escape(each.found)}", highlight=False)
+    if not all(each.ok for each in checks):
+        raise typer.Exit(2)
+
+
+@app.command()
+def workflows(as_json: Json = False) -> None:
+    """List the workflow files that come with Steersman."""
+    found = {name: _first_line(path) for name, path in loading.shipped().items()}
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    for name, line in found.items():
+        out.print(f"[bold]{name:16}[/] {escape(line)}", highlight=False)
+
+
+@app.command()
+def new(name: Annotated[str, typer.Argument(help="name of the workflow; NAME.py is written here")]) -> None:
+    """Write a workflow file that works, to start from."""
+    if not name.replace("_", "").replace("-", "").isalnum():
+        raise BadInput(f"{name!r} is no name for a workflow: use letters, digits, - and _")
+    path = Path(f"{name}.py")
+    try:
+        with path.open("x") as file:
+            file.write(TEMPLATE.replace("NAME", name))
+    except FileExistsError:
+        raise BadInput(f"{path} exists; choose another name or remove it") from None
+    out.print(f"wrote {path}; run it with [bold]steersman run {path}[/]", highlight=False)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".join(BENCHMARKS))]) -> None:
+    """Run a benchmark: one JSON object on standard output, progress on standard error."""
+    if name not in BENCHMARKS:
+        raise UnknownName("benchmark", name, BENCHMARKS)
+    module = import_module(f"steersman.benchmarks.{BENCHMARKS[name]}")
+    module.main([argument for argument in context.args if argument != "--json"])
+
+
+def _stop_rule(directory: RunDirectory) -> Any:
+    workflow = loading.load(directory.workflow)
+    return workflow.stop_rule(loading.checked(workflow, directory.settings()["params"]))
+
+
+def _first_line(path: Path) -> str:
+    return path.read_text().lstrip('"').splitlines()[0].rstrip('"')
+
+
+def main() -> None:
+    """Run the command line; what a person did wrong is told in one line and ends with code 2."""
+    try:
+        app()
+    except (BadInput, BadSite) as error:
+        err.print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except EngineError as error:
+        err.print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(4)
+
+
+if __name__ == "__main__":
+    main()

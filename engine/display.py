@@ -1,0 +1,185 @@
+"""State -> what a terminal shows: slots, models, decisions, progress, time left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from steersman.engine.state import Model, State, Walker
+from steersman.steering import StopRule
+
+MOST_SLOTS = 12  # rows of the slots table; the others are counted
+DRAW_S = 0.25
+LOG_S = 10.0
+
+
+def clock(seconds: float) -> str:
+    """Seconds as h:mm:ss or m:ss."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
+    """The whole display at one moment; `now` in seconds since 1970."""
+    return Panel(
+        Group(
+            _progress(state, rule, now), Text(), _slots(state, now), Text(), _models(state, now), Text(), _newest(state)
+        ),
+        title=f"[bold]{name}[/]" + (" [yellow](guided by a known reference)[/]" if state.run.get("guided") else ""),
+        title_align="left",
+    )
+
+
+def line(state: State, rule: StopRule, now: float) -> str:
+    """One line for logs."""
+    return (
+        f"{clock(state.hours * 3600)}  {state.frames} frames, {simulated(state)}, {state.ended.total()} segments, "
+        f"model {state.model or '-'}, {100 * rule.share(state.progress):.0f} % of the budget, {left(state, rule)} left"
+    )
+
+
+def simulated(state: State) -> str:
+    unit = "" if state.time_unit == "1" else f" {state.time_unit}"
+    return f"{state.simulated:,.4g}{unit} simulated"
+
+
+def left(state: State, rule: StopRule) -> str:
+    """Time left until the budget is spent, at the rate so far."""
+    share = rule.share(state.progress)
+    return "?" if share < 0.01 else clock(state.hours * 3600 * (1 - share) / share)
+
+
+def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
+    share = rule.share(state.progress)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row(
+        ProgressBar(total=1.0, completed=share, width=30),
+        f"{100 * share:.0f} %",
+        f"[dim]run for[/] {clock(state.hours * 3600)}",
+        f"[dim]left[/] {left(state, rule)}",
+        f"{state.frames:,} frames",
+        simulated(state),
+    )
+    metrics = "   ".join(f"[dim]{name}[/] {values[-1]:.4g}" for name, values in state.metrics.items())
+    counts = "   ".join(f"{number} {how}" for how, number in state.ended.items())
+    return Group(grid, Text.from_markup(f"[dim]segments[/] {counts or 'none yet'}   {metrics}"))
+
+
+def _slots(state: State, now: float) -> RenderableType:
+    table = Table("slot", "walker", "doing", "segment", "since", "frames", box=None, header_style="dim", padding=(0, 2))
+    alive = [walker for walker in state.walkers.values() if walker.alive]
+    for walker in alive[:MOST_SLOTS]:
+        segment = walker.running
+        table.add_row(
+            str(walker.slot),
+            f"w{walker.number}",
+            _doing(state, walker),
+            segment.name if segment else "",
+            f"{max(0.0, now - walker.since):.1f} s",
+            f"{walker.frames:,}",
+        )
+    if len(alive) > MOST_SLOTS:
+        table.add_row("...", f"{len(alive) - MOST_SLOTS} more")
+    return table
+
+
+def _doing(state: State, walker: Walker) -> str:
+    segment = walker.running
+    if segment is None:
+        return "[yellow]starting[/]" if not walker.segments else "[yellow]waiting[/]"
+    start = state.starts.get(segment.start)
+    return f"[green]simulating[/] [dim]{start.record['policy'] if start else ''}[/]"
+
+
+def _models(state: State, now: float) -> RenderableType:
+    table = Table("model", "frames", "loss", "held out", "", box=None, header_style="dim", padding=(0, 2))
+    for model in state.models[-4:]:
+        table.add_row(str(model.version), f"{model.frames:,}", *_figures(model, now))
+    if not state.models:
+        table.add_row("none yet", "", "", "", "")
+    return table
+
+
+def _figures(model: Model, now: float) -> tuple[str, str, str]:
+    if model.accepted is None:
+        return "", "", f"[yellow]training for {max(0.0, now - model.at):.0f} s[/]"
+    loss, held_out = model.card.get("loss"), model.card.get("held_out")
+    verdict = "[green]in use[/]" if model.accepted else "[red]not used[/]"
+    return (
+        "" if loss is None else f"{loss:.4g}",
+        "" if held_out is None else f"{held_out:.4g}",
+        f"{verdict} [dim]{model.reason}[/]",
+    )
+
+
+def _newest(state: State) -> RenderableType:
+    lines = [
+        f"[dim]start {record['start']}[/] {_origin(record['parent'])} [dim]{record['policy']}:[/] {record['reason']}"
+        for record in list(state.decisions)[-4:]
+    ]
+    lines += [f"[yellow]{note.get('text') or note['reason']}[/]" for note in list(state.notes)[-2:]]
+    return Text.from_markup("\n".join(lines) or "no decisions yet")
+
+
+def _origin(parent: list[int] | None) -> str:
+    return "from the prepared start" if parent is None else f"from w{parent[0]}.{parent[2]} frame {parent[1]}"
+
+
+class Display:
+    """Shows a running state on standard error: live on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, rule: StopRule, name: str) -> None:
+        self.console = Console(stderr=True)
+        self._rule, self._name = rule, name
+        self._live: Live | None = None
+        self._shown = 0.0
+
+    def show(self, state: State, now: float) -> None:
+        if now - self._shown < (DRAW_S if self._live else LOG_S):
+            return
+        self._shown = now
+        if self._live:
+            self._live.update(view(state, self._rule, self._name, now), refresh=True)
+        elif state.sessions:
+            self.console.print(line(state, self._rule, now), highlight=False)
+
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        if not self.console.is_terminal:
+            yield
+            return
+        with Live(console=self.console, auto_refresh=False, transient=True) as self._live:
+            yield
+        self._live = None
+
+
+def closing(state: State) -> RenderableType:
+    """A run in one table."""
+    table = Table(title=f"{state.run.get('workflow', '')}", box=None, show_header=False, padding=(0, 2))
+    facts = {
+        "frames": f"{state.frames:,} ({simulated(state)})",
+        "wall time": clock(state.hours * 3600),
+        "segments": ", ".join(f"{number} {how}" for how, number in state.ended.items()) or "none",
+        "models": f"{sum(bool(m.accepted) for m in state.models)} accepted of {len(state.models)}",
+        **{name: f"{values[-1]:.4g}" for name, values in state.metrics.items()},
+        "slots idle": _idle(state),
+    }
+    if state.run.get("guided"):
+        facts["guided"] = "by a known reference"
+    for name, value in facts.items():
+        table.add_row(f"[dim]{name}[/]", value)
+    return table
+
+
+def _idle(state: State) -> str:
+    idle = state.idle
+    total = idle.total()
+    return f"{100 * (total - idle['ran']) / total:.1f} %" if total else "-"

@@ -1,0 +1,97 @@
+"""What can be wrong before or while a run goes on; each says what to do next.
+
+EngineError
+├── BadInput              something the user wrote; exit code 2
+│   ├── UnknownName       a key, workflow or site that does not exist, with the nearest that does
+│   ├── BadValue          a parameter of the wrong type or out of range
+│   ├── BadWorkflow       a workflow file that cannot be used: file, line, reason
+│   ├── NoSuchSegment     `why` was asked about a segment that the journal does not know
+│   └── BadDirectory      a run directory that exists, does not exist, or cannot be written
+├── RunIsLocked           another process drives this run
+└── JournalDamaged        a record in the middle of a journal is not whole
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+
+class EngineError(Exception):
+    """Anything the engine reports."""
+
+
+class BadInput(EngineError, ValueError):
+    """Something the user wrote."""
+
+
+class UnknownName(BadInput):
+    def __init__(self, what: str, name: str, valid: Collection[str]) -> None:
+        super().__init__(what, name, tuple(valid))
+        self.what, self.name, self.valid = what, name, tuple(valid)
+
+    def __str__(self) -> str:
+        near = difflib.get_close_matches(self.name, self.valid, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        return f"there is no {self.what} {self.name!r}; {hint}Valid: {', '.join(sorted(self.valid))}"
+
+
+class BadValue(BadInput):
+    def __init__(self, name: str, value: str, problem: str) -> None:
+        super().__init__(name, value, problem)
+        self.name, self.value, self.problem = name, value, problem
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value}: {self.problem}"
+
+
+class BadWorkflow(BadInput):
+    def __init__(self, path: str, line: int, problem: str) -> None:
+        super().__init__(path, line, problem)
+        self.path, self.line, self.problem = path, line, problem
+
+    def __str__(self) -> str:
+        where = f"{self.path}, line {self.line}" if self.line else self.path
+        return f"{where}: {self.problem}"
+
+
+class NoSuchSegment(BadInput):
+    def __init__(self, segment: str, newest: str) -> None:
+        super().__init__(segment, newest)
+        self.segment, self.newest = segment, newest
+
+    def __str__(self) -> str:
+        return (
+            f"this run has no segment {self.segment!r}; "
+            f"a segment is named <walker>.<number>, the newest is {self.newest}"
+        )
+
+
+class BadDirectory(BadInput):
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path, self.problem = path, problem
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
+
+
+class RunIsLocked(EngineError):
+    def __init__(self, path: str, owner: str) -> None:
+        super().__init__(path, owner)
+        self.path, self.owner = path, owner
+
+    def __str__(self) -> str:
+        return f"{self.path} is being driven by {self.owner}; watch it with `steersman watch {self.path}`"
+
+
+class JournalDamaged(EngineError):
+    def __init__(self, path: str, line: int) -> None:
+        super().__init__(path, line)
+        self.path, self.line = path, line
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}, line {self.line}: this record is not whole (its checksum differs) though others follow it; "
+            "the file was changed or the disk is damaged. Restore it, or cut it there and resume from that point"
+        )

@@ -1,0 +1,114 @@
+"""A name or path, and what the user set -> a workflow and its checked parameters."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+import types
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+import steersman.workflows
+from steersman.engine.errors import BadInput, BadValue, BadWorkflow, UnknownName
+from steersman.engine.workflow import Params, Workflow
+
+SHIPPED = Path(steersman.workflows.__file__).parent
+MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
+
+
+def shipped() -> dict[str, Path]:
+    """The workflow files that come with Steersman, by name."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.py")) if not path.stem.startswith("_")}
+
+
+def find(name_or_path: str) -> Path:
+    """The file of a workflow given as a shipped name or as a path.
+
+    Raises: UnknownName: neither.
+    """
+    path = Path(name_or_path)
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise BadWorkflow(str(path), 0, "there is no such file")
+        return path
+    if name_or_path not in shipped():
+        raise UnknownName("workflow", name_or_path, shipped())
+    return shipped()[name_or_path]
+
+
+def load(path: Path) -> Workflow:
+    """Import a workflow file and return the one Workflow that it defines.
+
+    Raises: BadWorkflow: it raises on import, defines no workflow or several, or lacks a stage.
+    """
+    module = _import(path)
+    found = [value for value in vars(module).values() if isinstance(value, Workflow)]
+    if len(set(map(id, found))) != 1:
+        raise BadWorkflow(str(path), 0, f"it defines {len(found)} workflows; it must hold one: wf = Workflow(...)")
+    if problems := found[0].problems():
+        raise BadWorkflow(str(path), 0, "; ".join(problems))
+    return found[0]
+
+
+def _import(path: Path) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(MODULE, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise BadWorkflow(str(path), error.lineno or 0, f"SyntaxError: {error.msg}") from None
+    except BaseException as error:  # whatever a user's file raises, SystemExit too, is its author's to see
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = (lines[-1] or 0) if lines else 0
+        raise BadWorkflow(str(path), line, f"{type(error).__name__}: {error}") from None
+    return module
+
+
+def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]) -> Params:
+    """Resolve parameters: defaults < workflow file < --params file < --set key=value.
+
+    Raises: BadInput: an unknown key (with the nearest valid one), a wrong type or range, an unreadable file.
+    """
+    given = _from_file(file) if file else {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals:
+            raise BadValue("--set", assignment, "write --set key=value")
+        given[key.strip()] = yaml.safe_load(text) if text.strip() else ""
+    return checked(workflow, given)
+
+
+def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
+    """Make the parameters from plain values.
+
+    Raises: UnknownName, BadValue.
+    """
+    for key in given:
+        if key not in workflow.params.model_fields:
+            raise UnknownName(f"parameter of {workflow.name}", key, workflow.params.model_fields)
+    try:
+        return workflow.params.model_validate(dict(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "parameters"
+        raise BadValue(key, repr(first["input"]), first["msg"]) from None
+
+
+def _from_file(file: Path) -> dict[str, Any]:
+    try:
+        loaded = yaml.safe_load(file.read_text())
+    except OSError as error:
+        raise BadValue("--params", str(file), str(error.strerror)) from None
+    except yaml.YAMLError as error:
+        raise BadValue("--params", str(file), f"this is not YAML: {error}") from None
+    if not isinstance(loaded, dict):
+        raise BadInput(f"--params {file}: expected `key: value` lines")
+    return loaded

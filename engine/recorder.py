@@ -1,0 +1,22 @@
+"""The one way in which a run's state changes: a record goes into the journal and then into the state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.engine.journal import Journal, Record
+from steersman.engine.state import State
+
+
+class Recorder:
+    def __init__(self, journal: Journal, state: State) -> None:
+        self.journal, self.state = journal, state
+
+    def record(self, kind: str, **fields: Any) -> Record:
+        record = self.journal.append(kind, fields)
+        self.state.apply(record)
+        return record
+
+    def note(self, text: str) -> None:
+        """Tell people something, in the journal and on the display."""
+        self.record("note", text=text)

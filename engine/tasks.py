@@ -1,0 +1,110 @@
+"""What Parsl workers execute: each finds its run directory, loads the workflow once, and calls one app."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from steersman.apps import training
+from steersman.apps.walker import Walker
+from steersman.bus import TupleSpace
+from steersman.engine import loading
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.workflow import Params, Workflow
+from steersman.store import Span, Window
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(run: str) -> tuple[RunDirectory, Workflow, Params]:
+    directory = RunDirectory(Path(run))
+    workflow = loading.load(directory.workflow)
+    return directory, workflow, loading.checked(workflow, directory.settings()["params"])
+
+
+@functools.lru_cache(maxsize=1)
+def _prepared(run: str) -> Any:
+    """One object for all segments of a process, so that apps can keep their contexts warm by its identity."""
+    file = Path(run) / "prepared.pkl"
+    return pickle.loads(file.read_bytes()) if file.exists() else None
+
+
+@functools.lru_cache(maxsize=2)
+def _model(run: str, version: int) -> Any:
+    return training.load_model(RunDirectory(Path(run)).model(version)) if version else None
+
+
+def prepare(run: str) -> None:
+    """Run the workflow's prepare function and keep what it returns beside the run."""
+    directory, workflow, params = _opened(run)
+    if workflow.prepare_function is None:
+        return
+    partial = directory.prepared.with_suffix(".partial")
+    partial.write_bytes(pickle.dumps(workflow.prepare_function(params)))
+    partial.replace(directory.prepared)
+
+
+def walk(run: str, number: int, bag: str) -> int:
+    """Be a walker until the engine says that no more starts will come."""
+    directory, workflow, params = _opened(run)
+    assert workflow.simulation is not None
+    stderr = directory.errors / f"w{number}.stderr"
+    _send_stderr_to(stderr)
+    walker = Walker(
+        number=number,
+        bag=bag,
+        simulate=workflow.simulation.function,
+        params=params,
+        prepared=_prepared(run),
+        frames=directory.frames,
+        space=TupleSpace.connect(directory.bus),
+        variables=dict(workflow.simulation.variables),
+        attributes={"workflow": workflow.name, "params": yaml.safe_dump(params.model_dump(mode="json"))},
+        errors=directory.errors,
+        stderr=stderr,
+    )
+    segments = walker.run()
+    if stderr.stat().st_size == 0:
+        stderr.unlink()
+    return segments
+
+
+def train(run: str, version: int, last: int, spans: Sequence[Span], held_out: Sequence[Span]) -> dict[str, Any]:
+    """Fit model `version` from model `last`, compare them on held-out frames, save it with its card."""
+    directory, workflow, params = _opened(run)
+    assert workflow.training is not None
+    assert workflow.scoring is not None
+    return training.train(
+        fit=functools.partial(workflow.training.function, params),
+        score=functools.partial(workflow.scoring.function, params),
+        frames=Window(directory.frames, spans),
+        held_out=Window(directory.frames, held_out) if held_out else None,
+        last=_model(run, last),
+        gate=workflow.training.gate,
+        directory=directory.model(version),
+        version=version,
+    )
+
+
+def score(run: str, version: int, spans: Sequence[Span]) -> dict[str, np.ndarray]:
+    """Score frames with one model version (0: without a model)."""
+    directory, workflow, params = _opened(run)
+    assert workflow.scoring is not None
+    window = Window(directory.frames, spans)
+    values: Mapping[str, Any] = workflow.scoring.function(params, _model(run, version), window)
+    return training.checked_scores(values, window.rows)
+
+
+def _send_stderr_to(file: Path) -> None:
+    """Let everything that this process and its children write to standard error go to a file."""
+    sys.stderr.flush()
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(handle, 2)
+    os.close(handle)

@@ -1,0 +1,188 @@
+"""The workflow that a file defines: stages that are plain functions, and how they are coupled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from steersman.steering import Policy, Random, Scores, SegmentRule, Steering, StopRule
+from steersman.store import Variable
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Params(BaseModel):
+    """Parameters of a workflow: each field is a --set key and a YAML key, checked before any job starts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class Every:
+    """When to train: after so many new frames, but not before `first` of them."""
+
+    frames: int
+    first: int
+
+    def due(self, frames: int, trained_at: int | None) -> bool:
+        return frames >= self.first if trained_at is None else frames - trained_at >= self.frames
+
+
+def every(*, frames: int, first: int | None = None) -> Every:
+    """Train when `frames` new frames have come since the last training; the first time at `first` frames.
+
+    Raises: ValueError: a count below 1.
+    """
+    if frames < 1 or (first is not None and first < 1):
+        raise ValueError(f"every(frames={frames}, first={first}): counts of frames are at least 1")
+    return Every(frames, frames if first is None else first)
+
+
+@dataclass(frozen=True)
+class Simulate:
+    function: Callable[..., None]
+    gpus: int = 0
+    retries: int = 2
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Train:
+    function: Callable[..., Any]
+    when: Any
+    gpus: int = 0
+    window: int = 100_000
+    gate: str = "error"
+
+
+@dataclass(frozen=True)
+class Score:
+    function: Callable[..., Mapping[str, Any]]
+    batch: int = 16_384
+
+
+class Workflow:
+    """What a workflow file builds. Every stage is given by a decorator and stays callable as it is.
+
+    Args:
+        name: names the run directories; letters, digits, `-` and `_`.
+        params: class of the parameters.
+        stop: when to end the run. It, and `when`, may also be a function of the parameters.
+    """
+
+    def __init__(self, name: str, params: type[Params], *, stop: StopRule | Callable[[Any], StopRule]) -> None:
+        if not name.replace("-", "").replace("_", "").isalnum():
+            raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
+        self.name, self.params = name, params
+        self.prepare_function: Callable[[Any], Any] | None = None
+        self.simulation: Simulate | None = None
+        self.training: Train | None = None
+        self.scoring: Score | None = None
+        self.metrics: dict[str, Callable[[Scores], float]] = {}
+        self._stop, self._steering = stop, Steering()
+
+    def prepare(self, function: F) -> F:
+        """Decorate `function(params)`: run once, before the first walker; it returns every start's `prepared`."""
+        self.prepare_function = _stage("prepare", function, ("params",))
+        return function
+
+    def simulate(
+        self, *, gpus: int = 0, retries: int = 2, variables: Mapping[str, Variable] | None = None
+    ) -> Callable[[F], F]:
+        """Decorate `function(params, start, out)`: one segment.
+
+        Args:
+            gpus: GPUs that a slot needs.
+            retries: how often a start that failed is tried again.
+            variables: meaning (dimensions, units) of what is appended.
+        """
+
+        def decorate(function: F) -> F:
+            checked = _stage("simulate", function, ("params", "start", "out"))
+            self.simulation = Simulate(checked, gpus, retries, dict(variables or {}))
+            return function
+
+        return decorate
+
+    def train(
+        self,
+        *,
+        when: Every | Callable[[Any], Every],
+        gpus: int = 0,
+        window: int = 100_000,
+        gate: str = "error",
+    ) -> Callable[[F], F]:
+        """Decorate `function(params, frames, last) -> Model`; `frames` maps variables to arrays, `last` may be None.
+
+        Args:
+            when: when to train, see `every`.
+            gpus: GPUs for the training.
+            window: at most so many of the newest frames are trained on.
+            gate: name of the score that must not get worse on held-out frames, smaller being better.
+        """
+
+        def decorate(function: F) -> F:
+            checked = _stage("train", function, ("params", "frames", "last"))
+            self.training = Train(checked, when, gpus, window, gate)
+            return function
+
+        return decorate
+
+    def score(self, *, batch: int = 16_384) -> Callable[[F], F]:
+        """Decorate `function(params, model, frames) -> {name: (n, ...)}`; `model` is None without a train stage."""
+
+        def decorate(function: F) -> F:
+            self.scoring = Score(_stage("score", function, ("params", "model", "frames")), batch)
+            return function
+
+        return decorate
+
+    def steer(
+        self, policy: Policy, *, explore: float = 0.0, fallback: Policy | None = None, prune: SegmentRule | None = None
+    ) -> None:
+        """Say how starts are chosen, see `Steering`."""
+        self._steering = Steering(policy, explore, fallback or Random(), prune)
+
+    def metric(self, function: F) -> F:
+        """Decorate `function(scores) -> number`, a figure of merit recorded after every scoring."""
+        self.metrics[function.__name__] = _stage("metric", function, ("scores",))
+        return function
+
+    @property
+    def steering(self) -> Steering:
+        return self._steering
+
+    def stop_rule(self, params: Params) -> StopRule:
+        return self._stop if isinstance(self._stop, StopRule) else self._stop(params)
+
+    def train_rule(self, params: Params) -> Every | None:
+        if self.training is None:
+            return None
+        when = self.training.when
+        return when if isinstance(when, Every) else when(params)
+
+    def problems(self) -> list[str]:
+        """What is missing or does not fit together."""
+        found = []
+        if self.simulation is None:
+            found.append("no simulate stage: decorate a function with @wf.simulate()")
+        if self.training is not None and self.scoring is None:
+            found.append("a train stage but no score stage: decorate a function with @wf.score()")
+        if self.steering.policy.needs and self.scoring is None:
+            found.append(f"the policy needs scores {', '.join(self.steering.policy.needs)} but there is no @wf.score()")
+        return found
+
+
+def _stage(kind: str, function: F, arguments: tuple[str, ...]) -> F:
+    """Check that a stage can be called with its positional arguments."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        raise TypeError(
+            f"@wf.{kind} {function.__name__}: it is called as {kind}({', '.join(arguments)}); {error}"
+        ) from None
+    return function

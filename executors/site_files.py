@@ -1,0 +1,56 @@
+"""A site's name or path -> its checked Site."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from steersman.executors.site import Executor, Site, read_site, sites
+
+
+class BadSite(ValueError):
+    """A site file that cannot be used."""
+
+    def __init__(self, site: str, problem: str) -> None:
+        super().__init__(site, problem)
+        self.site, self.problem = site, problem
+
+    def __str__(self) -> str:
+        return f"site {self.site}: {self.problem}"
+
+
+def load_site(name_or_path: str, workers: int | None = None) -> Site:
+    """Read a site file, shipped or the user's own.
+
+    Args:
+        workers: slots for walkers instead of the file's.
+    Raises: BadSite: unknown name or key (with the nearest valid one), wrong type or range.
+    """
+    known = sites()
+    path = Path(name_or_path) if name_or_path.endswith((".yaml", ".yml")) else known.get(name_or_path)
+    if path is None:
+        near = difflib.get_close_matches(name_or_path, known, n=1, cutoff=0.3)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise BadSite(name_or_path, f"there is no such site; {hint}Shipped: {', '.join(known)}")
+    try:
+        values = read_site(path)
+    except OSError as error:
+        raise BadSite(name_or_path, f"cannot be read: {error.strerror}") from None
+    if workers is not None:
+        values["simulation"] = {**(values.get("simulation") or {}), "workers": workers}
+    try:
+        return Site.model_validate(values)
+    except ValidationError as error:
+        raise BadSite(name_or_path, _first_problem(error)) from None
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] != "extra_forbidden":
+        return f"{key} = {first['input']!r}: {first['msg']}"
+    valid = [*Site.model_fields, *Executor.model_fields]
+    near = difflib.get_close_matches(str(first["loc"][-1]), valid, n=1, cutoff=0.5)
+    return f"there is no key {key!r}; " + (f"did you mean {near[0]!r}? " if near else "") + f"Valid: {', '.join(valid)}"

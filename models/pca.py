@@ -1,0 +1,48 @@
+"""Principal components as a Model: the cheapest latent space, and a baseline for the others."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import torch
+
+from steersman.models.errors import UnusableData
+from steersman.models.model import Model
+
+
+class PCA(Model):
+    """The `latent` directions of largest variance of vectors of `size` numbers."""
+
+    mean: torch.Tensor
+    components: torch.Tensor
+
+    def __init__(self, size: int, latent: int) -> None:
+        super().__init__(size=size, latent=latent)
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("components", torch.zeros(latent, size))
+
+    @classmethod
+    def fit(cls, data: np.ndarray, *, latent: int = 2) -> Self:
+        """Fit to data (n, ...), each row flattened; `latent` is at most the numbers in a row.
+
+        Raises: UnusableData: fewer than two rows, or values that are not finite.
+        """
+        x = np.asarray(data, dtype=np.float32).reshape(len(data), -1)
+        if len(x) < 2 or not np.isfinite(x).all():
+            raise UnusableData(tuple(np.shape(data)), "principal components need two rows of finite numbers")
+        model = cls(x.shape[1], min(latent, x.shape[1]))
+        mean = x.mean(axis=0)
+        _, _, directions = np.linalg.svd(x - mean, full_matrices=False)
+        directions = directions[: model.config["latent"]]
+        signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
+        model.mean.copy_(torch.from_numpy(mean))
+        model.components.copy_(torch.from_numpy(directions * signs[:, None]))
+        return model.eval()
+
+    def encode(self, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Project data (n, ...). Returns: (n, latent) float32, and each row's mean squared error, (n,)."""
+        x = np.asarray(data, dtype=np.float32).reshape(len(data), -1) - self.mean.numpy()
+        z = x @ self.components.numpy().T
+        error = ((x - z @ self.components.numpy()) ** 2).mean(axis=1)
+        return z, error
