@@ -98,14 +98,14 @@ class PlatformUnavailable(AppError, RuntimeError):
 
 
 class WrongStart(AppError, ValueError):
-    """A start whose arrays do not fit the molecule."""
+    """A start that the molecule cannot begin from."""
 
-    def __init__(self, variable: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-        super().__init__(variable, shape, expected)
-        self.variable, self.shape, self.expected = variable, shape, expected
+    def __init__(self, variable: str, expected: tuple[int, ...], found: str) -> None:
+        super().__init__(variable, expected, found)
+        self.variable, self.expected, self.found = variable, expected, found
 
     def __str__(self) -> str:
-        return f"the start's {self.variable} has shape {self.shape}, but the molecule needs {self.expected}"
+        return f"the start's {self.variable} must be finite numbers of shape {self.expected}, but {self.found}"
 
 
 class SimulationUnstable(AppError, ArithmeticError):

@@ -105,10 +105,12 @@ def run(
     Returns: frames at report_ps, 2 report_ps, ... up to duration_ps.
     Raises:
         OutOfRange: a setting that cannot be run.
-        WrongStart: arrays that do not fit the molecule.
+        WrongStart: arrays that do not fit the molecule, or are not finite.
         PlatformUnavailable: the platform has no device here.
         SimulationUnstable: NaN or an explosion; no bad frame is given.
     """
+    if seed < 0:
+        raise OutOfRange("seed", seed, "0 or more")
     settings = Settings(temperature_K, timestep_fs, friction_per_ps, platform, threads)
     plan, begin = schedule(settings, duration_ps, report_ps), initial(start)
     return _segment(start.prepared, settings, plan=plan, begin=begin, seed=seed)
@@ -136,14 +138,16 @@ def schedule(settings: Settings, duration_ps: float, report_ps: float) -> tuple[
 def initial(start: Start) -> tuple[np.ndarray, np.ndarray | None]:
     """Find the positions (N, 3), nm, and the velocities (N, 3), nm/ps, or None, where a segment begins.
 
-    Raises: WrongStart: they do not fit the molecule.
+    Raises: WrongStart: they do not fit the molecule, or are not finite.
     """
     molecule: Molecule = start.prepared
     prepared = start.frame.get("positions", molecule.positions)
     positions, velocities = start.state.get("positions", prepared), start.state.get("velocities")
     for name, array in (("positions", positions), ("velocities", velocities)):
         if array is not None and np.shape(array) != molecule.positions.shape:
-            raise WrongStart(name, np.shape(array), molecule.positions.shape)
+            raise WrongStart(name, molecule.positions.shape, f"it has shape {np.shape(array)}")
+        if array is not None and not np.isfinite(array).all():
+            raise WrongStart(name, molecule.positions.shape, "it is not finite")
     return positions, velocities
 
 

@@ -77,7 +77,7 @@ def _own_system(path: str, pdb: app.PDBFile) -> openmm.System:
 def _given_system(path: str, pdb: app.PDBFile) -> openmm.System:
     try:
         system = openmm.XmlSerializer.deserialize(Path(path).read_text())
-    except openmm.OpenMMException as damaged:
+    except (openmm.OpenMMException, ValueError) as damaged:
         raise UnusableSystem(path, f"is no OpenMM System: {damaged}") from damaged
     atoms = pdb.topology.getNumAtoms()
     if not isinstance(system, openmm.System) or system.getNumParticles() != atoms:

@@ -46,8 +46,8 @@ class Model(nn.Module):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def fits(self, other: Model) -> bool:
-        """Whether the other model's weights can be taken over: same class, same architecture."""
-        return type(self) is type(other) and self.config == other.config
+        """Whether the other model's weights can be taken over: same class, same shapes."""
+        return type(self) is type(other) and self._shapes() == other._shapes()
 
     def save(self, directory: str | Path) -> None:
         """Write weights.safetensors and model.json (class, config, hash of the weights, history, card).
@@ -75,6 +75,9 @@ class Model(nn.Module):
         model.load_state_dict(_read_weights(folder, described["sha256"]))
         model.history, model.card = described["history"], described["card"]
         return model.eval()
+
+    def _shapes(self) -> dict[str, torch.Size]:
+        return {name: tensor.shape for name, tensor in self.state_dict().items()}
 
     def _described(self, digest: str) -> dict[str, Any]:
         return {

@@ -1,0 +1,80 @@
+"""Contact maps and the distance from a native state, against MDAnalysis and against geometry."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.apps.contacts import contact_maps, native_fraction
+from steersman.apps.superposition import rmsd
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # MDAnalysis' own
+    from MDAnalysis.analysis import rms
+    from MDAnalysis.lib.distances import distance_array
+
+
+def walk(seed: int, frames: int = 20, residues: int = 28) -> np.ndarray:
+    """Random chains, (frames, residues, 3), with the 0.38 nm between neighbouring C-alpha atoms."""
+    steps = np.random.default_rng(seed).normal(size=(frames, residues, 3))
+    return np.cumsum(0.38 * steps / np.linalg.norm(steps, axis=2, keepdims=True), axis=1)
+
+
+def rotation(seed: int) -> np.ndarray:
+    """A random proper rotation, (3, 3)."""
+    turned, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))
+    return np.asarray(turned * np.sign(np.linalg.det(turned)))
+
+
+def test_contact_maps_are_those_of_mdanalysis() -> None:
+    """Frame by frame the distances of the field's reference library, cut at 0.8 nm."""
+    chains = walk(1)
+    expected = [distance_array(chain.astype(np.float32), chain.astype(np.float32)) < 0.8 for chain in chains]
+    assert np.array_equal(contact_maps(chains), expected)
+
+
+@given(seed=st.integers(0, 2**32), shift_nm=st.floats(-1000, 1000))
+def test_moving_and_turning_a_molecule_changes_no_contact(seed: int, shift_nm: float) -> None:
+    """Contacts are internal; pairs within 1e-6 nm of the cutoff are left out, where rounding may decide."""
+    chain = walk(seed, frames=1)
+    apart = np.linalg.norm(chain[0][:, None] - chain[0][None], axis=-1)
+    clear = np.abs(apart - 0.8) > 1e-6
+    moved = contact_maps(chain @ rotation(seed) + shift_nm)[0]
+    assert np.array_equal(moved[clear], contact_maps(chain)[0][clear])
+
+
+def test_float32_positions_far_from_the_origin_keep_their_contacts() -> None:
+    """A molecule that diffused 100 nm away: float32 still resolves 1e-5 nm, and squares must not lose it."""
+    chain = walk(3)
+    apart = np.linalg.norm(chain[:, :, None] - chain[:, None], axis=-1)
+    clear = np.abs(apart - 0.8) > 1e-4
+    assert np.array_equal(contact_maps((chain + 100).astype(np.float32))[clear], (apart < 0.8)[clear])
+
+
+def test_rmsd_is_that_of_mdanalysis() -> None:
+    """Best superposition, not weighted; 1e-6 nm is float64 rounding of a sum of 28 squares of nm size."""
+    chains = walk(5)
+    expected = [rms.rmsd(chain, chains[0], center=True, superposition=True) for chain in chains[1:]]
+    assert rmsd(chains[1:], chains[0]) == pytest.approx(expected, abs=1e-6)
+
+
+@given(seed=st.integers(0, 2**32))
+def test_rmsd_sees_no_rigid_motion_but_a_mirror_image(seed: int) -> None:
+    """A mirrored chain is another molecule; 1e-6 nm is the square root of what float64 leaves of a sum of 30."""
+    chain = walk(seed, frames=1)
+    assert rmsd(chain @ rotation(seed) + 3.0, chain[0])[0] == pytest.approx(0, abs=1e-6)
+    assert rmsd(chain * [1, 1, -1], chain[0])[0] > 0.01
+
+
+def test_the_native_fraction_counts_each_distant_contact_once() -> None:
+    """Of two native contacts beyond the neighbours, a frame with one of them is half folded."""
+    native = np.eye(6, dtype=bool)
+    native[[0, 5, 1, 5, 0, 1], [5, 0, 5, 1, 1, 0]] = True
+    half = native.copy()
+    half[[0, 5], [5, 0]] = False
+    assert native_fraction(np.stack([native, half, np.eye(6, dtype=bool)]), native).tolist() == [1, 0.5, 0]
+    assert np.isnan(native_fraction(native[None], np.eye(6, dtype=bool))).all()

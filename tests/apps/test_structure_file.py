@@ -1,0 +1,115 @@
+"""Molecules from files: PDB in implicit solvent, a prepared box of water, and files that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import openmm
+import pytest
+from openmm import app, unit
+
+from steersman.apps.errors import IncompleteStructure, UnusableSystem
+from steersman.apps.force_field import PROTEIN, WATER, explicit_system
+from steersman.apps.molecular_dynamics import build_peptide, prepared_system, read_pdb, rmsd, run
+from steersman.apps.start import Start
+
+
+@pytest.fixture(scope="module")
+def pdb_text() -> str:
+    """A tripeptide with all its atoms."""
+    return build_peptide("AYG").pdb
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory, pdb_text: str) -> Path:
+    """The tripeptide in a 2.2 nm cube of TIP3P: the smallest that PME's cutoff allows."""
+    folder = tmp_path_factory.mktemp("box")
+    (folder / "dry.pdb").write_text(pdb_text)
+    dry = app.PDBFile(str(folder / "dry.pdb"))
+    wet = app.Modeller(dry.topology, dry.positions)
+    wet.addSolvent(app.ForceField(PROTEIN, WATER), boxSize=openmm.Vec3(2.2, 2.2, 2.2) * unit.nanometer)
+    with (folder / "wet.pdb").open("w") as file:
+        app.PDBFile.writeFile(wet.topology, wet.positions, file)
+    return folder / "wet.pdb"
+
+
+def without(text: str, *atoms: str) -> str:
+    """Leave out the tyrosine's atoms of these names."""
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if not (line[17:20] == "TYR" and line[12:16].strip() in atoms))
+
+
+def test_a_pdb_file_gives_back_the_molecule_that_was_written(tmp_path: Path, pdb_text: str) -> None:
+    """The same atoms, near where they were: minimizing and 1 ps of warming move the backbone less than 0.2 nm."""
+    (tmp_path / "a.pdb").write_text(pdb_text)
+    built, read = build_peptide("AYG"), read_pdb(tmp_path / "a.pdb")
+    assert (read.sequence, read.atoms) == ("AYG", built.atoms)
+    assert rmsd(read.positions[None, read.alpha], built.positions[built.alpha])[0] < 0.2
+
+
+def test_missing_atoms_are_named_with_their_residue(tmp_path: Path, pdb_text: str) -> None:
+    """Which residue, which atoms, what to do."""
+    (tmp_path / "a.pdb").write_text(without(pdb_text, "CZ", "OH"))
+    with pytest.raises(IncompleteStructure, match="TYR 2 of chain A misses the atoms CZ, OH; complete"):
+        read_pdb(tmp_path / "a.pdb")
+
+
+def test_a_missing_end_is_named(tmp_path: Path, pdb_text: str) -> None:
+    """A chain that was cut lacks the second oxygen of its end."""
+    (tmp_path / "a.pdb").write_text("".join(line for line in pdb_text.splitlines(keepends=True) if "OXT" not in line))
+    with pytest.raises(IncompleteStructure, match="GLY 3 of chain A misses the atoms OXT"):
+        read_pdb(tmp_path / "a.pdb")
+
+
+def test_a_residue_that_is_no_amino_acid_is_named(tmp_path: Path, pdb_text: str) -> None:
+    """Phosphotyrosine has no parameters in ff14SB."""
+    (tmp_path / "a.pdb").write_text(pdb_text.replace("TYR", "PTR"))
+    with pytest.raises(IncompleteStructure, match="PTR 2 of chain A is none of the 20 amino acids"):
+        read_pdb(tmp_path / "a.pdb")
+
+
+@pytest.mark.parametrize("text", ["", "this is no structure\n"])
+def test_a_file_without_atoms_is_told(tmp_path: Path, text: str) -> None:
+    """Naming the file."""
+    (tmp_path / "a.pdb").write_text(text)
+    with pytest.raises(IncompleteStructure, match=r"a\.pdb: the file"):
+        read_pdb(tmp_path / "a.pdb")
+
+
+def test_a_box_of_water_runs_with_particle_mesh_ewald(box: Path) -> None:
+    """Frames have every atom, and only the protein's C-alpha atoms in the contact map."""
+    molecule = prepared_system(box)
+    frames = list(run(Start(molecule), temperature_K=300, duration_ps=0.04, report_ps=0.02, seed=1))
+    assert molecule.periodic
+    assert (molecule.residues, molecule.sequence) == (3, "AYG")
+    assert molecule.atoms > 800
+    assert frames[-1].contacts.shape == (3, 3)
+    assert np.isfinite(frames[-1].energy)
+
+
+def test_a_given_system_is_simulated_as_it_is(tmp_path: Path, pdb_text: str) -> None:
+    """Its XML comes back unchanged: no force of ours is added. Here ff14SB in vacuum."""
+    (tmp_path / "a.pdb").write_text(pdb_text)
+    system = app.ForceField(PROTEIN).createSystem(app.PDBFile(str(tmp_path / "a.pdb")).topology)
+    (tmp_path / "system.xml").write_text(openmm.XmlSerializer.serialize(system))
+    given = prepared_system(tmp_path / "a.pdb", system_xml=tmp_path / "system.xml")
+    assert given.system_xml == openmm.XmlSerializer.serialize(system)
+
+
+def test_a_system_that_does_not_fit_is_told(box: Path, tmp_path: Path, pdb_text: str) -> None:
+    """No box, no XML, another number of atoms, a barostat."""
+    (tmp_path / "dry.pdb").write_text(pdb_text)
+    with pytest.raises(UnusableSystem, match=r"dry\.pdb: needs a periodic box"):
+        prepared_system(tmp_path / "dry.pdb")
+    system = explicit_system(app.PDBFile(str(box)).topology)
+    system.addForce(openmm.MonteCarloBarostat(1, 300))
+    xml = tmp_path / "system.xml"
+    xml.write_text(openmm.XmlSerializer.serialize(system))
+    with pytest.raises(UnusableSystem, match="has a barostat"):
+        prepared_system(box, system_xml=xml)
+    with pytest.raises(UnusableSystem, match="of the structure's 41 atoms"):
+        prepared_system(tmp_path / "dry.pdb", system_xml=xml)
+    xml.write_text("<nothing/>")
+    with pytest.raises(UnusableSystem, match="is no OpenMM System"):
+        prepared_system(box, system_xml=xml)
