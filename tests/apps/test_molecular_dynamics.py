@@ -12,7 +12,7 @@ from openmm import unit
 
 from steersman.apps.errors import OutOfRange, PlatformUnavailable, SimulationUnstable, WrongStart
 from steersman.apps.molecular_dynamics import VARIABLES, Frame, Molecule, build_peptide, contact_maps, run
-from steersman.apps.simulation_context import degrees_of_freedom, folded_seeds
+from steersman.apps.simulation_context import degrees_of_freedom
 from steersman.apps.start import Start
 
 
@@ -222,10 +222,3 @@ def test_a_platform_that_is_not_there_is_told(peptide: Molecule) -> None:
         PlatformUnavailable, match="no working platform 'Abacus' here; it was built with Reference, CPU"
     ):
         next(run(Start(peptide), temperature_K=300, duration_ps=2, seed=1, platform="Abacus"))
-
-
-def test_every_seed_folds_into_two_that_openmm_keeps() -> None:
-    """1..2**31-1: 0 would mean "take any", and more than 31 bits do not fit."""
-    folded = [seed for given in (0, 1, 2**31 - 1, 2**31, 2**63) for seed in folded_seeds(given)]
-    assert all(1 <= seed < 2**31 for seed in folded)
-    assert len(set(folded)) == 10
