@@ -127,7 +127,6 @@ class Walker:
         walker, row, segment = parent
         frame = self.frames.row(f"w{walker}", row)
         state = self.frames.row(f"w{walker}", segment, dimension=SEGMENT) if order.get("exact") else {}
-        state.pop("segments", None)
         return Start(self.prepared, frame, state)
 
     def _close_segment(self, out: Segment, start_id: int, order: dict[str, Any], how: int) -> None:

@@ -58,7 +58,7 @@ class Walker:
     published_segments: int = 0
     simulated: float = 0.0
     since: float = 0.0  # when its current segment began or its last one ended
-    seconds: Counter[str] = field(default_factory=Counter)  # waited, read, ran
+    seconds: Counter[str] = field(default_factory=Counter)  # first wait, waited, read, ran
 
     @property
     def running(self) -> Segment | None:
@@ -209,7 +209,7 @@ class State:
         segment = Segment(walker.number, record["segment"], record["start"], record["first_row"])
         walker.segments.append(segment)
         walker.since = record["t"]
-        walker.seconds["waited"] += record["waited_s"]
+        walker.seconds["waited" if len(walker.segments) > 1 else "first wait"] += record["waited_s"]
         start = self.starts.get(record["start"])
         if start is None:  # its lease ended too early and it was finished elsewhere
             segment.counts = False

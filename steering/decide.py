@@ -64,6 +64,8 @@ class Decider:
         self.trouble = ""
         self._scores: Scores | None = None
         self._ranking: list[Candidate] = []
+        for policy in (steering.policy, steering.fallback):
+            policy.load()
 
     def choose(self, scores: Scores, rng: np.random.Generator, blamed: Collection[tuple[int, int]] = ()) -> Choice:
         """Choose one start.

@@ -6,6 +6,7 @@ A policy is a pure function of the scores and a random generator. `a | b` lets t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import chain, zip_longest
 from typing import ClassVar
 
@@ -45,6 +46,9 @@ class Policy:
     def name(self) -> str:
         return type(self).__name__
 
+    def load(self) -> None:
+        """Import what ranking needs: slow at the first time, and a slot must not wait for it."""
+
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         """Order frames, best first; `scores` holds at least one frame. An empty list means: no opinion."""
         raise NotImplementedError
@@ -79,16 +83,21 @@ class LocalOutlierFactor(Policy):
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         return (self.score,)
 
+    def load(self) -> None:
+        import_module("sklearn.neighbors")
+
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         from sklearn.neighbors import LocalOutlierFactor as Detector
 
-        if len(scores) <= self.neighbours:
-            return []
         chosen = _subset(len(scores), self.sample, rng)
-        detector = Detector(n_neighbors=self.neighbours).fit(scores.matrix(self.score)[chosen])
+        # Equal points (equal contact maps, say) have no density: the distinct ones are compared.
+        points, which = np.unique(scores.matrix(self.score)[chosen], axis=0, return_inverse=True)
+        if len(points) <= self.neighbours:
+            return []
+        detector = Detector(n_neighbors=self.neighbours).fit(points)
         factor = np.zeros(len(scores))
-        factor[chosen] = -detector.negative_outlier_factor_
-        order = chosen[np.argsort(-factor[chosen], kind="stable")]
+        factor[chosen] = -detector.negative_outlier_factor_[which.ravel()]
+        order = chosen[_shuffled_order(-factor[chosen], rng)]
         return self.candidates(scores, order, factor, f"local outlier factor {{value:.2f}} in {self.score}")
 
 
@@ -120,6 +129,9 @@ class LeastCounts(Policy):
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         return (self.score,)
+
+    def load(self) -> None:
+        import_module("sklearn.cluster")
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         from sklearn.cluster import KMeans
@@ -191,6 +203,10 @@ class Turns(Policy):
     @property
     def guided(self) -> bool:  # type: ignore[override]
         return any(policy.guided for policy in self.policies)
+
+    def load(self) -> None:
+        for policy in self.policies:
+            policy.load()
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         rankings = [policy.rank(scores, rng) for policy in self.policies]

@@ -1,7 +1,7 @@
 """Frames in Zarr: appended while simulating, read while training."""
 
 from steersman.store.errors import EmptyWindow, MissingFrame, ShapeMismatch, StoreError
-from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Span, Window
+from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Window
 from steersman.store.group import GroupWriter, replace_file
 from steersman.store.variables import Variable
 
@@ -14,6 +14,7 @@ __all__ = [
     "Frames",
     "GroupWriter",
     "MissingFrame",
+    "Row",
     "ShapeMismatch",
     "Span",
     "StoreError",

@@ -43,14 +43,14 @@ class Frames:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
+        self._opened: dict[tuple[str, str], tuple[int, dict[str, zarr.Array[Any]]]] = {}
 
     def walkers(self) -> list[str]:
         return sorted(entry.parent.name for entry in self.path.glob("*/zarr.json"))
 
     def count(self, walker: str) -> int:
         """Published frames of a walker; 0 before its first publication."""
-        arrays = [array for _, array in self._group(walker).arrays() if _dimension(array) == FRAME]
-        return int(arrays[0].shape[0]) if arrays else 0
+        return self._open(walker, FRAME)[0]
 
     def spans(self) -> list[Span]:
         return [Span(walker, 0, rows) for walker in self.walkers() if (rows := self.count(walker))]
@@ -68,23 +68,43 @@ class Frames:
             raise MissingFrame(span.walker, span.end - 1, array.shape[0])
         return np.asarray(array[span.first : span.end])
 
-    def row(self, walker: str, row: int, *, dimension: str = FRAME) -> dict[str, np.ndarray]:
-        """Read every variable of one row along `dimension`.
+    def row(self, walker: str, row: int, *, dimension: str = FRAME) -> Row:
+        """One row along `dimension` by variable; a variable is read when it is asked for.
 
         Raises: MissingFrame: that row is not published.
         """
-        found = {}
-        for name, array in self._group(walker).arrays():
-            if _dimension(array) == dimension:
-                if not 0 <= row < array.shape[0]:
-                    raise MissingFrame(walker, row, int(array.shape[0]))
-                found[name] = np.asarray(array[row])
-        return found
+        known = self._opened.get((walker, dimension))
+        if known is None or row >= known[0]:  # published rows do not change: an older look at the group serves as well
+            known = self._opened[walker, dimension] = self._open(walker, dimension)
+        rows, arrays = known
+        if not 0 <= row < rows:
+            raise MissingFrame(walker, row, rows)
+        return Row(arrays, row)
+
+    def _open(self, walker: str, dimension: str) -> tuple[int, dict[str, zarr.Array[Any]]]:
+        arrays = {name: array for name, array in self._group(walker).arrays() if _dimension(array) == dimension}
+        return min((int(array.shape[0]) for array in arrays.values()), default=0), arrays
 
     def _group(self, walker: str) -> zarr.Group:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
             return zarr.open_group(self.path / walker, mode="r", use_consolidated=None)
+
+
+class Row(Mapping[str, np.ndarray]):
+    """The variables of one published frame, or of one ended segment."""
+
+    def __init__(self, arrays: Mapping[str, zarr.Array[Any]], row: int) -> None:
+        self._arrays, self._row = arrays, row
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return np.asarray(self._arrays[name][self._row])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
 
 
 class Window(Mapping[str, np.ndarray]):
