@@ -71,8 +71,14 @@ class Model(nn.Module):
         kind = _class_of(folder, described)
         if not issubclass(kind, cls):
             raise UnreadableModel(str(folder), f"holds a {kind.__qualname__}, not a {cls.__qualname__}")
-        model = kind(**described["config"])
-        model.load_state_dict(_read_weights(folder, described["sha256"]))
+        weights = _read_weights(folder, described["sha256"])
+        try:
+            model = kind(**described["config"])
+            model.load_state_dict(weights)
+        except (TypeError, RuntimeError) as misfit:
+            raise UnreadableModel(
+                str(folder), f"its config does not fit its class or its weights ({misfit})"
+            ) from misfit
         model.history, model.card = described["history"], described["card"]
         return model.eval()
 

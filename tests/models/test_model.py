@@ -1,0 +1,119 @@
+"""A model on disk: what was saved comes back, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from steersman.models import CVAE, Model
+from steersman.models.errors import UnreadableModel
+
+Chains = Callable[..., np.ndarray]
+
+
+class Line(Model):
+    """The smallest model of a user's own: y = a x + b."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width=width)
+        self.layer = nn.Linear(width, 1)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A directory with a model."""
+    CVAE(6).save(tmp_path)
+    return tmp_path
+
+
+def edit(folder: Path, **changes: Any) -> None:
+    """Change the card."""
+    card = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps({**card, **changes}))
+
+
+def test_a_saved_model_comes_back_bit_for_bit(tmp_path: Path, chains: Chains) -> None:
+    """Class, configuration, weights, history and card; ready to score."""
+    maps = chains(60, 9)
+    model = CVAE.fit(maps, latent=2, epochs=1)
+    model.card["window"] = [0, 60]
+    model.save(tmp_path / "models" / "0001")
+    again = Model.load(tmp_path / "models" / "0001")
+    assert isinstance(again, CVAE)
+    assert not again.training
+    assert (again.config, again.history, again.card) == (model.config, model.history, model.card)
+    assert all(np.array_equal(*pair) for pair in zip(again.encode(maps), model.encode(maps), strict=True))
+
+
+def test_a_model_of_one_s_own_is_kept_the_same_way(tmp_path: Path) -> None:
+    """Any subclass that hands its arguments up, found again by its module's name."""
+    model = Line(4)
+    model.save(tmp_path)
+    again = Line.load(tmp_path)
+    assert torch.equal(again.layer.weight, model.layer.weight)
+
+
+def test_weights_that_were_changed_are_refused(saved: Path) -> None:
+    """One flipped bit in the last number."""
+    data = bytearray((saved / "weights.safetensors").read_bytes())
+    data[-1] ^= 1
+    (saved / "weights.safetensors").write_bytes(data)
+    with pytest.raises(UnreadableModel, match=r"weights\.safetensors is not what was saved"):
+        Model.load(saved)
+
+
+def test_weights_that_are_cut_are_refused(saved: Path) -> None:
+    """As a full disk leaves them."""
+    data = (saved / "weights.safetensors").read_bytes()
+    (saved / "weights.safetensors").write_bytes(data[: len(data) // 2])
+    with pytest.raises(UnreadableModel, match="is not what was saved"):
+        Model.load(saved)
+
+
+def test_a_directory_without_a_model_is_told(tmp_path: Path, saved: Path) -> None:
+    """Nothing there, no weights, or a card that is no JSON."""
+    with pytest.raises(UnreadableModel, match=r"nowhere: no readable model\.json"):
+        Model.load(tmp_path / "nowhere")
+    (saved / "weights.safetensors").unlink()
+    with pytest.raises(UnreadableModel, match=r"no readable weights\.safetensors"):
+        Model.load(saved)
+    (saved / "model.json").write_text("{")
+    with pytest.raises(UnreadableModel, match=r"no readable model\.json"):
+        Model.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("no.such.module:CVAE", "cannot be imported"),
+        ("steersman.models.cvae:Nobody", "cannot be imported"),
+        ("", "cannot be imported"),
+        ("subprocess:Popen", "subprocess:Popen is no Model"),
+    ],
+)
+def test_a_card_cannot_make_us_call_anything_but_a_model(saved: Path, name: str, told: str) -> None:
+    """A card is data from somewhere else."""
+    edit(saved, **{"class": name})
+    with pytest.raises(UnreadableModel, match=told):
+        Model.load(saved)
+
+
+def test_another_class_than_asked_for_is_told(saved: Path) -> None:
+    """A CVAE is no Line."""
+    with pytest.raises(UnreadableModel, match="holds a CVAE, not a Line"):
+        Line.load(saved)
+
+
+@pytest.mark.parametrize("config", [{"size": 6, "colour": "red"}, {"size": 9}])
+def test_a_configuration_that_does_not_fit_is_told(saved: Path, config: dict[str, Any]) -> None:
+    """Arguments that the class does not know, or weights of another shape."""
+    edit(saved, config=config)
+    with pytest.raises(UnreadableModel, match="its config does not fit"):
+        Model.load(saved)

@@ -1,0 +1,29 @@
+"""Every error of a model, drawn from its tree."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from steersman.models.errors import ModelError, TrainingDiverged, UnreadableModel, UnusableData
+
+ERRORS = [
+    TrainingDiverged(3, float("inf"), 1.0),
+    UnreadableModel("models/0003", "no weights"),
+    UnusableData((0, 3, 3), "there are no contact maps"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_of_a_model_survives_pickle(error: ModelError) -> None:
+    """One that does not kills the thread that hands results back."""
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
+
+
+def test_the_tree_of_model_errors_is_complete() -> None:
+    """A new error cannot be left out of the test above."""
+    assert {type(error) for error in ERRORS} == set(ModelError.__subclasses__())
