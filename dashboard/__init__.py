@@ -1,0 +1,1 @@
+"""Run directory -> the page that tells what was sampled and why."""

@@ -1,0 +1,78 @@
+"""History -> figure: who chose the starts, and what came of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from steersman.dashboard import style
+from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.history import History
+
+BINS = 30  # of time, in which the shares are counted
+MOST_METRICS = 4
+
+
+def draw(history: History) -> tuple[Figure, str]:
+    """Share of each policy in the starts over time, and below it the metrics."""
+    names = list(history.metrics)[:MOST_METRICS]
+    figure = style.sheet(1.9 + 1.4 * len(names))
+    top, *others = figure.subplots(1 + len(names), 1, sharex=True, squeeze=False)[:, 0]
+    shares_of_policies(top, history)
+    for axes, name in zip(others, names, strict=True):
+        metric(axes, history, name)
+    [*others, top][-1 if not others else len(others) - 1].set_xlabel(history.clock.progress_scale.label)
+    return figure, " ".join([_told_shares(history), *(_told_metric(history, name) for name in names)])
+
+
+def shares_of_policies(axes: Axes, history: History) -> None:
+    """Stacked shares of the policies in the starts chosen in each bin of time."""
+    if not history.starts:
+        raise NothingToDraw("no start was chosen")
+    moments = history.clock.progress([start.moment for start in history.starts.values()])
+    policies = np.array([start.policy for start in history.starts.values()], dtype=object)
+    edges = np.linspace(0, max(float(moments.max()), 1e-9), min(BINS, max(2, len(moments) // 5)) + 1)
+    total = np.maximum(np.histogram(moments, edges)[0], 1)
+    below = np.zeros(len(total))
+    for policy in history.policies():
+        share = 100 * np.histogram(moments[policies == policy], edges)[0] / total
+        axes.bar(
+            edges[:-1], share, np.diff(edges), below, align="edge", linewidth=0, color=style.policy_colour(policy),
+            label=style.words(policy),
+        )  # fmt: skip
+        below += share
+    axes.set(ylabel="starts chosen by (%)", ylim=(0, 100), xlim=(0, edges[-1]))
+    style.legend_above(axes)
+
+
+def metric(axes: Axes, history: History, name: str) -> None:
+    """One metric over time, with the moments at which a model came into use."""
+    if name not in history.metrics:
+        raise NothingToDraw(f"the run has no metric {name!r}")
+    moments, values = history.metrics[name].T
+    axes.step(history.clock.progress(moments), values, where="post", color=style.BLUE)
+    axes.plot(history.clock.progress(moments[-1:]), values[-1:], "o", color=style.BLUE, markersize=4, clip_on=False)
+    axes.set(ylabel=style.words(name), xlim=(0, None))
+    axes.margins(y=0.15)
+    style.mark_models(axes, models_in_use(history))
+
+
+def models_in_use(history: History) -> list[tuple[float, int]]:
+    """When each accepted model was there, along the time axis, and its version."""
+    return [
+        (float(history.clock.progress(model.card["t"])), model.version)
+        for model in history.state.models
+        if model.accepted and "t" in model.card
+    ]
+
+
+def _told_shares(history: History) -> str:
+    policies = [start.policy for start in history.starts.values()]
+    told = (f"{style.words(name)} {100 * policies.count(name) / len(policies):.0f} %" for name in history.policies())
+    return f"{len(policies):,} starts were chosen: {', '.join(told)}."
+
+
+def _told_metric(history: History, name: str) -> str:
+    values = history.metrics[name][:, 1]
+    return f"{style.words(name).capitalize()} went from {values[0]:.4g} to {values[-1]:.4g}."

@@ -1,0 +1,90 @@
+"""Moments of a run -> how far it had come: wall time without the pauses between sessions, and simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+LADDER = ("fs", "ps", "ns", "us", "ms", "s")  # each 1000 times the one before
+LONGEST_IN_SECONDS = 600.0  # a longer run is shown in minutes
+LONGEST_IN_MINUTES = 600.0  # and a still longer one in hours
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A quantity as an axis shows it: value / `divisor`, in `unit`."""
+
+    name: str
+    unit: str
+    divisor: float
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+    def text(self, value: float) -> str:
+        return f"{value / self.divisor:,.4g} {self.unit}".strip()
+
+
+class Clock:
+    """Tells how far a run had come at a moment.
+
+    Args:
+        sessions: when each session began and when the one before it ended, in seconds since 1970.
+        ended: when each segment ended.
+        simulated: what each of them simulated, in `unit`.
+    """
+
+    def __init__(
+        self, sessions: Sequence[tuple[float, float]], ended: np.ndarray, simulated: np.ndarray, unit: str
+    ) -> None:
+        begins = np.array([begin for begin, _ in sessions])
+        self._begins, self._pauses = begins, np.cumsum([begin - after for begin, after in sessions])
+        order = np.argsort(ended, kind="stable")
+        self._ended = np.concatenate([begins[:1], ended[order]])
+        self._simulated = np.concatenate([[0.0], np.cumsum(simulated[order])])
+        self.wall = wall_scale(float(self.elapsed(self._ended[-1])))
+        self.simulated_scale = simulated_scale(float(self._simulated[-1]), unit)
+
+    def elapsed(self, moment: ArrayLike) -> np.ndarray:
+        """Wall seconds from the beginning of the run, without the time between sessions."""
+        at = np.maximum(np.searchsorted(self._begins, moment, side="right") - 1, 0)
+        return np.asarray(moment, dtype=float) - self._begins[0] - self._pauses[at]
+
+    def simulated(self, moment: ArrayLike) -> np.ndarray:
+        """Simulated time of all walkers together, in the run's unit."""
+        return np.interp(np.asarray(moment, dtype=float), self._ended, self._simulated)
+
+    @property
+    def counts_simulated(self) -> bool:
+        """Whether the run stores simulated time at all."""
+        return bool(self._simulated[-1] > 0)
+
+    @property
+    def progress_scale(self) -> Scale:
+        return self.simulated_scale if self.counts_simulated else self.wall
+
+    def progress(self, moment: ArrayLike) -> np.ndarray:
+        """What figures show along their time axis, in `progress_scale`: simulated time, or wall time without it."""
+        seconds_or_units = self.simulated(moment) if self.counts_simulated else self.elapsed(moment)
+        return seconds_or_units / self.progress_scale.divisor
+
+
+def wall_scale(longest_s: float) -> Scale:
+    if longest_s <= LONGEST_IN_SECONDS:
+        return Scale("wall time", "s", 1.0)
+    if longest_s <= 60 * LONGEST_IN_MINUTES:
+        return Scale("wall time", "min", 60.0)
+    return Scale("wall time", "h", 3600.0)
+
+
+def simulated_scale(longest: float, unit: str) -> Scale:
+    """The largest SI unit in which the longest time is at least 1."""
+    if unit not in LADDER:
+        return Scale("simulated time", "" if unit == "1" else unit, 1.0)
+    steps = int(np.log10(max(longest, 1.0)) // 3)
+    at = min(LADDER.index(unit) + steps, len(LADDER) - 1)
+    return Scale("simulated time", LADDER[at], 1000.0 ** (at - LADDER.index(unit)))

@@ -1,0 +1,68 @@
+"""History -> figures of the report: drawn, saved, and told apart from those that could not be drawn."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from steersman.dashboard import choices, learning, lineage, sampling, slots, structure, style
+from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.history import History
+
+Draw = Callable[[History], tuple[Figure, str]]
+
+FIGURES: Mapping[str, tuple[str, Draw]] = {
+    "sampled": ("What was sampled", sampling.draw),
+    "why": ("Why: who chose the starts, and what came of it", choices.draw),
+    "contacts": ("Contacts, early and late", structure.draw_contacts),
+    "quantities": ("What the frames hold", structure.draw_quantities),
+    "models": ("What the models learned", learning.draw),
+    "lineage": ("Which segment came from which", lineage.draw),
+    "slots": ("What the slots did", slots.draw),
+}
+SVG_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # they would name addresses outside
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure of the report: its SVG, or why there is none.
+
+    Args:
+        failed: True when it could not be drawn though there was something to draw.
+    """
+
+    name: str
+    title: str
+    caption: str = ""
+    svg: str = ""
+    trouble: str = ""
+    failed: bool = False
+
+
+def draw_all(history: History, folder: Path, figures: Mapping[str, tuple[str, Draw]] = FIGURES) -> list[Drawing]:
+    """Draw every figure and save it in the folder; one that cannot be drawn says why."""
+    folder.mkdir(exist_ok=True)
+    return [_drawn(history, folder, name, title, draw) for name, (title, draw) in figures.items()]
+
+
+def save_svg(figure: Figure, path: Path) -> str:
+    """Save a figure; returns its SVG without the heading of a file, to stand in a page."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata=SVG_METADATA)
+    path.write_text(text.getvalue(), encoding="utf-8")
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) -> Drawing:
+    try:
+        with style.applied():
+            figure, caption = draw(history)
+            return Drawing(name, title, caption, save_svg(figure, folder / f"{name}.svg"))
+    except NothingToDraw as nothing:
+        return Drawing(name, title, trouble=str(nothing))
+    except Exception as error:  # whatever is wrong with one figure, the run is finished and its report is wanted
+        return Drawing(name, title, trouble=f"{type(error).__name__}: {error}", failed=True)

@@ -1,0 +1,85 @@
+"""Model cards -> figure: how the models learned, and which of them were used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from steersman.dashboard import style
+from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.history import History
+
+Card = dict[str, Any]
+
+
+def draw(history: History) -> tuple[Figure, str]:
+    """Loss per epoch of every version, and held-out figures against the predecessor's."""
+    cards = history.directory.cards()
+    if not cards:
+        raise NothingToDraw("no model was trained")
+    figure = style.sheet(2.7)
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    _losses(left, cards)
+    _held_out(right, cards)
+    accepted = sum(bool(card["accepted"]) for card in cards)
+    return figure, f"{len(cards)} models were trained and {accepted} used. {_told(cards[-1])}"
+
+
+def _losses(axes: Axes, cards: list[Card]) -> None:
+    """Loss over all epochs one after another: a warm start shows as a curve that begins low."""
+    first = 0
+    for card in cards:
+        losses = np.array([epoch["loss"] for epoch in card["history"] if "loss" in epoch])
+        epochs = first + 1 + np.arange(len(losses))
+        colour = style.BLUE if card["accepted"] else style.VERMILLION
+        axes.plot(epochs, losses, ".-", color=colour, markersize=4)
+        if len(losses):
+            axes.annotate(f"{card['version']}", (epochs[0], losses[0]), xytext=(3, 2), textcoords="offset points")
+        first += len(losses)
+    if first:
+        axes.set_yscale("log")
+        axes.set(xlabel="epoch, versions one after another", ylabel="training loss")
+    else:
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "fitted without epochs", ha="center", transform=axes.transAxes)
+
+
+def _held_out(axes: Axes, cards: list[Card]) -> None:
+    """A version beside its predecessor on the same held-out frames."""
+    seen = {"predecessor": False, "used": False, "not used": False}
+    for card in cards:
+        new, old = card["held_out"], card["predecessor"]
+        if new is None or not np.isfinite(new):
+            continue
+        used = "used" if card["accepted"] else "not used"
+        if old is not None:
+            axes.plot([card["version"]] * 2, [old, new], color=style.FAINT, zorder=1)
+            _mark(axes, card["version"], old, "predecessor", seen)
+        _mark(axes, card["version"], new, used, seen)
+    axes.set(xlabel="model version", ylabel=f"held-out {cards[-1]['gate']}", xlim=(0.5, cards[-1]["version"] + 0.5))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.margins(y=0.2)
+    if any(seen.values()):
+        style.legend_above(axes, ncols=3)
+
+
+MARKS = {
+    "predecessor": {"marker": "o", "markerfacecolor": style.PAPER, "markeredgecolor": style.GREY},
+    "used": {"marker": "o", "color": style.BLUE},
+    "not used": {"marker": "X", "color": style.VERMILLION},
+}
+
+
+def _mark(axes: Axes, version: int, value: float, kind: str, seen: dict[str, bool]) -> None:
+    label = None if seen[kind] else kind
+    seen[kind] = True
+    axes.plot(version, value, linestyle="none", markersize=6, label=label, **MARKS[kind])
+
+
+def _told(card: Card) -> str:
+    verdict = "is used" if card["accepted"] else "is not used"
+    return f"The last one, version {card['version']}, {verdict}: {card['reason']}."

@@ -1,0 +1,91 @@
+"""Run directory -> scored frames: what the model that the run used last says of every frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.history import History
+from steersman.dashboard.segments import frame_key
+from steersman.store import Frames, Span
+
+MOST_READ = 2_000_000  # newest frames that are looked at: 24 bytes each for a plane, 16 for where they come from
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A score of two or more columns as two coordinates per frame."""
+
+    points: np.ndarray  # (n, 2)
+    labels: tuple[str, str]
+
+
+class Scored:
+    """Scored frames of segments that count, n of them, in the order in which they were scored.
+
+    Attributes:
+        model: version of the model, 0 for scores without one.
+        names: names of the scores.
+        segment: (n,) int, position of the segment that made the frame.
+        moment: (n,) float, when, in seconds since 1970.
+
+    Raises: NothingToDraw: the run has no scores.
+    """
+
+    def __init__(self, history: History) -> None:
+        self._groups = Frames(history.directory.scores)
+        self._span = self._newest(history.scored_with)
+        self.model = history.scored_with
+        self.names = [name for name in self._groups.variables(self._span.walker) if name not in ("walker", "row")]
+        walker, row = self._column("walker"), self._column("row")
+        segment = history.segments.of_frames(walker, row)
+        self._kept = np.flatnonzero(segment >= 0)
+        self.segment = segment[self._kept]
+        self.moment = history.segments.moments(self.segment, row[self._kept])
+        self._keys = frame_key(walker[self._kept], row[self._kept])
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def matrix(self, name: str) -> np.ndarray:
+        """(n, d) float64 of one score."""
+        values = self._column(name)[self._kept]
+        return values.reshape(len(values), -1).astype(np.float64)
+
+    def widest(self) -> str | None:
+        """The score to show as a plane: `z`, or the first with at least two columns."""
+        preferred = sorted(self.names, key=lambda name: name != "z")
+        return next((name for name in preferred if len(self) and self.matrix(name).shape[1] >= 2), None)
+
+    def find(self, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
+        """(m,) int: positions of frames here, -1 for those that have no score."""
+        order = np.argsort(self._keys, kind="stable")
+        keys = frame_key(walker, row)
+        at = order[np.minimum(np.searchsorted(self._keys[order], keys), len(order) - 1)]
+        return np.where(self._keys[at] == keys, at, -1)
+
+    def _newest(self, model: int) -> Span:
+        """All of the fullest group of that version; a resumed session writes its own beside the first one's."""
+        groups = [name for name in self._groups.walkers() if name.split("-")[0] == f"{model:04d}"]
+        rows, name = max(((self._groups.count(name), name) for name in groups), default=(0, ""))
+        if not rows:
+            raise NothingToDraw("no frame has been scored")
+        return Span(name, max(0, rows - MOST_READ), rows)
+
+    def _column(self, name: str) -> np.ndarray:
+        return self._groups.read(name, self._span)
+
+
+def plane(name: str, matrix: np.ndarray) -> Plane:
+    """The two columns of a score, or its first two principal components when it has more."""
+    if matrix.shape[1] == 2:
+        return Plane(matrix, (f"{name}, first column", f"{name}, second column"))
+    centred = matrix - matrix.mean(axis=0)
+    variance, axes = np.linalg.eigh(np.cov(centred.T))
+    share = 100 * variance[::-1] / max(variance.sum(), 1e-300)
+    labels = [f"{name}, principal component {i + 1} ({share[i]:.0f} % of variance)" for i in range(2)]
+    return Plane(centred @ axes[:, :-3:-1], (labels[0], labels[1]))
+
+

@@ -1,0 +1,81 @@
+"""Frames of a run -> samples spread over it: enough to draw, never all of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import zarr
+
+from steersman.dashboard.history import History
+from steersman.store import Span
+
+MOST_BLOCKS = 300  # a block is a run of frames of one segment
+MOST_ROWS = 20  # of a block
+MOST_BYTES = 400 * 2**20  # read for one figure
+
+
+@dataclass(frozen=True)
+class StoredVariable:
+    """One per-frame variable: the shape of a row, and what its attributes say."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    units: str
+    long_name: str
+
+    @property
+    def label(self) -> str:
+        return self.long_name if self.units in ("", "1") else f"{self.long_name} ({self.units})"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows of one segment: their values, and when they were made, in seconds since 1970."""
+
+    values: np.ndarray
+    moments: np.ndarray
+
+
+def variables(history: History) -> dict[str, StoredVariable]:
+    """What every frame of the run holds, by name."""
+    walkers = [walker for walker in history.directory.frames.walkers() if history.directory.frames.count(walker)]
+    if not walkers:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)  # packed booleans are not in the Zarr 3 text yet
+        group = zarr.open_group(history.directory.frames.path / walkers[0], mode="r")
+        arrays = dict(group.arrays())
+    found = {}
+    for name in history.directory.frames.variables(walkers[0]):
+        attributes = arrays[name].attrs
+        texts = str(attributes.get("units", "1")), str(attributes.get("long_name", name))
+        found[name] = StoredVariable(name, arrays[name].shape[1:], arrays[name].dtype.kind, *texts)
+    return found
+
+
+def blocks(history: History, variable: StoredVariable, *, first: float = 0.0, last: float = 1.0) -> Iterator[Block]:
+    """Rows of one variable, block after block, spread evenly over a part of the run.
+
+    Args:
+        first, last: which part, as shares of the segments in the order in which they began.
+    """
+    segments = history.segments
+    made = np.flatnonzero(segments.end > segments.first)
+    part = made[int(first * len(made)) : max(int(first * len(made)) + 1, round(last * len(made)))]
+    number = min(len(part), MOST_BLOCKS)
+    chosen = part[np.linspace(0, len(part) - 1, number).round().astype(int)]
+    rows = _rows_per_block(variable, number)
+    for i in chosen.tolist():
+        begin = int(segments.first[i])
+        span = Span(f"w{segments.walker[i]}", begin, min(begin + rows, int(segments.end[i])))
+        at, row = np.full(span.rows, i), np.arange(span.first, span.end)
+        yield Block(history.directory.frames.read(variable.name, span), segments.moments(at, row))
+
+
+def _rows_per_block(variable: StoredVariable, number: int) -> int:
+    row_bytes = max(1, int(np.prod(variable.shape, dtype=np.int64))) * 8
+    return int(np.clip(MOST_BYTES // (row_bytes * max(1, number)), 1, MOST_ROWS))

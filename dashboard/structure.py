@@ -1,0 +1,140 @@
+"""Stored frames -> figures: contact maps early and late, and the quantities that frames hold over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from steersman.dashboard import style
+from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.history import History
+from steersman.dashboard.stored import StoredVariable, blocks, variables
+
+NEAR = 3  # residues closer than this along the chain touch always
+TENTH = 0.1
+MOST_QUANTITIES = 4
+BINS = 40  # of time, for the median line
+Measure = Callable[[np.ndarray], np.ndarray]  # rows of a variable -> one number a row
+
+
+def draw_contacts(history: History) -> tuple[Figure, str]:
+    """Mean contact map of the first tenth of the segments, of the last, and their difference."""
+    stored = variables(history).get("contacts")
+    if stored is None or not is_contact_map(stored):
+        raise NothingToDraw("the frames hold no contact maps")
+    early, late = _mean_map(history, stored, 0.0, TENTH), _mean_map(history, stored, 1 - TENTH, 1.0)
+    figure = style.sheet(2.6)
+    left, middle, right = figure.subplots(1, 3, sharex=True, sharey=True)
+    _map(left, early, "first tenth of the run")
+    shares = _map(middle, late, "last tenth of the run")
+    figure.colorbar(shares, ax=[left, middle], label="share of frames in contact", aspect=30, pad=0.01)
+    change = right.imshow(late - early, cmap="PuOr_r", vmin=-1, vmax=1, origin="lower", extent=_extent(early))
+    right.set_title("change")
+    figure.colorbar(change, ax=right, label="late − early", aspect=30, pad=0.02)
+    left.set_ylabel("residue")
+    for axes in (left, middle, right):
+        axes.set_xlabel("residue")
+        axes.spines[:].set_visible(False)
+    return figure, _told_maps(early, late)
+
+
+def draw_quantities(history: History) -> tuple[Figure, str]:
+    """Number of contacts, radius of gyration and stored scalars, as far as frames hold them."""
+    measured = _quantities(history)[:MOST_QUANTITIES]
+    if not measured:
+        raise NothingToDraw("the frames hold no quantity with a number per frame")
+    figure = style.sheet(0.5 + 1.35 * len(measured))
+    column = figure.subplots(len(measured), 1, sharex=True, squeeze=False)[:, 0]
+    told = [
+        _over_time(axes, history, *quantity) for axes, quantity in zip(column, measured, strict=True)
+    ]
+    column[-1].set_xlabel(history.clock.progress_scale.label)
+    figure.align_ylabels(column)
+    return figure, " ".join(["Dots are sampled frames, lines their median.", *told])
+
+
+def is_contact_map(variable: StoredVariable) -> bool:
+    return variable.kind == "b" and len(variable.shape) == 2 and variable.shape[0] == variable.shape[1]
+
+
+def number_of_contacts(maps: np.ndarray) -> np.ndarray:
+    """(n, R, R) bool -> (n,) float: pairs in contact that are at least NEAR apart along the chain."""
+    first, second = np.triu_indices(maps.shape[-1], NEAR)
+    return np.asarray(maps[:, first, second].sum(axis=1), dtype=float)
+
+
+def radius_of_gyration(positions: np.ndarray) -> np.ndarray:
+    """(n, N, 3) -> (n,) float in the same unit, every atom counted alike."""
+    centred = positions - positions.mean(axis=1, keepdims=True)
+    return np.asarray(np.sqrt((centred**2).sum(axis=-1).mean(axis=-1)), dtype=float)
+
+
+def _quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
+    """Label, variable and measure of what can be drawn: decided by what is stored, never by the workflow's name."""
+    found: list[tuple[str, StoredVariable, Measure]] = []
+    for name, stored in variables(history).items():
+        if name == "contacts" and is_contact_map(stored):
+            found.append(("contacts", stored, number_of_contacts))
+        elif name == "positions" and len(stored.shape) == 2:
+            unit = "" if stored.units == "1" else f" ({stored.units})"
+            found.append((f"radius of gyration{unit}", stored, radius_of_gyration))
+        elif stored.shape == () and stored.kind in "fiu" and name not in ("time", "segment"):
+            found.append((stored.label, stored, lambda values: values.astype(float)))
+    return found
+
+
+def _over_time(axes: Axes, history: History, label: str, stored: StoredVariable, measure: Measure) -> str:
+    """Draw one quantity; returns what it did, in a sentence."""
+    read = [(history.clock.progress(block.moments), measure(block.values)) for block in blocks(history, stored)]
+    made, values = np.concatenate([x for x, _ in read]), np.concatenate([y for _, y in read])
+    axes.scatter(made, values, s=3, color=style.SKY, linewidths=0, alpha=0.6, rasterized=True)
+    at, medians = _running_median(made, values)
+    axes.plot(at, medians, color=style.INK)
+    axes.set(ylabel=label, xlim=(0, None), ylim=_span(values))
+    return f"Median {label}: {medians[0]:.4g} at first, {medians[-1]:.4g} at last."
+
+
+def _running_median(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(x, kind="stable")
+    parts = np.array_split(order, min(BINS, max(1, len(order) // 10)))
+    return np.array([x[part].mean() for part in parts]), np.array([np.median(y[part]) for part in parts])
+
+
+def _span(values: np.ndarray) -> tuple[float, float]:
+    """Limits that a few wild frames do not set."""
+    low, high = np.nanpercentile(values, [0.2, 99.8])
+    margin = 0.08 * (high - low) or 0.5
+    return float(low - margin), float(high + margin)
+
+
+def _mean_map(history: History, stored: StoredVariable, first: float, last: float) -> np.ndarray:
+    total, frames = np.zeros(stored.shape), 0
+    for block in blocks(history, stored, first=first, last=last):
+        total += block.values.sum(axis=0)
+        frames += len(block.values)
+    if not frames:
+        raise NothingToDraw("no frame was published")
+    return total / frames
+
+
+def _map(axes: Axes, mean: np.ndarray, title: str) -> object:
+    axes.set_title(title)
+    return axes.imshow(mean, cmap="cividis", vmin=0, vmax=1, origin="lower", extent=_extent(mean))
+
+
+def _extent(mean: np.ndarray) -> tuple[float, float, float, float]:
+    """Residues count from 1."""
+    return (0.5, mean.shape[1] + 0.5, 0.5, mean.shape[0] + 0.5)
+
+
+def _told_maps(early: np.ndarray, late: np.ndarray) -> str:
+    counts = [float(np.triu(mean, NEAR).sum()) for mean in (early, late)]
+    change = np.triu(late - early, NEAR)
+    i, j = np.unravel_index(np.abs(change).argmax(), change.shape)
+    return (
+        f"Mean contacts between residues at least {NEAR} apart: {counts[0]:.1f} in the first tenth of the segments, "
+        f"{counts[1]:.1f} in the last. Most changed: residues {i + 1} and {j + 1}, {change[i, j]:+.2f}."
+    )

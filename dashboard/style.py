@@ -1,0 +1,84 @@
+"""How every figure looks: colours that colour-blind people tell apart, sizes of a paper, nothing that says nothing."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+WIDTH = 7.2  # inches: two columns of a paper, and the width of the page
+INK, FAINT, PAPER = "#22272e", "#c9ced6", "#ffffff"
+
+# Okabe and Ito (2008), Color universal design.
+BLUE, ORANGE, GREEN, VERMILLION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
+PURPLE, SKY, YELLOW, GREY = "#cc79a7", "#56b4e9", "#d8c400", "#8a929c"
+
+POLICY_COLOURS = {
+    "prepared": GREY, "explore": ORANGE, "Random": SKY, "LocalOutlierFactor": BLUE, "Novelty": GREEN,
+    "LeastCounts": PURPLE, "Target": VERMILLION, "Unsteered": INK,
+}  # fmt: skip
+POLICY_MARKERS = {
+    "prepared": "s", "explore": "D", "Random": "o", "LocalOutlierFactor": "^", "Novelty": "v",
+    "LeastCounts": "P", "Target": "*", "Unsteered": ">",
+}  # fmt: skip
+OTHER_COLOURS = (YELLOW, PURPLE, VERMILLION, INK)
+
+TIME_MAP = LinearSegmentedColormap.from_list("time", ["#f2c14e", "#e0705a", "#93386b", "#2d1e4f"])  # light to dark
+
+SETTINGS = {
+    "font.size": 8.5, "axes.titlesize": 9, "axes.titleweight": "bold", "axes.titlelocation": "left",
+    "axes.labelsize": 8.5, "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7, "axes.edgecolor": INK,
+    "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
+    "xtick.major.width": 0.7, "ytick.major.width": 0.7, "legend.frameon": False, "lines.linewidth": 1.4,
+    "figure.dpi": 110, "savefig.dpi": 200, "svg.hashsalt": "steersman", "figure.facecolor": PAPER,
+}  # fmt: skip
+
+
+def applied() -> AbstractContextManager[None]:
+    """Draw and save inside this."""
+    context: AbstractContextManager[None] = matplotlib.rc_context(SETTINGS)
+    return context
+
+
+def sheet(height: float, width: float = WIDTH) -> Figure:
+    """An empty figure, inches; without pyplot's list of figures, so it is gone when nobody holds it."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def policy_colour(policy: str) -> str:
+    """Always the same colour for the same policy; a user's own policy gets one by its name."""
+    return POLICY_COLOURS.get(policy) or OTHER_COLOURS[sum(policy.encode()) % len(OTHER_COLOURS)]
+
+
+def policy_marker(policy: str) -> str:
+    return POLICY_MARKERS.get(policy, "h")
+
+
+def words(name: str) -> str:
+    """LocalOutlierFactor -> local outlier factor."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").lower()
+
+
+def legend_above(axes: Axes, **options: Any) -> None:
+    """A legend in one line above the axes, where it hides no data."""
+    settings = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 6, "borderaxespad": 0.2, "handlelength": 1.2}
+    axes.legend(**{**settings, "columnspacing": 1.2, "handletextpad": 0.5, **options})
+
+
+def mark_models(axes: Axes, moments: list[tuple[float, int]]) -> None:
+    """A thin vertical line where each model came into use, with its version above."""
+    for x, version in moments:
+        axes.axvline(x, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+        axes.annotate(
+            f"model {version}" if len(moments) < 6 else str(version), (x, 1), xycoords=("data", "axes fraction"),
+            xytext=(2, -1), textcoords="offset points", va="top", fontsize=7, color=INK,
+        )  # fmt: skip
