@@ -65,7 +65,9 @@ class Hopeless(SegmentRule):
         return (self.score,)
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
+        if len(rows) <= self.patience:
+            return None
         distance = scores.matrix(self.score)[rows, 0]
-        if len(distance) == 0 or len(distance) - 1 - int(distance.argmin()) < self.patience:
+        if len(distance) - 1 - int(distance.argmin()) < self.patience:
             return None
         return f"hopeless: {self.score} has had no new minimum for {self.patience} frames"

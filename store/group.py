@@ -25,7 +25,7 @@ from steersman.store.variables import Variable
 
 CHUNK_BYTES = 128 * 2**10  # zarr spends about 0.1 ms on a chunk, whatever its size
 SHARD_BYTES = 8 * 2**20  # an open shard is written again at each publication: 30 ms at this size
-SHARD_ROWS = 2**14  # few files: 61 per 10^6 rows of a small variable
+SHARD_ROWS = 2**15  # few files: 31 per 10^6 rows of a small variable
 
 with warnings.catch_warnings():  # packbits is not yet in the Zarr 3 text; every zarr-python that reads this has it
     warnings.simplefilter("ignore")
@@ -197,13 +197,9 @@ class _Column:
 
 
 def chunk_and_shard(row_bytes: int) -> tuple[int, int]:
-    """Rows of a chunk and of a shard: powers of two, within the sizes above."""
-    chunk = _power_of_two(min(SHARD_ROWS, CHUNK_BYTES // max(1, row_bytes)))
-    return chunk, max(chunk, _power_of_two(min(SHARD_ROWS, SHARD_BYTES // max(1, row_bytes))))
-
-
-def _power_of_two(most: int) -> int:
-    return 1 << max(0, most.bit_length() - 1)
+    """Rows of a chunk and of a shard, a whole number of chunks, within the sizes above."""
+    chunk = max(1, min(SHARD_ROWS, CHUNK_BYTES // max(1, row_bytes)))
+    return chunk, max(1, min(SHARD_ROWS, SHARD_BYTES // max(1, row_bytes)) // chunk) * chunk
 
 
 def replace_file(path: Path, text: str, *, sync: bool = False) -> None:

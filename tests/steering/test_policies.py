@@ -1,0 +1,165 @@
+"""Policies are pure functions: what they rank first is what their definition says, and they combine."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.steering import (
+    Decider,
+    LeastCounts,
+    LocalOutlierFactor,
+    Novelty,
+    Policy,
+    Random,
+    Scores,
+    Steering,
+    Target,
+    Unsteered,
+)
+
+POLICIES = [LocalOutlierFactor("z"), Novelty("z"), LeastCounts("z"), Target("z", (0.0, 0.0)), Random(), Unsteered()]
+
+
+def scores(z: np.ndarray, *, starts: np.ndarray | None = None, ends: np.ndarray | None = None) -> Scores:
+    n = len(z)
+    starts = np.zeros(n, int) if starts is None else starts
+    ends = np.zeros(n, bool) if ends is None else ends
+    return Scores(np.zeros(n, int), np.arange(n), np.arange(n) // 10, starts, ends, {"z": z}, 1)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def cloud_and_one() -> Scores:
+    """199 points near the origin and one, number 57, far away."""
+    z = np.random.default_rng(1).normal(size=(200, 2))
+    z[57] = (30.0, 30.0)
+    return scores(z)
+
+
+@pytest.mark.parametrize("policy", [LocalOutlierFactor("z"), Novelty("z", bins=8), LeastCounts("z", states=8)])
+def test_the_lonely_frame_is_proposed_first(policy: Policy, cloud_and_one: Scores, rng: np.random.Generator) -> None:
+    first = [candidate.index for candidate in policy.rank(cloud_and_one, rng)[:20]]
+    assert 57 in (first[:1] if isinstance(policy, LocalOutlierFactor) else first)
+
+
+def test_target_proposes_the_nearest_and_marks_the_run_guided(cloud_and_one: Scores, rng: np.random.Generator) -> None:
+    policy = Target("z", (30.0, 29.0))
+    assert policy.rank(cloud_and_one, rng)[0].index == 57
+    assert policy.guided
+    assert (Novelty("z") | policy).guided
+    assert not (Novelty("z") | Random()).guided
+    assert Steering(policy).guided
+
+
+def test_unsteered_continues_each_ended_segment_once_and_exactly(rng: np.random.Generator) -> None:
+    ends, starts = np.zeros(30, bool), np.zeros(30, int)
+    ends[[9, 19, 29]] = True
+    starts[19] = 1
+    ranking = Unsteered().rank(scores(np.zeros((30, 2)), starts=starts, ends=ends), rng)
+    assert [candidate.index for candidate in ranking] == [9, 29]
+    assert all(candidate.exact for candidate in ranking)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_a_policy_is_a_function_of_scores_and_random_state(policy: Policy, cloud_and_one: Scores) -> None:
+    rankings = [policy.rank(cloud_and_one, np.random.default_rng(5)) for _ in range(2)]
+    assert rankings[0] == rankings[1]
+
+
+def test_frames_not_started_from_come_before_the_others(rng: np.random.Generator) -> None:
+    z = np.random.default_rng(1).normal(size=(100, 2))
+    starts = np.ones(100, int)
+    starts[[3, 4]] = 0
+    first = [candidate.index for candidate in Novelty("z").rank(scores(z, starts=starts), rng)[:2]]
+    assert sorted(first) == [3, 4]
+
+
+def test_combined_policies_take_turns_and_propose_a_frame_once(cloud_and_one: Scores, rng: np.random.Generator) -> None:
+    both = LocalOutlierFactor("z") | Target("z", (0.0, 0.0))
+    ranking = both.rank(cloud_and_one, rng)
+    assert [candidate.policy for candidate in ranking[:4]] == ["LocalOutlierFactor", "Target"] * 2
+    assert len({candidate.index for candidate in ranking}) == len(ranking)
+    assert both.needs == ("z",)
+    assert (both | Random()).name == "LocalOutlierFactor | Target | Random"
+
+
+def test_equal_points_do_not_disturb_the_outlier_factor(rng: np.random.Generator) -> None:
+    z = np.repeat(np.random.default_rng(1).normal(size=(40, 2)), 10, axis=0)
+    z[123] = (20.0, 20.0)
+    assert LocalOutlierFactor("z").rank(scores(z), rng)[0].index == 123
+
+
+@given(st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=1, max_size=60), st.integers(1, 30))
+def test_cells_partition_the_frames(points: list[tuple[float, float]], bins: int) -> None:
+    table = scores(np.array(points))
+    occupied = table.occupied_cells("z", bins)
+    assert 1 <= occupied <= min(len(points), bins**2)
+    assert table.crowd("z", bins).max() <= len(points)
+    assert np.isclose((1 / table.crowd("z", bins)).sum(), occupied)
+
+
+class Broken(Policy):
+    needs = ("z",)
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list:  # type: ignore[type-arg]
+        raise RuntimeError("no idea")
+
+
+class Nonsense(Policy):
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list:  # type: ignore[type-arg]
+        return self.candidates(scores, np.array([0]), np.zeros(len(scores)), "x") and [
+            type(c)(len(scores) + 7, "Nonsense", 0.0, "x") for c in Random().rank(scores, rng)
+        ]
+
+
+@pytest.mark.parametrize("policy", [Broken(), Nonsense()])
+def test_a_policy_that_fails_is_told_and_its_fallback_chooses(
+    policy: Policy, cloud_and_one: Scores, rng: np.random.Generator
+) -> None:
+    decider = Decider(Steering(policy, fallback=Random()))
+    choice = decider.choose(cloud_and_one, rng)
+    assert choice.policy == "Random"
+    assert decider.trouble
+
+
+def test_without_frames_the_prepared_start_is_taken(rng: np.random.Generator) -> None:
+    assert Decider(Steering(Novelty("z"))).choose(scores(np.zeros((0, 2))), rng).candidate is None
+
+
+def test_before_the_scores_exist_the_fallback_chooses(rng: np.random.Generator) -> None:
+    table = Scores(*(np.zeros(5, int),) * 4, np.zeros(5, bool))
+    assert Decider(Steering(Novelty("z"), fallback=Random())).choose(table, rng).policy == "Random"
+
+
+def test_choices_differ_until_new_scores_and_tell_what_was_refused(cloud_and_one: Scores) -> None:
+    decider = Decider(Steering(LocalOutlierFactor("z")))
+    choices = [decider.choose(cloud_and_one, np.random.default_rng(i)) for i in range(10)]
+    indices = [choice.candidate.index for choice in choices if choice.candidate]
+    assert len(set(indices)) == 10
+    assert [c.index for c in choices[0].refused] == indices[1:4]
+
+
+def test_a_blamed_frame_is_not_chosen(cloud_and_one: Scores, rng: np.random.Generator) -> None:
+    choice = Decider(Steering(LocalOutlierFactor("z"))).choose(cloud_and_one, rng, blamed={(0, 57)})
+    assert choice.candidate is not None
+    assert choice.candidate.index != 57
+
+
+def test_the_share_that_explores_is_as_asked(cloud_and_one: Scores) -> None:
+    """400 draws of a share of 0.25: within four standard deviations of 100."""
+    decider = Decider(Steering(Target("z", (0.0, 0.0)), explore=0.25))
+    explored = 0
+    for i in range(400):
+        decider._scores = None  # a new ranking every time, so that it does not run out
+        explored += decider.choose(cloud_and_one, np.random.default_rng(i)).policy == "explore"
+    assert abs(explored - 100) < 4 * np.sqrt(400 * 0.25 * 0.75)
+
+
+def test_a_share_outside_0_to_1_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"explore=1\.5"):
+        Steering(explore=1.5)

@@ -1,0 +1,26 @@
+"""A running segment is stopped for what its own newest frames say."""
+
+import numpy as np
+import pytest
+
+from steersman.steering import Hopeless, Redundant, Scores
+
+
+def scores(z: list[float]) -> Scores:
+    n = len(z)
+    zeros = np.zeros(n, int)
+    return Scores(zeros, np.arange(n), zeros, zeros, np.zeros(n, bool), {"z": np.array(z)}, 1)
+
+
+def test_a_segment_in_crowded_cells_is_redundant() -> None:
+    table = scores([0.0] * 100 + [0.01] * 5 + [1.0])
+    rule = Redundant("z", patience=5, crowd=50, bins=10)
+    assert "redundant" in (rule.reason(table, np.arange(100, 105)) or "")
+    assert rule.reason(table, np.arange(100, 104)) is None, "too few frames to judge"
+    assert rule.reason(table, np.arange(101, 106)) is None, "its newest frame is somewhere new"
+
+
+@pytest.mark.parametrize(("distance", "hopeless"), [([5, 4, 3, 2, 1], False), ([5, 1, 2, 3, 4], True), ([], False)])
+def test_a_segment_without_a_new_minimum_is_hopeless(distance: list[float], hopeless: bool) -> None:
+    table = scores([float(d) for d in distance])
+    assert bool(Hopeless("z", patience=3).reason(table, np.arange(len(distance)))) == hopeless

@@ -1,0 +1,58 @@
+"""Stop rules say why, combine, and know goals from budgets."""
+
+import pytest
+
+from steersman.steering import Progress, budget, plateau, reached
+
+
+@pytest.mark.parametrize(
+    ("limits", "progress", "words"),
+    [
+        ({"frames": 10}, Progress(frames=10), "10 frames"),
+        ({"hours": 0.5}, Progress(hours=0.51), "0.5 hours"),
+        ({"gpu_hours": 2}, Progress(gpu_hours=2.0), "2 GPU hours"),
+        ({"sim_ns": 100}, Progress(simulated_s=100e-9), "100 simulated ns"),
+        ({"sim_days": 3}, Progress(simulated_s=3 * 86400.0), "3 simulated days"),
+    ],
+)
+def test_a_budget_stops_when_it_is_spent_and_not_before(
+    limits: dict[str, float], progress: Progress, words: str
+) -> None:
+    rule = budget(**limits)
+    assert rule.reason(Progress()) is None
+    assert words in (rule.reason(progress) or "")
+    assert not rule.goal
+    assert rule.share(progress) == 1.0
+
+
+@pytest.mark.parametrize("limits", [{}, {"parsecs": 1}, {"frames": 0}, {"hours": -1}])
+def test_a_budget_that_means_nothing_is_refused(limits: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="budget"):
+        budget(**limits)
+
+
+def test_a_plateau_needs_its_last_decisions_without_a_rise() -> None:
+    rule = plateau("coverage", last=3)
+    rising, flat = [1.0, 2, 3, 4, 5, 6], [1.0, 5, 5, 5, 5]
+    assert rule.reason(Progress(metrics={"coverage": rising})) is None
+    assert rule.reason(Progress(metrics={"coverage": flat[:3]})) is None, "too few decisions"
+    assert (
+        rule.reason(Progress(metrics={"coverage": flat})) == "coverage rose by less than 1 % over the last 3 decisions"
+    )
+
+
+def test_reached_looks_at_the_newest_value() -> None:
+    assert reached("q", 0.8).reason(Progress(metrics={"q": [0.9, 0.5]})) is None
+    assert reached("q", 0.8).reason(Progress(metrics={"q": [0.5, 0.9]})) == "q reached 0.9 (at least 0.8)"
+    assert reached("rmsd", 2.0, below=True).reason(Progress(metrics={"rmsd": [1.5]}))
+
+
+def test_rules_combine_and_the_one_that_is_met_is_told() -> None:
+    rule = budget(frames=100) | plateau("coverage") | reached("q", 1.0)
+    assert rule.goal
+    assert rule.reason(Progress(frames=5)) is None
+    assert rule.reason(Progress(frames=5, metrics={"q": [1.0]})) == "q reached 1 (at least 1)"
+    spent = rule.met(Progress(frames=100))
+    assert spent is not None
+    assert not spent.goal
+    assert rule.share(Progress(frames=50)) == 0.5

@@ -1,0 +1,223 @@
+"""Laws of the store: what is published is there, is right, and stays; nothing else is seen."""
+
+import multiprocessing
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steersman.store import (
+    FRAME,
+    EmptyWindow,
+    Frames,
+    GroupWriter,
+    MissingFrame,
+    ShapeMismatch,
+    Span,
+    Variable,
+    Window,
+)
+from steersman.store.group import SHARD_ROWS, chunk_and_shard
+
+# zarr says once per process that packbits is not yet in the Zarr 3 text; users see that too
+pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
+
+
+def frame(i: int) -> dict[str, np.ndarray]:
+    """A frame whose every number tells its row."""
+    bits = np.array([[i >> (3 * r + c) & 1 for c in range(3)] for r in range(3)], dtype=bool)
+    return {"contacts": bits, "positions": np.full((4, 3), i + 1, np.float32), "time": np.float64(i + 1)}
+
+
+def write(path: Path, rows: int, every: int) -> None:
+    writer = GroupWriter(path)
+    for i in range(rows):
+        writer.append(FRAME, frame(i))
+        if i % every == 0:
+            writer.publish()
+    writer.close()
+
+
+@pytest.fixture
+def frames(tmp_path: Path) -> Frames:
+    return Frames(tmp_path / "frames.zarr")
+
+
+def test_unpublished_rows_are_not_there(frames: Frames) -> None:
+    writer = GroupWriter(frames.path / "w0")
+    writer.append(FRAME, frame(0))
+    assert frames.count("w0") == 0
+    writer.publish()
+    writer.append(FRAME, frame(1))
+    assert frames.count("w0") == 1
+    with pytest.raises(MissingFrame, match="row 1"):
+        frames.row("w0", 1)
+
+
+def test_a_row_comes_back_as_it_was(frames: Frames) -> None:
+    write(frames.path / "w0", 300, every=7)
+    for i in (0, 1, 255, 256, 299):
+        row = frames.row("w0", i)
+        assert {name: row[name].tolist() for name in row} == {name: v.tolist() for name, v in frame(i).items()}
+
+
+@settings(max_examples=25, deadline=None)
+@given(blocks=st.lists(st.integers(1, 40), min_size=1, max_size=12), publish=st.lists(st.booleans(), min_size=12))
+def test_any_order_of_appends_and_publications_reads_as_a_list(
+    tmp_path_factory: pytest.TempPathFactory, blocks: list[int], publish: list[bool]
+) -> None:
+    frames = Frames(tmp_path_factory.mktemp("model") / "frames.zarr")
+    writer = GroupWriter(frames.path / "w0")
+    model: list[float] = []
+    seen = 0
+    for size, now in zip(blocks, publish, strict=False):
+        block = np.arange(len(model), len(model) + size, dtype=np.float64)
+        assert writer.extend(FRAME, {"x": block}) == len(model)
+        model += block.tolist()
+        if now:
+            writer.publish()
+            seen = len(model)
+        if seen:
+            assert frames.read("x", Span("w0", 0, seen)).tolist() == model[:seen]
+        assert frames.count("w0") == seen
+    writer.close()
+    assert frames.read("x", Span("w0", 0, len(model))).tolist() == model
+
+
+def test_rows_cross_shards_unharmed(frames: Frames) -> None:
+    """More rows than a shard holds: full shards leave memory, nothing is lost between them."""
+    writer = GroupWriter(frames.path / "w0")
+    rows = 2 * SHARD_ROWS + 77
+    for first in range(0, rows, 5_000):
+        writer.extend(FRAME, {"x": np.arange(first, min(rows, first + 5_000))})
+        writer.publish()
+    writer.close()
+    assert (frames.read("x", Span("w0", 0, rows)) == np.arange(rows)).all()
+    assert len([p for p in (frames.path / "w0" / "x" / "c").iterdir() if p.is_file() or p.is_dir()]) == 3
+
+
+def test_a_variable_that_is_left_out_is_told_as_missing(frames: Frames) -> None:
+    writer = GroupWriter(frames.path / "w0")
+    writer.append("segment", {"number": np.int64(0)})
+    writer.append("segment", {"number": np.int64(1), "velocities": np.ones(3, np.float32)})
+    writer.close()
+    velocities = [frames.row("w0", i, dimension="segment")["velocities"] for i in (0, 1)]
+    assert np.isnan(velocities[0]).all()
+    assert (velocities[1] == 1).all()
+
+
+def test_another_shape_is_refused_before_anything_is_stored(frames: Frames) -> None:
+    writer = GroupWriter(frames.path / "w0")
+    writer.append(FRAME, frame(0))
+    with pytest.raises(ShapeMismatch, match="'positions'"):
+        writer.append(FRAME, {**frame(1), "positions": np.zeros((5, 3), np.float32)})
+    writer.close()
+    assert frames.count("w0") == 1
+
+
+def test_a_group_opens_in_xarray_with_names_and_units(frames: Frames) -> None:
+    variables = {"contacts": Variable(("residue", "residue2"), "1", "contacts"), "time": Variable((), "ps", "time")}
+    writer = GroupWriter(frames.path / "w0", variables=variables, attributes={"seed": 7})
+    writer.append(FRAME, frame(3))
+    writer.publish()
+    with xarray.open_zarr(frames.path / "w0") as data:
+        assert data.sizes["frame"] == 1
+        assert data["contacts"].dims == ("frame", "residue", "residue2")
+        assert data["time"].attrs["units"] == "ps"
+        assert data.attrs["seed"] == 7
+
+
+def test_a_closed_group_reads_the_same_without_consolidated_metadata(frames: Frames) -> None:
+    write(frames.path / "w0", 100, every=9)
+    with xarray.open_zarr(frames.path / "w0", consolidated=False) as data:
+        assert data.sizes["frame"] == 100
+        assert data["time"].values.tolist() == [i + 1 for i in range(100)]
+
+
+def test_a_window_is_read_once_and_in_order(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(frames.path / "w0", 50, every=10)
+    write(frames.path / "w1", 20, every=10)
+    window = Window(frames, [Span("w1", 5, 8), Span("w0", 0, 2)])
+    assert window.rows == 5
+    assert window["time"].tolist() == [6, 7, 8, 1, 2]
+    monkeypatch.setattr(frames, "read", None)  # reading again would fail
+    assert window["time"].tolist() == [6, 7, 8, 1, 2]
+    with pytest.raises(EmptyWindow):
+        Window(frames, [Span("w0", 4, 4)])
+
+
+@pytest.mark.parametrize("row_bytes", [1, 8, 100, 784, 2_000, 6_048, 98_304, 10**7])
+def test_chunks_divide_shards_and_files_stay_few(row_bytes: int) -> None:
+    chunk, shard = chunk_and_shard(row_bytes)
+    assert shard % chunk == 0
+    assert chunk * row_bytes <= max(row_bytes, 128 * 2**10)
+    assert shard * row_bytes <= max(chunk * row_bytes, 8 * 2**20)
+
+
+def test_a_million_frames_of_a_small_protein_are_fewer_than_a_thousand_files() -> None:
+    """28 residues, 504 atoms: contacts, positions, energy, time, segment and the table of segments."""
+    row_bytes = {"contacts": 28 * 28, "positions": 504 * 12, "energy": 8, "time": 8, "segment": 4, "table": 72}
+    assert sum(-(-(10**6) // chunk_and_shard(size)[1]) + 1 for size in row_bytes.values()) < 1000
+
+
+def steady_writer(path: Path, stop: "multiprocessing.synchronize.Event") -> None:
+    writer = GroupWriter(path)
+    i = 0
+    while not stop.is_set():
+        for _ in range(13):
+            writer.append(FRAME, frame(i))
+            i += 1
+        writer.publish()
+    writer.close()
+
+
+@pytest.fixture
+def written_beside(tmp_path: Path) -> Iterator[Path]:
+    """A group that another process goes on writing."""
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    writer = context.Process(target=steady_writer, args=(tmp_path / "frames.zarr" / "w0", stop))
+    writer.start()
+    frames = Frames(tmp_path / "frames.zarr")
+    while not frames.walkers() or not frames.count("w0"):
+        assert writer.is_alive()
+    yield tmp_path / "frames.zarr" / "w0"
+    stop.set()
+    writer.join(60)
+
+
+@pytest.mark.slow
+def test_a_reader_beside_the_writer_never_sees_a_frame_that_is_not_there(written_beside: Path) -> None:
+    """Thousands of looks while the writer publishes 13 rows at a time: every published row is whole and right."""
+    seen, rng = [0], np.random.default_rng(0)
+    for look in range(2_000):
+        with xarray.open_zarr(written_beside) as data:
+            rows = data.sizes["frame"]
+            assert rows % 13 == 0, "a publication is all or nothing"
+            assert rows >= seen[-1], "published rows stay"
+            seen.append(rows)
+            some = np.unique(np.r_[rows - 1, rng.integers(0, rows, 3)])
+            assert data["time"].values[-13:].tolist() == [i + 1.0 for i in range(rows - 13, rows)]
+            for i in some:
+                assert (data["positions"][i].values == i + 1).all(), f"look {look}: row {i} of {rows}"
+                assert data["contacts"][i].values.tolist() == frame(int(i))["contacts"].tolist()
+    assert seen[-1] > seen[1], "the writer went on meanwhile"
+
+
+def test_importing_the_store_tells_no_warning() -> None:
+    code = "import warnings; warnings.simplefilter('error'); import steersman.store"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_reading_does_not_warn(frames: Frames) -> None:
+    write(frames.path / "w0", 3, every=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Frames(frames.path).count("w0") == 3

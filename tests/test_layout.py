@@ -1,0 +1,64 @@
+"""The folders are the architecture: table, links and folders agree, and imports point down."""
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = (
+    "bus", "store", "models", "apps", "executors", "steering", "engine", "workflows", "dashboard", "benchmarks",
+    "site_configs",
+)  # fmt: skip
+MAY_IMPORT = {
+    "bus": set(),
+    "store": {"bus"},
+    "models": {"store"},
+    "apps": {"store", "models", "bus"},
+    "executors": {"bus", "site_configs"},
+    "steering": {"store"},
+    "engine": {"bus", "store", "models", "apps", "executors", "steering", "workflows"},
+    "workflows": {"apps", "models", "steering", "store"},
+    "dashboard": {"bus", "store", "steering", "engine"},
+    "benchmarks": set(ROOMS),
+    "site_configs": set(),
+}
+ON_TOP = {Path("engine/cli.py")}  # the command line calls everything
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, object]:
+    if not (ROOT / "pyproject.toml").exists():
+        pytest.skip("not a checkout")
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]  # type: ignore[no-any-return]
+
+
+def test_every_room_is_linked_packed_and_guarded(project: dict[str, dict]) -> None:  # type: ignore[type-arg]
+    build, lint = project["hatch"]["build"], project["ruff"]["lint"]
+    sources = set(build["targets"]["wheel"]["sources"]) - {"src/steersman"}
+    banned = lint["flake8-tidy-imports"]["banned-api"]
+    links = {link.name for link in (ROOT / "src" / "steersman").iterdir() if link.is_symlink()}
+    assert sources == set(banned) == links == set(ROOMS) == set(build["only-include"]) - {
+        "src/steersman/__init__.py", "src/steersman/py.typed"
+    }  # fmt: skip
+    assert all((ROOT / room).is_dir() and (ROOT / room / "__init__.py").exists() for room in ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_point_down(room: str) -> None:
+    for file in sorted((ROOT / room).glob("**/*.py")):
+        if file.relative_to(ROOT) in ON_TOP:
+            continue
+        used = {name.split(".")[1] for name in imported(file) if name.startswith("steersman.")} & set(ROOMS) - {room}
+        assert used <= MAY_IMPORT[room], f"{file.relative_to(ROOT)} imports {sorted(used - MAY_IMPORT[room])}"
+
+
+def imported(file: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
