@@ -14,13 +14,16 @@ from steersman.apps.simulation_context import Settings, SimulationContext, raise
 
 WARM_FS = 2.0  # gentler than a run's 4 fs: a minimized build still hides strain
 TOLERANCE = 10.0  # kJ/mol/nm, root mean square force; OpenMM's default
+ITERATIONS = (
+    300  # removes every clash; what is left is less than the heat that follows, and a long chain needs thousands
+)
 SEED = 1  # of the warming: the same sequence always gives the same start
 
 
 def relaxed(
     topology: app.Topology, positions_nm: np.ndarray, system: openmm.System, *, temperature_K: float, warm_ps: float
 ) -> Molecule:
-    """Minimize the energy, then warm the molecule for `warm_ps`; 0 leaves it at the minimum.
+    """Lower the energy, then warm the molecule for `warm_ps`; 0 leaves it there.
 
     Args:
         topology: its atoms and bonds.
@@ -28,11 +31,12 @@ def relaxed(
         system: its forces.
         temperature_K: to warm it to.
         warm_ps: for so long.
-    Raises: SimulationUnstable: the atoms overlap so badly that no minimum was found.
+    Raises: SimulationUnstable: the atoms overlap so badly that lowering the energy does not part them.
     """
-    simulation = SimulationContext(described(topology, positions_nm, system), Settings(temperature_K, WARM_FS))
+    settings = Settings(temperature_K, WARM_FS, WARM_FRICTION_PER_PS)
+    simulation = SimulationContext(described(topology, positions_nm, system), settings)
     simulation.begin(positions_nm, None, SEED)
-    openmm.LocalEnergyMinimizer.minimize(simulation.context, TOLERANCE)
+    openmm.LocalEnergyMinimizer.minimize(simulation.context, TOLERANCE, ITERATIONS)
     if warm_ps > 0:
         simulation.begin(simulation.read().positions, None, SEED)
         simulation.step(round(warm_ps * 1000 / WARM_FS))
