@@ -22,7 +22,7 @@ def draw(history: History) -> tuple[Figure, str]:
     shares_of_policies(top, history)
     for axes, name in zip(others, names, strict=True):
         metric(axes, history, name)
-    [*others, top][-1 if not others else len(others) - 1].set_xlabel(history.clock.progress_scale.label)
+    figure.axes[-1].set_xlabel(history.clock.progress_scale.label)
     return figure, " ".join([_told_shares(history), *(_told_metric(history, name) for name in names)])
 
 
@@ -32,7 +32,7 @@ def shares_of_policies(axes: Axes, history: History) -> None:
         raise NothingToDraw("no start was chosen")
     moments = history.clock.progress([start.moment for start in history.starts.values()])
     policies = np.array([start.policy for start in history.starts.values()], dtype=object)
-    edges = np.linspace(0, max(float(moments.max()), 1e-9), min(BINS, max(2, len(moments) // 5)) + 1)
+    edges = np.linspace(0, max(float(moments.max()), 1e-9), min(BINS, max(2, len(moments) // 12)) + 1)
     total = np.maximum(np.histogram(moments, edges)[0], 1)
     below = np.zeros(len(total))
     for policy in history.policies():
@@ -42,7 +42,7 @@ def shares_of_policies(axes: Axes, history: History) -> None:
             label=style.words(policy),
         )  # fmt: skip
         below += share
-    axes.set(ylabel="starts chosen by (%)", ylim=(0, 100), xlim=(0, edges[-1]))
+    axes.set(ylabel="starts chosen by (%)", ylim=(0, 100), xlim=(0, history.clock.progress(history.state.now)))
     style.legend_above(axes)
 
 
@@ -53,7 +53,7 @@ def metric(axes: Axes, history: History, name: str) -> None:
     moments, values = history.metrics[name].T
     axes.step(history.clock.progress(moments), values, where="post", color=style.BLUE)
     axes.plot(history.clock.progress(moments[-1:]), values[-1:], "o", color=style.BLUE, markersize=4, clip_on=False)
-    axes.set(ylabel=style.words(name), xlim=(0, None))
+    axes.set(ylabel=style.words(name), xlim=(0, history.clock.progress(history.state.now)))
     axes.margins(y=0.15)
     style.mark_models(axes, models_in_use(history))
 

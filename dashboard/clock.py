@@ -52,11 +52,11 @@ class Clock:
     def elapsed(self, moment: ArrayLike) -> np.ndarray:
         """Wall seconds from the beginning of the run, without the time between sessions."""
         at = np.maximum(np.searchsorted(self._begins, moment, side="right") - 1, 0)
-        return np.asarray(moment, dtype=float) - self._begins[0] - self._pauses[at]
+        return np.asarray(np.asarray(moment, dtype=float) - self._begins[0] - self._pauses[at])
 
     def simulated(self, moment: ArrayLike) -> np.ndarray:
         """Simulated time of all walkers together, in the run's unit."""
-        return np.interp(np.asarray(moment, dtype=float), self._ended, self._simulated)
+        return np.asarray(np.interp(np.asarray(moment, dtype=float), self._ended, self._simulated))
 
     @property
     def counts_simulated(self) -> bool:

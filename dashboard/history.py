@@ -93,10 +93,11 @@ class History:
         return list(dict.fromkeys(start.policy for start in self.starts.values()))
 
     def _clock(self) -> Clock:
-        sessions = [(each["t"], each.get("after", each["t"])) for each in self.state.sessions]
         began = self.state.run.get("t", self.state.now)
-        unit = self.state.time_unit
-        return Clock(sessions or [(began, began)], self.segments.ended, self.segments.simulated, unit)
+        begins = [float(session["t"]) for session in self.state.sessions] or [began]
+        after = [float(session.get("after") or session["t"]) for session in self.state.sessions] or [began]
+        sessions = list(zip(begins, after, strict=True))
+        return Clock(sessions, self.segments.ended, self.segments.simulated, self.state.time_unit)
 
 
 def _series(metrics: list[tuple[float, dict[str, float]]]) -> dict[str, np.ndarray]:

@@ -22,11 +22,14 @@ def draw(history: History) -> tuple[Figure, str]:
     if not cards:
         raise NothingToDraw("no model was trained")
     figure = style.sheet(2.7)
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    _losses(left, cards)
+    if any("loss" in epoch for card in cards for epoch in card["history"]):
+        left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+        _losses(left, cards)
+    else:
+        right = figure.subplots()
     _held_out(right, cards)
     accepted = sum(bool(card["accepted"]) for card in cards)
-    return figure, f"{len(cards)} models were trained and {accepted} used. {_told(cards[-1])}"
+    return figure, f"Models trained: {len(cards)}, used: {accepted}. {_told(cards[-1])}"
 
 
 def _losses(axes: Axes, cards: list[Card]) -> None:
@@ -40,12 +43,7 @@ def _losses(axes: Axes, cards: list[Card]) -> None:
         if len(losses):
             axes.annotate(f"{card['version']}", (epochs[0], losses[0]), xytext=(3, 2), textcoords="offset points")
         first += len(losses)
-    if first:
-        axes.set_yscale("log")
-        axes.set(xlabel="epoch, versions one after another", ylabel="training loss")
-    else:
-        axes.set_axis_off()
-        axes.text(0.5, 0.5, "fitted without epochs", ha="center", transform=axes.transAxes)
+    axes.set(xlabel="epoch, versions one after another", ylabel="training loss", yscale="log")
 
 
 def _held_out(axes: Axes, cards: list[Card]) -> None:
@@ -63,11 +61,12 @@ def _held_out(axes: Axes, cards: list[Card]) -> None:
     axes.set(xlabel="model version", ylabel=f"held-out {cards[-1]['gate']}", xlim=(0.5, cards[-1]["version"] + 0.5))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.margins(y=0.2)
+    axes.ticklabel_format(axis="y", useOffset=False)
     if any(seen.values()):
         style.legend_above(axes, ncols=3)
 
 
-MARKS = {
+MARKS: dict[str, dict[str, Any]] = {
     "predecessor": {"marker": "o", "markerfacecolor": style.PAPER, "markeredgecolor": style.GREY},
     "used": {"marker": "o", "color": style.BLUE},
     "not used": {"marker": "X", "color": style.VERMILLION},

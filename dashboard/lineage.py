@@ -34,7 +34,7 @@ def tree(axes: Axes, history: History, kept: np.ndarray) -> None:
     parents = segments.parent[children]
     branches = np.stack([x[parents], y[parents], x[parents], y[children], x[children], y[children]], axis=1)
     colours = [style.policy_colour(policy) for policy in segments.policy[children]]
-    lines = LineCollection(branches.reshape(-1, 3, 2), colors=colours, linewidths=0.7, rasterized=len(kept) > 300)
+    lines = LineCollection(list(branches.reshape(-1, 3, 2)), colors=colours, linewidths=0.7, rasterized=len(kept) > 300)
     axes.add_collection(lines)
     for policy in dict.fromkeys(segments.policy[kept]):
         mine = kept[segments.policy[kept] == policy]

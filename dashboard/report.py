@@ -1,9 +1,91 @@
-"""Run directory -> report.html and figures."""
+"""Run directory -> report.html and figures: what was sampled and why, on one page that needs nothing else.
+
+python -m steersman.dashboard.report RUN
+"""
 
 from __future__ import annotations
 
-from steersman.engine.run_directory import RunDirectory
+import sys
+from collections.abc import Callable, Iterator
+from html import escape
+from pathlib import Path
+
+from steersman.dashboard import page, tables
+from steersman.dashboard.figures import draw_all
+from steersman.dashboard.history import History
+from steersman.engine.errors import BadInput
+from steersman.engine.run_directory import RunDirectory, open_run
+from steersman.store import replace_file
+
+MODELS = ("version", "frames", "epochs", "seconds", "loss", "held out", "predecessor", "verdict", "because")
+STARTS = ("segment", "descendants", "started from", "chosen by", "because", "among", "model")
 
 
 def write_report(directory: RunDirectory) -> None:
-    directory.report.write_text("")
+    """Write the report of a run, whatever it holds: a part that cannot be made says so in its place."""
+    try:
+        history = History(directory)
+    except Exception as error:  # the run is over: a page that says what is wrong is better than none
+        told = page.paragraph(f"The journal cannot be read: {type(error).__name__}: {error}", "failed")
+        replace_file(directory.report, page.page(directory.path.name, [told]))
+        return
+    replace_file(directory.report, page.page(f"{history.name} - {directory.path.name}", _sections(history)))
+
+
+def _sections(history: History) -> Iterator[str]:
+    yield _heading(history)
+    yield _part("The run", lambda: page.facts(tables.facts(history)))
+    for drawing in draw_all(history, history.directory.figures):
+        yield page.section(drawing.title, page.figure(drawing))
+    yield _part("Models", lambda: page.table(MODELS, tables.models(history)))
+    yield _part("The most influential starts", lambda: page.table(STARTS, tables.influential(history)))
+    yield _part("Failures", lambda: _failures(history))
+    yield _part("Go on from here", lambda: page.commands(tables.commands(history)))
+    yield _part("Parameters", lambda: page.facts(tables.parameters(history)))
+    yield _part("Made with", lambda: page.facts(tables.versions(history)))
+
+
+def _heading(history: History) -> str:
+    state = history.state
+    outcome = f"{state.end['outcome']}: {state.end['reason']}" if state.end else "the run has not ended yet"
+    lines = [f"<header>\n<h1>{escape(history.name)}</h1>", page.paragraph(outcome, "outcome")]
+    if state.run.get("guided"):
+        lines.append(page.paragraph("Guided by a known reference: this run was told where to go.", "guided"))
+    lines.append(page.paragraph(f"{history.directory.path}, seed {state.run.get('seed', '-')}", "soft"))
+    return "\n".join([*lines, "</header>"])
+
+
+def _part(title: str, make: Callable[[], str]) -> str:
+    try:
+        return page.section(title, make())
+    except Exception as error:  # a damaged file may cost its own table, never the report
+        told = f"This part is missing: {type(error).__name__}: {error}."
+        return page.section(title, page.paragraph(told, "failed"))
+
+
+def _failures(history: History) -> str:
+    shown = tables.failures(history)
+    more = len(history.causes) - len(shown)
+    lines = [page.details(f"{name}: {cause}", text or "it left no file in errors/") for name, cause, text in shown]
+    if more > 0:
+        lines.append(page.paragraph(f"{more:,} more are told in {history.directory.errors}.", "soft"))
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Make the report of a run again; returns the exit code."""
+    if len(arguments) != 1:
+        print("usage: python -m steersman.dashboard.report RUN", file=sys.stderr)
+        return 2
+    try:
+        directory = open_run(Path(arguments[0]))
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    write_report(directory)
+    print(directory.report)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
@@ -15,6 +17,9 @@ from steersman.dashboard.scored import Plane, Scored, plane
 
 MOST_POINTS = 30_000  # more only hide each other
 MOST_STARTS = 3_000
+FEW_PLACES = 400  # as of contact maps, of which a short peptide has few
+SPREAD = 0.006  # of the axis, between marks that share a place
+CROWD = 60  # marks around one place; more are drawn over them
 BINS = 20  # cells per direction in which new ground is counted
 
 
@@ -27,11 +32,12 @@ def draw(history: History) -> tuple[Figure, str]:
 
 def _plane(history: History, scored: Scored, name: str) -> tuple[Figure, str]:
     seen = plane(name, scored.matrix(name))
-    figure = style.sheet(3.5)
+    figure = style.sheet(3.9)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     frames_by_time(left, history, scored, seen)
     starts = starts_by_policy(right, history, scored, seen)
-    right.set_ylabel("")
+    right.set(ylabel="")
+    left.margins(0.08)
     model = f"model {scored.model}" if scored.model else "no model"
     caption = (
         f"{len(scored):,} frames in {name} under {model}. Left: when each was made. Right: the "
@@ -41,31 +47,63 @@ def _plane(history: History, scored: Scored, name: str) -> tuple[Figure, str]:
 
 
 def frames_by_time(axes: Axes, history: History, scored: Scored, seen: Plane) -> None:
-    """Every frame, coloured by when it was made; the newest on top."""
-    shown = np.sort(_some(np.argsort(scored.moment, kind="stable"), MOST_POINTS))
-    shown = shown[np.argsort(scored.moment[shown], kind="stable")]
-    made = history.clock.progress(scored.moment[shown])
-    dots = axes.scatter(*seen.points[shown].T, c=made, cmap=style.TIME_MAP, s=5, linewidths=0, rasterized=True)
-    axes.figure.colorbar(dots, ax=axes, label=f"made at {history.clock.progress_scale.label}", pad=0.02, aspect=30)
+    """What was sampled, coloured by when: every frame, or every place where frames share few places."""
+    made = history.clock.progress(scored.moment)
+    _, one, which, frames = np.unique(seen.places(), return_index=True, return_inverse=True, return_counts=True)
+    if len(one) <= min(FEW_PLACES, len(scored) // 3):
+        first = np.full(len(one), np.inf)
+        np.minimum.at(first, which, made)
+        dots = _dots(axes, seen.points[one], first, s=8 + 400 * frames / len(scored), alpha=0.85)
+        label = f"first reached at {history.clock.progress_scale.label}; area: share of frames"
+    else:
+        shown = np.sort(_some(np.arange(len(scored)), MOST_POINTS))
+        shown = shown[np.argsort(made[shown], kind="stable")]
+        dots = _dots(axes, seen.points[shown], made[shown], s=6, rasterized=True)
+        label = f"made at {history.clock.progress_scale.label}"
+    axes.figure.colorbar(dots, ax=axes, label=label, location="top", pad=0.02, aspect=40)
     axes.set(xlabel=seen.labels[0], ylabel=seen.labels[1])
 
 
 def starts_by_policy(axes: Axes, history: History, scored: Scored, seen: Plane) -> Counter[str]:
     """The frames in the background, those that segments were started from marked by who chose them."""
     shown = _some(np.arange(len(scored)), MOST_POINTS)
-    axes.scatter(*seen.points[shown].T, color=style.FAINT, s=3, linewidths=0, rasterized=True)
+    axes.scatter(seen.points[shown, 0], seen.points[shown, 1], color=style.FAINT, s=6, linewidths=0, rasterized=True)
     at, policies = _starting_frames(history, scored)
-    counts = Counter(dict.fromkeys(history.policies(), 0)) + Counter(policies.tolist())
+    x, y = _side_by_side(seen, at).T
+    counts = Counter(policies.tolist())
     for policy, number in counts.most_common():
-        mine = _some(at[policies == policy], MOST_STARTS)
+        mine = _some(np.flatnonzero(policies == policy), MOST_STARTS)
         axes.scatter(
-            *seen.points[mine].T, label=f"{style.words(policy)} ({number:,})", color=style.policy_colour(policy),
-            marker=style.policy_marker(policy), s=20, linewidths=0.4, edgecolors="white", rasterized=len(mine) > 500,
+            x[mine], y[mine], label=f"{style.words(policy)} ({number:,})", color=style.policy_colour(policy),
+            marker=style.policy_marker(policy), s=16, linewidths=0.3, edgecolors="white", rasterized=len(mine) > 500,
         )  # fmt: skip
     if counts:
         style.legend_above(axes, ncols=2)
+    else:
+        axes.set_title("no segment was started from these frames", fontweight="normal")
     axes.set(xlabel=seen.labels[0], ylabel=seen.labels[1])
     return counts
+
+
+def _dots(axes: Axes, points: np.ndarray, moments: np.ndarray, **look: Any) -> PathCollection:
+    return axes.scatter(points[:, 0], points[:, 1], c=moments, cmap=style.TIME_MAP, linewidths=0, **look)
+
+
+def _side_by_side(seen: Plane, at: np.ndarray) -> np.ndarray:
+    """Points of the plane; those that share a place are set around it in a spiral, so that each can be seen."""
+    rank = _rank_within(seen.places()[at]) % CROWD
+    radius, angle = SPREAD * np.sqrt(rank), 2.4 * rank  # the golden angle: an even disc
+    around = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+    return np.asarray(seen.points[at] + seen.extent * around)
+
+
+def _rank_within(which: np.ndarray) -> np.ndarray:
+    """0, 1, 2, ... for the members of each group, in order."""
+    order = np.argsort(which, kind="stable")
+    starts = np.searchsorted(which[order], which[order], side="left")
+    rank = np.empty(len(which), dtype=int)
+    rank[order] = np.arange(len(which)) - starts
+    return rank
 
 
 def _starting_frames(history: History, scored: Scored) -> tuple[np.ndarray, np.ndarray]:
@@ -79,8 +117,8 @@ def _starting_frames(history: History, scored: Scored) -> tuple[np.ndarray, np.n
 
 def _new_ground(scored: Scored, seen: Plane) -> str:
     """How much of what was sampled was first reached in the last quarter of the frames."""
-    low, high = seen.points.min(axis=0), seen.points.max(axis=0)
-    grid = np.minimum(BINS * (seen.points - low) / np.where(high > low, high - low, 1.0), BINS - 1).astype(int)
+    low = seen.points.min(axis=0)
+    grid = np.minimum(BINS * (seen.points - low) / seen.extent, BINS - 1).astype(int)
     order = np.argsort(scored.moment, kind="stable")
     _, first = np.unique((grid @ [BINS, 1])[order], return_index=True)
     late = int((first >= 0.75 * len(order)).sum())

@@ -11,6 +11,7 @@ from steersman.dashboard.history import History
 from steersman.dashboard.segments import frame_key
 from steersman.store import Frames, Span
 
+INDISTINGUISHABLE = 1e-5  # of the extent of a plane
 MOST_READ = 2_000_000  # newest frames that are looked at: 24 bytes each for a plane, 16 for where they come from
 
 
@@ -20,6 +21,17 @@ class Plane:
 
     points: np.ndarray  # (n, 2)
     labels: tuple[str, str]
+
+    @property
+    def extent(self) -> np.ndarray:
+        """(2,) float: how far the points reach, 1 where they do not differ."""
+        reach = np.ptp(self.points, axis=0) if len(self.points) else np.ones(2)
+        return np.where(reach > 0, reach, 1.0)
+
+    def places(self) -> np.ndarray:
+        """(n,) int: the same number for points that cannot be told apart on a page."""
+        fine = (self.points / self.extent / INDISTINGUISHABLE).round().astype(np.int64)
+        return np.unique(fine, axis=0, return_inverse=True)[1].ravel()
 
 
 class Scored:
@@ -81,11 +93,9 @@ class Scored:
 def plane(name: str, matrix: np.ndarray) -> Plane:
     """The two columns of a score, or its first two principal components when it has more."""
     if matrix.shape[1] == 2:
-        return Plane(matrix, (f"{name}, first column", f"{name}, second column"))
+        return Plane(matrix, (f"{name}, column 1", f"{name}, column 2"))
     centred = matrix - matrix.mean(axis=0)
     variance, axes = np.linalg.eigh(np.cov(centred.T))
     share = 100 * variance[::-1] / max(variance.sum(), 1e-300)
     labels = [f"{name}, principal component {i + 1} ({share[i]:.0f} % of variance)" for i in range(2)]
     return Plane(centred @ axes[:, :-3:-1], (labels[0], labels[1]))
-
-

@@ -124,4 +124,4 @@ def tabulate(state: State, starts: Mapping[int, ChosenStart], times: Mapping[tup
 
 def frame_key(walker: np.ndarray, row: np.ndarray) -> np.ndarray:
     """One sortable number for each frame."""
-    return np.asarray(walker, dtype=np.int64) * 2**40 + row
+    return np.asarray(np.asarray(walker, dtype=np.int64) * 2**40 + row)

@@ -26,11 +26,11 @@ def shares(history: History) -> dict[str, float]:
     """Share of the slots' time by what it went into, adding up to 1; empty for a run without walkers."""
     seconds = dict.fromkeys(COLOURS, 0.0)
     total = 0.0
-    first = _first_begins(history)
+    worked = _working_times(history)
     for walker in history.state.walkers.values():
         gone = history.gone(walker.number)
         total += gone - walker.started
-        seconds[STARTING] += max(0.0, first.get(walker.number, gone) - walker.started)
+        seconds[STARTING] += max(0.0, worked.get(walker.number, (gone, gone))[0] - walker.started)
         seconds[SIMULATING] += walker.seconds["ran"]
         seconds[WAITING] += walker.seconds["waited"]
         seconds[READING] += walker.seconds["read"]
@@ -52,15 +52,11 @@ def draw(history: History) -> tuple[Figure, str]:
 
 
 def gantt(axes: Axes, history: History) -> None:
-    """One row a slot, the trainings above them; a gap is a slot that waits."""
+    """One row a slot, and one for the trainings."""
     segments, wall = history.segments, history.clock.wall
     slots = 1 + int(segments.slot.max())
+    _workers(axes, history)
     _bars(axes, _when(history, segments.began), _when(history, segments.ended), segments.slot, COLOURS[SIMULATING])
-    first = _first_begins(history)
-    hired = [walker for walker in history.state.walkers.values() if walker.number in first]
-    starts = _when(history, np.array([walker.started for walker in hired]))
-    begins = _when(history, np.array([first[walker.number] for walker in hired]))
-    _bars(axes, starts, begins, np.array([walker.slot for walker in hired]), COLOURS[STARTING])
     _trainings(axes, history, slots)
     _ends(axes, history)
     ticks = list(range(slots)) if slots <= 12 else list(range(0, slots, max(1, slots // 8)))
@@ -70,11 +66,26 @@ def gantt(axes: Axes, history: History) -> None:
     axes.tick_params(axis="y", length=0)
 
 
+def _workers(axes: Axes, history: History) -> None:
+    """A worker starts, works and ends; what no segment covers while it works is waiting."""
+    walkers = list(history.state.walkers.values())
+    numbers, slots = [walker.number for walker in walkers], np.array([walker.slot for walker in walkers])
+    worked = _working_times(history)
+    gone = np.array([history.gone(number) for number in numbers])
+    first, last = np.array([worked.get(n, (end, end)) for n, end in zip(numbers, gone, strict=True)]).T
+    hired = np.array([walker.started for walker in walkers])
+    phases = ((hired, first, STARTING), (first, last, WAITING), (last, gone, OTHER))
+    for begin, end, doing in phases:
+        _bars(axes, _when(history, begin), _when(history, end), slots, COLOURS[doing])
+
+
 def _bars(axes: Axes, begin: np.ndarray, end: np.ndarray, row: np.ndarray, colour: str) -> None:
     """Many boxes as one picture: a run has as many as segments."""
     low, high = row - 0.36, row + 0.36
     corners = np.stack([begin, low, begin, high, end, high, end, low], axis=1).reshape(-1, 4, 2)
-    boxes = PolyCollection(corners, facecolors=colour, linewidths=0, rasterized=len(corners) > 1000)
+    boxes = PolyCollection(
+        list(corners), facecolors=colour, linewidths=0, antialiased=False, rasterized=len(corners) > 50
+    )
     axes.add_collection(boxes)
     axes.autoscale_view()
 
@@ -84,7 +95,7 @@ def _trainings(axes: Axes, history: History, row: int) -> None:
         begin, end = _when(history, np.array([model.at, model.card.get("t", history.state.now)]))
         colour = {True: style.PURPLE, False: style.VERMILLION, None: style.FAINT}[model.accepted]
         _bars(axes, np.array([begin]), np.array([end]), np.array([row]), colour)
-        axes.annotate(f" {model.version}", (end, row), va="center", fontsize=7)
+        axes.annotate(f" model {model.version}", (end, row), va="center", fontsize=7)
 
 
 def _ends(axes: Axes, history: History) -> None:
@@ -102,22 +113,22 @@ def _ends(axes: Axes, history: History) -> None:
 
 def _where_time_went(axes: Axes, found: dict[str, float]) -> None:
     causes = list(found)
-    axes.barh(range(len(causes)), [100 * found[cause] for cause in causes], color=[COLOURS[cause] for cause in causes])
+    widths = [100 * found[cause] for cause in causes]
+    axes.barh(range(len(causes)), widths, height=0.3, color=[COLOURS[cause] for cause in causes])
     for row, cause in enumerate(causes):
-        axes.annotate(
-            f"{cause}  {100 * found[cause]:.1f} %", (0, row - 0.4), va="bottom", fontsize=7.5,
-        )  # fmt: skip
+        axes.annotate(f"{cause}  {100 * found[cause]:.1f} %", (0, row - 0.2), va="bottom", fontsize=7.5)
     axes.set(xlim=(0, 100), ylim=(len(causes) - 0.4, -1.0))
     axes.set_axis_off()
-    for patch in axes.patches:
-        patch.set_height(0.3)
 
 
-def _first_begins(history: History) -> dict[int, float]:
-    """When each walker began its first segment."""
+def _working_times(history: History) -> dict[int, tuple[float, float]]:
+    """When each walker began its first segment and ended its last."""
     segments = history.segments
     walkers, first = np.unique(segments.walker, return_index=True)
-    return dict(zip(walkers.tolist(), segments.began[first].tolist(), strict=True))
+    return {
+        int(walker): (float(segments.began[at]), float(segments.ended[segments.walker == walker].max()))
+        for walker, at in zip(walkers, first, strict=True)
+    }
 
 
 def _when(history: History, moments: np.ndarray) -> np.ndarray:
@@ -127,4 +138,6 @@ def _when(history: History, moments: np.ndarray) -> np.ndarray:
 def _told(history: History, slots: int) -> str:
     found = sorted(shares(history).items(), key=lambda item: -item[1])
     told = ", ".join(f"{cause} {100 * share:.1f} %" for cause, share in found if share >= 0.0005)
-    return f"What {slots} slots spent their time on: {told}."
+    before = min(walker.started for walker in history.state.walkers.values())
+    ready = history.clock.wall.text(float(history.clock.elapsed(before)))
+    return f"What {slots} slots spent their time on: {told}. The first worker was hired after {ready}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from steersman.store import Span
 MOST_BLOCKS = 300  # a block is a run of frames of one segment
 MOST_ROWS = 20  # of a block
 MOST_BYTES = 400 * 2**20  # read for one figure
+_RAISED = dict(zip("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹", strict=True))
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,13 @@ class StoredVariable:
 
     @property
     def label(self) -> str:
-        return self.long_name if self.units in ("", "1") else f"{self.long_name} ({self.units})"
+        return self.named(self.long_name)
+
+    def named(self, quantity: str) -> str:
+        """A quantity in this variable's unit, as an axis shows it: `kJ mol-1` becomes kJ mol⁻¹."""
+        if self.units in ("", "1"):
+            return quantity
+        return f"{quantity} ({re.sub(r'-([0-9])', lambda power: '⁻' + _RAISED[power[1]], self.units)})"
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
@@ -16,6 +18,7 @@ from steersman.dashboard.stored import StoredVariable, blocks, variables
 NEAR = 3  # residues closer than this along the chain touch always
 TENTH = 0.1
 MOST_QUANTITIES = 4
+BELOW: dict[str, Any] = {"location": "bottom", "aspect": 40, "pad": 0.02}
 BINS = 40  # of time, for the median line
 Measure = Callable[[np.ndarray], np.ndarray]  # rows of a variable -> one number a row
 
@@ -26,14 +29,15 @@ def draw_contacts(history: History) -> tuple[Figure, str]:
     if stored is None or not is_contact_map(stored):
         raise NothingToDraw("the frames hold no contact maps")
     early, late = _mean_map(history, stored, 0.0, TENTH), _mean_map(history, stored, 1 - TENTH, 1.0)
-    figure = style.sheet(2.6)
+    figure = style.sheet(3.1)
     left, middle, right = figure.subplots(1, 3, sharex=True, sharey=True)
-    _map(left, early, "first tenth of the run")
-    shares = _map(middle, late, "last tenth of the run")
-    figure.colorbar(shares, ax=[left, middle], label="share of frames in contact", aspect=30, pad=0.01)
-    change = right.imshow(late - early, cmap="PuOr_r", vmin=-1, vmax=1, origin="lower", extent=_extent(early))
+    _map(left, early, "first tenth of the segments")
+    shares = _map(middle, late, "last tenth")
+    figure.colorbar(shares, ax=[left, middle], label="share of frames in contact", **BELOW)
+    most = max(0.1, float(np.abs(late - early).max()))
+    change = right.imshow(late - early, cmap="PuOr_r", vmin=-most, vmax=most, origin="lower", extent=_extent(early))
     right.set_title("change")
-    figure.colorbar(change, ax=right, label="late − early", aspect=30, pad=0.02)
+    figure.colorbar(change, ax=right, label="last − first", **BELOW)
     left.set_ylabel("residue")
     for axes in (left, middle, right):
         axes.set_xlabel("residue")
@@ -48,11 +52,8 @@ def draw_quantities(history: History) -> tuple[Figure, str]:
         raise NothingToDraw("the frames hold no quantity with a number per frame")
     figure = style.sheet(0.5 + 1.35 * len(measured))
     column = figure.subplots(len(measured), 1, sharex=True, squeeze=False)[:, 0]
-    told = [
-        _over_time(axes, history, *quantity) for axes, quantity in zip(column, measured, strict=True)
-    ]
+    told = [_over_time(axes, history, *quantity) for axes, quantity in zip(column, measured, strict=True)]
     column[-1].set_xlabel(history.clock.progress_scale.label)
-    figure.align_ylabels(column)
     return figure, " ".join(["Dots are sampled frames, lines their median.", *told])
 
 
@@ -77,10 +78,9 @@ def _quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
     found: list[tuple[str, StoredVariable, Measure]] = []
     for name, stored in variables(history).items():
         if name == "contacts" and is_contact_map(stored):
-            found.append(("contacts", stored, number_of_contacts))
+            found.append((f"contacts of residues at least {NEAR} apart", stored, number_of_contacts))
         elif name == "positions" and len(stored.shape) == 2:
-            unit = "" if stored.units == "1" else f" ({stored.units})"
-            found.append((f"radius of gyration{unit}", stored, radius_of_gyration))
+            found.append((stored.named("radius of gyration"), stored, radius_of_gyration))
         elif stored.shape == () and stored.kind in "fiu" and name not in ("time", "segment"):
             found.append((stored.label, stored, lambda values: values.astype(float)))
     return found
@@ -93,7 +93,8 @@ def _over_time(axes: Axes, history: History, label: str, stored: StoredVariable,
     axes.scatter(made, values, s=3, color=style.SKY, linewidths=0, alpha=0.6, rasterized=True)
     at, medians = _running_median(made, values)
     axes.plot(at, medians, color=style.INK)
-    axes.set(ylabel=label, xlim=(0, None), ylim=_span(values))
+    axes.set_title(label, fontweight="normal", fontsize=8.5)
+    axes.set(xlim=(0, history.clock.progress(history.state.now)), ylim=_span(values))
     return f"Median {label}: {medians[0]:.4g} at first, {medians[-1]:.4g} at last."
 
 
@@ -120,7 +121,7 @@ def _mean_map(history: History, stored: StoredVariable, first: float, last: floa
     return total / frames
 
 
-def _map(axes: Axes, mean: np.ndarray, title: str) -> object:
+def _map(axes: Axes, mean: np.ndarray, title: str) -> AxesImage:
     axes.set_title(title)
     return axes.imshow(mean, cmap="cividis", vmin=0, vmax=1, origin="lower", extent=_extent(mean))
 

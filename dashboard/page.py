@@ -1,0 +1,75 @@
+"""Plain text -> HTML: every piece of text is escaped here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from steersman.dashboard.figures import Drawing
+
+Rows = Iterable[Sequence[str]]
+
+
+def page(title: str, sections: Iterable[str]) -> str:
+    """A whole page that needs nothing but itself."""
+    folder = files("steersman.dashboard")
+    template = Template((folder / "page.html").read_text(encoding="utf-8"))
+    style = (folder / "page.css").read_text(encoding="utf-8")
+    return template.substitute(title=escape(title), style=style, body="\n".join(sections))
+
+
+def section(title: str, content: str) -> str:
+    """A heading and what belongs to it; nothing at all when it is empty."""
+    return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>" if content else ""
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    marked = f' class="{kind}"' if kind else ""
+    return f"<p{marked}>{escape(text)}</p>"
+
+
+def facts(rows: Rows) -> str:
+    """A table whose first column names what the second says."""
+    body = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>\n' for name, text in rows)
+    return f"<table><tbody>\n{body}</tbody></table>" if body else ""
+
+
+def table(header: Sequence[str], rows: Rows) -> str:
+    """A table with a header; a column of numbers stands to the right."""
+    cells = [list(row) for row in rows]
+    if not cells:
+        return ""
+    kinds = [' class="number"' if all(map(_is_number, column)) else "" for column in zip(*cells, strict=True)]
+    head = "".join(f"<th{kind}>{escape(name)}</th>" for name, kind in zip(header, kinds, strict=True))
+    body = "\n".join(
+        "<tr>" + "".join(f"<td{kind}>{escape(text)}</td>" for text, kind in zip(row, kinds, strict=True)) + "</tr>"
+        for row in cells
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
+
+
+def figure(drawing: Drawing) -> str:
+    """A drawing with its caption, or the line that says why there is none."""
+    if not drawing.svg:
+        kind = "failed" if drawing.failed else "soft"
+        return paragraph(f"This figure is missing: {drawing.trouble}.", kind)
+    named = drawing.svg.replace("<svg", f'<svg role="img" aria-label="{escape(drawing.title)}"', 1)
+    return f"<figure>\n{named}\n<figcaption>{escape(drawing.caption)}</figcaption>\n</figure>"
+
+
+def details(summary: str, text: str) -> str:
+    """A line that opens to a longer text."""
+    return f"<details><summary>{escape(summary)}</summary><pre>{escape(text)}</pre></details>"
+
+
+def commands(rows: Rows) -> str:
+    """What to type, and what it does."""
+    return "\n".join(
+        f'<p><code>{escape(line)}</code><br><span class="soft">{escape(does)}</span></p>' for line, does in rows
+    )
+
+
+def _is_number(text: str) -> bool:
+    return text == "-" or text.replace(",", "").replace(".", "", 1).replace("e-", "", 1).isdigit()

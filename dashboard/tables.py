@@ -1,0 +1,140 @@
+"""History -> tables of the report: rows of plain text, not yet HTML."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from steersman.dashboard import slots
+from steersman.dashboard.history import History
+from steersman.dashboard.segments import UNKNOWN
+
+MOST_STARTS = 20
+MOST_FAILURES = 20
+CAUSE_CHARACTERS = 6000  # of a failure's file that are shown
+
+Row = tuple[str, ...]
+
+
+def facts(history: History) -> list[Row]:
+    """The run in one table."""
+    state, clock = history.state, history.clock
+    rows = [
+        ("frames", f"{state.frames:,}"),
+        ("simulated time", clock.simulated_scale.text(state.simulated)),
+        ("wall time", clock.wall.text(state.hours * 3600)),
+        ("segments", _segments(history)),
+        ("models", _models(history)),
+        *(
+            (name, f"{series[0, 1]:.4g} at first, {series[-1, 1]:.4g} at last")
+            for name, series in history.metrics.items()
+        ),
+        ("slots", str(state.run.get("slots", len({walker.slot for walker in state.walkers.values()})))),
+    ]
+    return [*rows, *((f"slots {cause}", f"{100 * share:.1f} %") for cause, share in slots.shares(history).items())]
+
+
+def models(history: History) -> list[Row]:
+    """Version, training frames, epochs, seconds, loss, held-out figure, predecessor's, verdict."""
+    cards = {card["version"]: card for card in history.directory.cards()}
+    return [
+        (
+            str(model.version),
+            _number(model.card.get("frames", model.frames)),
+            str(len(cards.get(model.version, {}).get("history", []))),
+            _number(model.card.get("seconds")),
+            _number(model.card.get("loss")),
+            _number(model.card.get("held_out")),
+            _number(model.card.get("predecessor")),
+            {True: "used", False: "not used", None: "not finished"}[model.accepted],
+            model.reason,
+        )
+        for model in history.state.models
+    ]
+
+
+def influential(history: History) -> list[Row]:
+    """The starts with most descendants: segment, its descendants, where it started, who chose it, and why."""
+    segments, below = history.segments, history.segments.descendants()
+    top = [int(i) for i in np.argsort(-below, kind="stable")[:MOST_STARTS] if below[i]]
+    among = _candidates(history, {int(segments.start[i]) for i in top})
+    rows: list[Row] = []
+    for i in top:
+        number = int(segments.start[i])
+        start = history.starts.get(number, UNKNOWN)
+        origin = f"w{start.parent[0]}.{start.parent[2]} frame {start.parent[1]}" if start.parent else "prepared start"
+        known = f"{among[number]:,}" if among.get(number) else "-"
+        model = str(start.model or "-")
+        rows.append((segments.name(i), f"{below[i]:,}", origin, start.policy, start.reason, known, model))
+    return rows
+
+
+def failures(history: History) -> list[Row]:
+    """Segment, cause, and what its file in errors/ holds."""
+    rows: list[Row] = []
+    for name, cause in list(history.causes.items())[:MOST_FAILURES]:
+        file = history.directory.errors / f"{name}.txt"
+        text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+        rows.append((name, cause, text[-CAUSE_CHARACTERS:]))
+    return rows
+
+
+def parameters(history: History) -> list[Row]:
+    """Parameters of the workflow, then what else the run was given."""
+    settings = history.settings()
+    given = {key: settings[key] for key in ("seed", "rounds", "source") if key in settings}
+    site = settings.get("site") or {}
+    return [(key, str(value)) for key, value in {**(settings.get("params") or {}), **given, "site": site}.items()]
+
+
+def versions(history: History) -> list[Row]:
+    """What the run was made with."""
+    file = history.directory.path / "environment.json"
+    if not file.exists():
+        return []
+    environment: dict[str, Any] = json.loads(file.read_text())
+    packages = environment.pop("packages", {})
+    return [(key, str(value)) for key, value in {**environment, **packages}.items() if value is not None]
+
+
+def commands(history: History) -> list[Row]:
+    """What to type to go on, and what it does."""
+    run, segments = history.directory.path, history.segments
+    name = segments.name(int(segments.descendants().argmax())) if len(segments) else "w0.0"
+    return [
+        (f"steersman why {run} {name}", "which frame a segment started from, who chose it, and what was refused"),
+        (f"steersman status {run}", "how the run ended"),
+        (f"python -m steersman.dashboard.report {run}", "make this page again"),
+        (f"python -c \"import xarray; print(xarray.open_zarr('{run}/frames.zarr/w0'))\"", "look at the frames"),
+    ]
+
+
+def _segments(history: History) -> str:
+    told = [f"{number:,} {how}" for how, number in history.state.ended.items()]
+    left_out = sum(not segment.counts for segment in history.state.segments)
+    return ", ".join(told or ["none ended"]) + (f"; {left_out:,} lost or run twice, left out" if left_out else "")
+
+
+def _models(history: History) -> str:
+    verdicts = [model.accepted for model in history.state.models]
+    refused, open_ = verdicts.count(False), verdicts.count(None)
+    told = f"{verdicts.count(True)} used, {refused} not used"
+    return told + (f", {open_} not finished" if open_ else "")
+
+
+def _candidates(history: History, wanted: set[int]) -> dict[int, int]:
+    """Start -> among how many frames it was chosen."""
+    file = history.directory.decisions
+    if not wanted or not file.exists():
+        return {}
+    with file.open(encoding="utf-8") as lines:
+        told = (json.loads(line) for line in lines if line.endswith("\n"))
+        return {each["start"]: each["candidates"] for each in told if each["start"] in wanted}
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
