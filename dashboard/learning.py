@@ -63,7 +63,7 @@ def _held_out(axes: Axes, cards: list[Card]) -> None:
     axes.margins(y=0.2)
     axes.ticklabel_format(axis="y", useOffset=False)
     if any(seen.values()):
-        style.legend_above(axes, ncols=3)
+        style.legend_above(axes, loc="lower right", bbox_to_anchor=(1, 1))
 
 
 MARKS: dict[str, dict[str, Any]] = {

@@ -78,7 +78,7 @@ def starts_by_policy(axes: Axes, history: History, scored: Scored, seen: Plane) 
             marker=style.policy_marker(policy), s=16, linewidths=0.3, edgecolors="white", rasterized=len(mine) > 500,
         )  # fmt: skip
     if counts:
-        style.legend_above(axes, ncols=2)
+        style.legend_above(axes, ncols=2, title="segments were started from here, chosen by", alignment="left")
     else:
         axes.set_title("no segment was started from these frames", fontweight="normal")
     axes.set(xlabel=seen.labels[0], ylabel=seen.labels[1])

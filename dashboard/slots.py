@@ -47,7 +47,7 @@ def draw(history: History) -> tuple[Figure, str]:
     figure = style.sheet(min(TALLEST, 1.6 + 0.3 * slots))
     left, right = figure.subplots(1, 2, width_ratios=(4, 1))
     gantt(left, history)
-    _where_time_went(right, shares(history))
+    where_time_went(right, shares(history))
     return figure, _told(history, slots)
 
 
@@ -95,7 +95,8 @@ def _trainings(axes: Axes, history: History, row: int) -> None:
         begin, end = _when(history, np.array([model.at, model.card.get("t", history.state.now)]))
         colour = {True: style.PURPLE, False: style.VERMILLION, None: style.FAINT}[model.accepted]
         _bars(axes, np.array([begin]), np.array([end]), np.array([row]), colour)
-        axes.annotate(f" model {model.version}", (end, row), va="center", fontsize=7)
+        verdict = " not used" if model.accepted is False else ""
+        axes.annotate(f" model {model.version}{verdict}", (end, row), va="center", fontsize=7)
 
 
 def _ends(axes: Axes, history: History) -> None:
@@ -111,7 +112,8 @@ def _ends(axes: Axes, history: History) -> None:
         style.legend_above(axes)
 
 
-def _where_time_went(axes: Axes, found: dict[str, float]) -> None:
+def where_time_went(axes: Axes, found: dict[str, float]) -> None:
+    """A bar for each thing that the slots spent their time on."""
     causes = list(found)
     widths = [100 * found[cause] for cause in causes]
     axes.barh(range(len(causes)), widths, height=0.3, color=[COLOURS[cause] for cause in causes])

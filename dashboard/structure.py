@@ -18,6 +18,7 @@ from steersman.dashboard.stored import StoredVariable, blocks, variables
 NEAR = 3  # residues closer than this along the chain touch always
 TENTH = 0.1
 MOST_QUANTITIES = 4
+MOST_COLUMNS = 3  # of a vector that is shown column by column
 BELOW: dict[str, Any] = {"location": "bottom", "aspect": 40, "pad": 0.02}
 BINS = 40  # of time, for the median line
 Measure = Callable[[np.ndarray], np.ndarray]  # rows of a variable -> one number a row
@@ -73,6 +74,11 @@ def radius_of_gyration(positions: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt((centred**2).sum(axis=-1).mean(axis=-1)), dtype=float)
 
 
+def column(i: int) -> Measure:
+    """Measures one column of a vector, or a scalar itself."""
+    return lambda values: np.asarray(values.reshape(len(values), -1)[:, i], dtype=float)
+
+
 def _quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
     """Label, variable and measure of what can be drawn: decided by what is stored, never by the workflow's name."""
     found: list[tuple[str, StoredVariable, Measure]] = []
@@ -82,7 +88,10 @@ def _quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
         elif name == "positions" and len(stored.shape) == 2:
             found.append((stored.named("radius of gyration"), stored, radius_of_gyration))
         elif stored.shape == () and stored.kind in "fiu" and name not in ("time", "segment"):
-            found.append((stored.label, stored, lambda values: values.astype(float)))
+            found.append((stored.label, stored, column(0)))
+        elif len(stored.shape) == 1 and stored.shape[0] <= MOST_COLUMNS and stored.kind == "f":
+            parts = range(stored.shape[0])
+            found += [(stored.named(f"{stored.long_name}, column {i + 1}"), stored, column(i)) for i in parts]
     return found
 
 
