@@ -23,7 +23,7 @@ SIDE_CHAINS = {
     "MET": "CB CG SD CE",
     "PHE": "CB CG CD1 CD2 CE1 CE2 CZ",
     "PRO": "CB CG CD",
-    "SER": "CB OG",
+    "SER": "CB OG",  # codespell:ignore
     "THR": "CB OG1 CG2",
     "TRP": "CB CG CD1 CD2 NE1 CE2 CE3 CZ2 CZ3 CH2",
     "TYR": "CB CG CD1 CD2 CE1 CE2 CZ OH",

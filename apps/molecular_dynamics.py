@@ -138,9 +138,13 @@ def schedule(settings: Settings, duration_ps: float, report_ps: float) -> tuple[
 def initial(start: Start) -> tuple[np.ndarray, np.ndarray | None]:
     """Find the positions (N, 3), nm, and the velocities (N, 3), nm/ps, or None, where a segment begins.
 
-    Raises: WrongStart: they do not fit the molecule, or are not finite.
+    Raises:
+        TypeError: there is no molecule.
+        WrongStart: they do not fit the molecule, or are not finite.
     """
-    molecule: Molecule = start.prepared
+    molecule = start.prepared
+    if not isinstance(molecule, Molecule):
+        raise TypeError(f"start.prepared is a {type(molecule).__name__}; prepare a Molecule, e.g. by build_peptide")
     prepared = start.frame.get("positions", molecule.positions)
     positions, velocities = start.state.get("positions", prepared), start.state.get("velocities")
     for name, array in (("positions", positions), ("velocities", velocities)):

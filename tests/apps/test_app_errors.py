@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -51,3 +53,13 @@ def test_the_tree_is_complete() -> None:
 
     here = {kind for kind in below(AppError) if kind.__module__ == AppError.__module__}
     assert {type(error) for error in ERRORS} == here - {AppError}
+
+
+@pytest.mark.parametrize(
+    ("module", "told"), [("openmm", "openmm"), ("PeptideBuilder.PeptideBuilder", "PeptideBuilder")]
+)
+def test_a_missing_package_names_its_extra(module: str, told: str) -> None:
+    """Whoever installed the bare engine learns what to install."""
+    code = f"import sys; sys.modules[{module!r}] = None; import steersman.apps.molecular_dynamics"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert f"{told} is not installed; pip install 'steersman[md]'" in ended.stderr

@@ -216,6 +216,12 @@ def test_a_start_of_another_molecule_is_told(peptide: Molecule) -> None:
         segment(Start(peptide, {"positions": np.zeros((3, 3))}))
 
 
+def test_a_start_without_a_molecule_is_told() -> None:
+    """As when a workflow has no prepare function."""
+    with pytest.raises(TypeError, match=r"start\.prepared is a NoneType; prepare a Molecule"):
+        segment(Start())
+
+
 def test_a_platform_that_is_not_there_is_told(peptide: Molecule) -> None:
     """With those that are."""
     with pytest.raises(
