@@ -116,10 +116,10 @@ def where_time_went(axes: Axes, found: dict[str, float]) -> None:
     """A bar for each thing that the slots spent their time on."""
     causes = list(found)
     widths = [100 * found[cause] for cause in causes]
-    axes.barh(range(len(causes)), widths, height=0.3, color=[COLOURS[cause] for cause in causes])
+    axes.barh(np.arange(len(causes)) + 0.24, widths, height=0.22, color=[COLOURS[cause] for cause in causes])
     for row, cause in enumerate(causes):
-        axes.annotate(f"{cause}  {100 * found[cause]:.1f} %", (0, row - 0.2), va="bottom", fontsize=7.5)
-    axes.set(xlim=(0, 100), ylim=(len(causes) - 0.4, -1.0))
+        axes.annotate(f"{cause}  {100 * found[cause]:.1f} %", (0, row - 0.12), va="center", fontsize=7)
+    axes.set(xlim=(0, 100), ylim=(len(causes) - 0.5, -0.5))
     axes.set_axis_off()
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from steersman.dashboard import choices, sampling, slots, style
 from steersman.dashboard.history import History
-from steersman.dashboard.scored import Scored, plane
+from steersman.dashboard.scored import Plane, Scored, plane
 from steersman.engine.run_directory import open_run
 
 
@@ -22,21 +22,30 @@ def draw(history: History) -> Figure:
     name = scored.widest()
     if name is None:
         raise SystemExit("this run has no score with two columns; give a run of the fold workflow")
-    figure = style.sheet(7.4, width=8.6)
-    rows = [["frames"] * 3 + ["starts"] * 3, ["shares"] * 3 + ["metric"] * 3, ["slots"] * 5 + ["time"]]
-    panels = figure.subplot_mosaic(rows, height_ratios=(5, 2.6, 1.7))
-    seen = plane(name, scored.matrix(name))
-    panels["starts"].sharex(panels["frames"])
-    panels["starts"].sharey(panels["frames"])
-    sampling.frames_by_time(panels["frames"], history, scored, seen)
-    sampling.starts_by_policy(panels["starts"], history, scored, seen)
-    choices.shares_of_policies(panels["shares"], history)
-    choices.metric(panels["metric"], history, next(iter(history.metrics)))
-    for panel in (panels["shares"], panels["metric"]):
-        panel.set_xlabel(history.clock.progress_scale.label)
-    slots.gantt(panels["slots"], history)
-    slots.where_time_went(panels["time"], slots.shares(history))
+    figure = style.sheet(8.0, width=8.6)
+    top, middle, bottom = figure.subfigures(3, 1, height_ratios=(4.4, 2.2, 1.7))
+    _sampled(top, history, scored, plane(name, scored.matrix(name)))
+    _why(middle, history)
+    rows, time = bottom.subplots(1, 2, width_ratios=(4, 1))
+    slots.gantt(rows, history)
+    slots.where_time_went(time, slots.shares(history))
     return figure
+
+
+def _sampled(figure: SubFigure, history: History, scored: Scored, seen: Plane) -> None:
+    frames, starts = figure.subplots(1, 2, sharex=True, sharey=True)
+    sampling.frames_by_time(frames, history, scored, seen)
+    sampling.starts_by_policy(starts, history, scored, seen)
+    starts.set_ylabel("")
+
+
+def _why(figure: SubFigure, history: History) -> None:
+    shares, metric = figure.subplots(1, 2)
+    choices.shares_of_policies(shares, history)
+    shares.get_legend().remove()
+    choices.metric(metric, history, next(iter(history.metrics)))
+    for axes in (shares, metric):
+        axes.set_xlabel(history.clock.progress_scale.label)
 
 
 def main() -> None:

@@ -1,0 +1,155 @@
+"""A finished run, written with the real journal and the real store, in a fraction of a second."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from steersman.engine import run_directory
+from steersman.engine.journal import Journal
+from steersman.engine.run_directory import RunDirectory
+from steersman.store import FRAME, GroupWriter, Variable
+
+SLOTS, FRAMES, RESIDUES, SEGMENT_S = 2, 5, 8, 0.5
+HOSTILE = "</pre><script>alert('x')</script>"
+REASON = "its cell of z holds <3 frames"
+VARIABLES = {
+    "time": Variable((), "ps", "time since the segment's start"),
+    "contacts": Variable(("residue", "residue2"), "1", "near"),
+    "positions": Variable(("atom", "xyz"), "nm", "atom positions"),
+    "energy": Variable((), "kJ mol-1", "potential energy"),
+}
+
+
+class MadeRun:
+    """Writes what walkers and the engine would have written.
+
+    Args:
+        segments: of each walker; they run side by side.
+    """
+
+    def __init__(self, path: Path, segments: int, *, guided: bool = False) -> None:
+        self.directory, self.segments = run_directory.create(path.parent, "fold", path), segments
+        self.now = 1_800_000_000.0
+        self.journal = Journal(self.directory.journal, clock=lambda: self.now)
+        self.rng = np.random.default_rng(1)
+        self.tell("run", workflow="fold", seed=7, rounds=False, slots=SLOTS, guided=guided, gpus=0, time_unit="ps")
+        self.tell("session", host="here", pid=1)
+        settings = {
+            "workflow": "fold",
+            "seed": 7,
+            "params": {"sequence": "<GGG>", "latent": 3},
+            "site": {"name": "laptop"},
+        }
+        self.directory.settings_file.write_text(yaml.safe_dump(settings))
+
+    def tell(self, kind: str, **fields: object) -> None:
+        self.journal.append(kind, fields)
+
+    def write(self) -> RunDirectory:
+        """The whole run, from the first walker to the end."""
+        for walker in range(SLOTS):
+            self.tell("walker", walker=walker, slot=walker)
+        self.now += 1.0
+        for number in range(self.segments):
+            self._round(number)
+        self._frames()
+        self._model(1, accepted=True)
+        self._model(2, accepted=False)
+        self._scores()
+        self.tell("end", outcome="goal", reason="coverage rose by less than 1 %")
+        self.journal.close()
+        return self.directory
+
+    def _round(self, number: int) -> None:
+        """One segment of every walker; the last but one of the first fails, the last one is stopped."""
+        for walker in range(SLOTS):
+            parent = [1 - walker, number // 2 * FRAMES, number // 2] if number else None
+            policy = ("Novelty", "LocalOutlierFactor", "explore")[number % 3] if number else "prepared"
+            start = number * SLOTS + walker
+            fields = {"start": start, "parent": parent, "policy": policy, "reason": REASON, "model": 0}
+            self.tell("start", slot=walker, seed=start + 1, exact=False, **fields)
+            began = {"walker": walker, "segment": number, "start": start, "first_row": number * FRAMES}
+            self.tell("began", waited_s=0.01, **began)
+        self.now += SEGMENT_S
+        for walker in range(SLOTS):
+            self._end(walker, number)
+
+    def _end(self, walker: int, number: int) -> None:
+        failed = walker == 0 and number == self.segments - 2
+        stopped = walker == 0 and number == self.segments - 1
+        self.tell(
+            "ended", walker=walker, segment=number, start=number * SLOTS + walker,
+            how="failed" if failed else "stopped" if stopped else "finished", cause=HOSTILE if failed else "",
+            first_row=number * FRAMES, end_row=(number + 1) * FRAMES, simulated=2.0, read_s=0.01, waited_s=0.01,
+            ran_s=SEGMENT_S - 0.02,
+        )  # fmt: skip
+        if failed:
+            (self.directory.errors / f"w{walker}.{number}.txt").write_text(f"Traceback {HOSTILE}")
+
+    def _frames(self) -> None:
+        rows = self.segments * FRAMES
+        for walker in range(SLOTS):
+            writer = GroupWriter(self.directory.frames.path / f"w{walker}", variables=VARIABLES)
+            near = self.rng.random((rows, RESIDUES, RESIDUES)) < np.linspace(0.1, 0.6, rows)[:, None, None]
+            writer.extend(FRAME, {
+                "time": np.tile(np.arange(1.0, FRAMES + 1), self.segments),
+                "segment": np.repeat(np.arange(self.segments, dtype=np.int32), FRAMES),
+                "contacts": near | near.transpose(0, 2, 1),
+                "positions": self.rng.normal(size=(rows, 12, 3)).astype(np.float32),
+                "energy": self.rng.normal(-100, 5, rows),
+            })  # fmt: skip
+            writer.close()
+            told = {"walker": walker, "frames": rows, "segments": self.segments, "simulated": 2.0 * self.segments}
+            self.tell("frames", **told)
+
+    def _model(self, version: int, *, accepted: bool) -> None:
+        self.tell("training", model=version, frames=self.segments * FRAMES)
+        self.now += 1.0
+        figures = {"held_out": 0.1 * version, "predecessor": 0.1 if version > 1 else None}
+        verdict = {"accepted": accepted, "reason": "the first model" if accepted else "worse than its predecessor"}
+        history = [{"loss": 10.0 / epoch, "seconds": 0.1} for epoch in range(1, 6)]
+        self.tell("model", model=version, frames=40, epochs=5, loss=2.0, seconds=1.0, **verdict, **figures)
+        self.directory.model(version).mkdir(parents=True)
+        card = {"version": version, "gate": "error", "history": history, **verdict, **figures}
+        (self.directory.model(version) / "card.json").write_text(json.dumps(card))
+
+    def _scores(self) -> None:
+        rows = self.segments * FRAMES
+        for done in (0.5, 1.0):
+            self.tell("scored", model=1, frames=int(done * SLOTS * rows))
+            self.tell("metrics", values={"coverage": 40 * done})
+            self.now += 0.5
+        self.directory.scores.mkdir()
+        writer = GroupWriter(self.directory.scores / "0001", attributes={"model": 1})
+        writer.extend(FRAME, {
+            "walker": np.repeat(np.arange(SLOTS, dtype=np.int32), rows),
+            "row": np.tile(np.arange(rows), SLOTS),
+            "z": self.rng.normal(size=(SLOTS * rows, 3)).astype(np.float32),
+            "error": self.rng.random(SLOTS * rows).astype(np.float32),
+        })  # fmt: skip
+        writer.close()
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> RunDirectory:
+    return MadeRun(tmp_path / "fold-0001", segments=12).write()
+
+
+@pytest.fixture
+def guided(tmp_path: Path) -> RunDirectory:
+    return MadeRun(tmp_path / "fold-0002", segments=4, guided=True).write()
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[RunDirectory]:
+    """A run that ended before its first walker."""
+    made = MadeRun(tmp_path / "fold-0003", segments=0)
+    made.tell("end", outcome="failed", reason="prepare: ValueError: no such letter")
+    made.journal.close()
+    return made.directory

@@ -1,0 +1,132 @@
+"""Figures: not blank, true to the run, and readable when there is much to draw."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from steersman.dashboard import figures, lineage, slots, structure, style
+from steersman.dashboard.clock import Clock, simulated_scale, wall_scale
+from steersman.dashboard.history import History
+from steersman.dashboard.scored import Plane, Scored, plane
+from steersman.dashboard.segments import Segments
+from steersman.engine.run_directory import RunDirectory
+
+
+@pytest.fixture
+def history(finished: RunDirectory) -> History:
+    return History(finished)
+
+
+@pytest.mark.parametrize("name", figures.FIGURES)
+def test_no_figure_is_blank(history: History, name: str) -> None:
+    with style.applied():
+        figure, caption = figures.FIGURES[name][1](history)
+        figure.canvas.draw()
+        pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]  # type: ignore[attr-defined]
+    assert pixels.std() > 5
+    assert caption.endswith(".")
+
+
+def test_the_same_run_gives_the_same_figures(finished: RunDirectory) -> None:
+    first, second = (figures.draw_all(History(finished), finished.figures) for _ in range(2))
+    assert [drawing.svg for drawing in first] == [drawing.svg for drawing in second]
+
+
+def test_the_shares_of_the_slots_time_add_up_to_one(history: History) -> None:
+    found = slots.shares(history)
+    assert sum(found.values()) == pytest.approx(1.0)
+    # Two walkers for 1 s of start, 12 segments of 0.5 s, and 3 s until the run ends.
+    assert found[slots.STARTING] == pytest.approx(1.0 / 10)
+    assert found[slots.SIMULATING] == pytest.approx(12 * 0.48 / 10)
+
+
+def test_every_frame_is_traced_to_its_segment(history: History) -> None:
+    scored, segments = Scored(history), history.segments
+    assert len(scored) == 2 * 12 * 5
+    assert (np.bincount(scored.segment) == 5).all()
+    assert (segments.began[scored.segment] < scored.moment).all()
+    assert (scored.moment <= segments.ended[scored.segment]).all()
+
+
+def test_descendants_and_generations_agree(history: History) -> None:
+    """Every segment counts once for each of its ancestors."""
+    assert history.segments.descendants().sum() == history.segments.generations().sum()
+
+
+def chains(length: int, number: int) -> Segments:
+    """Chains of segments, each started from the one before it."""
+    n = length * number
+    parent = np.where(np.arange(n) < number, -1, np.arange(n) - number)
+    blank, named = np.zeros(n, int), np.array(["Novelty"] * n, dtype=object)
+    time = np.arange(n, dtype=float)
+    return Segments(
+        blank, np.arange(n), blank, np.arange(n), parent, blank, named, named, blank, time, time + 1, time, blank, blank
+    )
+
+
+def test_of_many_segments_the_longest_lineages_are_kept_whole() -> None:
+    segments = chains(length=100, number=100)
+    kept = lineage.longest_lineages(segments, 500)
+    assert len(kept) == 500
+    parents = segments.parent[kept]
+    assert set(parents[parents >= 0]) <= set(kept)
+
+
+def test_branches_of_a_tree_have_heights_of_their_own() -> None:
+    segments = chains(length=3, number=4)
+    y = lineage.heights(segments, np.arange(12))
+    assert len(set(y[8:])) == 4  # the tips
+    assert (y[8:] == y[:4]).all()  # a chain without branches is straight
+
+
+def test_principal_components_keep_distances() -> None:
+    """Points of a plane in five dimensions are seen at their distances."""
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=(50, 2))
+    turn = np.linalg.qr(rng.normal(size=(5, 5)))[0][:2]
+    seen = plane("z", flat @ turn)
+    assert np.linalg.norm(seen.points[0] - seen.points[1]) == pytest.approx(np.linalg.norm(flat[0] - flat[1]))
+    assert "100" not in seen.labels[1]
+
+
+def test_points_at_one_place_count_as_one() -> None:
+    points = np.array([[0.0, 0.0], [1e-9, 0.0], [1.0, 1.0]])
+    assert len(set(Plane(points, ("a", "b")).places())) == 2
+
+
+def test_the_radius_of_gyration_of_a_shell_is_its_radius() -> None:
+    directions = np.random.default_rng(0).normal(size=(1, 1000, 3))
+    shell = 2.0 * directions / np.linalg.norm(directions, axis=-1, keepdims=True)
+    both = np.concatenate([shell, -shell], axis=1)  # symmetric, so that its centre is exactly 0
+    assert structure.radius_of_gyration(both + 5.0) == pytest.approx(2.0)
+
+
+def test_neighbours_along_the_chain_are_no_contacts() -> None:
+    near = np.abs(np.subtract.outer(np.arange(6), np.arange(6))) < structure.NEAR
+    assert structure.number_of_contacts(near[None]) == [0]
+    assert structure.number_of_contacts(np.ones((1, 6, 6), bool)) == [3 + 2 + 1]
+
+
+def test_the_clock_leaves_out_the_time_between_sessions() -> None:
+    clock = Clock([(100.0, 100.0), (500.0, 110.0)], np.array([105.0, 505.0]), np.array([2.0, 2.0]), "ps")
+    assert clock.elapsed([100.0, 110.0, 500.0, 505.0]) == pytest.approx([0, 10, 10, 15])
+    assert clock.simulated([100.0, 105.0, 505.0]) == pytest.approx([0, 2, 4])
+
+
+@pytest.mark.parametrize(
+    ("longest", "unit", "shown"),
+    [(400, "ps", "ps"), (5e5, "ps", "ns"), (3.0, "s", "s"), (7.0, "days", "days"), (7.0, "1", ""), (0.0, "ps", "ps")],
+)
+def test_times_are_shown_in_a_unit_that_reads_well(longest: float, unit: str, shown: str) -> None:
+    assert simulated_scale(longest, unit).unit == shown
+
+
+def test_wall_time_is_shown_in_seconds_minutes_or_hours() -> None:
+    assert [wall_scale(seconds).unit for seconds in (80, 5000, 90_000)] == ["s", "min", "h"]
+
+
+def test_a_policy_keeps_its_colour() -> None:
+    assert style.policy_colour("Novelty") != style.policy_colour("LocalOutlierFactor")
+    assert style.policy_colour("MyOwn") == style.policy_colour("MyOwn")
+    assert style.words("LocalOutlierFactor") == "local outlier factor"

@@ -1,0 +1,137 @@
+"""The report: one page that needs nothing else, tells why, and never fails a finished run."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from steersman.dashboard import figures, report
+from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.history import History
+from steersman.engine.run_directory import RunDirectory
+
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects what a browser would act on."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.references: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        self.references += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href", "data")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def read(directory: RunDirectory) -> Page:
+    report.write_report(directory)
+    return Page(directory.report.read_text(encoding="utf-8"))
+
+
+def test_the_report_is_one_page_that_needs_nothing_else(finished: RunDirectory) -> None:
+    page = read(finished)
+    assert page.open == []
+    assert not {"link", "script", "iframe", "img"} & set(page.tags)
+    assert all(reference.startswith(("#", "data:")) for reference in page.references)
+    assert "@import" not in finished.report.read_text()
+    assert not re.search(r"url\((?!#)", finished.report.read_text())
+
+
+def test_the_report_tells_outcome_reasons_models_and_commands(finished: RunDirectory) -> None:
+    page = read(finished)
+    assert "goal: coverage rose by less than 1 %" in page.text
+    assert "its cell of z holds <3 frames" in page.text  # the reason of a start, as it was given
+    assert "worse than its predecessor" in page.text
+    assert re.search(r"steersman why \S*fold-0001 w[01]\.\d+", page.text)
+    assert "22 finished, 1 failed, 1 stopped" in page.text
+
+
+def test_every_figure_is_in_the_page_and_in_its_folder(finished: RunDirectory) -> None:
+    page = read(finished)
+    assert page.tags.count("svg") == len(figures.FIGURES)
+    assert {path.stem for path in finished.figures.iterdir()} == set(figures.FIGURES)
+
+
+def test_text_of_others_is_never_markup(finished: RunDirectory) -> None:
+    """A cause, a traceback, a reason and a parameter hold tags; none of them becomes one."""
+    page = read(finished)
+    assert "script" not in page.tags
+    assert page.text.count("<script>alert('x')</script>") >= 2
+    assert "<GGG>" in page.text
+
+
+def test_a_run_guided_by_a_reference_says_so_at_the_top(guided: RunDirectory, finished: RunDirectory) -> None:
+    assert "Guided by a known reference" in read(guided).text
+    assert "Guided by a known reference" not in read(finished).text
+
+
+def test_a_figure_that_fails_is_told_in_its_place(finished: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(history: History) -> None:
+        raise ZeroDivisionError("<b>no frames</b>")
+
+    monkeypatch.setitem(figures.FIGURES, "why", ("Why", fail))  # type: ignore[arg-type]
+    page = read(finished)
+    assert "This figure is missing: ZeroDivisionError: <b>no frames</b>" in page.text
+    assert page.tags.count("svg") == len(figures.FIGURES) - 1
+
+
+@pytest.mark.parametrize("lost", ["scores.zarr", "models/0001/card.json", "decisions.jsonl", "run.yaml", "errors"])
+def test_a_run_that_lost_a_part_still_gets_its_report(finished: RunDirectory, lost: str) -> None:
+    path = finished.path / lost
+    if path.exists():
+        path.rename(finished.path / "gone")
+    assert "its cell of z holds" in read(finished).text
+
+
+def test_a_damaged_file_costs_its_own_table_only(finished: RunDirectory) -> None:
+    (finished.path / "environment.json").write_text("{")
+    page = read(finished)
+    assert "This part is missing: JSONDecodeError" in page.text
+    assert "The most influential starts" in page.text
+
+
+def test_a_run_without_frames_gets_a_report(empty: RunDirectory) -> None:
+    page = read(empty)
+    assert "failed: prepare: ValueError: no such letter" in page.text
+    assert "svg" not in page.tags
+
+
+def test_a_journal_that_cannot_be_read_is_told(finished: RunDirectory) -> None:
+    text = finished.journal.read_text()
+    finished.journal.write_text(text.replace('"walker"', '"wa1ker"', 1))
+    assert "The journal cannot be read: JournalDamaged" in read(finished).text
+
+
+def test_the_module_makes_a_report_again(finished: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main([str(finished.path)]) == 0
+    assert Path(capsys.readouterr().out.strip()) == finished.report
+    assert report.main([str(finished.path / "figures")]) == 2
+    assert report.main([]) == 2
+
+
+def test_errors_survive_pickle() -> None:
+    error = pickle.loads(pickle.dumps(NothingToDraw("no model")))
+    assert str(error) == "there is nothing to draw: no model"
