@@ -15,7 +15,7 @@ from steersman.dashboard.history import History
 
 Draw = Callable[[History], tuple[Figure, str]]
 
-FIGURES: Mapping[str, tuple[str, Draw]] = {
+FIGURES: dict[str, tuple[str, Draw]] = {
     "sampled": ("What was sampled", sampling.draw),
     "why": ("Why: who chose the starts, and what came of it", choices.draw),
     "contacts": ("Contacts, early and late", structure.draw_contacts),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
+from steersman.dashboard import report
 from steersman.engine import run_directory
 from steersman.engine.journal import Journal
 from steersman.engine.run_directory import RunDirectory
@@ -136,6 +136,14 @@ class MadeRun:
         writer.close()
 
 
+@pytest.fixture(scope="session")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A finished run with its report; to be read only."""
+    directory = MadeRun(tmp_path_factory.mktemp("runs") / "fold-0001", segments=12).write()
+    report.write_report(directory)
+    return directory
+
+
 @pytest.fixture
 def finished(tmp_path: Path) -> RunDirectory:
     return MadeRun(tmp_path / "fold-0001", segments=12).write()
@@ -147,7 +155,7 @@ def guided(tmp_path: Path) -> RunDirectory:
 
 
 @pytest.fixture
-def empty(tmp_path: Path) -> Iterator[RunDirectory]:
+def empty(tmp_path: Path) -> RunDirectory:
     """A run that ended before its first walker."""
     made = MadeRun(tmp_path / "fold-0003", segments=0)
     made.tell("end", outcome="failed", reason="prepare: ValueError: no such letter")

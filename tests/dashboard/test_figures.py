@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,8 +16,8 @@ from steersman.engine.run_directory import RunDirectory
 
 
 @pytest.fixture
-def history(finished: RunDirectory) -> History:
-    return History(finished)
+def history(reported: RunDirectory) -> History:
+    return History(reported)
 
 
 @pytest.mark.parametrize("name", figures.FIGURES)
@@ -28,9 +30,21 @@ def test_no_figure_is_blank(history: History, name: str) -> None:
     assert caption.endswith(".")
 
 
-def test_the_same_run_gives_the_same_figures(finished: RunDirectory) -> None:
-    first, second = (figures.draw_all(History(finished), finished.figures) for _ in range(2))
+def test_the_same_run_gives_the_same_figures(history: History, tmp_path: Path) -> None:
+    few = {name: figures.FIGURES[name] for name in ("sampled", "why")}
+    first, second = (figures.draw_all(history, tmp_path, few) for _ in range(2))
     assert [drawing.svg for drawing in first] == [drawing.svg for drawing in second]
+
+
+def test_a_run_that_lost_its_scores_or_models_says_what_is_missing(finished: RunDirectory, tmp_path: Path) -> None:
+    for name in ("scores.zarr", "models"):
+        (finished.path / name).rename(tmp_path / name)
+    few = {name: figures.FIGURES[name] for name in ("sampled", "models")}
+    told = [drawing.trouble for drawing in figures.draw_all(History(finished), tmp_path, few)]
+    assert told == [
+        "there is nothing to draw: no frame has been scored",
+        "there is nothing to draw: no model was trained",
+    ]
 
 
 def test_the_shares_of_the_slots_time_add_up_to_one(history: History) -> None:

@@ -47,21 +47,32 @@ class Page(HTMLParser):
 
 
 def read(directory: RunDirectory) -> Page:
-    report.write_report(directory)
     return Page(directory.report.read_text(encoding="utf-8"))
 
 
-def test_the_report_is_one_page_that_needs_nothing_else(finished: RunDirectory) -> None:
-    page = read(finished)
+def write(directory: RunDirectory) -> Page:
+    report.write_report(directory)
+    return read(directory)
+
+
+@pytest.fixture
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of the text: figures take most of the time."""
+    for name in list(figures.FIGURES):
+        monkeypatch.delitem(figures.FIGURES, name)
+
+
+def test_the_report_is_one_page_that_needs_nothing_else(reported: RunDirectory) -> None:
+    page = read(reported)
     assert page.open == []
     assert not {"link", "script", "iframe", "img"} & set(page.tags)
     assert all(reference.startswith(("#", "data:")) for reference in page.references)
-    assert "@import" not in finished.report.read_text()
-    assert not re.search(r"url\((?!#)", finished.report.read_text())
+    assert "@import" not in reported.report.read_text()
+    assert not re.search(r"url\((?!#)", reported.report.read_text())
 
 
-def test_the_report_tells_outcome_reasons_models_and_commands(finished: RunDirectory) -> None:
-    page = read(finished)
+def test_the_report_tells_outcome_reasons_models_and_commands(reported: RunDirectory) -> None:
+    page = read(reported)
     assert "goal: coverage rose by less than 1 %" in page.text
     assert "its cell of z holds <3 frames" in page.text  # the reason of a start, as it was given
     assert "worse than its predecessor" in page.text
@@ -69,52 +80,55 @@ def test_the_report_tells_outcome_reasons_models_and_commands(finished: RunDirec
     assert "22 finished, 1 failed, 1 stopped" in page.text
 
 
-def test_every_figure_is_in_the_page_and_in_its_folder(finished: RunDirectory) -> None:
-    page = read(finished)
+def test_every_figure_is_in_the_page_and_in_its_folder(reported: RunDirectory) -> None:
+    page = read(reported)
     assert page.tags.count("svg") == len(figures.FIGURES)
-    assert {path.stem for path in finished.figures.iterdir()} == set(figures.FIGURES)
+    assert {path.stem for path in reported.figures.iterdir()} == set(figures.FIGURES)
 
 
-def test_text_of_others_is_never_markup(finished: RunDirectory) -> None:
+def test_text_of_others_is_never_markup(reported: RunDirectory) -> None:
     """A cause, a traceback, a reason and a parameter hold tags; none of them becomes one."""
-    page = read(finished)
+    page = read(reported)
     assert "script" not in page.tags
     assert page.text.count("<script>alert('x')</script>") >= 2
     assert "<GGG>" in page.text
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_run_guided_by_a_reference_says_so_at_the_top(guided: RunDirectory, finished: RunDirectory) -> None:
-    assert "Guided by a known reference" in read(guided).text
-    assert "Guided by a known reference" not in read(finished).text
+    assert "Guided by a known reference" in write(guided).text
+    assert "Guided by a known reference" not in write(finished).text
 
 
 def test_a_figure_that_fails_is_told_in_its_place(finished: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(history: History) -> None:
         raise ZeroDivisionError("<b>no frames</b>")
 
-    monkeypatch.setitem(figures.FIGURES, "why", ("Why", fail))  # type: ignore[arg-type]
-    page = read(finished)
+    monkeypatch.setitem(figures.FIGURES, "why", ("Why", fail))
+    page = write(finished)
     assert "This figure is missing: ZeroDivisionError: <b>no frames</b>" in page.text
     assert page.tags.count("svg") == len(figures.FIGURES) - 1
 
 
-@pytest.mark.parametrize("lost", ["scores.zarr", "models/0001/card.json", "decisions.jsonl", "run.yaml", "errors"])
+@pytest.mark.parametrize("lost", ["scores.zarr", "models", "decisions.jsonl", "run.yaml", "errors"])
+@pytest.mark.usefixtures("without_figures")
 def test_a_run_that_lost_a_part_still_gets_its_report(finished: RunDirectory, lost: str) -> None:
     path = finished.path / lost
     if path.exists():
         path.rename(finished.path / "gone")
-    assert "its cell of z holds" in read(finished).text
+    assert "its cell of z holds" in write(finished).text
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_damaged_file_costs_its_own_table_only(finished: RunDirectory) -> None:
     (finished.path / "environment.json").write_text("{")
-    page = read(finished)
+    page = write(finished)
     assert "This part is missing: JSONDecodeError" in page.text
     assert "The most influential starts" in page.text
 
 
 def test_a_run_without_frames_gets_a_report(empty: RunDirectory) -> None:
-    page = read(empty)
+    page = write(empty)
     assert "failed: prepare: ValueError: no such letter" in page.text
     assert "svg" not in page.tags
 
@@ -122,9 +136,10 @@ def test_a_run_without_frames_gets_a_report(empty: RunDirectory) -> None:
 def test_a_journal_that_cannot_be_read_is_told(finished: RunDirectory) -> None:
     text = finished.journal.read_text()
     finished.journal.write_text(text.replace('"walker"', '"wa1ker"', 1))
-    assert "The journal cannot be read: JournalDamaged" in read(finished).text
+    assert "The journal cannot be read: JournalDamaged" in write(finished).text
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_the_module_makes_a_report_again(finished: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main([str(finished.path)]) == 0
     assert Path(capsys.readouterr().out.strip()) == finished.report
