@@ -1,5 +1,6 @@
-"""The tuple space: messages between processes, by content, on a Redis or Valkey server. Uses nothing else of Steersman."""
+"""The tuple space: messages between processes, by content, on Redis or Valkey. Needs nothing else of Steersman."""
 
+from steersman.bus.aio import AsyncTupleSpace
 from steersman.bus.errors import (
     BadTemplate,
     BusError,
@@ -17,11 +18,13 @@ from steersman.bus.errors import (
 from steersman.bus.operations import ALL
 from steersman.bus.server import Server
 from steersman.bus.space import TupleSpace
-from steersman.bus.tuples import ANY, Template, Tuple
+from steersman.bus.statistics import Statistics
+from steersman.bus.tuples import ANY, Template, Tuple, dead_letters
 
 __all__ = [
     "ALL",
     "ANY",
+    "AsyncTupleSpace",
     "BadTemplate",
     "BusError",
     "BusTimeout",
@@ -35,7 +38,9 @@ __all__ = [
     "ServerLost",
     "ServerRefused",
     "ServersDiffer",
+    "Statistics",
     "Template",
     "Tuple",
     "TupleSpace",
+    "dead_letters",
 ]

@@ -115,11 +115,14 @@ def _plain_scalar(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
         return np.asarray(value)
-    if isinstance(value, bytearray | memoryview):
+    if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
-    for kind in (str, int, float, bytes):
-        if isinstance(value, kind):
-            return kind(value) if kind is not str else str.__str__(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
     raise NotPlain(name, f"a {type(value).__name__}")
 
 

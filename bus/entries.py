@@ -1,7 +1,7 @@
 """Fields <-> entry: the bytes of one stored tuple, with what the server needs to know in front.
 
-blobs u8, arity u8, put at ms f64, signature letters, field lengths u32, blob names 16 bytes each, fields. The server cuts
-fields out by their lengths and never decodes msgpack; space.lua holds the other side of this layout.
+blobs u8, arity u8, put at ms f64, signature letters, field lengths u32, blob names 16 bytes each, fields.
+The server cuts fields out by their lengths and never decodes msgpack; space.lua holds the other side of this layout.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,15 @@ from typing import Any
 
 from steersman.bus import codec, entries
 from steersman.bus.entries import Blob, BlobField, Entry
-from steersman.bus.errors import BusError, DamagedMessage, LeaseExpired, NameFull, OutOfMemory, ServerRefused
+from steersman.bus.errors import (
+    BusError,
+    DamagedMessage,
+    LeaseExpired,
+    NameFull,
+    OutOfMemory,
+    ServerRefused,
+    ServersDiffer,
+)
 from steersman.bus.programs import Operation, Program, Session, call, command, listen
 from steersman.bus.statistics import Statistics
 from steersman.bus.tuples import Template, Tuple
@@ -38,6 +47,10 @@ class Keys:
     def base(self, name: str) -> bytes:
         stem, dead, rest = name.partition("!dead")
         return f"steersman:{self.space}:{{{_quoted(stem)}}}{dead}{rest}".encode()
+
+    def pattern(self) -> bytes:
+        """The glob of the keys that each name in use has one of."""
+        return re.sub(r"([\[\]*?\\^])", r"\\\1", f"steersman:{self.space}:").encode() + b"{*:m"
 
     def name(self, base: bytes) -> str:
         """The name again from a base key."""
@@ -155,48 +168,40 @@ class Operations:
             except (BusError, GeneratorExit):
                 raise
             except BaseException:
-                yield from self._undone(session, base, number)
+                yield from self._undone(session, base, want, number)
                 raise
 
         return program
 
-    def _undone(self, session: Session, base: bytes, number: bytes) -> Program[None]:
+    def _undone(self, session: Session, base: bytes, want: Want, number: bytes) -> Program[None]:
         """Interrupted (Ctrl-C, a cancelled task): leave the line, and put back what was handed over meanwhile."""
         session.connected, ticket, session.ticket = False, session.ticket, b""
-        yield from call(session, "cancel", [base], [self._now(), session.id, number, b"", ticket, b"1"])
+        yield from call(session, "cancel", [base], [*self._words(session, want, number), ticket, b"1"])
+
+    def _words(self, session: Session, want: Want, number: bytes, again: bytes = b"") -> list[bytes]:
+        lease_ms = 0 if want.lease_s is None else max(1, round(want.lease_s * 1000))
+        template = want.template
+        what = (want.mode, b"%d" % want.n, b"%d" % lease_ms, template.shape, template.values)
+        return [self._now(), session.id, number, again, *what]
 
     def _asked(self, session: Session, base: bytes, want: Want, number: bytes, ticket: bytes = b"") -> Program[bytes]:
         wait, channel = (b"", b"") if want.timeout_s == 0.0 else (b"1", base + b":c:" + session.id)
-        lease_ms = b"0" if want.lease_s is None else b"%d" % max(1, round(want.lease_s * 1000))
-        template, again = want.template, b"1" if ticket else b""
-        args = [
-            self._now(),
-            session.id,
-            number,
-            again,
-            want.mode,
-            b"%d" % want.n,
-            lease_ms,
-            template.shape,
-            template.values,
-            wait,
-            ticket,
-        ]
-        answer: bytes = yield from _guarded(session, template.name, call(session, "take", [base], args, channel))
+        words = [*self._words(session, want, number, b"1" if ticket else b""), wait, ticket]
+        answer: bytes = yield from _guarded(session, want.template.name, call(session, "take", [base], words, channel))
         return answer
 
     def _awaited(
         self, session: Session, base: bytes, want: Want, number: bytes, deadline: float | None, answer: bytes
     ) -> Program[bytes]:
-        """In line: a note hands the tuple over; an alarm or a heartbeat asks again; at the deadline we leave the line."""
+        """In line: a note hands over; an alarm or a heartbeat asks again; at the deadline we leave the line."""
         while answer.startswith(b"wait"):
             session.ticket, wake = answer.split()[1], time.monotonic() + HEARTBEAT_S
             note = yield from _noted(session, number, deadline, wake)
             if note is not None:
                 answer = note
             elif _left(deadline) == 0.0:
-                args = [self._now(), session.id, number, b"", session.ticket, b""]
-                answer = yield from call(session, "cancel", [base], args)
+                words = [*self._words(session, want, number), session.ticket, b""]
+                answer = yield from call(session, "cancel", [base], words)
             else:
                 answer = yield from self._asked(session, base, want, number, session.ticket)
         session.ticket = b""
@@ -266,7 +271,78 @@ class Operations:
 
         return program
 
-    def survey(self, base: bytes) -> Operation[Statistics]:
+    def commit(self, taken: Sequence[Tuple], items: Sequence[Entry]) -> Operation[None]:
+        """Acknowledge all and put all, or nothing.
+
+        Raises: LeaseExpired: one that was taken is no longer ours. NameFull. ServersDiffer.
+        """
+        names = list(dict.fromkeys([t.name for t in taken] + [item.name for item in items]))
+        place = {name: b"%d" % (i + 1) for i, name in enumerate(names)}
+        acks = [word for t in taken for word in (place[t.name], b"%d" % t.number, b"%d" % t.deliveries)]
+        puts = [word for item in items for word in (place[item.name], item.signature, item.data)]
+        bases = [self.keys.base(name) for name in names]
+
+        def program(session: Session) -> Program[None]:
+            yield from self._upload(session, items)
+            args = [self._now(), session.id, session.next_number(), b"", b"%d" % len(taken), *acks, *puts]
+            answer = yield from _guarded(session, ", ".join(names), call(session, "commit", bases, args))
+            if answer.startswith(b"late"):
+                raise LeaseExpired(names[int(answer[5:]) - 1], taken[0].lease_s or 0.0)
+            if answer.startswith(b"full"):
+                raise NameFull(", ".join(names), int(answer[5:]))
+
+        return program
+
+    def configure(self, name: str, bound: int | None, deliveries: int | None) -> Operation[None]:
+        base = self.keys.base(name)
+
+        def program(session: Session) -> Program[None]:
+            yield from call(session, "configure", [base], [self._now(), _or_empty(bound), _or_empty(deliveries)])
+
+        return program
+
+    def damaged(self, name: str) -> Operation[list[bytes]]:
+        base = self.keys.base(name)
+
+        def program(session: Session) -> Program[list[bytes]]:
+            answer: list[bytes] = yield from command(session, b"LRANGE", base + b":z", 0, -1)
+            return answer
+
+        return program
+
+    def names(self) -> Operation[list[str]]:
+        """The names this server holds, in alphabetical order."""
+        pattern = self.keys.pattern()
+
+        def program(session: Session) -> Program[list[str]]:
+            cursor: bytes | None = None
+            bases: set[bytes] = set()
+            while cursor != b"0":
+                cursor, page = yield from command(session, b"SCAN", cursor or b"0", b"MATCH", pattern, b"COUNT", 1000)
+                bases.update(key.removesuffix(b":m") for key in page)
+            return sorted(map(self.keys.name, bases))
+
+        return program
+
+    def follow(self, name: str, seconds: float) -> Operation[Tuple | None]:
+        """The next tuple put under a name while we listen, None after some seconds without one. Takes nothing."""
+        base = self.keys.base(name)
+
+        def program(session: Session) -> Program[Tuple | None]:
+            if not session.notes:
+                args = [self._now(), b"%d" % round(3000 * max(seconds, 1.0))]
+                yield from call(session, "tap", [base], args, base + b":tap")
+            note = yield from listen(session, seconds)
+            if note is None:
+                return None
+            number, _, data = note.partition(b"\n")
+            return _tuple(name, _decoded(number, data), [number, b"0"], None, b"")
+
+        return program
+
+    def survey(self, name: str) -> Operation[Statistics]:
+        base = self.keys.base(name)
+
         def program(session: Session) -> Program[Statistics]:
             answer = yield from call(session, "survey", [base], [self._now()])
             return Statistics.of_survey(answer)
@@ -279,12 +355,18 @@ def held(tuples: Tuple | Iterable[Tuple]) -> list[Tuple]:
     return [tuples] if isinstance(tuples, Tuple) else list(tuples)
 
 
+def _or_empty(number: int | None) -> bytes:
+    return b"" if number is None else b"%d" % number
+
+
 def _guarded(session: Session, name: str, program: Program[Any]) -> Program[Any]:
     try:
         return (yield from program)
     except ServerRefused as refused:
         if refused.message.startswith("OOM"):
             raise OutOfMemory(name, refused.address) from None
+        if refused.message.startswith("CROSSSLOT"):
+            raise ServersDiffer(tuple(name.split(", "))) from None
         raise
 
 

@@ -1,7 +1,7 @@
 """Request -> answer, without a socket: what both clients do, as generators that a connection drives.
 
-A program yields steps and is sent what came of them; it is thrown Disconnected where the connection broke. All that is hard
-(reconnecting, repeating a request without doing it twice, waiting for a hand-over) is here once; the clients only move bytes.
+A program yields steps and is sent what came of them; it is thrown Disconnected where the connection broke. What is hard
+(reconnecting, repeating a request without doing it twice, waiting for a hand-over) is here once; clients move bytes.
 """
 
 from __future__ import annotations
@@ -76,6 +76,12 @@ class Session:
         return b"%d" % self.number
 
 
+def pack(*words: Any) -> bytes:
+    """A command as the server reads it."""
+    data: bytes = hiredis.pack_command(words)
+    return data
+
+
 @functools.cache
 def library() -> tuple[bytes, bytes]:
     """The code of the server's functions and the version in their names."""
@@ -127,10 +133,10 @@ def _persist(session: Session, words: list[Any], retry_at: int, channel: bytes) 
 
 
 def _packed(session: Session, words: list[Any], channel: bytes) -> bytes:
-    data: bytes = hiredis.pack_command(tuple(words))
+    data = pack(*words)
     if channel and channel not in session.channels:
         session.channels.add(channel)
-        data = hiredis.pack_command((b"SSUBSCRIBE", channel)) + data
+        data = pack(b"SSUBSCRIBE", channel) + data
     return data
 
 
@@ -161,7 +167,7 @@ def _greet(session: Session) -> Program[None]:
     words: list[Any] = [b"HELLO", b"3"]
     if session.address.password:
         words += [b"AUTH", session.address.user or b"default", session.address.password]
-    answer = yield from _ask(session, hiredis.pack_command(tuple(words)))
+    answer = yield from _ask(session, pack(*words))
     if isinstance(answer, hiredis.ReplyError):
         yield from _recover(session, str(answer), _Outage(session))
 
@@ -169,7 +175,7 @@ def _greet(session: Session) -> Program[None]:
 def _recover(session: Session, message: str, outage: _Outage) -> Program[None]:
     """An error answer: what passes is waited for, what is missing is loaded, the rest is raised."""
     if "unction not found" in message:
-        answer = yield from _ask(session, hiredis.pack_command((b"FUNCTION", b"LOAD", library()[0])))
+        answer = yield from _ask(session, pack(b"FUNCTION", b"LOAD", library()[0]))
         if isinstance(answer, hiredis.ReplyError) and "already exists" not in str(answer):
             raise ServerRefused(str(session.address), str(answer))
     elif message.startswith(("LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN")):

@@ -7,12 +7,11 @@ import re
 import threading
 import zlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from steersman.bus.addresses import Address, Resolve, resolver
-from steersman.bus.connection import Connection
 from steersman.bus.errors import ServersDiffer
 
 _MOVED = re.compile(r"(?:MOVED|ASK) \d+ (\S+)")
@@ -20,10 +19,13 @@ Place = str | Path
 
 
 class Named(Protocol):
+    """What belongs to a name."""
+
     @property
     def name(self) -> str: ...
 
 
+C = TypeVar("C")
 N = TypeVar("N", bound=Named)
 
 
@@ -32,60 +34,62 @@ def stem(name: str) -> str:
     return name.partition("!dead")[0]
 
 
-class Pool:
+class Pool(Generic[C]):
     """The free connections to one server. A connection leaves it for one operation."""
 
-    def __init__(self, resolve: Resolve, patience_s: float) -> None:
-        self.resolve, self._patience_s = resolve, patience_s
-        self._free: deque[Connection] = deque()
+    def __init__(self, resolve: Resolve, connect: Callable[[Resolve], C]) -> None:
+        self.resolve, self._connect = resolve, connect
+        self._free: deque[C] = deque()
         self._process = os.getpid()
 
-    def take(self) -> Connection:
+    def take(self) -> C:
         if self._process != os.getpid():  # after a fork the parent's sockets are not ours to use
             self._free, self._process = deque(), os.getpid()
         try:
             return self._free.pop()
         except IndexError:
-            return Connection(self.resolve, self._patience_s)
+            return self._connect(self.resolve)
 
-    def give(self, connection: Connection) -> None:
+    def give(self, connection: C) -> None:
         self._free.append(connection)
 
-    def close(self) -> None:
-        while self._free:
-            self._free.pop().close()
+    def drain(self) -> list[C]:
+        """All free connections, which leave the pool."""
+        drained = list(self._free)
+        self._free.clear()
+        return drained
 
 
-class Routes:
+class Routes(Generic[C]):
     """Which server a name lives on: one, several, or the nodes of a cluster as it redirects us."""
 
-    def __init__(self, places: Sequence[Place], patience_s: float) -> None:
-        self._patience_s = patience_s
-        self.pools = [Pool(resolver(place), patience_s) for place in places]
-        self._moved: dict[str, Pool] = {}
-        self._nodes: dict[Address, Pool] = {}
+    def __init__(self, places: Sequence[Place], connect: Callable[[Resolve], C]) -> None:
+        self._connect = connect
+        self.pools = [Pool(resolver(place), connect) for place in places]
+        self._moved: dict[str, Pool[C]] = {}
+        self._nodes: dict[Address, Pool[C]] = {}
         self._lock = threading.Lock()
 
-    def pool(self, name: str) -> Pool:
+    def pool(self, name: str) -> Pool[C]:
         if len(self.pools) == 1 and not self._moved:
             return self.pools[0]
         part = stem(name)
         return self._moved.get(part) or self.pools[zlib.crc32(part.encode()) % len(self.pools)]
 
-    def common(self, names: Sequence[str]) -> Pool:
+    def common(self, names: Sequence[str]) -> Pool[C]:
         """The one server of all these names. Raises: ServersDiffer: they live on several."""
         pools = {id(pool): pool for pool in map(self.pool, names)}
         if len(pools) > 1:
-            raise ServersDiffer(tuple(names))
+            raise ServersDiffer(tuple(dict.fromkeys(names)))
         return next(iter(pools.values()))
 
     def grouped(self, items: Sequence[N]) -> list[list[N]]:
-        """What has a name, by the server of its name, in order."""
-        if len(items) == 1 or len(self.pools) == 1 and not self._moved:
+        """What has a name, by the server of its name, in order; in a cluster by the name itself."""
+        if len(items) == 1 or (len(self.pools) == 1 and not self._moved):
             return [list(items)] if items else []
-        groups: dict[int, list[N]] = {}
+        groups: dict[int | str, list[N]] = {}
         for item in items:
-            groups.setdefault(id(self.pool(item.name)), []).append(item)
+            groups.setdefault(stem(item.name) if self._moved else id(self.pool(item.name)), []).append(item)
         return list(groups.values())
 
     def follow(self, name: str, answer: str) -> bool:
@@ -95,12 +99,19 @@ class Routes:
             return False
         address = self.pool(name).resolve().at(moved[1])
         with self._lock:
-            self._moved[stem(name)] = self._nodes.setdefault(address, Pool(lambda: address, self._patience_s))
+            self._moved[stem(name)] = self._nodes.setdefault(address, Pool(lambda: address, self._connect))
         return True
 
-    def all(self) -> list[Pool]:
-        return [*self.pools, *(pool for pool in self._nodes.values())]
+    def all(self) -> list[Pool[C]]:
+        return [*self.pools, *self._nodes.values()]
 
-    def close(self) -> None:
-        for pool in self.all():
-            pool.close()
+    def drain(self) -> list[C]:
+        return [connection for pool in self.all() for connection in pool.drain()]
+
+
+def by_stem(items: Sequence[N]) -> list[list[N]]:
+    """What has a name, by what decides its slot in a cluster."""
+    groups: dict[str, list[N]] = {}
+    for item in items:
+        groups.setdefault(stem(item.name), []).append(item)
+    return list(groups.values())

@@ -1,4 +1,4 @@
-"""Directory -> running server: an embedded Valkey or Redis with its data, log, password and address in one directory."""
+"""Directory -> running server: an embedded Valkey or Redis, its data, log, password and address in one directory."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ USER = "steersman"
 START_S = 60.0  # a long AOF is loaded at some 100 MB a second
 STOP_S = 10.0
 PROBE_S = 0.5
-# What the library and its clients call, and nothing else: no KEYS, no CONFIG, no FLUSHALL, no DEBUG, no scripts of others.
-COMMANDS = (
-    "hello auth ping info scan fcall function|load ssubscribe sunsubscribe spublish pubsub|shardnumsub time get set del "
-    "persist pexpire hget hset hdel hexists hmget hincrby hkeys hlen zadd zrem zrange zrevrange zrangebyscore zscore zcard "
-    "rpush lpop lrem llen ltrim lrange"
-).split()
+# What the library and its clients call, and nothing else: no KEYS, CONFIG, FLUSHALL or DEBUG, and no EVAL.
+CONNECTION_COMMANDS = (
+    "hello auth ping info scan fcall function|load ssubscribe sunsubscribe spublish pubsub|shardnumsub"
+)
+STRING_COMMANDS = "time get set del persist pexpire rpush lpop lrem llen ltrim lrange"
+HASH_COMMANDS = "hget hset hsetnx hdel hexists hmget hincrby hkeys hlen"
+ORDERED_SET_COMMANDS = "zadd zrem zpopmin zrange zrevrange zrangebyscore zscore zcard"
+COMMANDS = f"{CONNECTION_COMMANDS} {STRING_COMMANDS} {HASH_COMMANDS} {ORDERED_SET_COMMANDS}"
 
 
 def binary() -> str:
@@ -188,7 +190,7 @@ def _quoted(path: str | Path) -> str:
 def _users(password: str) -> str:
     """The access list: nobody but our user, who reaches our keys and channels with our commands only."""
     digest = hashlib.sha256(password.encode()).hexdigest()
-    allowed = " ".join(f"+{word}" for word in COMMANDS)
+    allowed = " ".join(f"+{word}" for word in COMMANDS.split())
     return f"user default off\nuser {USER} on #{digest} ~{USER}:* &{USER}:* -@all {allowed}\n"
 
 

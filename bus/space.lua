@@ -1,23 +1,27 @@
 #!lua name=steersman_VERSION
 -- The tuple space inside the server. One name is one family of keys, all under BASE = prefix{name}:
---   :m        what the name uses (hash): n last number, q signatures, x indexes, w blocked clients, l leases used,
---             e time to live used, b bound, f deliveries before the dead letter, since first put, a alarm given
+--   :m        what the name uses (hash): n last number, q signatures, x indexes, w shapes waited for, l leases used,
+--             e time to live used, b bound, f deliveries before the dead letter, since first put, a alarm given,
+--             tap until when puts are published, ticket last ticket, s:ID the last answer to a session: a repeated
+--             request is answered and not done again
 --   :t        number -> entry (hash); :q:SIG and :i:SHAPE:VALUES hold the numbers that may be taken, in order (zset)
 --   :l :e     number -> end of lease, end of life, ms (zset); :d :y number -> deliveries, history; :k keys put once
---   :w :g:..  ticket -> blocked taker, tickets by what they wait for; :o tickets in order; :ws shapes waited for;
---   :p        blocked putters
---   :s:ID     the last answer to a session, so that a repeated request is answered and not done again
---   :v:..     chunks of large fields; :z messages moved aside
+--   :o        blocked takers and readers in order of arrival; :g:SHAPE:VALUES the same, by what they wait for (zset)
+--   :p        blocked putters; :s sessions seen; :v:.. chunks of large fields; :z messages moved aside
 -- A signature is '.' and one letter a field; a shape is a signature with capitals where the value is fixed and * for any.
+-- A call into Redis costs a microsecond or two, more than anything else here: so few calls, and only for what is used.
 
 local FIRST = 4503599627370496        -- 2^52: what comes back is in front of everything, in its old order
-local REMEMBER_MS = 600000            -- an answer is kept as long as a client may take to ask for it again
 local FETCH_MS = 600000               -- the chunks of a tuple that is gone are kept for who took or read it
 local PUSH_BYTES = 1048576            -- above this a hand-over is fetched: subscribers have an output limit
 local SWEEP = 1000                    -- leases and lives ended in one call
 local ASIDE = 1000                    -- damaged messages kept
 local LATE_MS = 1000                  -- a watcher that has not come back by then is taken for dead
 local CHUNKS = 4096                   -- of one field; a hostile count must not hold the server up
+local PAGE = 1000                     -- arguments of one call: Lua's stack is finite
+local GENERATION = 1048576            -- puts after which the answers to sessions not heard of since are forgotten
+
+local open, bury
 
 local function milliseconds(name)
   if not name.now then
@@ -30,6 +34,14 @@ end
 local function listed(words, word)
   return words and string.find(words, ' ' .. word .. ' ', 1, true)
 end
+
+local function in_pages(command, key, words)
+  for at = 1, #words, PAGE do
+    redis.call(command, key, unpack(words, at, math.min(at + PAGE - 1, #words)))
+  end
+end
+
+local function set(name, ...) redis.call('HSET', name.base .. ':m', ...) end
 
 -- ENTRY: blobs u8, arity u8, put at ms f64, signature letters, field lengths u32, blob names 16 bytes each, fields.
 local function signature(entry)
@@ -51,70 +63,66 @@ local function values(entry, shape)
   return #value > 40 and redis.sha1hex(value) or value
 end
 
-local function chunks(base, entry, act)
+local function chunks(base, entry, ...)
   local blobs, arity = string.byte(entry, 1, 2)
-  if #entry < 10 + 5 * arity + 16 * blobs then return end
+  if not arity or blobs == 0 or #entry < 10 + 5 * arity + 16 * blobs then return end
   for b = 1, blobs do
     local at = 11 + 5 * arity + 16 * (b - 1)
     local blob, count = string.sub(entry, at, at + 11), struct.unpack('>I4', entry, at + 12)
-    for i = 0, math.min(count, CHUNKS) - 1 do act(base .. ':v:' .. blob .. ':' .. i) end
-  end
-end
-
-local function keep_chunks(base, entry)
-  if string.byte(entry, 1) ~= 0 then chunks(base, entry, function(key) redis.call('PERSIST', key) end) end
-end
-
-local function drop_chunks(base, entry)
-  if string.byte(entry, 1) ~= 0 then chunks(base, entry, function(key) redis.call('PEXPIRE', key, FETCH_MS) end) end
-end
-
-local function index(name, entry, sig, act)
-  if not name.indexes then return end
-  for shape in string.gmatch(name.indexes, '%S+') do
-    if string.lower(shape) == sig then
-      local value = values(entry, shape)
-      if value then act(name.base .. ':i:' .. shape .. ':' .. value) end
+    for i = 0, math.min(count, CHUNKS) - 1 do
+      local key = base .. ':v:' .. blob .. ':' .. i
+      if ... then redis.call('PEXPIRE', key, ...) else redis.call('PERSIST', key) end
     end
   end
 end
 
+-- The indexes that hold an entry.
+local function indexes(name, sig, entry)
+  local keys = {}
+  for shape in string.gmatch(name.indexes or '', '%S+') do
+    local value = string.lower(shape) == sig and values(entry, shape)
+    if value then keys[#keys + 1] = name.base .. ':i:' .. shape .. ':' .. value end
+  end
+  return keys
+end
+
 local function enqueue(name, number, sig, entry, score)
   redis.call('ZADD', name.base .. ':q:' .. sig, score, number)
-  if not listed(name.sigs, sig) then
-    name.sigs = (name.sigs or ' ') .. sig .. ' '
-    redis.call('HSET', name.base .. ':m', 'q', name.sigs)
+  if name.indexes then
+    for _, key in ipairs(indexes(name, sig, entry)) do redis.call('ZADD', key, score, number) end
   end
-  index(name, entry, sig, function(key) redis.call('ZADD', key, score, number) end)
 end
 
 local function dequeue(name, number, sig, entry)
   redis.call('ZREM', name.base .. ':q:' .. sig, number)
-  index(name, entry, sig, function(key) redis.call('ZREM', key, number) end)
+  if name.indexes then
+    for _, key in ipairs(indexes(name, sig, entry)) do redis.call('ZREM', key, number) end
+  end
 end
 
-local function forget(name, number)
-  redis.call('HDEL', name.base .. ':t', number)
+local function wake_putters(name, room)
+  local woken = 0
+  while woken < room do
+    local session = redis.call('LPOP', name.base .. ':p')
+    if not session then return end
+    woken = woken + redis.call('SPUBLISH', name.base .. ':c:' .. session, 'room')
+  end
+end
+
+local function forget(name, numbers)
+  in_pages('HDEL', name.base .. ':t', numbers)
   if name.leases then
-    redis.call('ZREM', name.base .. ':l', number)
-    redis.call('HDEL', name.base .. ':d', number)
-    redis.call('HDEL', name.base .. ':y', number)
+    in_pages('ZREM', name.base .. ':l', numbers)
+    in_pages('HDEL', name.base .. ':d', numbers)
+    in_pages('HDEL', name.base .. ':y', numbers)
   end
-  if name.lives then redis.call('ZREM', name.base .. ':e', number) end
-end
-
-local function channel(base, session) return base .. ':c:' .. session end
-
-local function wake_putters(name)
-  if not name.bound then return end
-  local session = redis.call('LPOP', name.base .. ':p')
-  while session and redis.call('SPUBLISH', channel(name.base, session), 'room') == 0 do
-    session = redis.call('LPOP', name.base .. ':p')
-  end
+  if name.lives then in_pages('ZREM', name.base .. ':e', numbers) end
+  if name.bound then wake_putters(name, #numbers) end
 end
 
 -- What matches a shape: one ordered set a signature, an index where a value is fixed (made on its first use).
 local function narrow(shape, sig)
+  if shape == sig then return sig end
   if #shape ~= #sig then return nil end
   local exact = {}
   for i = 1, #shape do
@@ -126,20 +134,20 @@ local function narrow(shape, sig)
   return table.concat(exact)
 end
 
-local function ensure_index(name, shape, sig)
+local function make_index(name, shape, sig)
   if listed(name.indexes, shape) then return end
   name.indexes = (name.indexes or ' ') .. shape .. ' '
-  redis.call('HSET', name.base .. ':m', 'x', name.indexes)
+  set(name, 'x', name.indexes)
   local at = 0
   repeat
-    local page = redis.call('ZRANGE', name.base .. ':q:' .. sig, at, at + 999, 'WITHSCORES')
+    local page = redis.call('ZRANGE', name.base .. ':q:' .. sig, at, at + PAGE - 1, 'WITHSCORES')
     for i = 1, #page, 2 do
       local entry = redis.call('HGET', name.base .. ':t', page[i])
       local value = entry and values(entry, shape)
       if value then redis.call('ZADD', name.base .. ':i:' .. shape .. ':' .. value, page[i + 1], page[i]) end
     end
-    at = at + 1000
-  until #page < 2000
+    at = at + PAGE
+  until #page < 2 * PAGE
 end
 
 local function sources(name, shape, value)
@@ -148,7 +156,7 @@ local function sources(name, shape, value)
   for sig in string.gmatch(name.sigs or '', '%S+') do
     local exact = narrow(shape, sig)
     if exact and string.find(exact, '%u') then
-      ensure_index(name, exact, sig)
+      make_index(name, exact, sig)
       keys[#keys + 1] = name.base .. ':i:' .. exact .. ':' .. value
     elseif exact then
       keys[#keys + 1] = name.base .. ':q:' .. sig
@@ -157,135 +165,175 @@ local function sources(name, shape, value)
   return keys
 end
 
-local function heads(keys, n)
+local function heads(keys, n, order)
   local last = n < 0 and -1 or n - 1
-  if #keys == 1 then return redis.call('ZRANGE', keys[1], 0, last) end
+  if #keys == 1 then return redis.call(order, keys[1], 0, last) end
   local all = {}
   for _, key in ipairs(keys) do
-    local page = redis.call('ZRANGE', key, 0, last, 'WITHSCORES')
+    local page = redis.call(order, key, 0, last, 'WITHSCORES')
     for i = 1, #page, 2 do all[#all + 1] = { page[i], tonumber(page[i + 1]) } end
   end
-  table.sort(all, function(a, b) return a[2] < b[2] end)
+  local newest = order == 'ZREVRANGE'
+  table.sort(all, function(a, b) if newest then return a[2] > b[2] end return a[2] < b[2] end)
   local numbers = {}
   for i = 1, (n < 0 and #all or math.min(n, #all)) do numbers[i] = all[i][1] end
   return numbers
 end
 
--- An answer: "SEQ number deliveries entry-length history-length ...\nentry history ...".
-local function parcel(seq, head, body) return seq .. ' ' .. table.concat(head, ' ') .. '\n' .. table.concat(body) end
+-- The numbers that a want takes or reads; true when they left their queue with that.
+local function pick(name, want)
+  if want.mode == 'take' and not name.indexes and not string.find(want.shape, '[%*%u]') then
+    local popped = redis.call('ZPOPMIN', name.base .. ':q:' .. want.shape, want.n < 0 and 4294967296 or want.n)
+    local numbers = {}
+    for i = 1, #popped, 2 do numbers[#numbers + 1] = popped[i] end
+    return numbers, true
+  end
+  local order = want.mode == 'last' and 'ZREVRANGE' or 'ZRANGE'
+  return heads(sources(name, want.shape, want.value), want.n, order), false
+end
 
-local function pack_item(name, head, body, number, entry, deliveries)
-  local history = deliveries > 0 and redis.call('HGET', name.base .. ':y', number) or ''
-  local n = #head
-  head[n + 1], head[n + 2], head[n + 3], head[n + 4] = number, deliveries, #entry, #history
-  n = #body
-  body[n + 1], body[n + 2] = entry, history
+local function entries(name, numbers)
+  local found = {}
+  for at = 1, #numbers, PAGE do
+    local page = redis.call('HMGET', name.base .. ':t', unpack(numbers, at, math.min(at + PAGE - 1, #numbers)))
+    for i = 1, #page do found[at + i - 1] = page[i] end
+  end
+  return found
+end
+
+-- An answer: "SEQ number deliveries entry-length history-length ...\nentry history ...".
+local function pack_item(name, parcel, number, entry, deliveries)
+  local history = name.leases and redis.call('HGET', name.base .. ':y', number) or ''
+  parcel.head[#parcel.head + 1] = number .. ' ' .. deliveries .. ' ' .. #entry .. ' ' .. #history
+  parcel.body[#parcel.body + 1] = entry
+  if history ~= '' then parcel.body[#parcel.body + 1] = history end
+end
+
+local function answer_of(seq, parcel)
+  return seq .. ' ' .. table.concat(parcel.head, ' ') .. '\n' .. table.concat(parcel.body)
+end
+
+local function deliveries_of(name, number)
+  return name.leases and tonumber(redis.call('HGET', name.base .. ':d', number) or 0) or 0
+end
+
+local function use_leases(name)
+  if not name.leases then
+    set(name, 'l', 1)
+    name.leases = '1'
+  end
+end
+
+local function grant(name, number, lease)
+  redis.call('ZADD', name.base .. ':l', milliseconds(name) + lease, number)
+  return redis.call('HINCRBY', name.base .. ':d', number, 1)
 end
 
 -- A want: what a taker or reader asks for {session, seq, mode, n, lease, shape, value}.
 local function collect(name, want)
-  local head, body = {}, {}
-  for _, number in ipairs(heads(sources(name, want.shape, want.value), want.n)) do
-    local entry = redis.call('HGET', name.base .. ':t', number)
+  local numbers, popped = pick(name, want)
+  if #numbers == 0 then return nil end
+  local parcel, gone, keys = { head = {}, body = {} }, {}, nil
+  for i, entry in ipairs(entries(name, numbers)) do
+    local number = numbers[i]
     if not entry then
-      for _, key in ipairs(sources(name, want.shape, want.value)) do redis.call('ZREM', key, number) end
-    elseif want.mode == 'read' then
-      local deliveries = name.leases and redis.call('HGET', name.base .. ':d', number) or 0
-      pack_item(name, head, body, number, entry, tonumber(deliveries))
+      keys = keys or sources(name, want.shape, want.value)
+      for _, key in ipairs(keys) do redis.call('ZREM', key, number) end
+    elseif want.mode ~= 'take' then
+      pack_item(name, parcel, number, entry, deliveries_of(name, number))
     else
-      dequeue(name, number, signature(entry), entry)
-      local deliveries = 1
+      if not popped then dequeue(name, number, signature(entry), entry) end
       if want.lease > 0 then
-        deliveries = redis.call('HINCRBY', name.base .. ':d', number, 1)
-        redis.call('ZADD', name.base .. ':l', milliseconds(name) + want.lease, number)
-      elseif name.leases then
-        deliveries = (redis.call('HGET', name.base .. ':d', number) or 0) + 1
-      end
-      pack_item(name, head, body, number, entry, deliveries)
-      if want.lease == 0 then
-        forget(name, number)
-        drop_chunks(name.base, entry)
-        wake_putters(name)
+        pack_item(name, parcel, number, entry, grant(name, number, want.lease))
+      else
+        pack_item(name, parcel, number, entry, deliveries_of(name, number) + 1)
+        gone[#gone + 1] = number
+        chunks(name.base, entry, FETCH_MS)
       end
     end
   end
-  if #head == 0 then return nil end
-  return parcel(want.seq, head, body)
+  if #gone > 0 then forget(name, gone) end
+  return #parcel.head > 0 and answer_of(want.seq, parcel) or nil
 end
 
-local function remember(base, session, answer) redis.call('SET', base .. ':s:' .. session, answer, 'PX', REMEMBER_MS) end
+local function remember(name, session, answer) set(name, 's:' .. session, answer) end
 
 local function remembered(base, session, seq)
-  local answer = redis.call('GET', base .. ':s:' .. session)
+  local answer = redis.call('HGET', base .. ':m', 's:' .. session)
   return answer and string.sub(answer, 1, #seq + 1) == seq .. ' ' and answer or nil
 end
 
--- Blocked takers and readers, in order of arrival.
-local function read_want(text)
-  local want = {}
-  want.session, want.seq, want.mode, want.n, want.lease, want.shape, want.value =
-    string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (.*)$')
-  want.n, want.lease = tonumber(want.n), tonumber(want.lease)
-  return want
-end
-
-local function write_want(w)
-  return table.concat({ w.session, w.seq, w.mode, w.n, w.lease, w.shape, w.value }, ' ')
-end
-
+-- Blocked takers and readers. A ticket is "NUMBER session seq mode n lease"; :o holds "NUMBER session seq".
 local function group(name, shape, value) return name.base .. ':g:' .. shape .. ':' .. value end
 
-local function add_waiter(name, want)
-  local ticket = redis.call('HINCRBY', name.base .. ':m', 'ticket', 1)
-  redis.call('HSET', name.base .. ':w', ticket, write_want(want))
-  redis.call('ZADD', group(name, want.shape, want.value), ticket, ticket)
-  redis.call('ZADD', name.base .. ':o', ticket, ticket)
-  redis.call('HINCRBY', name.base .. ':ws', want.shape, 1)
-  name.waiters = redis.call('HINCRBY', name.base .. ':m', 'w', 1)
-  return ticket
+local function place(number, want) return number .. ' ' .. want.session .. ' ' .. want.seq end
+
+local function ticket(number, want)
+  return place(number, want) .. ' ' .. want.mode .. ' ' .. want.n .. ' ' .. want.lease
 end
 
-local function remove_waiter(name, ticket)
-  local text = redis.call('HGET', name.base .. ':w', ticket)
-  if not text then return nil end
-  local want = read_want(text)
-  redis.call('HDEL', name.base .. ':w', ticket)
-  redis.call('ZREM', group(name, want.shape, want.value), ticket)
-  redis.call('ZREM', name.base .. ':o', ticket)
-  if redis.call('HINCRBY', name.base .. ':ws', want.shape, -1) <= 0 then redis.call('HDEL', name.base .. ':ws', want.shape) end
-  name.waiters = redis.call('HINCRBY', name.base .. ':m', 'w', -1)
-  return want
-end
-
-local function alive(name, want)
-  return redis.call('PUBSUB', 'SHARDNUMSUB', channel(name.base, want.session))[2] > 0
-end
-
-local function front(name, sig, entry)
-  local best
-  for _, shape in ipairs(redis.call('HKEYS', name.base .. ':ws')) do
-    local value = narrow(shape, sig) and values(entry, shape)
-    local ticket = value and tonumber(redis.call('ZRANGE', group(name, shape, value), 0, 0)[1])
-    if ticket and (not best or ticket < best) then best = ticket end
+local function join_line(name, want)
+  local number = redis.call('HINCRBY', name.base .. ':m', 'ticket', 1)
+  redis.call('ZADD', group(name, want.shape, want.value), number, ticket(number, want))
+  redis.call('ZADD', name.base .. ':o', number, place(number, want))
+  if not listed(name.waits, want.shape) then
+    name.waits = (name.waits or ' ') .. want.shape .. ' '
+    set(name, 'w', name.waits)
   end
-  return best
+  return number
 end
 
-local function serve(name, ticket)
-  local want = remove_waiter(name, ticket)
-  if not alive(name, want) then return end
-  local answer = collect(name, want)
-  if not answer then return end
-  remember(name.base, want.session, answer)
-  if #answer > PUSH_BYTES then answer = want.seq .. ' ' end
-  redis.call('SPUBLISH', channel(name.base, want.session), answer)
+local function leave_line(name, number, want)
+  redis.call('ZREM', group(name, want.shape, want.value), ticket(number, want))
+  return redis.call('ZREM', name.base .. ':o', place(number, want)) == 1
 end
 
-local function settle(name, number, sig, entry)
-  while name.waiters and name.waiters > 0 and redis.call('ZSCORE', name.base .. ':q:' .. sig, number) do
-    local ticket = front(name, sig, entry)
-    if not ticket then return end
-    serve(name, ticket)
+-- The first in line that an entry matches: ticket, its set.
+local function front(name, sig, entry)
+  local best, first, from
+  for shape in string.gmatch(name.waits, '%S+') do
+    local value = narrow(shape, sig) and (shape == sig and '' or values(entry, shape))
+    if value then
+      local key = group(name, shape, value)
+      local head = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+      if head[1] and (not best or tonumber(head[2]) < best) then best, first, from = tonumber(head[2]), head[1], key end
+    end
+  end
+  return first, from
+end
+
+local function read_ticket(text)
+  local number, session, seq, mode, n, lease = string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+  return { number = number, session = session, seq = seq, mode = mode, n = n, lease = tonumber(lease) }
+end
+
+-- Hand an entry that is in no queue to one client. Its memory keeps the answer in case the note is lost on the way.
+local function hand(name, want, number, entry)
+  local parcel, before = { head = {}, body = {} }, deliveries_of(name, number)
+  pack_item(name, parcel, number, entry, want.mode == 'take' and before + 1 or before)
+  local answer = answer_of(want.seq, parcel)
+  local note = #answer > PUSH_BYTES and want.seq .. ' ' or answer
+  if redis.call('SPUBLISH', name.base .. ':c:' .. want.session, note) == 0 then return false end
+  remember(name, want.session, answer)
+  return true
+end
+
+-- Offer an entry that is in no queue to those who wait: 'gone' for good, 'held' under a lease, or nil. Who does not
+-- listen any more is dropped from the line.
+local function offer(name, number, sig, entry)
+  if not name.waits then return nil end
+  local text, from = front(name, sig, entry)
+  while text do
+    local want = read_ticket(text)
+    redis.call('ZREM', from, text)
+    redis.call('ZREM', name.base .. ':o', place(want.number, want))
+    if hand(name, want, number, entry) and want.mode == 'take' then
+      if want.lease == 0 then return 'gone' end
+      use_leases(name)
+      grant(name, number, want.lease)
+      return 'held'
+    end
+    text, from = front(name, sig, entry)
   end
 end
 
@@ -300,54 +348,45 @@ local function next_end(name)
 end
 
 local function set_alarm(name)
-  if not ((name.leases or name.lives) and name.waiters and name.waiters > 0) then return end
-  local at = next_end(name)
+  if not (name.waits and (name.leases or name.lives)) then return end
+  local last = redis.call('ZREVRANGE', name.base .. ':o', 0, 0)[1]  -- the last in line waits longest for its turn
+  local at = last and next_end(name)
   if not at then return end
-  local told, until_ms = string.match(redis.call('HGET', name.base .. ':m', 'a') or '', '^(%d+) (%d+)$')
+  local told, until_ms = string.match(redis.call('HGET', name.base .. ':m', 'a') or '', '^(.*) (%d+)$')
   local fresh = told and tonumber(until_ms) <= at and tonumber(until_ms) + LATE_MS > milliseconds(name)
-  if fresh and redis.call('HEXISTS', name.base .. ':w', told) == 1 then return end
-  local ticket = redis.call('ZREVRANGE', name.base .. ':o', 0, 0)[1]  -- the last in line waits longest for its turn
-  while ticket do
-    local want = read_want(redis.call('HGET', name.base .. ':w', ticket))
-    local message = 'alarm ' .. want.seq .. ' ' .. math.max(0, at - milliseconds(name)) .. '\n'
-    if redis.call('SPUBLISH', channel(name.base, want.session), message) > 0 then
-      redis.call('HSET', name.base .. ':m', 'a', ticket .. ' ' .. at)
-      return
-    end
-    remove_waiter(name, ticket)
-    ticket = redis.call('ZREVRANGE', name.base .. ':o', 0, 0)[1]
+  if fresh and redis.call('ZSCORE', name.base .. ':o', told) then return end
+  while last do
+    local session, seq = string.match(last, '^%S+ (%S+) (%S+)$')
+    local note = 'alarm ' .. seq .. ' ' .. math.max(0, at - milliseconds(name)) .. '\n'
+    if redis.call('SPUBLISH', name.base .. ':c:' .. session, note) > 0 then return set(name, 'a', last .. ' ' .. at) end
+    redis.call('ZREM', name.base .. ':o', last)
+    last = redis.call('ZREVRANGE', name.base .. ':o', 0, 0)[1]
   end
 end
 
-local open
-
-local function add(name, sig, entry)
-  local number = redis.call('HINCRBY', name.base .. ':m', 'n', 1)
-  if number == 1 then redis.call('HSET', name.base .. ':m', 'since', milliseconds(name)) end
-  redis.call('HSET', name.base .. ':t', number, entry)
-  enqueue(name, number, sig, entry, number)
-  return number
+local function know_signature(name, sig)
+  if listed(name.sigs, sig) then return end
+  name.sigs = (name.sigs or ' ') .. sig .. ' '
+  set(name, 'q', name.sigs)
 end
 
--- A lease that ended: back in front, or to the dead letters when it failed too often.
+-- A lease that ended: to who waits, else back in front; or to the dead letters when it failed too often.
 local function note_failure(name, number, reason)
   local history = redis.call('HGET', name.base .. ':y', number)
   local line = milliseconds(name) .. ' ' .. reason
   redis.call('HSET', name.base .. ':y', number, history and history .. '\n' .. line or line)
 end
 
-local function bury(name, number, entry, deliveries)
-  local history = redis.call('HGET', name.base .. ':y', number)
-  forget(name, number)
-  local dead = open(name.base .. '!dead', name.now)
-  if not dead.leases then
-    redis.call('HSET', dead.base .. ':m', 'l', 1)
-    dead.leases = true
+local function back_in_front(name, number, entry)
+  local sig = signature(entry)
+  local handed = offer(name, number, sig, entry)
+  if handed == 'gone' then
+    forget(name, { number })
+    chunks(name.base, entry, FETCH_MS)
+  elseif not handed then
+    know_signature(name, sig)
+    enqueue(name, number, sig, entry, number - FIRST)
   end
-  local sig, buried = signature(entry), add(dead, signature(entry), entry)
-  redis.call('HSET', dead.base .. ':d', buried, deliveries)
-  redis.call('HSET', dead.base .. ':y', buried, history)
-  settle(dead, buried, sig, entry)
 end
 
 local function give_back(name, number, reason)
@@ -358,63 +397,53 @@ local function give_back(name, number, reason)
     redis.call('HINCRBY', name.base .. ':d', number, -1)
   else
     note_failure(name, number, reason)
-    local deliveries = tonumber(redis.call('HGET', name.base .. ':d', number))
-    if name.limit and deliveries >= name.limit then return bury(name, number, entry, deliveries) end
+    if name.limit and deliveries_of(name, number) >= name.limit then return bury(name, number, entry) end
   end
-  local sig = signature(entry)
-  enqueue(name, number, sig, entry, number - FIRST)
-  settle(name, number, sig, entry)
+  back_in_front(name, number, entry)
+end
+
+bury = function(name, number, entry)
+  local dead, deliveries = open(name.base .. '!dead', name.now), deliveries_of(name, number)
+  local history, sig = redis.call('HGET', name.base .. ':y', number), signature(entry)
+  forget(name, { number })
+  use_leases(dead)
+  local buried = redis.call('HINCRBY', dead.base .. ':m', 'n', 1)
+  redis.call('HSET', dead.base .. ':t', buried, entry)
+  redis.call('HSET', dead.base .. ':d', buried, deliveries)
+  redis.call('HSET', dead.base .. ':y', buried, history)
+  local handed = offer(dead, buried, sig, entry)
+  if handed == 'gone' then return forget(dead, { buried }) end
+  know_signature(dead, sig)
+  if not handed then enqueue(dead, buried, sig, entry, buried) end
+end
+
+local function ended(name, part)
+  return redis.call('ZRANGEBYSCORE', name.base .. part, '-inf', milliseconds(name), 'LIMIT', 0, SWEEP)
 end
 
 local function sweep(name)
-  local now = milliseconds(name)
-  if name.lives then
-    for _, number in ipairs(redis.call('ZRANGEBYSCORE', name.base .. ':e', '-inf', now, 'LIMIT', 0, SWEEP)) do
-      local entry = redis.call('HGET', name.base .. ':t', number)
-      if entry then
-        dequeue(name, number, signature(entry), entry)
-        drop_chunks(name.base, entry)
-      end
-      forget(name, number)
-      wake_putters(name)
+  local lives, leases = name.lives and ended(name, ':e') or {}, name.leases and ended(name, ':l') or {}
+  for _, number in ipairs(lives) do
+    local entry = redis.call('HGET', name.base .. ':t', number)
+    if entry then
+      dequeue(name, number, signature(entry), entry)
+      chunks(name.base, entry, FETCH_MS)
     end
+    forget(name, { number })
   end
-  if name.leases then
-    for _, number in ipairs(redis.call('ZRANGEBYSCORE', name.base .. ':l', '-inf', now, 'LIMIT', 0, SWEEP)) do
-      give_back(name, number, 'lease ended')
-    end
-  end
+  for _, number in ipairs(leases) do give_back(name, number, 'lease ended') end
+  if #lives + #leases > 0 then set_alarm(name) end
 end
 
 open = function(base, now)
-  local m = redis.call('HMGET', base .. ':m', 'q', 'x', 'w', 'l', 'e', 'b', 'f')
+  local m = redis.call('HMGET', base .. ':m', 'n', 'q', 'x', 'w', 'l', 'e', 'b', 'f', 'tap')
   local name = {
-    base = base, now = tonumber(now), sigs = m[1], indexes = m[2], waiters = m[3] and tonumber(m[3]),
-    leases = m[4], lives = m[5], bound = m[6] and tonumber(m[6]), limit = m[7] and tonumber(m[7]),
+    base = base, now = tonumber(now), n = m[1] and tonumber(m[1]) or 0, sigs = m[2], indexes = m[3], waits = m[4],
+    leases = m[5], lives = m[6], bound = m[7] and tonumber(m[7]), limit = m[8] and tonumber(m[8]),
+    tap = m[9] and tonumber(m[9]),
   }
   if name.leases or name.lives then sweep(name) end
   return name
-end
-
-local function use_leases(name)
-  if not name.leases then
-    redis.call('HSET', name.base .. ':m', 'l', 1)
-    name.leases = true
-  end
-end
-
--- put: now session seq retry options [key signature entry]...; options: "ttl_ms wait once" or "".
-local function store(name, sig, entry, ttl)
-  local number = add(name, sig, entry)
-  keep_chunks(name.base, entry)
-  if ttl > 0 then
-    if not name.lives then
-      redis.call('HSET', name.base .. ':m', 'e', 1)
-      name.lives = true
-    end
-    redis.call('ZADD', name.base .. ':e', milliseconds(name) + ttl, number)
-  end
-  if name.waiters and name.waiters > 0 then return { name, number, sig, entry } end
 end
 
 local function opened(keys, now)
@@ -423,24 +452,106 @@ local function opened(keys, now)
   return names
 end
 
-local function full(names, args, from)
-  local more = {}
+-- Now and then the answers to sessions that asked nothing since the last time are dropped.
+local function forget_sessions(name, count)
+  if math.floor(name.n / GENERATION) == math.floor((name.n - count) / GENERATION) then return end
+  local seen = name.base .. ':s'
+  for _, field in ipairs(redis.call('HKEYS', name.base .. ':m')) do
+    if string.sub(field, 1, 2) == 's:' then
+      local seq = string.match(redis.call('HGET', name.base .. ':m', field), '^%S+')
+      if redis.call('HGET', seen, field) == seq then
+        redis.call('HDEL', name.base .. ':m', field)
+        redis.call('HDEL', seen, field)
+      else
+        redis.call('HSET', seen, field, seq)
+      end
+    end
+  end
+end
+
+-- put: now session seq retry options [key signature entry]...; options: "ttl_ms wait once" or "".
+local function counted(args, from, sign, more)
   for i = from, #args, 3 do
     local at = tonumber(args[i])
-    more[at] = (more[at] or 0) + 1
+    more[at] = (more[at] or 0) + sign
   end
+  return more
+end
+
+local function crowded(names, more)
   for i, name in ipairs(names) do
-    if name.bound and more[i] and redis.call('HLEN', name.base .. ':t') + more[i] > name.bound then return name end
+    if name.bound and more[i] and more[i] > 0 and redis.call('HLEN', name.base .. ':t') + more[i] > name.bound then
+      return name
+    end
+  end
+end
+
+-- Numbers are given out, and the answer is kept, before anything is stored: an error leaves no number used twice.
+local function number_off(names, args, from, session, answer)
+  for at, count in pairs(counted(args, from, 1, {})) do
+    local name = names[at]
+    name.stored = name.n
+    name.n = name.n + count
+    forget_sessions(name, count)
+    if at > 1 then
+      set(name, 'n', name.n)
+    elseif name.stored == 0 then
+      set(name, 'n', name.n, 's:' .. session, answer, 'since', milliseconds(name))
+    else
+      set(name, 'n', name.n, 's:' .. session, answer)
+    end
+  end
+end
+
+local function store(name, number, sig, entry, ttl)
+  local handed = offer(name, number, sig, entry)
+  chunks(name.base, entry, handed == 'gone' and FETCH_MS or nil)
+  if name.tap and name.tap > milliseconds(name) and #entry < PUSH_BYTES then
+    redis.call('SPUBLISH', name.base .. ':tap', number .. '\n' .. entry)
+  end
+  if handed == 'gone' then return end
+  redis.call('HSET', name.base .. ':t', number, entry)
+  if ttl > 0 then
+    if not name.lives then
+      set(name, 'e', 1)
+      name.lives = '1'
+    end
+    redis.call('ZADD', name.base .. ':e', milliseconds(name) + ttl, number)
+  end
+  know_signature(name, sig)
+  if not handed then enqueue(name, number, sig, entry, number) end
+end
+
+-- Many plain tuples of one name: two calls for a page of them.
+local function store_plain(name, args, from)
+  local rows, queues = {}, {}
+  for i = from, #args, 3 do
+    local number, sig = name.stored + 1, args[i + 1]
+    name.stored = number
+    rows[#rows + 1], rows[#rows + 2] = number, args[i + 2]
+    local queue = queues[sig] or {}
+    queue[#queue + 1], queue[#queue + 2] = number, number
+    queues[sig] = queue
+    if string.byte(args[i + 2], 1) ~= 0 then chunks(name.base, args[i + 2]) end
+  end
+  in_pages('HSET', name.base .. ':t', rows)
+  for sig, queue in pairs(queues) do
+    know_signature(name, sig)
+    in_pages('ZADD', name.base .. ':q:' .. sig, queue)
   end
 end
 
 local function store_all(names, args, from, ttl)
-  local fresh = {}
-  for i = from, #args, 3 do
-    fresh[#fresh + 1] = store(names[tonumber(args[i])], args[i + 1], args[i + 2], ttl)
+  local only = names[1]
+  if #names == 1 and ttl == 0 and not (only.waits or only.indexes or only.tap) then
+    return store_plain(only, args, from)
   end
-  for _, f in ipairs(fresh) do settle(f[1], f[2], f[3], f[4]) end
-  for _, f in ipairs(fresh) do set_alarm(f[1]) end
+  for i = from, #args, 3 do
+    local name = names[tonumber(args[i])]
+    name.stored = name.stored + 1
+    store(name, name.stored, args[i + 1], args[i + 2], ttl)
+  end
+  for _, name in ipairs(names) do set_alarm(name) end
 end
 
 local function put(keys, args)
@@ -455,104 +566,98 @@ local function put(keys, args)
     ttl = tonumber(ttl)
   end
   if once ~= '' and redis.call('HEXISTS', keys[1] .. ':k', once) == 1 then
-    local answer = seq .. ' 0\n'
-    remember(keys[1], session, answer)
-    return answer
+    remember(names[1], session, seq .. ' 0\n')
+    return seq .. ' 0\n'
   end
-  local crowded = full(names, args, 6)
-  if crowded then
-    redis.call('LREM', crowded.base .. ':p', 0, session)
-    if wait == '1' then redis.call('RPUSH', crowded.base .. ':p', session) end
-    return 'full ' .. crowded.bound .. '\n'
+  local full = crowded(names, counted(args, 6, 1, {}))
+  if full then
+    redis.call('LREM', full.base .. ':p', 0, session)
+    if wait == '1' then redis.call('RPUSH', full.base .. ':p', session) end
+    return 'full ' .. full.bound .. '\n'
   end
+  local answer = seq .. ' 1\n'
+  number_off(names, args, 6, session, answer)
   if once ~= '' then redis.call('HSET', keys[1] .. ':k', once, 1) end
   store_all(names, args, 6, ttl)
-  local answer = seq .. ' 1\n'
-  remember(keys[1], session, answer)
   return answer
 end
 
--- take: now session seq retry mode n lease shape values wait ticket; answers a parcel, "wait ticket ms\n" or "none\n".
-local function take(keys, args)
-  local want = {
+-- take: now session seq retry mode n lease shape values wait ticket; answers a parcel, "wait ticket\n" or "none\n".
+local function wanted(args)
+  return {
     session = args[2], seq = args[3], mode = args[5], n = tonumber(args[6]), lease = tonumber(args[7]),
     shape = args[8], value = args[9],
   }
+end
+
+-- Asked again from the line: still in it, or served in between, or dropped from it because we did not listen.
+local function asked_again(name, want, number)
+  if redis.call('ZSCORE', name.base .. ':o', place(number, want)) then
+    redis.call('HDEL', name.base .. ':m', 'a')  -- it may be back because of its alarm
+    return 'wait ' .. number .. '\n'
+  end
+  leave_line(name, number, want)
+  return remembered(name.base, want.session, want.seq)
+end
+
+local function take(keys, args)
+  local want = wanted(args)
   if args[4] == '1' then
     local answer = remembered(keys[1], want.session, want.seq)
     if answer then return answer end
   end
-  local name = open(keys[1], args[1])
+  local name, number = open(keys[1], args[1]), args[11] or ''
   if want.lease > 0 then use_leases(name) end
-  local ticket = args[11]
-  if ticket and ticket ~= '' then
-    if not redis.call('HGET', name.base .. ':w', ticket) then
-      local answer = remembered(keys[1], want.session, want.seq)  -- the sweep above may just have served us
-      if answer then return answer end
-      ticket = nil
-    end
-    redis.call('HDEL', name.base .. ':m', 'a')  -- it may be back because of its alarm
-  else
-    ticket = nil
+  local answer = number ~= '' and asked_again(name, want, number) or nil
+  if not answer then
+    answer = collect(name, want)
+    if answer and want.mode == 'take' then remember(name, want.session, answer) end
   end
-  local answer = not ticket and collect(name, want)
-  if answer then
-    if want.mode == 'take' then remember(name.base, want.session, answer) end
-    set_alarm(name)
-    return answer
-  end
-  if args[10] ~= '1' then return 'none\n' end
-  ticket = ticket or add_waiter(name, want)
+  if not answer then answer = args[10] == '1' and 'wait ' .. join_line(name, want) .. '\n' or 'none\n' end
   set_alarm(name)
-  return 'wait ' .. ticket .. '\n'
+  return answer
 end
 
--- cancel: now session seq retry ticket undo; a waiter leaves the line; what it was handed is answered or put back.
+-- cancel: as take, with ticket undo at the end; a waiter leaves the line; what it was handed is answered or put back.
 local function put_back(name, answer)
   local head, at = string.match(answer, '^%S+ ([^\n]*)\n()')
-  local words = {}
-  for word in string.gmatch(head, '%S+') do words[#words + 1] = word end
-  for i = 1, #words, 4 do
-    local number, length, more = words[i], tonumber(words[i + 2]), tonumber(words[i + 3])
+  for number, _, length, more in string.gmatch(head, '(%S+) (%S+) (%S+) (%S+)') do
     local entry = string.sub(answer, at, at + length - 1)
     at = at + length + more
-    if redis.call('HEXISTS', name.base .. ':t', number) == 1 then
-      if redis.call('ZSCORE', name.base .. ':l', number) then give_back(name, number, '') end
-    else
-      redis.call('HSET', name.base .. ':t', number, entry)
-      keep_chunks(name.base, entry)
-      enqueue(name, number, signature(entry), entry, number - FIRST)
-      settle(name, number, signature(entry), entry)
+    if redis.call('ZSCORE', name.base .. ':l', number) then
+      give_back(name, number, '')
+    elseif redis.call('HSETNX', name.base .. ':t', number, entry) == 1 then
+      chunks(name.base, entry)
+      back_in_front(name, number, entry)
     end
   end
 end
 
 local function cancel(keys, args)
-  local name = open(keys[1], args[1])
-  local want = args[5] ~= '' and remove_waiter(name, args[5])
-  local answer = not want and remembered(keys[1], args[2], args[3])
-  if answer and args[6] == '1' then
-    redis.call('DEL', keys[1] .. ':s:' .. args[2])
-    put_back(name, answer)
+  local name, want = open(keys[1], args[1]), wanted(args)
+  local waiting = args[10] ~= '' and leave_line(name, args[10], want)
+  local answer = not waiting and remembered(name.base, want.session, want.seq)
+  if answer and args[11] == '1' then
+    redis.call('HDEL', name.base .. ':m', 's:' .. want.session)
+    if want.mode == 'take' then put_back(name, answer) end
     answer = nil
   end
   set_alarm(name)
   return answer or 'none\n'
 end
 
--- Leases. end: now session seq retry how [key number deliveries]...; how: ack, renew MS, release REASON.
+-- lease: now session seq retry how [key number deliveries]...; how: "ack", "renew MS", "release REASON".
 local function ours(name, number, deliveries)
   return redis.call('ZSCORE', name.base .. ':l', number) and redis.call('HGET', name.base .. ':d', number) == deliveries
 end
 
 local function acknowledge(name, number)
   local entry = redis.call('HGET', name.base .. ':t', number)
-  forget(name, number)
-  if entry then drop_chunks(name.base, entry) end
-  wake_putters(name)
+  forget(name, { number })
+  if entry then chunks(name.base, entry, FETCH_MS) end
 end
 
-local function settle_lease(name, number, how, what)
+local function settle(name, number, how, what)
   if how == 'ack' then
     acknowledge(name, number)
   elseif how == 'renew' then
@@ -572,14 +677,14 @@ local function lease(keys, args)
   for i = 6, #args, 3 do
     local name, number, deliveries = names[tonumber(args[i])], args[i + 1], args[i + 2]
     if ours(name, number, deliveries) then
-      settle_lease(name, number, how, what)
+      settle(name, number, how, what)
     else
       late[#late + 1] = number
     end
   end
   for _, name in ipairs(names) do set_alarm(name) end
   local answer = args[3] .. ' ' .. table.concat(late, ' ') .. '\n'
-  remember(keys[1], args[2], answer)
+  remember(names[1], args[2], answer)
   return answer
 end
 
@@ -589,16 +694,19 @@ local function commit(keys, args)
     local answer = remembered(keys[1], args[2], args[3])
     if answer then return answer end
   end
-  local names, last = opened(keys, args[1]), 5 + 3 * tonumber(args[5])
+  local names, last, more = opened(keys, args[1]), 5 + 3 * tonumber(args[5]), {}
   for i = 6, last, 3 do
-    if not ours(names[tonumber(args[i])], args[i + 1], args[i + 2]) then return 'late ' .. args[i] .. '\n' end
+    local at = tonumber(args[i])
+    if not ours(names[at], args[i + 1], args[i + 2]) then return 'late ' .. at .. '\n' end
+    more[at] = (more[at] or 0) - 1
   end
-  local crowded = full(names, args, last + 1)
-  if crowded then return 'full ' .. crowded.bound .. '\n' end
-  for i = 6, last, 3 do acknowledge(names[tonumber(args[i])], args[i + 1]) end
-  store_all(names, args, last + 1, 0)
+  local full = crowded(names, counted(args, last + 1, 1, more))
+  if full then return 'full ' .. full.bound .. '\n' end
   local answer = args[3] .. ' 1\n'
-  remember(keys[1], args[2], answer)
+  remember(names[1], args[2], answer)
+  for i = 6, last, 3 do acknowledge(names[tonumber(args[i])], args[i + 1]) end
+  number_off(names, args, last + 1, args[2], answer)
+  store_all(names, args, last + 1, 0)
   return answer
 end
 
@@ -609,18 +717,19 @@ local function count(keys, args)
   return total
 end
 
+-- clear: now; answers how many are gone
 local function clear(keys, args)
-  local name, cleared = open(keys[1], args[1]), 0
-  for _, number in ipairs(redis.call('HKEYS', name.base .. ':t')) do
-    local entry = redis.call('HGET', name.base .. ':t', number)
-    dequeue(name, number, signature(entry), entry)
-    drop_chunks(name.base, entry)
-    forget(name, number)
-    cleared = cleared + 1
+  local name = open(keys[1], args[1])
+  local numbers = redis.call('HKEYS', name.base .. ':t')
+  for i, entry in ipairs(entries(name, numbers)) do
+    if entry then
+      dequeue(name, numbers[i], signature(entry), entry)
+      chunks(name.base, entry, FETCH_MS)
+    end
   end
+  forget(name, numbers)
   redis.call('DEL', name.base .. ':k', name.base .. ':z')
-  while name.bound and redis.call('LLEN', name.base .. ':p') > 0 do wake_putters(name) end
-  return cleared
+  return #numbers
 end
 
 -- configure: now bound limit ("" leaves as it is, 0 removes)
@@ -632,46 +741,52 @@ local function configure(keys, args)
       redis.call('HSET', keys[1] .. ':m', field, args[i + 1])
     end
   end
-  local name = open(keys[1], args[1])
-  while redis.call('LLEN', name.base .. ':p') > 0 do
-    name.bound = true
-    wake_putters(name)
-  end
+  wake_putters(open(keys[1], args[1]), redis.call('LLEN', keys[1] .. ':p'))
   return 1
 end
 
--- aside: now number; a damaged message leaves its name and is kept raw
+-- tap: now ms; for so long each put is also published, for who follows the name
+local function tap(keys, args)
+  local name = open(keys[1], args[1])
+  return set(name, 'tap', milliseconds(name) + tonumber(args[2])) or 1
+end
+
+-- aside: now number entry; a damaged message leaves its name and is kept raw
 local function aside(keys, args)
   local name, number, entry = open(keys[1], args[1]), args[2], args[3]
   local stored = redis.call('HGET', name.base .. ':t', number)
   if stored then
     for sig in string.gmatch(name.sigs or '', '%S+') do dequeue(name, number, sig, stored) end
     use_leases(name)
-    forget(name, number)
+    forget(name, { number })
   end
   redis.call('RPUSH', name.base .. ':z', stored or entry)
   redis.call('LTRIM', name.base .. ':z', -ASIDE, -1)
-  wake_putters(name)
   return 1
 end
 
 -- survey: now; what statistics() shows of a name
-local function survey(keys, args)
-  local name = open(keys[1], args[1])
-  local base, ready, oldest = name.base, 0, nil
+local function oldest_of(name)
+  local oldest, ready = nil, 0
   for sig in string.gmatch(name.sigs or '', '%S+') do
-    local key = base .. ':q:' .. sig
+    local key = name.base .. ':q:' .. sig
     ready = ready + redis.call('ZCARD', key)
     local number = redis.call('ZRANGE', key, 0, 0)[1]
-    local entry = number and redis.call('HGET', base .. ':t', number)
+    local entry = number and redis.call('HGET', name.base .. ':t', number)
     local at = entry and #entry >= 10 and struct.unpack('>d', entry, 3)
     if at and (not oldest or at < oldest) then oldest = at end
   end
-  local m = redis.call('HMGET', base .. ':m', 'n', 'w', 'since', 'b')
+  return oldest or 0, ready
+end
+
+local function survey(keys, args)
+  local name = open(keys[1], args[1])
+  local base, oldest, ready = name.base, oldest_of(name)
   return {
-    tonumber(m[1] or 0), redis.call('HLEN', base .. ':t'), ready, redis.call('ZCARD', base .. ':l'), tonumber(m[2] or 0),
-    redis.call('LLEN', base .. ':p'), redis.call('HLEN', base .. '!dead:t'), redis.call('LLEN', base .. ':z'), tonumber(m[4] or 0),
-    tostring(milliseconds(name)), tostring(oldest or 0), tostring(m[3] or 0),
+    name.n, redis.call('HLEN', base .. ':t'), ready, redis.call('ZCARD', base .. ':l'),
+    redis.call('ZCARD', base .. ':o'), redis.call('LLEN', base .. ':p'), redis.call('HLEN', base .. '!dead:t'),
+    redis.call('LLEN', base .. ':z'), name.bound or 0, tostring(milliseconds(name)), tostring(oldest),
+    redis.call('HGET', base .. ':m', 'since') or '0',
   }
 end
 
@@ -687,5 +802,6 @@ register('lease', lease, 'allow-oom')
 register('count', count, 'allow-oom')
 register('clear', clear, 'allow-oom')
 register('configure', configure, 'allow-oom')
+register('tap', tap, 'allow-oom')
 register('aside', aside, 'allow-oom')
 register('survey', survey, 'allow-oom')

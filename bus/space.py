@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from steersman.bus.errors import BusTimeout, ServerRefused
+from steersman.bus.connection import Connection
+from steersman.bus.errors import BusTimeout, ServerRefused, ServersDiffer
 from steersman.bus.operations import ALL, Clock, Keys, Operations, Want, held
 from steersman.bus.programs import Operation
-from steersman.bus.routes import Place, Routes
+from steersman.bus.routes import N, Place, Pool, Routes, by_stem
 from steersman.bus.statistics import Statistics
+from steersman.bus.transaction import Transaction
 from steersman.bus.tuples import Template, Tuple
 
 T = TypeVar("T")
+TRANSACTION_S = 60.0
 PATIENCE_S = 60.0  # a server that is started again is back in seconds; a minute of silence is worth an error
 
 
@@ -26,7 +30,8 @@ class TupleSpace:
     def __init__(self, places: list[Place], space: str, patience_s: float, clock: Clock | None) -> None:
         self.places, self.space, self.patience_s, self.clock = places, space, patience_s, clock
         self._operations = Operations(Keys(space), clock)
-        self._routes = Routes(places, patience_s)
+        self._routes = Routes(places, lambda resolve: Connection(resolve, patience_s))
+        self._seen: dict[str, Statistics] = {}
 
     @classmethod
     def connect(
@@ -68,9 +73,8 @@ class TupleSpace:
         self, tuples: Iterable[tuple[Any, ...]], ttl_s: float | None = None, timeout_s: float | None = None
     ) -> None:
         """Put several as one, in one round trip to each server they live on."""
-        encode = self._operations.encode
-        for items in self._routes.grouped([encode(t[0], tuple(t[1:])) for t in tuples]):
-            self._run(items[0].name, self._operations.put(items, ttl_s, "", timeout_s))
+        items = [self._operations.encode(t[0], tuple(t[1:])) for t in tuples]
+        self._each(items, lambda group: self._operations.put(group, ttl_s, "", timeout_s))
 
     # -- take and read
 
@@ -152,8 +156,38 @@ class TupleSpace:
         self._lease(held(tuples), b"release " + reason.encode())
 
     def _lease(self, tuples: list[Tuple], how: bytes) -> None:
-        for group in self._routes.grouped(tuples):
-            self._run(group[0].name, self._operations.lease(group, how))
+        self._each(tuples, lambda group: self._operations.lease(group, how))
+
+    # -- transactions
+
+    @contextmanager
+    def transaction(self, lease_s: float = TRANSACTION_S) -> Iterator[SpaceTransaction]:
+        """Take several and put several as one: at the end of the block all of it happens, after an error nothing.
+
+        Args:
+            lease_s: how long the block may take. What it took is given back when it takes longer.
+        Raises: LeaseExpired: it took longer. ServersDiffer: its names live on several servers.
+        """
+        inside = SpaceTransaction(self, self._operations, self._routes, lease_s)
+        try:
+            yield inside
+        except BaseException:
+            if abort := inside.abort():
+                self._run(inside.name, abort)
+            raise
+        if commit := inside.commit():
+            self._run(inside.name, commit)
+
+    # -- limits
+
+    def configure(self, name: str, *, bound: int | None = None, deliveries: int | None = None) -> None:
+        """Set the limits of a name; None leaves one as it is, 0 removes it.
+
+        Args:
+            bound: most tuples it holds, leased ones too; put() then waits, or refuses with NameFull.
+            deliveries: a tuple that failed so often goes to dead_letters(name), with its history.
+        """
+        self._run(name, self._operations.configure(name, bound, deliveries))
 
     # -- look
 
@@ -165,15 +199,42 @@ class TupleSpace:
         """Remove all tuples of a name, leased ones too, and what `once` knew of it. Returns: how many."""
         return self._run(name, self._operations.clear(name))
 
-    def statistics(self, name: str) -> Statistics:
-        """Rates, depths, the oldest unread, blocked takers and running leases of a name."""
-        return self._run(name, self._operations.survey(self._operations.keys.base(name)))
+    def names(self) -> list[str]:
+        """The names in use, on all servers."""
+        operation = self._operations.names()
+        return sorted({name for pool in self._routes.all() for name in self._run_on(pool, operation)})
+
+    def statistics(self, *names: str) -> dict[str, Statistics]:
+        """Rates, depths, the oldest unread, blocked takers and running leases, of these names or of all."""
+        looked = {name: self._run(name, self._operations.survey(name)) for name in names or self.names()}
+        result = {name: now.since(self._seen.get(name)) for name, now in looked.items()}
+        self._seen.update(looked)
+        return result
+
+    def last(self, name: str, *fields: Any, n: int = 10) -> list[Tuple]:
+        """The newest tuples that match, the newest first; they stay."""
+        return self._find(Want(Template.of(name, fields), b"last", n, None, 0.0))
+
+    def follow(self, name: str, *, every_s: float = 1.0) -> Iterator[Tuple | None]:
+        """Each tuple put under a name from now on, as it is put, without taking it; None after every_s without one."""
+        pool = self._routes.pool(name)
+        connection = pool.take()
+        try:
+            while True:
+                yield connection.run(self._operations.follow(name, every_s))
+        finally:
+            connection.close()
+
+    def damaged(self, name: str) -> list[bytes]:
+        """The raw messages of a name that were moved aside because they could not be read."""
+        return self._run(name, self._operations.damaged(name))
 
     # -- life
 
     def close(self) -> None:
         """Close the free connections; the space can be used again and connects anew."""
-        self._routes.close()
+        for connection in self._routes.drain():
+            connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -183,14 +244,39 @@ class TupleSpace:
     ) -> None:
         self.close()
 
+    def _each(self, items: list[N], operation: Callable[[list[N]], Operation[Any]]) -> None:
+        """Run it for each server's share; a cluster wants each name by itself."""
+        for group in self._routes.grouped(items):
+            try:
+                self._run(group[0].name, operation(group))
+            except ServersDiffer:
+                for part in by_stem(group):
+                    self._run(part[0].name, operation(part))
+
     def _run(self, name: str, operation: Operation[T]) -> T:
         while True:
-            pool = self._routes.pool(name)
-            connection = pool.take()
             try:
-                return connection.run(operation)
+                return self._run_on(self._routes.pool(name), operation)
             except ServerRefused as refused:
                 if not self._routes.follow(name, refused.message):
                     raise
-            finally:
-                pool.give(connection)
+
+    def _run_on(self, pool: Pool[Connection], operation: Operation[T]) -> T:
+        connection = pool.take()
+        try:
+            return connection.run(operation)
+        finally:
+            pool.give(connection)
+
+
+class SpaceTransaction(Transaction):
+    """A transaction of a TupleSpace."""
+
+    def __init__(self, space: TupleSpace, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._space = space
+
+    def take(self, name: str, *fields: Any, timeout_s: float | None = None) -> Tuple:
+        """Take for this transaction; given back when it fails. Raises: BusTimeout; ServersDiffer."""
+        self.taken += self._space._found(self.want(name, fields, timeout_s))
+        return self.taken[-1]

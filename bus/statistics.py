@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -19,6 +19,7 @@ class Statistics:
         oldest_s: age of the oldest tuple that is ready, 0 when there is none.
         bound: most tuples the name may hold, 0 without a bound.
         age_s: since the first put.
+        put_per_s, done_per_s: since the last look at it, at first since the first put.
     """
 
     put: int = 0
@@ -32,19 +33,18 @@ class Statistics:
     bound: int = 0
     oldest_s: float = 0.0
     age_s: float = 0.0
+    put_per_s: float = 0.0
+    done_per_s: float = 0.0
 
-    @property
-    def put_per_s(self) -> float:
-        return self.put / self.age_s if self.age_s > 0 else 0.0
-
-    @property
-    def done_per_s(self) -> float:
-        return self.done / self.age_s if self.age_s > 0 else 0.0
-
-    def since(self, before: Statistics) -> Statistics:
-        """What moved between two looks: its rates are those of the time between."""
-        moved = {"put": self.put - before.put, "done": self.done - before.done, "age_s": self.age_s - before.age_s}
-        return Statistics(**{**vars(self), **moved})
+    def since(self, before: Statistics | None) -> Statistics:
+        """The same with the rates since an earlier look; since the first put without one."""
+        earlier = before or Statistics()
+        seconds = self.age_s - earlier.age_s
+        if seconds <= 0:
+            return self
+        return replace(
+            self, put_per_s=(self.put - earlier.put) / seconds, done_per_s=(self.done - earlier.done) / seconds
+        )
 
     @classmethod
     def of_survey(cls, survey: Sequence[Any]) -> Statistics:

@@ -9,6 +9,11 @@ from steersman.bus import codec
 from steersman.bus.errors import BadTemplate, NotPlain
 
 
+def dead_letters(name: str) -> str:
+    """The name that gets the tuples of a name which failed too often; take from it as from any other."""
+    return f"{name}!dead"
+
+
 class Any_:
     """The template field that matches everything."""
 

@@ -1,0 +1,52 @@
+"""Takes and puts -> one change: all of it happens, or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.bus.entries import Entry
+from steersman.bus.operations import Operations, Want
+from steersman.bus.programs import Operation
+from steersman.bus.routes import Routes
+from steersman.bus.tuples import Template, Tuple
+
+ABORT = b"release "  # without a reason: back in front, and not counted as a failed delivery
+
+
+class Transaction:
+    """What is taken is held under a lease, unseen by others; what is put is kept here until the end.
+
+    On one server only. A transaction that dies gives everything back when its lease ends.
+    """
+
+    def __init__(self, operations: Operations, routes: Routes[Any], lease_s: float) -> None:
+        self._operations, self._routes, self._lease_s = operations, routes, lease_s
+        self.taken: list[Tuple] = []
+        self.puts: list[Entry] = []
+
+    def put(self, name: str, *fields: Any) -> None:
+        """Put when the transaction commits; until then nobody sees it, this transaction neither.
+
+        Raises: ServersDiffer: the name lives on another server than the others of this transaction.
+        """
+        self._together(name)
+        self.puts.append(self._operations.encode(name, fields))
+
+    def want(self, name: str, fields: tuple[Any, ...], timeout_s: float | None) -> Want:
+        """What a take inside the transaction asks for."""
+        self._together(name)
+        return Want(Template.of(name, fields), b"take", 1, self._lease_s, timeout_s)
+
+    def commit(self) -> Operation[None] | None:
+        return self._operations.commit(self.taken, self.puts) if self.taken or self.puts else None
+
+    def abort(self) -> Operation[None] | None:
+        return self._operations.lease(self.taken, ABORT) if self.taken else None
+
+    @property
+    def name(self) -> str:
+        """A name whose server is that of all."""
+        return (self.taken[0] if self.taken else self.puts[0]).name
+
+    def _together(self, name: str) -> None:
+        self._routes.common([name, *(t.name for t in self.taken), *(item.name for item in self.puts)])
