@@ -16,7 +16,7 @@ from steersman.dashboard.history import History
 from steersman.dashboard.scored import Plane, Scored, plane
 
 MOST_POINTS = 30_000  # more only hide each other
-MOST_STARTS = 3_000
+MOST_STARTS = 500  # of each policy
 FEW_PLACES = 400  # as of contact maps, of which a short peptide has few
 SPREAD = 0.006  # of the axis, between marks that share a place
 CROWD = 60  # marks around one place; more are drawn over them
@@ -41,7 +41,8 @@ def _plane(history: History, scored: Scored, name: str) -> tuple[Figure, str]:
     model = f"model {scored.model}" if scored.model else "no model"
     caption = (
         f"{len(scored):,} frames in {name} under {model}. Left: when each was made. Right: the "
-        f"{starts.total():,} frames that segments were started from ({_list(starts)}). {_new_ground(scored, seen)}"
+        f"{starts.total():,} frames that segments were started from ({_list(starts)}){_shown(starts)}. "
+        f"{_new_ground(scored, seen)}"
     )
     return figure, caption
 
@@ -56,10 +57,10 @@ def frames_by_time(axes: Axes, history: History, scored: Scored, seen: Plane) ->
         dots = _dots(axes, seen.points[one], first, s=8 + 400 * frames / len(scored), alpha=0.85)
         label = f"first reached at {history.clock.progress_scale.label}; area: share of frames"
     else:
-        shown = np.sort(_some(np.arange(len(scored)), MOST_POINTS))
-        shown = shown[np.argsort(made[shown], kind="stable")]
+        shown = _some(np.arange(len(scored)), MOST_POINTS)
+        shown = shown[np.argsort(-made[shown], kind="stable")]  # the oldest on top: what shows dark was reached late
         dots = _dots(axes, seen.points[shown], made[shown], s=6, rasterized=True)
-        label = f"made at {history.clock.progress_scale.label}"
+        label = f"made at {history.clock.progress_scale.label}, the oldest on top"
     axes.figure.colorbar(dots, ax=axes, label=label, location="top", pad=0.02, aspect=40)
     axes.set(xlabel=seen.labels[0], ylabel=seen.labels[1])
 
@@ -145,6 +146,10 @@ def _some(indices: np.ndarray, most: int) -> np.ndarray:
     if len(indices) <= most:
         return indices
     return np.asarray(np.random.default_rng(0).choice(indices, most, replace=False))
+
+
+def _shown(starts: Counter[str]) -> str:
+    return f", at most {MOST_STARTS} shown of each" if max(starts.values(), default=0) > MOST_STARTS else ""
 
 
 def _list(counts: Counter[str]) -> str:

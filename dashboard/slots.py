@@ -93,7 +93,7 @@ def _bars(axes: Axes, begin: np.ndarray, end: np.ndarray, row: np.ndarray, colou
 def _trainings(axes: Axes, history: History, row: int) -> None:
     for model in history.state.models:
         begin, end = _when(history, np.array([model.at, model.card.get("t", history.state.now)]))
-        colour = {True: style.PURPLE, False: style.VERMILLION, None: style.FAINT}[model.accepted]
+        colour = style.PURPLE if model.accepted else style.FAINT
         _bars(axes, np.array([begin]), np.array([end]), np.array([row]), colour)
         verdict = " not used" if model.accepted is False else ""
         axes.annotate(f" model {model.version}{verdict}", (end, row), va="center", fontsize=7)

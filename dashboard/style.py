@@ -29,6 +29,8 @@ POLICY_MARKERS = {
 }  # fmt: skip
 OTHER_COLOURS = (YELLOW, PURPLE, VERMILLION, INK)
 
+MOST_NAMED = 6  # models whose lines are marked with a word; more get their number only
+
 TIME_MAP = LinearSegmentedColormap.from_list("time", ["#f2c14e", "#e0705a", "#93386b", "#2d1e4f"])  # light to dark
 
 SETTINGS = {
@@ -76,9 +78,13 @@ def legend_above(axes: Axes, **options: Any) -> None:
 
 def mark_models(axes: Axes, moments: list[tuple[float, int]]) -> None:
     """A thin vertical line where each model came into use, with its version above."""
+    end = axes.get_xlim()[1]
     for x, version in moments:
         axes.axvline(x, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+        side: dict[str, Any] = (
+            {"ha": "right", "xytext": (-3, -1)} if x > 0.9 * end else {"ha": "left", "xytext": (3, -1)}
+        )
         axes.annotate(
-            f"model {version}" if len(moments) < 6 else str(version), (x, 1), xycoords=("data", "axes fraction"),
-            xytext=(2, -1), textcoords="offset points", va="top", fontsize=7, color=INK,
+            f"model {version}" if len(moments) < MOST_NAMED else str(version), (x, 1),
+            xycoords=("data", "axes fraction"), textcoords="offset points", va="top", fontsize=7, color=INK, **side,
         )  # fmt: skip

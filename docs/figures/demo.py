@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure, SubFigure
 
@@ -23,7 +24,8 @@ def draw(history: History) -> Figure:
     if name is None:
         raise SystemExit("this run has no score with two columns; give a run of the fold workflow")
     figure = style.sheet(8.0, width=8.6)
-    top, middle, bottom = figure.subfigures(3, 1, height_ratios=(4.4, 2.2, 1.7))
+    parts: Any = figure.subfigures(3, 1, height_ratios=(4.4, 2.2, 1.7))
+    top, middle, bottom = parts
     _sampled(top, history, scored, plane(name, scored.matrix(name)))
     _why(middle, history)
     rows, time = bottom.subplots(1, 2, width_ratios=(4, 1))
