@@ -6,12 +6,14 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steersman.models import Model
 from steersman.store import Span, StoreError, Window, replace_file
+
+if TYPE_CHECKING:
+    from steersman.models import Model
 
 
 class BadScores(StoreError, ValueError):
@@ -103,6 +105,9 @@ def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray
 
 
 def load_model(directory: Path) -> Model:
+    """Read a model that `train` saved; torch is imported here, by the workers that need it only."""
+    from steersman.models import Model
+
     return Model.load(directory)
 
 

@@ -39,6 +39,8 @@ class Learner:
         self._failed_scorings = 0
         self._scores: Scores | None = None
         self._seen = (-1, -1)
+        if workflow.scoring:
+            jobs.submit("training", tasks.warm_up, str(directory.path))
         version = recorder.state.model
         if workflow.scoring and (version or workflow.training is None):
             self._board = Scoreboard(directory.scores, version)
@@ -62,8 +64,8 @@ class Learner:
         if self._board is not None and self._board.frames:
             if self._scores is None:
                 self._scores = self._board.scores(state)
-        elif self._scores is None or self._seen != (state.frames, state.ended.total()):
-            self._seen = (state.frames, state.ended.total())
+        elif self._scores is None or self._seen != state.published:
+            self._seen = state.published
             self._scores = unscored(state)
         return self._scores
 
@@ -105,7 +107,7 @@ class Learner:
         if self._scoring or board is None:
             return
         assert self._workflow.scoring is not None
-        spans = board.missing(self._recorder.state.spans(), self._workflow.scoring.batch)
+        spans = board.missing(self._recorder.state, self._workflow.scoring.batch)
         if spans:
             job = self._jobs.submit("training", tasks.score, str(self._directory.path), board.model, spans)
             self._scoring = (job, board, spans)

@@ -23,26 +23,19 @@ class Scoreboard:
 
     def __init__(self, path: Path, model: int) -> None:
         self.path, self.model = path, model
-        self._spans: list[Span] = []
+        self.frames = 0
         self._blocks: list[dict[str, np.ndarray]] = []
         self._done: dict[str, int] = {}
         self._writer: GroupWriter | None = None
 
-    @property
-    def frames(self) -> int:
-        return sum(span.rows for span in self._spans)
-
-    def missing(self, published: Sequence[Span], most: int) -> list[Span]:
+    def missing(self, state: State, most: int) -> list[Span]:
         """Published spans that have no scores yet, at most `most` frames of them."""
         found: list[Span] = []
-        for span in published:
-            first = max(span.first, self._done.get(span.walker, 0))
-            end = min(span.end, first + most)
-            if end > first:
-                found.append(Span(span.walker, first, end))
-                most -= end - first
+        for span in state.spans_after(self._done):
             if most <= 0:
                 break
+            found.append(Span(span.walker, span.first, min(span.end, span.first + most)))
+            most -= span.rows
         return found
 
     def add(self, spans: Sequence[Span], values: Mapping[str, np.ndarray]) -> None:
@@ -57,7 +50,7 @@ class Scoreboard:
         self._writer.extend(FRAME, block)
         self._writer.publish()
         self._blocks.append(block)
-        self._spans += spans
+        self.frames += sum(span.rows for span in spans)
         for span in spans:
             self._done[span.walker] = span.end
 

@@ -7,7 +7,7 @@ stop, note, end.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -110,6 +110,11 @@ class State:
         return sum(walker.frames for walker in self.walkers.values())
 
     @property
+    def published(self) -> tuple[int, int]:
+        """Frames and ended segments that readers can see."""
+        return self.frames, sum(walker.published_segments for walker in self.walkers.values())
+
+    @property
     def simulated(self) -> float:
         """Simulated time in all, in the unit of the run's `time` variable."""
         return sum(walker.simulated for walker in self.walkers.values())
@@ -162,10 +167,25 @@ class State:
         found = []
         for walker in self.walkers.values():
             for segment in walker.segments:
-                end = min(walker.frames, walker.frames if segment.end is None else segment.end)
+                end = walker.frames if segment.end is None else min(walker.frames, segment.end)
                 chosen = held_out is None or held_out == (segment.number % HELD_OUT == HELD_OUT - 1)
                 if segment.counts and chosen and end > segment.first:
                     found.append(Span(f"w{walker.number}", segment.first, end))
+        return found
+
+    def spans_after(self, done: Mapping[str, int]) -> list[Span]:
+        """Published frames that count, from row `done[walker]` on; costs what is new, not what there is."""
+        found: list[Span] = []
+        for walker in self.walkers.values():
+            first = done.get(f"w{walker.number}", 0)
+            own: list[Span] = []
+            for segment in reversed(walker.segments):
+                end = walker.frames if segment.end is None else min(walker.frames, segment.end)
+                if segment.counts and end > max(first, segment.first):
+                    own.append(Span(f"w{walker.number}", max(first, segment.first), end))
+                if segment.first <= first:
+                    break
+            found += reversed(own)
         return found
 
     def segment_of(self, walker: int, row: int) -> Segment | None:

@@ -41,6 +41,11 @@ def _model(run: str, version: int) -> Any:
     return training.load_model(RunDirectory(Path(run)).model(version)) if version else None
 
 
+def warm_up(run: str) -> None:
+    """Import the workflow, so that the first training does not wait for it."""
+    _opened(run)
+
+
 def prepare(run: str) -> None:
     """Run the workflow's prepare function and keep what it returns beside the run."""
     directory, workflow, params = _opened(run)

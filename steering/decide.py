@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
@@ -63,7 +65,7 @@ class Decider:
         self.steering = steering
         self.trouble = ""
         self._scores: Scores | None = None
-        self._ranking: list[Candidate] = []
+        self._ranking: deque[Candidate] = deque()
         for policy in (steering.policy, steering.fallback):
             policy.load()
 
@@ -74,14 +76,16 @@ class Decider:
             blamed: (walker, row) of frames that made every segment fail.
         """
         if scores is not self._scores:
-            self._scores, self._ranking = scores, self._rank(scores, rng)
+            self._scores, self._ranking = scores, deque(self._rank(scores, rng))
         explores = len(scores) > 0 and rng.random() < self.steering.explore
-        ranking = Random().rank(scores, rng) if explores else self._ranking
-        while ranking:
-            candidate = ranking.pop(0)
+        ranking = deque(Random().rank(scores, rng)) if explores else self._ranking
+        for _ in range(len(ranking)):
+            candidate = ranking[0]
+            ranking.rotate(-1)  # a ranking that is used up before new scores come is used again from its best on
             if (int(scores.walker[candidate.index]), int(scores.row[candidate.index])) not in blamed:
                 policy = "explore" if explores else candidate.policy
-                return Choice(candidate, candidate.reason, policy, tuple(ranking[:SHOWN_ALTERNATIVES]))
+                refused = tuple(islice(ranking, min(SHOWN_ALTERNATIVES, len(ranking) - 1)))
+                return Choice(candidate, candidate.reason, policy, refused)
         return Choice(None, "the prepared start: there is no better one yet", "prepared")
 
     def _rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:

@@ -49,7 +49,7 @@ class Scores:
     def crowd(self, name: str, bins: int = 20) -> np.ndarray:
         """(n,) int: how many frames share the cell of each frame."""
         _, where, counts = np.unique(self.cells(name, bins), return_inverse=True, return_counts=True)
-        shared: np.ndarray = counts[where]
+        shared: np.ndarray = np.asarray(counts)[where]
         return shared
 
     def occupied_cells(self, name: str, bins: int = 20) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,23 +64,36 @@ class Frames:
 
         Raises: MissingFrame: the span reaches beyond what is published.
         """
-        array = _array(self._group(span.walker), name)
-        if not 0 <= span.first <= span.end <= array.shape[0]:
-            raise MissingFrame(span.walker, span.end - 1, array.shape[0])
-        return np.asarray(array[span.first : span.end])
+        rows, arrays = self._known(span.walker, FRAME, span.end - 1)
+        if not 0 <= span.first <= span.end <= rows:
+            raise MissingFrame(span.walker, span.end - 1, rows)
+        return np.asarray(arrays[name][span.first : span.end])
 
     def row(self, walker: str, row: int, *, dimension: str = FRAME) -> Row:
         """One row along `dimension` by variable; a variable is read when it is asked for.
 
         Raises: MissingFrame: that row is not published.
         """
-        known = self._opened.get((walker, dimension))
-        if known is None or row >= known[0]:  # published rows do not change: an older look at the group serves as well
-            known = self._opened[walker, dimension] = self._open(walker, dimension)
-        rows, arrays = known
+        rows, arrays = self._known(walker, dimension, row)
         if not 0 <= row < rows:
             raise MissingFrame(walker, row, rows)
         return Row(arrays, row)
+
+    def read_table(self, walker: str) -> np.ndarray:
+        """The segments that a walker has ended: (segments, len(SEGMENT_FIELDS)) int64."""
+        group = self._group(walker)
+        return (
+            np.asarray(_array(group, "segments")[:])
+            if "segments" in group
+            else np.empty((0, len(SEGMENT_FIELDS)), np.int64)
+        )
+
+    def _known(self, walker: str, dimension: str, row: int) -> tuple[int, dict[str, zarr.Array[Any]]]:
+        """Rows and arrays of a walker; an older look serves when it reaches `row`, for published rows do not change."""
+        known = self._opened.get((walker, dimension))
+        if known is None or row >= known[0]:
+            known = self._opened[walker, dimension] = self._open(walker, dimension)
+        return known
 
     def _open(self, walker: str, dimension: str) -> tuple[int, dict[str, zarr.Array[Any]]]:
         arrays = {name: array for name, array in self._group(walker).arrays() if _dimension(array) == dimension}
@@ -136,7 +150,14 @@ class Window(Mapping[str, np.ndarray]):
         return sum(span.rows for span in self.spans)
 
     def _read_variable(self, name: str) -> np.ndarray:
-        return np.concatenate([self.frames.read(name, span) for span in self.spans])
+        """One read for each walker, however many spans it has here: segments are short."""
+        parts = []
+        for walker, group in itertools.groupby(self.spans, key=lambda span: span.walker):
+            spans = list(group)
+            first = min(span.first for span in spans)
+            rows = self.frames.read(name, Span(walker, first, max(span.end for span in spans)))
+            parts += [rows[span.first - first : span.end - first] for span in spans]
+        return np.concatenate(parts)
 
 
 def _dimension(array: zarr.Array[Any]) -> str | None:

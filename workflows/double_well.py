@@ -13,9 +13,9 @@ from steersman.steering import Novelty
 
 class DoubleWell(Params):
     barrier_kT: float = Field(12.0, gt=0, le=50)
-    steps: int = Field(500, ge=10)  # of a segment
-    frames: int = Field(20_000, ge=1)  # budget
-    train_every: int = Field(2_000, ge=1)
+    steps: int = Field(50, ge=5)  # of a segment
+    frames: int = Field(50_000, ge=1)  # budget
+    train_every: int = Field(10_000, ge=1)
 
 
 wf = Workflow("double_well", DoubleWell, stop=lambda p: budget(frames=p.frames) | reached("right", 1.0))
@@ -31,7 +31,7 @@ def segment(p, start, out):
 
 @wf.train(when=lambda p: every(frames=p.train_every, first=200))
 def fit(p, frames, last):
-    return PCA.fit(frames["position"])
+    return PCA.fit(frames["position"], latent=1)
 
 
 @wf.score()

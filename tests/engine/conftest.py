@@ -1,0 +1,61 @@
+"""Whole runs by the command line, as a user starts them: real server, real Parsl workers, real Zarr."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman.engine import journal
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+
+Steersman = Callable[..., subprocess.CompletedProcess[str]]
+WriteWorkflow = Callable[[str], Path]
+
+HEAD = """
+import numpy as np
+from steersman import Params, Workflow, budget, every, reached
+from steersman.steering import *
+
+class P(Params):
+    frames: int = 400
+    steps: int = 20
+"""
+
+
+def steersman(*words: object, cwd: Path, timeout: float = 150) -> subprocess.CompletedProcess[str]:
+    """Run `steersman WORDS` in a directory."""
+    command = [sys.executable, "-m", "steersman.engine.cli", *map(str, words)]
+    environment = os.environ | {"COLUMNS": "160", "NO_COLOR": "1"}
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout, env=environment)
+
+
+def opened(path: Path) -> tuple[RunDirectory, State]:
+    directory = RunDirectory(path)
+    return directory, State(journal.read(directory.journal))
+
+
+def completed(*words: object, cwd: Path, code: int = 0) -> tuple[RunDirectory, State, dict[str, Any]]:
+    """A run that ended with an exit code: its directory, state and JSON summary."""
+    done = steersman("run", *words, "--run-dir", cwd / "run", "--json", cwd=cwd)
+    assert done.returncode == code, done.stderr[-4000:]
+    directory, state = opened(cwd / "run")
+    return directory, state, json.loads(done.stdout)
+
+
+@pytest.fixture
+def write_workflow(tmp_path: Path) -> WriteWorkflow:
+    """Write a workflow file outside the repository, as a user has it."""
+
+    def write(body: str) -> Path:
+        path = tmp_path / "mine.py"
+        path.write_text(HEAD + textwrap.dedent(body))
+        return path
+
+    return write

@@ -1,0 +1,252 @@
+"""The whole loop on two wells: walkers, bus, store, training, scoring, steering, journal, all real."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+
+from steersman.engine import journal
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+from steersman.store import FRAME, SEGMENT_FIELDS, Span, Window
+
+from .conftest import WriteWorkflow, completed, steersman
+
+pytestmark = pytest.mark.slow
+Whole = tuple[RunDirectory, State, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def two_wells(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """A steered run until the second well is found, barrier 12 kT, from the first."""
+    return completed("double_well", "--seed", 1, cwd=tmp_path_factory.mktemp("wells"))
+
+
+def test_steering_finds_the_second_well(two_wells: Whole) -> None:
+    """Unsteered it takes 15,000 time units on average (Kramers: 2 pi exp(12) / sqrt(96 * 48)); the budget is 250."""
+    _, state, summary = two_wells
+    assert summary["outcome"] == "goal"
+    assert summary["metrics"]["right"] >= 1.0
+    assert summary["models"][0]["accepted"]
+    assert state.frames < 50_000
+
+
+def test_every_start_is_accounted_for(two_wells: Whole) -> None:
+    directory, state, _ = two_wells
+    kinds = Counter(record["kind"] for record in journal.read(directory.journal))
+    assert kinds["start"] == kinds["ended"] + state.waiting_starts
+    assert kinds["began"] == kinds["ended"] == state.ended.total()
+    assert len(directory.decisions.read_text().splitlines()) == kinds["start"]
+
+
+def test_journal_and_store_agree_on_every_segment(two_wells: Whole) -> None:
+    directory, state, _ = two_wells
+    for walker in state.walkers.values():
+        table = directory.frames.read_table(f"w{walker.number}")
+        assert len(table) == len(walker.segments)
+        for segment, row in zip(walker.segments, table.tolist(), strict=True):
+            told = dict(zip(SEGMENT_FIELDS, row, strict=True))
+            assert (told["number"], told["start"]) == (segment.number, segment.start)
+            assert (told["first_row"], told["end_row"]) == (segment.first, segment.end)
+        assert (
+            directory.frames.count(f"w{walker.number}") == table[-1][SEGMENT_FIELDS.index("end_row")] == walker.frames
+        )
+
+
+def test_a_segment_begins_where_its_start_says(two_wells: Whole) -> None:
+    """The first frame lies 5 small steps from the parent frame: within 6 standard deviations of noise, and drift."""
+    directory, state, _ = two_wells
+    starts = {record["start"]: record for record in journal.read(directory.journal) if record["kind"] == "start"}
+    step = 6 * np.sqrt(2 * 1e-3 * 5) + 5 * 1e-3 * 40
+    looked = 0
+    for segment in list(state.segments)[5:60]:
+        parent = starts[segment.start]["parent"]
+        if parent:
+            row = directory.frames.row(f"w{parent[0]}", parent[1])
+            first = directory.frames.row(f"w{segment.walker}", segment.first)
+            assert np.abs(row["position"] - first["position"]).max() < step
+            looked += 1
+    assert looked > 5
+
+
+def test_the_frames_open_in_xarray(two_wells: Whole) -> None:
+    directory, state, _ = two_wells
+    with xarray.open_zarr(directory.frames.path / "w0") as data:
+        assert data["position"].dims == (FRAME, "xy")
+        assert data.sizes[FRAME] == state.walkers[0].frames
+
+
+def test_scores_cover_what_was_published(two_wells: Whole) -> None:
+    directory, state, _ = two_wells
+    assert state.scored == sum(span.rows for span in state.spans()) == state.frames
+    assert state.model >= 1
+    assert (directory.model(1) / "weights.safetensors").exists()
+    card = directory.cards()[0]
+    assert card["accepted"]
+    assert sum(end - first for _, first, end in card["window"]) == card["frames"]
+
+
+def test_why_tells_start_model_alternatives_and_end(two_wells: Whole) -> None:
+    directory, state, _ = two_wells
+    steered = next(r for r in journal.read(directory.journal) if r["kind"] == "start" and r["policy"] == "Novelty")
+    segment = next(s for s in state.segments if s.start == steered["start"])
+    done = steersman("why", directory.path, segment.name, "--json", cwd=directory.path)
+    told = json.loads(done.stdout)
+    assert told["policy"] == "Novelty"
+    assert told["model"] == steered["model"] >= 1
+    assert told["parent"]["row"] == steered["parent"][1]
+    assert len(told["refused"]) == 3
+    assert told["ended"] == segment.how
+    text = steersman("why", directory.path, segment.name, cwd=directory.path).stdout
+    assert steered["reason"] in text
+    assert text.count("refused") == 3
+
+
+def test_status_and_watch_tell_the_same_end(two_wells: Whole) -> None:
+    directory, state, summary = two_wells
+    status = json.loads(steersman("status", directory.path, "--json", cwd=directory.path).stdout)
+    assert status == {key: value for key, value in summary.items() if key != "run"}
+    assert state.end is not None
+    assert state.end["reason"] in steersman("watch", directory.path, cwd=directory.path).stdout
+
+
+def test_nothing_is_left_running_or_readable_by_others(two_wells: Whole) -> None:
+    directory, _, _ = two_wells
+    bus = directory.bus / "bus.json"
+    assert not bus.exists() or bus.stat().st_mode & 0o077 == 0
+    assert not steersman("workflows", cwd=directory.path).stderr
+
+
+def test_rounds_repeat_bit_for_bit_from_the_seed(tmp_path: Path) -> None:
+    """Same seed: same decisions, same frames, same weights. Another seed: others."""
+    runs = []
+    for number, seed in enumerate((3, 3, 4)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        directory, _, _ = completed("double_well", "--rounds", "--seed", seed, "--set", "frames=900", cwd=folder)
+        runs.append(essence(directory))
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+def essence(directory: RunDirectory) -> tuple[object, ...]:
+    decisions = [json.loads(line) for line in directory.decisions.read_text().splitlines()]
+    for decision in decisions:
+        del decision["t"]
+    frames = [Window(directory.frames, [span])["position"].tobytes() for span in whole(directory)]
+    weights = [path.read_bytes() for path in sorted(directory.path.glob("models/*/weights.safetensors"))]
+    assert decisions
+    assert frames
+    assert weights
+    return decisions, frames, weights
+
+
+def whole(directory: RunDirectory) -> list[Span]:
+    return [Span(walker, 0, directory.frames.count(walker)) for walker in directory.frames.walkers()]
+
+
+def test_a_redundant_segment_is_stopped_and_its_slot_used_again_at_once(
+    write_workflow: WriteWorkflow, tmp_path: Path
+) -> None:
+    """Segments of two minutes that stay where they are: each is stopped within seconds and another begins."""
+    path = write_workflow("""
+        import time
+        wf = Workflow("long", P, stop=lambda p: budget(hours=0.004))
+
+        @wf.simulate()
+        def stay(p, start, out):
+            for i in range(6_000):
+                time.sleep(0.02)
+                out.append(x=np.float64(0.0))
+                if out.stopped:
+                    return
+
+        @wf.score()
+        def place(p, model, frames): return {"x": frames["x"]}
+
+        wf.steer(Novelty("x"), prune=Redundant("x", patience=30, crowd=30))
+        """)
+    directory, state, _ = completed(path, cwd=tmp_path)
+    stopped = [s for s in state.segments if s.how == "stopped"]
+    assert len(stopped) >= 4
+    records = list(journal.read(directory.journal))
+    assert all("redundant" in r["reason"] for r in records if r["kind"] == "stop")
+    ends = {r["walker"]: r["t"] for r in records if r["kind"] == "ended" and r["segment"] == 0}
+    begins = {r["walker"]: r["t"] for r in records if r["kind"] == "began" and r["segment"] == 1}
+    assert all(begins[walker] - ends[walker] < 1.0 for walker in begins)
+    told = json.loads(steersman("why", directory.path, stopped[0].name, "--json", cwd=tmp_path).stdout)
+    assert told["stopped_by"]["by"] == "Redundant"
+
+
+def test_a_simulation_that_raises_is_told_and_the_run_goes_on(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
+    path = write_workflow("""
+        import os
+        wf = Workflow("fragile", P, stop=lambda p: budget(frames=p.frames))
+
+        @wf.simulate(retries=1)
+        def fragile(p, start, out):
+            rng = np.random.default_rng(out.seed)
+            for i in range(p.steps):
+                out.append(x=rng.normal())
+                if rng.random() < 0.02:
+                    os.write(2, b"the integrator said: step too large\\n")
+                    raise FloatingPointError("energy is NaN at step %d" % i)
+
+        wf.steer(Random())
+        """)
+    directory, state, summary = completed(path, "--seed", 5, cwd=tmp_path)
+    assert state.ended["failed"] >= 1
+    assert state.ended["finished"] >= 5
+    assert summary["outcome"] == "budget"
+    failed = next(segment for segment in state.segments if segment.how == "failed")
+    cause = (directory.errors / f"{failed.name}.txt").read_text()
+    assert "energy is NaN" in cause
+    assert "the integrator said" in cause
+    retried = [r for r in journal.read(directory.journal) if r["kind"] == "start" and r.get("attempt")]
+    assert retried
+
+
+def test_when_every_start_fails_the_run_ends_and_says_why(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
+    path = write_workflow("""
+        wf = Workflow("hopeless", P, stop=lambda p: budget(frames=p.frames))
+
+        @wf.simulate()
+        def broken(p, start, out):
+            raise RuntimeError("no force field for residue XYZ")
+        """)
+    _, state, summary = completed(path, cwd=tmp_path, code=4)
+    assert "no force field for residue XYZ" in summary["reason"]
+    assert state.frames == 0
+
+
+def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
+    """The process of one walker kills itself once: its start comes back by its lease and the run reaches its end."""
+    path = write_workflow(f"""
+        import os, pathlib, signal
+        wf = Workflow("mortal", P, stop=lambda p: budget(frames=p.frames))
+        once = pathlib.Path({str(tmp_path / "died")!r})
+
+        @wf.simulate()
+        def mortal(p, start, out):
+            for i in range(p.steps):
+                out.append(x=float(i))
+                if out.name == "w0.2" and i == 10 and not once.exists():
+                    once.touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+        """)
+    _, state, _ = completed(path, "--set", "frames=3000", cwd=tmp_path)
+    assert (tmp_path / "died").exists()
+    assert [walker.alive for walker in state.walkers.values()].count(False) >= 1
+    assert len(state.walkers) == 3
+    assert not state.starts or all(start.segment is None for start in state.starts.values())
+
+
+def test_a_new_workflow_file_runs(tmp_path: Path) -> None:
+    assert steersman("new", "mine", cwd=tmp_path).returncode == 0
+    _, state, summary = completed("mine.py", cwd=tmp_path)
+    assert summary["outcome"] == "budget"
+    assert state.metrics["spread"][-1] > 0
