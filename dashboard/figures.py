@@ -45,7 +45,6 @@ class Drawing:
 
 def draw_all(history: History, folder: Path, figures: Mapping[str, tuple[str, Draw]] = FIGURES) -> list[Drawing]:
     """Draw every figure and save it in the folder; one that cannot be drawn says why."""
-    folder.mkdir(exist_ok=True)
     return [_drawn(history, folder, name, title, draw) for name, (title, draw) in figures.items()]
 
 

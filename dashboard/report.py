@@ -18,18 +18,28 @@ from steersman.engine.run_directory import RunDirectory, open_run
 from steersman.store import replace_file
 
 MODELS = ("version", "frames", "epochs", "seconds", "loss", "held out", "predecessor", "verdict", "because")
-STARTS = ("segment", "descendants", "started from", "chosen by", "because", "among", "model")
+OUTCOMES = {
+    "goal": "Reached its goal", "budget": "Ended by its budget", "failed": "Failed", "interrupted": "Interrupted",
+}  # fmt: skip
+STARTS = ("segment", "descendants", "started from", "chosen by", "because", "among frames", "model")
 
 
 def write_report(directory: RunDirectory) -> None:
     """Write the report of a run, whatever it holds: a part that cannot be made says so in its place."""
     try:
+        directory.figures.mkdir(exist_ok=True)
+        replace_file(directory.report, _page(directory))
+    except OSError as error:  # a full disk, say: the run is finished all the same
+        print(f"the report cannot be written: {error}", file=sys.stderr)
+
+
+def _page(directory: RunDirectory) -> str:
+    try:
         history = History(directory)
-    except Exception as error:  # the run is over: a page that says what is wrong is better than none
+    except Exception as error:  # a page that says what is wrong is better than none
         told = page.paragraph(f"The journal cannot be read: {type(error).__name__}: {error}", "failed")
-        replace_file(directory.report, page.page(directory.path.name, [told]))
-        return
-    replace_file(directory.report, page.page(f"{history.name} - {directory.path.name}", _sections(history)))
+        return page.page(directory.path.name, [told])
+    return page.page(f"{history.name} - {directory.path.name}", _sections(history))
 
 
 def _sections(history: History) -> Iterator[str]:
@@ -47,8 +57,11 @@ def _sections(history: History) -> Iterator[str]:
 
 def _heading(history: History) -> str:
     state = history.state
-    outcome = f"{state.end['outcome']}: {state.end['reason']}" if state.end else "the run has not ended yet"
-    lines = [f"<header>\n<h1>{escape(history.name)}</h1>", page.paragraph(outcome, "outcome")]
+    outcome = f"{OUTCOMES[state.end['outcome']]}: {state.end['reason']}" if state.end else "The run has not ended yet"
+    lines = [
+        f"<header>\n<h1>{escape(history.name)}: what was sampled, and why</h1>",
+        page.paragraph(outcome, "outcome"),
+    ]
     if state.run.get("guided"):
         lines.append(page.paragraph("Guided by a known reference: this run was told where to go.", "guided"))
     lines.append(page.paragraph(f"{history.directory.path}, seed {state.run.get('seed', '-')}", "soft"))

@@ -111,7 +111,8 @@ def tabulate(state: State, starts: Mapping[int, ChosenStart], times: Mapping[tup
         chosen = starts.get(s.start, UNKNOWN)
         walker, row, number = chosen.parent or (-1, -1, -1)
         parent = position.get((walker, number), -1)
-        end = state.walkers[s.walker].frames if s.end is None else s.end
+        published = state.walkers[s.walker].frames
+        end = published if s.end is None else min(published, s.end)
         rows.append((
             s.walker, s.number, state.walkers[s.walker].slot, s.start, parent if parent < i else -1, row,
             chosen.policy, s.how, chosen.model, time.began, state.now if np.isnan(time.ended) else time.ended,

@@ -73,7 +73,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(reported: RunDirectory) 
 
 def test_the_report_tells_outcome_reasons_models_and_commands(reported: RunDirectory) -> None:
     page = read(reported)
-    assert "goal: coverage rose by less than 1 %" in page.text
+    assert "Reached its goal: coverage rose by less than 1 %" in page.text
     assert "its cell of z holds <3 frames" in page.text  # the reason of a start, as it was given
     assert "worse than its predecessor" in page.text
     assert re.search(r"steersman why \S*fold-0001 w[01]\.\d+", page.text)
@@ -129,8 +129,15 @@ def test_a_damaged_file_costs_its_own_table_only(finished: RunDirectory) -> None
 
 def test_a_run_without_frames_gets_a_report(empty: RunDirectory) -> None:
     page = write(empty)
-    assert "failed: prepare: ValueError: no such letter" in page.text
+    assert "Failed: prepare: ValueError: no such letter" in page.text
     assert "svg" not in page.tags
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_a_report_that_cannot_be_written_is_told(finished: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    finished.report.mkdir()
+    report.write_report(finished)
+    assert "the report cannot be written" in capsys.readouterr().err
 
 
 def test_a_journal_that_cannot_be_read_is_told(finished: RunDirectory) -> None:
