@@ -38,7 +38,7 @@ def _losses(axes: Axes, cards: list[Card]) -> None:
     for card in cards:
         losses = np.array([epoch["loss"] for epoch in card["history"] if "loss" in epoch])
         epochs = first + 1 + np.arange(len(losses))
-        colour = style.BLUE if card["accepted"] else style.VERMILLION
+        colour = style.BLUE if card["accepted"] else style.VERMILION
         axes.plot(epochs, losses, ".-", color=colour, markersize=4)
         if len(losses):
             axes.annotate(f"{card['version']}", (epochs[0], losses[0]), xytext=(3, 2), textcoords="offset points")
@@ -69,7 +69,7 @@ def _held_out(axes: Axes, cards: list[Card]) -> None:
 MARKS: dict[str, dict[str, Any]] = {
     "predecessor": {"marker": "o", "markerfacecolor": style.PAPER, "markeredgecolor": style.GREY},
     "used": {"marker": "o", "color": style.BLUE},
-    "not used": {"marker": "X", "color": style.VERMILLION},
+    "not used": {"marker": "X", "color": style.VERMILION},
 }
 
 

@@ -15,11 +15,11 @@ SIMULATING, STARTING, WAITING, READING, OTHER = (
     "simulating", "starting a worker", "waiting for a start", "reading the start", "publishing and ending",
 )  # fmt: skip
 COLOURS = {
-    SIMULATING: style.BLUE, STARTING: style.GREY, WAITING: style.VERMILLION, READING: style.ORANGE,
+    SIMULATING: style.BLUE, STARTING: style.GREY, WAITING: style.VERMILION, READING: style.ORANGE,
     OTHER: style.FAINT,
 }  # fmt: skip
 TALLEST = 4.5  # inches
-ENDS = {"stopped": ("|", style.ORANGE), "failed": ("x", style.VERMILLION), "lost": ("X", style.INK)}
+ENDS = {"stopped": ("|", style.ORANGE), "failed": ("x", style.VERMILION), "lost": ("X", style.INK)}
 
 
 def shares(history: History) -> dict[str, float]:

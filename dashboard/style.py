@@ -16,18 +16,18 @@ WIDTH = 7.2  # inches: two columns of a paper, and the width of the page
 INK, FAINT, PAPER = "#22272e", "#c9ced6", "#ffffff"
 
 # Okabe and Ito (2008), Color universal design.
-BLUE, ORANGE, GREEN, VERMILLION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
+BLUE, ORANGE, GREEN, VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 PURPLE, SKY, YELLOW, GREY = "#cc79a7", "#56b4e9", "#d8c400", "#8a929c"
 
 POLICY_COLOURS = {
     "prepared": GREY, "explore": ORANGE, "Random": SKY, "LocalOutlierFactor": BLUE, "Novelty": GREEN,
-    "LeastCounts": PURPLE, "Target": VERMILLION, "Unsteered": INK,
+    "LeastCounts": PURPLE, "Target": VERMILION, "Unsteered": INK,
 }  # fmt: skip
 POLICY_MARKERS = {
     "prepared": "s", "explore": "D", "Random": "o", "LocalOutlierFactor": "^", "Novelty": "v",
     "LeastCounts": "P", "Target": "*", "Unsteered": ">",
 }  # fmt: skip
-OTHER_COLOURS = (YELLOW, PURPLE, VERMILLION, INK)
+OTHER_COLOURS = (YELLOW, PURPLE, VERMILION, INK)
 
 MOST_NAMED = 6  # models whose lines are marked with a word; more get their number only
 

@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 INK, SOFT, LINE, PAPER = "#22272e", "#5b6570", "#aeb6c0", "#ffffff"
-BLUE, GREEN, PURPLE, VERMILLION = "#0072b2", "#009e73", "#b0578f", "#d55e00"
+BLUE, GREEN, PURPLE, VERMILION = "#0072b2", "#009e73", "#b0578f", "#d55e00"
 WIDTH, HEIGHT = 2.5, 1.15  # of a box, in inches, as are all places here
 ROW, BELOW = 4.1, 1.75
 
 BOXES = {  # name: (x, y, colour, what it does, how)
-    "steer": (1.6, ROW, VERMILLION, "outliers and novelty choose starts;", "rules stop runs and segments"),
+    "steer": (1.6, ROW, VERMILION, "outliers and novelty choose starts;", "rules stop runs and segments"),
     "simulate": (5.6, ROW, BLUE, "long-lived walkers run", "short segments, one per slot"),
     "store": (9.6, ROW, GREEN, "Zarr, appended while simulating,", "read while training"),
     "train": (9.6, BELOW, PURPLE, "a surrogate on what is there;", "a worse one is not used"),
