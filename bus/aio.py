@@ -12,7 +12,7 @@ import hiredis
 from steersman.bus.addresses import Address, Resolve
 from steersman.bus.connection import CONNECT_S, READ_BYTES
 from steersman.bus.errors import BusTimeout, ServerRefused, ServersDiffer
-from steersman.bus.operations import ALL, Clock, Keys, Operations, Want, held
+from steersman.bus.operations import ALL, Clock, Keys, Operations, Want, explained, held
 from steersman.bus.programs import Connect, Disconnected, Exchange, Operation, Pause, Session, Step
 from steersman.bus.routes import N, Place, Pool, Routes, by_stem
 from steersman.bus.space import PATIENCE_S, TRANSACTION_S
@@ -259,7 +259,7 @@ class AsyncTupleSpace:
                 return await self._run_on(self._routes.pool(name), operation)
             except ServerRefused as refused:
                 if not self._routes.follow(name, refused.message):
-                    raise
+                    raise explained(name, refused) from None
 
     async def _run_on(self, pool: Pool[AsyncConnection], operation: Operation[T]) -> T:
         connection = pool.take()

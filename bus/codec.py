@@ -25,6 +25,8 @@ _LETTERS: Final[dict[type, bytes]] = {
     np.ndarray: b"a",
 }  # fmt: skip
 _SCALARS: Final = frozenset({str, int, float, bool, bytes, type(None)})
+_SCALAR_LETTERS: Final = {kind: letter for kind, letter in _LETTERS.items() if kind in _SCALARS}
+_pack_scalar = msgpack.Packer().pack  # calls no Python code for a scalar, so the GIL makes it safe for all threads
 _ARRAY_KINDS: Final = "biufcSUmM"
 
 
@@ -53,17 +55,20 @@ def pack_field(name: str, value: Any) -> tuple[bytes, bytes]:
 
     Raises: NotPlain: the value, or something inside it, does not travel.
     """
-    kind = type(value)
-    if kind not in _SCALARS:
-        value = _plain(name, value, DEPTH)
-        kind = type(value)
+    letter = _SCALAR_LETTERS.get(type(value))
+    if letter is not None:
+        try:
+            return letter, _pack_scalar(value)
+        except (OverflowError, ValueError) as unfit:
+            raise NotPlain(name, f"{_brief(value)} ({unfit})") from None
+    value = _plain(name, value, DEPTH)
     try:
         data = msgpack.packb(value, default=_extension)
     except NotPlain as unfit:
         raise NotPlain(name, unfit.what) from None
     except (OverflowError, ValueError, TypeError) as unfit:
         raise NotPlain(name, f"{_brief(value)} ({unfit})") from None
-    return letter_of_type(kind) or b"n", data
+    return letter_of_type(type(value)) or b"n", data
 
 
 def unpack_field(data: bytes | bytearray | memoryview) -> Any:

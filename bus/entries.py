@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from steersman.bus import codec
 from steersman.bus.errors import NotPlain
@@ -43,8 +43,7 @@ class BlobField:
     chunks: int
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """An encoded tuple."""
 
     name: str
@@ -57,14 +56,22 @@ def encode(name: str, fields: tuple[Any, ...], now_ms: float) -> Entry:
     """Raises: NotPlain: the name is no str, a field does not travel, or there are more than 255 fields."""
     if not isinstance(name, str) or len(fields) > MOST_FIELDS:
         raise NotPlain(repr(name), f"a tuple of {len(fields)} fields after a {type(name).__name__} as its name")
-    packed = [codec.pack_field(name, field) for field in fields]
-    letters = b"".join([letter for letter, _ in packed])
-    parts = [data for _, data in packed]
-    blobs = tuple(_spill(parts)) if sum(map(len, parts)) > codec.CHUNK_BYTES else ()
-    lengths = struct.pack(f">{len(parts)}I", *map(len, parts))
+    letters, parts = b"", []
+    for field in fields:
+        letter, data = codec.pack_field(name, field)
+        letters += letter
+        parts.append(data)
+    head = _HEAD.pack(0, len(parts), now_ms)
+    if sum(map(len, parts)) <= codec.CHUNK_BYTES:
+        return Entry(name, b"." + letters, b"".join([head, letters, _lengths(parts), *parts]))
+    blobs = tuple(_spill(parts))
     names = [_BLOB.pack(blob.name, blob.chunks) for blob in blobs]
     head = _HEAD.pack(len(blobs), len(parts), now_ms)
-    return Entry(name, b"." + letters, b"".join([head, letters, lengths, *names, *parts]), blobs)
+    return Entry(name, b"." + letters, b"".join([head, letters, _lengths(parts), *names, *parts]), blobs)
+
+
+def _lengths(parts: list[bytes]) -> bytes:
+    return struct.pack(f">{len(parts)}I", *map(len, parts))
 
 
 def _spill(parts: list[bytes]) -> list[Blob]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -45,8 +46,8 @@ class Keys:
     space: str = "default"
 
     def base(self, name: str) -> bytes:
-        stem, dead, rest = name.partition("!dead")
-        return f"steersman:{self.space}:{{{_quoted(stem)}}}{dead}{rest}".encode()
+        """The key that all keys of a name begin with."""
+        return _base(self.space, name)
 
     def pattern(self) -> bytes:
         """The glob of the keys that each name in use has one of."""
@@ -56,6 +57,12 @@ class Keys:
         """The name again from a base key."""
         stem, _, rest = base.decode().split("{", 1)[1].partition("}")
         return stem.replace("%7B", "{").replace("%7D", "}").replace("%25", "%") + rest
+
+
+@functools.lru_cache(4096)
+def _base(space: str, name: str) -> bytes:
+    stem, dead, rest = name.partition("!dead")
+    return f"steersman:{space}:{{{_quoted(stem)}}}{dead}{rest}".encode()
 
 
 def _quoted(name: str) -> str:
@@ -110,7 +117,7 @@ class Operations:
                 options = _options(ttl_s, wait, once)
                 channel = bases[0] + b":c:" + session.id if wait else b""
                 args = [self._now(), session.id, number, b"", options, *triples]
-                answer = yield from _guarded(session, name, call(session, "put", bases, args, channel))
+                answer = yield from call(session, "put", bases, args, channel)
                 if not answer.startswith(b"full"):
                     return bool(answer.endswith(b" 1\n"))
                 bound = int(answer[5:])
@@ -138,7 +145,7 @@ class Operations:
             for blob in item.blobs:
                 for i in range(blob.chunks):
                     words = (b"SET", self._chunk(item.name, blob, i), bytes(blob.chunk(i)), b"PX", ORPHAN_MS)
-                    yield from _guarded(session, item.name, command(session, *words))
+                    yield from command(session, *words)
 
     def _chunk(self, name: str, blob: Blob | BlobField, number: int) -> bytes:
         return self.keys.base(name) + b":v:" + blob.name + b":%d" % number
@@ -187,7 +194,7 @@ class Operations:
     def _asked(self, session: Session, base: bytes, want: Want, number: bytes, ticket: bytes = b"") -> Program[bytes]:
         wait, channel = (b"", b"") if want.timeout_s == 0.0 else (b"1", base + b":c:" + session.id)
         words = [*self._words(session, want, number, b"1" if ticket else b""), wait, ticket]
-        answer: bytes = yield from _guarded(session, want.template.name, call(session, "take", [base], words, channel))
+        answer: bytes = yield from call(session, "take", [base], words, channel)
         return answer
 
     def _awaited(
@@ -285,7 +292,7 @@ class Operations:
         def program(session: Session) -> Program[None]:
             yield from self._upload(session, items)
             args = [self._now(), session.id, session.next_number(), b"", b"%d" % len(taken), *acks, *puts]
-            answer = yield from _guarded(session, ", ".join(names), call(session, "commit", bases, args))
+            answer = yield from call(session, "commit", bases, args)
             if answer.startswith(b"late"):
                 raise LeaseExpired(names[int(answer[5:]) - 1], taken[0].lease_s or 0.0)
             if answer.startswith(b"full"):
@@ -359,15 +366,13 @@ def _or_empty(number: int | None) -> bytes:
     return b"" if number is None else b"%d" % number
 
 
-def _guarded(session: Session, name: str, program: Program[Any]) -> Program[Any]:
-    try:
-        return (yield from program)
-    except ServerRefused as refused:
-        if refused.message.startswith("OOM"):
-            raise OutOfMemory(name, refused.address) from None
-        if refused.message.startswith("CROSSSLOT"):
-            raise ServersDiffer(tuple(name.split(", "))) from None
-        raise
+def explained(name: str, refused: ServerRefused) -> BusError:
+    """A server's refusal as the error it means for a name."""
+    if refused.message.startswith("OOM"):
+        return OutOfMemory(name, refused.address)
+    if refused.message.startswith("CROSSSLOT"):
+        return ServersDiffer((name, "the others of this request"))
+    return refused
 
 
 def _noted(session: Session, number: bytes, deadline: float | None, wake: float) -> Program[bytes | None]:

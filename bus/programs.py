@@ -45,7 +45,7 @@ class Pause:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that would cost more than the rest of the step
 class Exchange:
     """Step: send data (may be empty), then receive one message; is sent the message, or None after timeout_s."""
 
@@ -117,7 +117,11 @@ def _persist(session: Session, words: list[Any], retry_at: int, channel: bytes) 
         try:
             if not session.connected:
                 yield from _greet(session)
-            answer = yield from _ask(session, _packed(session, words, channel))
+            session.busy = True
+            answer = yield Exchange(_packed(session, words, channel), ANSWER_S)
+            if answer is None or type(answer) is hiredis.PushNotification:
+                answer = yield from _next_answer(session, answer)
+            session.busy = False
             if not isinstance(answer, hiredis.ReplyError):
                 outage.over()
                 return answer
@@ -142,13 +146,18 @@ def _packed(session: Session, words: list[Any], channel: bytes) -> bytes:
 
 def _ask(session: Session, data: bytes) -> Program[Any]:
     session.busy = True
-    message = yield Exchange(data, ANSWER_S)
+    answer = yield from _next_answer(session, (yield Exchange(data, ANSWER_S)))
+    session.busy = False
+    return answer
+
+
+def _next_answer(session: Session, message: Any) -> Program[Any]:
+    """The message itself, or what follows when it is a pushed note."""
     while isinstance(message, hiredis.PushNotification):
         _note(session, message)
         message = yield Exchange(b"", ANSWER_S)
     if message is None:
         raise Disconnected(f"no answer within {ANSWER_S:g} s")
-    session.busy = False
     return message
 
 

@@ -554,6 +554,16 @@ local function store_all(names, args, from, ttl)
   for _, name in ipairs(names) do set_alarm(name) end
 end
 
+-- The common case, in as few steps as there can be: one tuple, nobody waits, nothing is indexed or bounded.
+local function put_one(name, session, answer, sig, entry)
+  local number = name.n + 1
+  if number % GENERATION == 0 then forget_sessions(name, GENERATION) end
+  redis.call('HSET', name.base .. ':m', 'n', number, 's:' .. session, answer)
+  redis.call('HSET', name.base .. ':t', number, entry)
+  redis.call('ZADD', name.base .. ':q:' .. sig, number, number)
+  return answer
+end
+
 local function put(keys, args)
   local session, seq = args[2], args[3]
   if args[4] == '1' then
@@ -561,6 +571,11 @@ local function put(keys, args)
     if answer then return answer end
   end
   local names, ttl, wait, once = opened(keys, args[1]), 0, '0', ''
+  local only, sig, entry = names[1], args[7], args[8]
+  local plain = #args == 8 and args[5] == '' and not (only.waits or only.indexes or only.bound or only.tap)
+  if plain and listed(only.sigs, sig) and string.byte(entry, 1) == 0 then
+    return put_one(only, session, seq .. ' 1\n', sig, entry)
+  end
   if args[5] ~= '' then
     ttl, wait, once = string.match(args[5], '^(%S+) (%S+) (.*)$')
     ttl = tonumber(ttl)
@@ -600,6 +615,23 @@ local function asked_again(name, want, number)
   return remembered(name.base, want.session, want.seq)
 end
 
+-- The common case: one tuple by types alone, for good, of a name without leases or indexes.
+local function take_one(name, want)
+  local number = redis.call('ZPOPMIN', name.base .. ':q:' .. want.shape, 1)[1]
+  local entry = number and redis.call('HGET', name.base .. ':t', number)
+  if not entry then return nil end
+  redis.call('HDEL', name.base .. ':t', number)
+  if string.byte(entry, 1) ~= 0 then chunks(name.base, entry, FETCH_MS) end
+  local answer = want.seq .. ' ' .. number .. ' 1 ' .. #entry .. ' 0\n' .. entry
+  redis.call('HSET', name.base .. ':m', 's:' .. want.session, answer)
+  return answer
+end
+
+local function plain(name, want)
+  return want.n == 1 and want.lease == 0 and want.mode == 'take' and not string.find(want.shape, '[%*%u]')
+    and not (name.leases or name.lives or name.indexes or name.bound)
+end
+
 local function take(keys, args)
   local want = wanted(args)
   if args[4] == '1' then
@@ -609,6 +641,10 @@ local function take(keys, args)
   local name, number = open(keys[1], args[1]), args[11] or ''
   if want.lease > 0 then use_leases(name) end
   local answer = number ~= '' and asked_again(name, want, number) or nil
+  if not answer and plain(name, want) then
+    answer = take_one(name, want)
+    if answer then return answer end
+  end
   if not answer then
     answer = collect(name, want)
     if answer and want.mode == 'take' then remember(name, want.session, answer) end

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusTimeout, ServerRefused, ServersDiffer
-from steersman.bus.operations import ALL, Clock, Keys, Operations, Want, held
+from steersman.bus.operations import ALL, Clock, Keys, Operations, Want, explained, held
 from steersman.bus.programs import Operation
 from steersman.bus.routes import N, Place, Pool, Routes, by_stem
 from steersman.bus.statistics import Statistics
@@ -259,7 +259,7 @@ class TupleSpace:
                 return self._run_on(self._routes.pool(name), operation)
             except ServerRefused as refused:
                 if not self._routes.follow(name, refused.message):
-                    raise
+                    raise explained(name, refused) from None
 
     def _run_on(self, pool: Pool[Connection], operation: Operation[T]) -> T:
         connection = pool.take()
