@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.history import History
+from steersman.engine.state import Model
 
 SIMULATING, STARTING, WAITING, READING, OTHER = (
     "simulating", "starting a worker", "waiting for a start", "reading the start", "publishing and ending",
@@ -91,12 +92,18 @@ def _bars(axes: Axes, begin: np.ndarray, end: np.ndarray, row: np.ndarray, colou
 
 
 def _trainings(axes: Axes, history: History, row: int) -> None:
+    few = len(history.state.models) < style.MOST_NAMED
     for model in history.state.models:
         begin, end = _when(history, np.array([model.at, model.card.get("t", history.state.now)]))
         colour = style.PURPLE if model.accepted else style.FAINT
         _bars(axes, np.array([begin]), np.array([end]), np.array([row]), colour)
-        verdict = " not used" if model.accepted is False else ""
-        axes.annotate(f" model {model.version}{verdict}", (end, row), va="center", fontsize=7)
+        axes.annotate(f" {_named(model, few)}", (end, row), va="center", fontsize=7)
+
+
+def _named(model: Model, few: bool) -> str:
+    if not few:
+        return str(model.version)
+    return f"model {model.version}" + (" not used" if model.accepted is False else "")
 
 
 def _ends(axes: Axes, history: History) -> None:
