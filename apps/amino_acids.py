@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import AfterValidator
+
 from steersman.apps.errors import UnknownResidue
 
 BACKBONE = ("N", "CA", "C", "O")
@@ -45,6 +49,10 @@ def checked_sequence(sequence: str) -> str:
     if unknown or not letters:
         raise UnknownResidue(letters, unknown[0] if unknown else 0, " ".join(sorted(LETTERS)))
     return letters
+
+
+# Type of a workflow's parameter: a sequence that is checked before any job starts.
+Sequence = Annotated[str, AfterValidator(checked_sequence)]
 
 
 def letter(residue: str) -> str:

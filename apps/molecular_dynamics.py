@@ -17,10 +17,11 @@ try:
 except ModuleNotFoundError as missing:
     raise MissingExtra("openmm", "md") from missing
 
-from steersman.apps.contacts import contact_maps, native_fraction
+from steersman.apps.amino_acids import Sequence
+from steersman.apps.contacts import CUTOFF_NM, contact_maps, native_fraction
 from steersman.apps.molecule import Molecule
 from steersman.apps.peptide import build_peptide, ideal_helix
-from steersman.apps.simulation_context import Settings, SimulationContext, raise_if_wrong, warm_context
+from steersman.apps.simulation_context import PhaseState, Settings, SimulationContext, raise_if_wrong, warm_context
 from steersman.apps.start import Start
 from steersman.apps.structure_file import prepared_system, read_pdb
 from steersman.apps.superposition import rmsd
@@ -30,6 +31,7 @@ __all__ = [
     "VARIABLES",
     "Frame",
     "Molecule",
+    "Sequence",
     "build_peptide",
     "contact_maps",
     "ideal_helix",
@@ -42,7 +44,7 @@ __all__ = [
 
 VARIABLES = {
     "time": Variable((), "ps", "time since the segment's start"),
-    "contacts": Variable(("residue", "residue2"), "1", "C-alpha atoms nearer than 0.8 nm"),
+    "contacts": Variable(("residue", "residue2"), "1", "C-alpha contacts"),
     "positions": Variable(("atom", "xyz"), "nm", "atom positions"),
     "velocities": Variable(("atom", "xyz"), "nm ps-1", "atom velocities"),
     "energy": Variable((), "kJ mol-1", "potential energy"),
@@ -57,7 +59,7 @@ class Frame:
 
     Args:
         time_ps: since the segment's start.
-        contacts: (R, R) bool, C-alpha atoms nearer than 0.8 nm.
+        contacts: (R, R) bool, C-alpha atoms nearer than the cutoff.
         positions: (N, 3) float32, nm; not wrapped into the periodic box.
         velocities: (N, 3) float32, nm/ps.
         energy: potential energy, kJ/mol.
@@ -83,6 +85,7 @@ def run(
     report_ps: float = 0.2,
     timestep_fs: float = 4.0,
     friction_per_ps: float = 1.0,
+    contact_nm: float = CUTOFF_NM,
     platform: str | None = None,
     threads: int = 1,
 ) -> Generator[Frame, None, None]:
@@ -100,6 +103,7 @@ def run(
         report_ps: between two frames; a whole number of time steps.
         timestep_fs: above 0, at most 5; hydrogens weigh 3 amu, so 4 is safe.
         friction_per_ps: of the thermostat; 0 conserves energy.
+        contact_nm: C-alpha atoms nearer than this are in contact.
         platform: an OpenMM platform by name; None takes the fastest that works.
         threads: of the CPU platform.
     Returns: frames at report_ps, 2 report_ps, ... up to duration_ps.
@@ -113,7 +117,7 @@ def run(
         raise OutOfRange("seed", seed, "0 or more")
     settings = Settings(temperature_K, timestep_fs, friction_per_ps, platform, threads)
     plan, begin = schedule(settings, duration_ps, report_ps), initial(start)
-    return _segment(start.prepared, settings, plan=plan, begin=begin, seed=seed)
+    return _segment(start.prepared, settings, plan=plan, begin=begin, seed=seed, contact_nm=contact_nm)
 
 
 def schedule(settings: Settings, duration_ps: float, report_ps: float) -> tuple[int, int]:
@@ -162,6 +166,7 @@ def _segment(
     plan: tuple[int, int],
     begin: tuple[np.ndarray, np.ndarray | None],
     seed: int,
+    contact_nm: float,
 ) -> Generator[Frame, None, None]:
     steps, frames = plan
     simulation = warm_context(molecule, settings)
@@ -169,26 +174,31 @@ def _segment(
     try:
         simulation.begin(*begin, seed)
         for number in range(1, frames + 1):
-            yield _next_frame(simulation, steps, number * steps * settings.timestep_fs / 1000, seed)
+            time_ps = number * steps * settings.timestep_fs / 1000
+            yield _frame(simulation, advanced(simulation, steps, time_ps, seed), time_ps, contact_nm)
     finally:
         simulation.busy = False
 
 
-def _next_frame(simulation: SimulationContext, steps: int, time_ps: float, seed: int) -> Frame:
+def advanced(simulation: SimulationContext, steps: int, time_ps: float, seed: int) -> PhaseState:
+    """Integrate, and read where that led.
+
+    Raises: SimulationUnstable: it led nowhere; time_ps and seed are told.
+    """
     try:
         simulation.step(steps)
     except openmm.OpenMMException as blown_up:  # OpenMM's own check finds a NaN position first
         raise SimulationUnstable(time_ps, seed, str(blown_up)) from blown_up
-    return _frame(simulation, time_ps, seed)
-
-
-def _frame(simulation: SimulationContext, time_ps: float, seed: int) -> Frame:
     state = simulation.read()
     raise_if_wrong(simulation, state, time_ps, seed)
+    return state
+
+
+def _frame(simulation: SimulationContext, state: PhaseState, time_ps: float, contact_nm: float) -> Frame:
     alpha = simulation.molecule.alpha
     return Frame(
         time_ps=time_ps,
-        contacts=contact_maps(state.positions[None, alpha])[0],
+        contacts=contact_maps(state.positions[None, alpha], contact_nm)[0],
         positions=state.positions.astype(np.float32),
         velocities=state.velocities.astype(np.float32),
         energy=state.energy,

@@ -23,9 +23,9 @@ from steersman.bus import BusError, LeaseExpired, Tuple, TupleSpace
 from steersman.store import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, Variable
 
 EVENT, START, STOP = "event", "start", "stop"  # names of tuples on the bus
-LEASE_S = 15.0  # a lost walker's starts come back after this; renewed three times as often
+LEASE_S = 15.0  # a lost walker's starts come back after this; renewed well before
 PUBLISH_EVERY_S = 0.5
-PUBLISH_SHARE = 0.02  # at most this share of a walker's time goes into publishing
+PUBLISH_SHARE = 0.02  # of a walker's time may go into publishing, as far as a sixth of the lease allows
 STDERR_TAIL = 4000  # characters kept of what a failed segment wrote
 
 Simulate = Callable[[Any, Start, Segment], None]
@@ -225,7 +225,7 @@ class Publisher:
                 self._trouble = error
                 return
             self._settle()
-            if time.monotonic() - renewed_at > LEASE_S / 3:
+            if time.monotonic() - renewed_at > LEASE_S / 6:
                 renewed_at = time.monotonic()
                 self._renew()
 
@@ -233,7 +233,8 @@ class Publisher:
         began = time.monotonic()
         if self._writer.rows != self._writer.published:
             self._writer.publish()
-            self._pause_s = max(PUBLISH_EVERY_S, (time.monotonic() - began) / PUBLISH_SHARE)
+            took_s = time.monotonic() - began
+            self._pause_s = min(max(PUBLISH_EVERY_S, took_s / PUBLISH_SHARE), LEASE_S / 6)
 
     def _settle(self) -> None:
         """Tell the engine what is published, then acknowledge; what fails is tried again at the next round."""

@@ -61,4 +61,4 @@ def _noted_step(self, steps):
     _step(self, steps)
 
 
-SimulationContext.step = _noted_step
+SimulationContext.step = _noted_step  # type: ignore[method-assign]

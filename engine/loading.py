@@ -99,7 +99,7 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "parameters"
-        raise BadValue(key, repr(first["input"]), first["msg"]) from None
+        raise BadValue(key, repr(first["input"]), first["msg"].removeprefix("Value error, ")) from None
 
 
 def _from_file(file: Path) -> dict[str, Any]:

@@ -161,8 +161,7 @@ class Run:
             self.bag.fill(self.learner.scores(), self.slots)
 
     def _round_is_over(self) -> bool:
-        published = all(len(w.segments) == w.published_segments for w in self.state.walkers.values() if w.alive)
-        return not self.state.starts and published
+        return not self.state.starts  # a start is done with when its frames are published
 
     def _prune(self) -> None:
         rule = self.workflow.steering.prune

@@ -39,7 +39,7 @@ class Segment:
 
 @dataclass
 class Start:
-    """A start that is not done with: in the bag, or running as `segment`."""
+    """A start that is not done with: in the bag, or run as `segment` whose frames are not all published."""
 
     record: Record
     segment: Segment | None = None
@@ -212,8 +212,9 @@ class State:
     def _on_lost(self, record: Record) -> None:
         walker = self.walkers[record["walker"]]
         walker.alive = False
-        if (segment := walker.running) is not None:
-            self._drop(segment, "lost")
+        for segment in walker.segments[walker.published_segments :]:
+            segment.how, segment.counts = "lost", False
+            segment.end = segment.first if segment.end is None else segment.end
 
     def _on_start(self, record: Record) -> None:
         self.starts[record["start"]] = Start(record)
@@ -231,15 +232,17 @@ class State:
         walker.since = record["t"]
         walker.seconds["waited" if len(walker.segments) > 1 else "first wait"] += record["waited_s"]
         start = self.starts.get(record["start"])
-        if start is None:  # its lease ended too early and it was finished elsewhere
+        if start is None:  # its lease ended too early: another walker has published it
             segment.counts = False
             return
-        if start.segment is not None and start.segment.end is None:
-            self._drop(start.segment, "lost")
+        if start.segment is not None:
+            start.segment.counts = False
         start.segment = segment
 
     def _on_frames(self, record: Record) -> None:
         walker = self.walkers[record["walker"]]
+        for segment in walker.segments[walker.published_segments : record["segments"]]:
+            self._settle(segment)
         walker.frames, walker.published_segments = record["frames"], record["segments"]
         walker.simulated = record["simulated"]
 
@@ -284,11 +287,12 @@ class State:
 
     def _close(self, segment: Segment, end: int, how: str) -> None:
         segment.end, segment.how = end, how
-        self.starts.pop(segment.start, None)
         self.ended[how] += 1
 
-    @staticmethod
-    def _drop(segment: Segment, how: str) -> None:
-        """A segment that will be run again: what it had published is left out."""
-        segment.how, segment.counts = how, False
-        segment.end = segment.first if segment.end is None else segment.end
+    def _settle(self, segment: Segment) -> None:
+        """A segment is published: of several runs of one start, the first published one counts."""
+        start = self.starts.pop(segment.start, None)
+        if start is None:
+            segment.counts = False
+        elif start.segment is not segment and start.segment is not None:
+            segment.counts, start.segment.counts = True, False

@@ -49,8 +49,7 @@ class Scores:
     def crowd(self, name: str, bins: int = 20) -> np.ndarray:
         """(n,) int: how many frames share the cell of each frame."""
         _, where, counts = np.unique(self.cells(name, bins), return_inverse=True, return_counts=True)
-        shared: np.ndarray = np.asarray(counts)[where]
-        return shared
+        return np.asarray(counts[where], dtype=np.int64)
 
     def occupied_cells(self, name: str, bins: int = 20) -> int:
         """Number of cells that hold at least one frame; 0 before there are scores."""

@@ -58,6 +58,9 @@ class Budget(StopRule):
                 return f"the budget of {limit:g} {_LABEL[name]} is spent"
         return None
 
+    def __str__(self) -> str:
+        return "budget of " + " or ".join(f"{limit:g} {_LABEL[name]}" for name, limit in self.limits.items())
+
     def share(self, progress: Progress) -> float:
         spent = _spent(progress)
         return min(1.0, max(spent[name] / limit for name, limit in self.limits.items()))
@@ -69,6 +72,9 @@ class Plateau(StopRule):
     last: int
     rise: float
     goal = True
+
+    def __str__(self) -> str:
+        return f"{self.metric} rises by less than {100 * self.rise:g} % over {self.last} decisions"
 
     def reason(self, progress: Progress) -> str | None:
         values = list(progress.metrics.get(self.metric, ()))
@@ -87,6 +93,9 @@ class Reached(StopRule):
     below: bool
     goal = True
 
+    def __str__(self) -> str:
+        return f"{self.metric} is {'at most' if self.below else 'at least'} {self.value:g}"
+
     def reason(self, progress: Progress) -> str | None:
         values = progress.metrics.get(self.metric)
         if not values or (values[-1] > self.value if self.below else values[-1] < self.value):
@@ -101,6 +110,9 @@ class AnyOf(StopRule):
     @property
     def goal(self) -> bool:  # type: ignore[override]
         return any(rule.goal for rule in self.rules)
+
+    def __str__(self) -> str:
+        return ", or ".join(map(str, self.rules))
 
     def met(self, progress: Progress) -> StopRule | None:
         return next((rule for rule in self.rules if rule.reason(progress)), None)

@@ -1,8 +1,7 @@
-"""Find the second well: a particle in the plane, steered by outliers; the smallest whole loop.
+"""Find the second well: a particle in the plane, steered by novelty; the smallest whole loop, half a minute.
 
-steersman run double_well
+    steersman run double_well
 """
-
 from pydantic import Field
 
 from steersman import Params, Workflow, budget, every, reached
@@ -20,30 +19,21 @@ class DoubleWell(Params):
 
 wf = Workflow("double_well", DoubleWell, stop=lambda p: budget(frames=p.frames) | reached("right", 1.0))
 
-
 @wf.simulate(variables=double_well.VARIABLES)
 def segment(p, start, out):
     for time, position in double_well.run(start, seed=out.seed, steps=p.steps, barrier_kT=p.barrier_kT):
         out.append(time=time, position=position)
-        if out.stopped:
-            break
-
+        if out.stopped: break
 
 @wf.train(when=lambda p: every(frames=p.train_every, first=200))
-def fit(p, frames, last):
-    return PCA.fit(frames["position"], latent=1)
-
+def fit(p, frames, last): return PCA.fit(frames["position"], latent=1)
 
 @wf.score()
 def place(p, model, frames):
     z, error = model.encode(frames["position"])
     return {"z": z, "error": error, "x": frames["position"][:, 0]}
 
-
 wf.steer(Novelty("z"), explore=0.1)
 
-
 @wf.metric
-def right(scores):
-    """Rightmost place so far: the second well lies at 1."""
-    return scores.values["x"].max()
+def right(scores): return scores.values["x"].max()  # rightmost place so far; the second well lies at 1

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the 
 def frame(i: int) -> dict[str, np.ndarray]:
     """A frame whose every number tells its row."""
     bits = np.array([[i >> (3 * r + c) & 1 for c in range(3)] for r in range(3)], dtype=bool)
-    return {"contacts": bits, "positions": np.full((4, 3), i + 1, np.float32), "time": np.float64(i + 1)}
+    return {"contacts": bits, "positions": np.full((4, 3), i + 1, np.float32), "time": np.array(i + 1.0)}
 
 
 def write(path: Path, rows: int, every: int) -> None:
