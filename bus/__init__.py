@@ -15,7 +15,9 @@ from steersman.bus.errors import (
     ServerRefused,
     ServersDiffer,
 )
+from steersman.bus.inspect import Row, rows
 from steersman.bus.operations import ALL
+from steersman.bus.ranks import BusRanks, MpiRanks, Ranks, RanksMisnamed, ranks
 from steersman.bus.server import Server
 from steersman.bus.space import TupleSpace
 from steersman.bus.statistics import Statistics
@@ -27,12 +29,17 @@ __all__ = [
     "AsyncTupleSpace",
     "BadTemplate",
     "BusError",
+    "BusRanks",
     "BusTimeout",
     "DamagedMessage",
     "LeaseExpired",
+    "MpiRanks",
     "NameFull",
     "NotPlain",
     "OutOfMemory",
+    "Ranks",
+    "RanksMisnamed",
+    "Row",
     "Server",
     "ServerFailed",
     "ServerLost",
@@ -43,4 +50,6 @@ __all__ = [
     "Tuple",
     "TupleSpace",
     "dead_letters",
+    "ranks",
+    "rows",
 ]

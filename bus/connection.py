@@ -54,6 +54,10 @@ class Connection:
             self._socket.close()
             self._socket = None
 
+    def __del__(self) -> None:
+        if self._socket is not None:  # a space that nobody closed ends without a ResourceWarning
+            self._socket.close()
+
     def _perform(self, step: Step) -> Any:
         if type(step) is Exchange:
             try:
@@ -109,9 +113,19 @@ def _open(address: Address) -> socket.socket:
     if address.path:
         plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         plain.settimeout(CONNECT_S)
-        plain.connect(address.path)
+        try:
+            plain.connect(address.path)
+        except OSError:
+            plain.close()
+            raise
         return plain
     plain = socket.create_connection((address.host, address.port), CONNECT_S)
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    return address.tls_context().wrap_socket(plain, server_hostname=address.host) if address.tls else plain
+    if not address.tls:
+        return plain
+    try:
+        return address.tls_context().wrap_socket(plain, server_hostname=address.host)
+    except OSError:
+        plain.close()
+        raise

@@ -26,6 +26,7 @@ from steersman.bus.errors import ServerLost, ServerRefused
 T = TypeVar("T")
 ANSWER_S = 30.0  # no answer for longer: the connection is taken as cut, and the request is repeated on a new one
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
+REMEMBERED = frozenset({"put", "commit", "take", "cancel", "lease"})  # their fourth argument marks a repeated request
 log = logging.getLogger("steersman.bus")
 
 
@@ -96,13 +97,14 @@ def function(word: str) -> bytes:
 
 
 def call(session: Session, word: str, keys: list[bytes], args: Iterable[Any], channel: bytes = b"") -> Program[Any]:
-    """Call a function of the library: one round trip. args[3], the retry mark, is set when it must be repeated.
+    """Call a function of the library: one round trip.
 
     Args:
         channel: where a hand-over will arrive; subscribed to with the same write when it is not yet.
     """
     command: list[Any] = [b"FCALL", function(word), b"%d" % len(keys), *keys, *args]
-    return (yield from _persist(session, command, 3 + len(keys) + 3, channel))
+    mark_at = 3 + len(keys) + 3 if word in REMEMBERED else 0
+    return (yield from _persist(session, command, mark_at, channel))
 
 
 def command(session: Session, *words: Any) -> Program[Any]:

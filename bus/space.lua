@@ -8,7 +8,8 @@
 --   :l :e     number -> end of lease, end of life, ms (zset); :d :y number -> deliveries, history; :k keys put once
 --   :o        blocked takers and readers in order of arrival; :g:SHAPE:VALUES the same, by what they wait for (zset)
 --   :p        blocked putters; :s sessions seen; :v:.. chunks of large fields; :z messages moved aside
--- A signature is '.' and one letter a field; a shape is a signature with capitals where the value is fixed and * for any.
+-- A signature is '.' and one letter a field; a shape has capitals where the value is
+-- fixed and * for any type; '.~' is the shape of all tuples of a name.
 -- A call into Redis costs a microsecond or two, more than anything else here: so few calls, and only for what is used.
 
 local FIRST = 4503599627370496        -- 2^52: what comes back is in front of everything, in its old order
@@ -122,7 +123,7 @@ end
 
 -- What matches a shape: one ordered set a signature, an index where a value is fixed (made on its first use).
 local function narrow(shape, sig)
-  if shape == sig then return sig end
+  if shape == sig or shape == '.~' then return sig end
   if #shape ~= #sig then return nil end
   local exact = {}
   for i = 1, #shape do
@@ -151,7 +152,7 @@ local function make_index(name, shape, sig)
 end
 
 local function sources(name, shape, value)
-  if not string.find(shape, '[%*%u]') then return { name.base .. ':q:' .. shape } end
+  if not string.find(shape, '[%*%u~]') then return { name.base .. ':q:' .. shape } end
   local keys = {}
   for sig in string.gmatch(name.sigs or '', '%S+') do
     local exact = narrow(shape, sig)
@@ -182,7 +183,7 @@ end
 
 -- The numbers that a want takes or reads; true when they left their queue with that.
 local function pick(name, want)
-  if want.mode == 'take' and not name.indexes and not string.find(want.shape, '[%*%u]') then
+  if want.mode == 'take' and not name.indexes and not string.find(want.shape, '[%*%u~]') then
     local popped = redis.call('ZPOPMIN', name.base .. ':q:' .. want.shape, want.n < 0 and 4294967296 or want.n)
     local numbers = {}
     for i = 1, #popped, 2 do numbers[#numbers + 1] = popped[i] end
@@ -628,7 +629,7 @@ local function take_one(name, want)
 end
 
 local function plain(name, want)
-  return want.n == 1 and want.lease == 0 and want.mode == 'take' and not string.find(want.shape, '[%*%u]')
+  return want.n == 1 and want.lease == 0 and want.mode == 'take' and not string.find(want.shape, '[%*%u~]')
     and not (name.leases or name.lives or name.indexes or name.bound)
 end
 

@@ -211,9 +211,9 @@ class TupleSpace:
         self._seen.update(looked)
         return result
 
-    def last(self, name: str, *fields: Any, n: int = 10) -> list[Tuple]:
-        """The newest tuples that match, the newest first; they stay."""
-        return self._find(Want(Template.of(name, fields), b"last", n, None, 0.0))
+    def last(self, name: str, n: int = 10) -> list[Tuple]:
+        """The newest tuples of a name, of any length, the newest first; they stay."""
+        return self._find(Want(Template.of_all(name), b"last", n, None, 0.0))
 
     def follow(self, name: str, *, every_s: float = 1.0) -> Iterator[Tuple | None]:
         """Each tuple put under a name from now on, as it is put, without taking it; None after every_s without one."""

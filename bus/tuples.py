@@ -68,6 +68,11 @@ class Template:
     values: bytes
 
     @classmethod
+    def of_all(cls, name: str) -> Template:
+        """Every tuple of a name, of any length."""
+        return cls(name, b".~", b"")
+
+    @classmethod
     def of(cls, name: str, fields: tuple[Any, ...]) -> Template:
         """Raises: BadTemplate: a field is neither ANY, a known type, nor a plain value without dicts and arrays."""
         if not isinstance(name, str):

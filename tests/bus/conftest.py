@@ -5,13 +5,19 @@ from __future__ import annotations
 import importlib
 import itertools
 import shutil
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from steersman.bus import Server, TupleSpace
 from steersman.bus import server as embedded
+
+T = TypeVar("T")
 
 
 def redis_binary() -> str | None:
@@ -38,6 +44,28 @@ def program(request: pytest.FixtureRequest) -> str:
 def server(program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with Server.start(tmp_path_factory.mktemp("server"), program=program) as started:
         yield started
+
+
+def later(act: Callable[[], T]) -> Future[T]:
+    """Run it in a thread of its own."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(act())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for what another thread is about to do."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.002)
 
 
 class Clock:

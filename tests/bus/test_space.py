@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
 from steersman.bus import ANY, BadTemplate, BusTimeout, LeaseExpired, NotPlain, TupleSpace
 
-from .conftest import Clock
-
-T = Any
-
-
-def later(act: Callable[[], T]) -> Future[T]:
-    """Run it in a thread of its own."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(act())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
-
-
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Wait for what another thread is about to do."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.002)
+from .conftest import Clock, later, until
 
 
 def test_what_is_put_is_taken_once(space: TupleSpace) -> None:

@@ -1,0 +1,108 @@
+"""Rank -> rank: send, receive and exchange between the named members of a running group, over MPI or over the bus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from steersman.bus import codec
+from steersman.bus.errors import BusError
+from steersman.bus.space import TupleSpace
+from steersman.bus.tuples import ANY
+
+
+class Ranks(Protocol):
+    """One member's way to the others. Messages between two members keep their order."""
+
+    def send(self, to: str, value: Any) -> None:
+        """Returns when `value` may be changed again, not when it has arrived."""
+
+    def recv(self, source: str, timeout_s: float | None = None) -> Any:
+        """The next value from `source`. Raises: BusTimeout: none within timeout_s."""
+
+    def exchange(self, values: Mapping[str, Any], timeout_s: float | None = None) -> dict[str, Any]:
+        """Send each neighbour its value and receive one from each; no order of ranks can deadlock."""
+
+
+class BusRanks:
+    """Ranks over a tuple space: for members that share nothing but the bus.
+
+    Args:
+        group: the name of the group; one running group a name.
+        me: this member's name.
+    """
+
+    def __init__(self, space: TupleSpace, group: str, me: str) -> None:
+        self._space, self._group, self.me = space, group, me
+
+    def send(self, to: str, value: Any) -> None:
+        self._space.put(self._inbox(to, self.me), value)
+
+    def recv(self, source: str, timeout_s: float | None = None) -> Any:
+        return self._space.take(self._inbox(self.me, source), ANY, timeout_s=timeout_s)[1]
+
+    def exchange(self, values: Mapping[str, Any], timeout_s: float | None = None) -> dict[str, Any]:
+        for to, value in values.items():
+            self.send(to, value)
+        return {source: self.recv(source, timeout_s) for source in values}
+
+    def _inbox(self, to: str, source: str) -> str:
+        return f"ranks/{self._group}/{to}/{source}"
+
+
+class MpiRanks:
+    """Ranks over an mpi4py communicator: names stand for its ranks, in their order. Nothing is pickled.
+
+    Args:
+        comm: an mpi4py communicator.
+        names: the name of each of its ranks.
+    """
+
+    TAG = 1729
+
+    def __init__(self, comm: Any, names: list[str]) -> None:
+        if len(names) != comm.Get_size():
+            raise RanksMisnamed(len(names), comm.Get_size())
+        self._comm, self._rank_of = comm, {name: rank for rank, name in enumerate(names)}
+        self.me = names[comm.Get_rank()]
+        self._under_way: list[tuple[Any, bytes]] = []
+
+    def send(self, to: str, value: Any) -> None:
+        _, data = codec.pack_field(to, value)
+        self._under_way = [(request, kept) for request, kept in self._under_way if not request.Test()]
+        self._under_way.append((self._comm.Isend(data, dest=self._rank_of[to], tag=self.TAG), data))
+
+    def recv(self, source: str, timeout_s: float | None = None) -> Any:
+        """timeout_s is not looked at: MPI itself ends a job whose rank died."""
+        from mpi4py import MPI
+
+        status = MPI.Status()
+        self._comm.Probe(source=self._rank_of[source], tag=self.TAG, status=status)
+        data = bytearray(status.Get_count(MPI.BYTE))
+        self._comm.Recv(data, source=self._rank_of[source], tag=self.TAG)
+        return codec.unpack_field(data)
+
+    def exchange(self, values: Mapping[str, Any], timeout_s: float | None = None) -> dict[str, Any]:
+        for to, value in values.items():
+            self.send(to, value)
+        received = {source: self.recv(source, timeout_s) for source in values}
+        for request, _ in self._under_way:
+            request.Wait()
+        self._under_way.clear()
+        return received
+
+
+class RanksMisnamed(BusError):
+    """A communicator has more or fewer ranks than names were given."""
+
+    def __init__(self, names: int, ranks: int) -> None:
+        super().__init__(names, ranks)
+        self.names, self.ranks = names, ranks
+
+    def __str__(self) -> str:
+        return f"{self.names} names for a communicator of {self.ranks} ranks; give one name a rank"
+
+
+def ranks(space: TupleSpace, group: str, me: str, *, comm: Any = None, names: list[str] | None = None) -> Ranks:
+    """Over the communicator where the members share one, else over the bus."""
+    return MpiRanks(comm, names or []) if comm is not None else BusRanks(space, group, me)

