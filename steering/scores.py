@@ -44,7 +44,7 @@ class Scores:
         low, high = x.min(axis=0), x.max(axis=0)
         width = np.where(high > low, high - low, 1.0)
         grid = np.minimum((bins * (x - low) / width).astype(np.int64), bins - 1)
-        return np.ravel_multi_index(tuple(grid.T), (bins,) * x.shape[1])
+        return np.asarray(np.ravel_multi_index(tuple(grid.T), (bins,) * x.shape[1]), dtype=np.int64)
 
     def crowd(self, name: str, bins: int = 20) -> np.ndarray:
         """(n,) int: how many frames share the cell of each frame."""
