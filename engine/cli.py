@@ -17,6 +17,8 @@ import typer
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from steersman.engine import campaign, display, journal, loading, run_directory
 from steersman.engine import why as reasons
@@ -184,9 +186,10 @@ def check(
     if as_json:
         typer.echo(json.dumps([vars(each) for each in checks]))
     else:
+        table = Table.grid(padding=(0, 2))
         for each in checks:
-            mark = "[green]ok[/]  " if each.ok else "[red]no[/]  "
-            out.print(f"{mark}{each.what:22} {escape(each.found)}", highlight=False)
+            table.add_row("[green]ok[/]" if each.ok else "[red]no[/]", each.what, Text(each.found, overflow="fold"))
+        out.print(table)
     if not all(each.ok for each in checks):
         raise typer.Exit(2)
 
@@ -198,8 +201,10 @@ def workflows(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(found))
         return
+    table = Table.grid(padding=(0, 2))
     for name, line in found.items():
-        out.print(f"[bold]{name:16}[/] {escape(line)}", highlight=False)
+        table.add_row(f"[bold]{name}[/]", Text(line))
+    out.print(table)
 
 
 @app.command()

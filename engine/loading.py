@@ -99,7 +99,18 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "parameters"
-        raise BadValue(key, repr(first["input"]), first["msg"].removeprefix("Value error, ")) from None
+        problem = first["msg"].removeprefix("Value error, ")
+        allowed = "" if first["type"] == "value_error" else _allowed(workflow.params, key)
+        raise BadValue(key, repr(first["input"]), problem + allowed) from None
+
+
+def _allowed(params: type[Params], key: str) -> str:
+    """Type and range of a parameter in words, e.g. " (integer, >= 1, <= 64; default 3)"."""
+    schema = params.model_json_schema().get("properties", {}).get(key, {})
+    words = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    bounds = [f"{word} {schema[name]}" for name, word in words.items() if name in schema]
+    said = ", ".join([*([schema["type"]] if "type" in schema else []), *bounds])
+    return f" ({said}; default {schema['default']})" if said and "default" in schema else f" ({said})" if said else ""
 
 
 def _from_file(file: Path) -> dict[str, Any]:

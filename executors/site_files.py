@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+import yaml
 from pydantic import ValidationError
 
 from steersman.executors.site import Executor, Site, read_site, sites
@@ -38,6 +39,8 @@ def load_site(name_or_path: str, workers: int | None = None) -> Site:
         values = read_site(path)
     except OSError as error:
         raise BadSite(name_or_path, f"cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, TypeError) as error:
+        raise BadSite(name_or_path, f"this is not YAML of the form `key: value`: {error}") from None
     if workers is not None:
         values["simulation"] = {**(values.get("simulation") or {}), "workers": workers}
     try:
@@ -48,9 +51,9 @@ def load_site(name_or_path: str, workers: int | None = None) -> Site:
 
 def _first_problem(error: ValidationError) -> str:
     first = error.errors()[0]
-    key = ".".join(map(str, first["loc"]))
+    key = ".".join(part for part in map(str, first["loc"]) if part.isidentifier())
     if first["type"] != "extra_forbidden":
         return f"{key} = {first['input']!r}: {first['msg']}"
-    valid = [*Site.model_fields, *Executor.model_fields]
+    valid = list((Site if len(first["loc"]) == 1 else Executor).model_fields)
     near = difflib.get_close_matches(str(first["loc"][-1]), valid, n=1, cutoff=0.5)
     return f"there is no key {key!r}; " + (f"did you mean {near[0]!r}? " if near else "") + f"Valid: {', '.join(valid)}"
