@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,8 +54,11 @@ def _bus() -> Check:
 
 def _writable(root: Path) -> Check:
     place = root if root.exists() else root.absolute().parent
-    ok = os.access(place, os.W_OK)
-    return Check("run directory", ok, f"{root.absolute()}" + ("" if ok else ": no permission to write here"))
+    try:
+        with tempfile.TemporaryFile(dir=place):  # permission bits do not tell of a read-only file system, nor of root
+            return Check("run directory", True, str(root.absolute()))
+    except OSError as error:
+        return Check("run directory", False, f"{root.absolute()}: {error.strerror}")
 
 
 def _space(root: Path) -> Check:

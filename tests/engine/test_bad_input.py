@@ -1,0 +1,221 @@
+"""Bad input: one clear message before any job starts, naming what is wrong and what would be right."""
+
+import json
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steersman.engine import loading
+from steersman.engine.cli import main
+from steersman.engine.errors import BadInput, BadValue
+from steersman.engine.workflow import Params, Workflow
+from steersman.steering import budget
+from tests.engine.conftest import HEAD, WriteWorkflow, completed, steersman
+
+Refused = Callable[..., str]
+BEFORE = len(HEAD.splitlines())
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Refused:
+    """What `steersman WORDS` says on standard error; it ends with code 2, in one screen, and starts nothing."""
+
+    def run(*words: object) -> str:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["steersman", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert ended.value.code == 2
+        assert said.out == ""
+        assert len(said.err.splitlines()) <= 8
+        assert not (tmp_path / "runs").exists(), "nothing was begun"
+        return said.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--set", "sequnce=AYG"], ["no parameter of fold 'sequnce'", "did you mean 'sequence'"]),
+        (["--set", "latent=many"], ["latent = 'many'", "integer", ">= 1", "<= 64"]),
+        (["--set", "latent=65"], ["latent = 65", "less than or equal to 64", ">= 1"]),
+        (["--set", "temperature_K=0"], ["temperature_K = 0", "greater than 0", "<= 1000"]),
+        (["--set", "sequence=YYDPETGTWX"], ["'X' at position 10", "A C D E F"]),
+        (["--set", "sequence="], ["sequence"]),
+        (["--set", "latent"], ["write --set key=value"]),
+        (["--params", "none.yaml"], ["none.yaml", "No such file"]),
+        (["--site", "labtop"], ["no such site", "did you mean 'laptop'"]),
+        (["--seed", "-1"], ["--seed", "0 or above"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value[0], str) and value[0].startswith("--") else "",
+)
+def test_a_parameter_is_refused(words: list[str], told: list[str], refused: Refused) -> None:
+    said = refused("run", "fold", *words)
+    for words_of_it in told:
+        assert words_of_it in said
+
+
+def test_an_unknown_workflow_is_refused_with_the_nearest(refused: Refused) -> None:
+    said = refused("run", "double_wel")
+    assert "did you mean 'double_well'" in said
+    assert "Valid: double_well, fold" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("simulaton: {workers: 2}", ["no key 'simulaton'", "did you mean 'simulation'"]),
+        ("simulation: {workrs: 2}", ["no key 'simulation.workrs'", "did you mean 'workers'"]),
+        ("simulation: {workers: 0}", ["simulation.workers = 0", "greater than or equal to 1"]),
+        ("simulation: {workers: two}", ["simulation.workers = 'two'", "integer"]),
+        ("simulation: [", ["this is not YAML"]),
+        ("- simulation", ["this is not YAML of the form `key: value`"]),
+    ],
+)
+def test_a_site_file_is_refused(text: str, told: list[str], refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    said = refused("run", "double_well", "--site", "mine.yaml")
+    assert "site mine.yaml" in said
+    for words in told:
+        assert words in said
+
+
+SIMULATE = """
+@wf.simulate()
+def go(p, start, out): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "told"),
+    [
+        ("wf = None", 0, "it defines 0 workflows; it must hold one"),
+        ("a, b = Workflow('a', P, stop=budget(frames=1)), Workflow('b', P, stop=budget(frames=1))", 0, "2 workflows"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))", 0, "decorate a function with @wf.simulate()"),
+        ("x = 1\nraise RuntimeError('no such thing')", 2, "RuntimeError: no such thing"),
+        ("import sys\nsys.exit(3)", 2, "SystemExit: 3"),
+        ("def broken(:\n    pass", 1, "SyntaxError"),
+        ("from os import nothing_like_it", 1, "ImportError"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.simulate()\ndef go(p): pass", 2, "called as simulate("),
+        ("wf = Workflow('a b', P, stop=budget(frames=1))", 1, "use letters, digits"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))" + SIMULATE + "wf.steer(Novelty('z'))", 0, "needs scores z"),
+        ("wf = Workflow('a', P, stop=budget())" + SIMULATE, 1, "budget"),
+        ("wf = Workflow('a', P, stop=lambda p: budget(frames=-p.frames))" + SIMULATE, 0, "frames"),
+    ],
+)
+def test_a_workflow_file_is_refused_with_file_and_line(
+    body: str, line: int, told: str, write_workflow: WriteWorkflow, refused: Refused
+) -> None:
+    path = write_workflow(body)
+    said = refused("run", path)
+    assert told in said
+    if line:
+        assert f"{path}, line {BEFORE + line}:" in said
+
+
+def test_a_workflow_file_that_is_not_there(refused: Refused) -> None:
+    assert "nowhere.py: there is no such file" in refused("run", "nowhere.py")
+
+
+def test_a_run_directory_that_exists_keeps_what_it_holds(refused: Refused, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    assert "exists" in refused("run", "double_well", "--run-dir", "mine")
+    assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
+
+
+def test_a_place_where_nobody_can_write(refused: Refused) -> None:
+    said = refused("run", "double_well", "--run-dir", "/proc/run")
+    assert "cannot be made" in said
+    assert "choose a writable --run-dir" in said
+
+
+def test_asking_about_a_run_that_is_not_there(refused: Refused) -> None:
+    for verb in (["status", "runs/fold-0001"], ["watch", "nowhere"], ["why", "nowhere", "w0.1"]):
+        assert "this is not a run directory" in refused(*verb)
+
+
+def test_new_never_overwrites(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("precious")
+    assert "mine.py exists" in refused("new", "mine")
+    assert "is no name" in refused("new", "../mine")
+    assert (tmp_path / "mine.py").read_text() == "precious"
+
+
+def test_an_unknown_benchmark_names_the_nearest(refused: Refused) -> None:
+    assert "did you mean 'loop'" in refused("bench", "lop")
+
+
+def test_check_says_all_that_a_run_would_need(refused: Refused, tmp_path: Path) -> None:
+    done = steersman("check", "fold", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    checks = json.loads(done.stdout)
+    assert all(each["ok"] for each in checks)
+    assert {"workflow", "parameters", "site", "bus server", "run directory", "disk"} <= {
+        each["what"] for each in checks
+    }
+    assert not (tmp_path / "runs").exists()
+    assert "Traceback" not in refused("check", "fold", "--set", "latent=-1")
+
+
+def test_check_refuses_where_nobody_can_write() -> None:
+    done = steersman("check", "double_well", "--json", cwd=Path("/proc"))
+    assert done.returncode == 2
+    assert "run directory" in [each["what"] for each in json.loads(done.stdout) if not each["ok"]]
+
+
+def test_a_start_that_cannot_be_prepared_ends_the_run_with_its_cause(
+    write_workflow: WriteWorkflow, tmp_path: Path
+) -> None:
+    """A PDB file without the atoms needed is only read when the run prepares its start."""
+    (tmp_path / "half.pdb").write_text(
+        "ATOM      1  N   ALA A   1       0.000   0.000   0.000  1.00  0.00           N\nEND\n"
+    )
+    path = write_workflow(f"""
+        from steersman.apps import molecular_dynamics as md
+        wf = Workflow("half", P, stop=lambda p: budget(frames=p.frames))
+
+        @wf.prepare
+        def build(p): return md.read_pdb({str(tmp_path / "half.pdb")!r})
+
+        @wf.simulate()
+        def go(p, start, out): out.append(x=1.0)
+        """)
+    _, state, summary = completed(path, cwd=tmp_path, code=4)
+    assert "IncompleteStructure" in summary["reason"]
+    assert "half.pdb" in summary["reason"]
+    assert "ALA" in summary["reason"]
+    assert state.frames == 0
+
+
+class Values(Params):
+    count: int = 1
+
+
+def test_precedence_is_defaults_then_file_then_set(tmp_path: Path) -> None:
+    workflow = Workflow("values", Values, stop=budget(frames=1))
+    file = tmp_path / "params.yaml"
+    file.write_text("count: 2")
+    assert loading.parameters(workflow, None, []) == Values(count=1)
+    assert loading.parameters(workflow, file, []) == Values(count=2)
+    assert loading.parameters(workflow, file, ["count=3"]) == Values(count=3)
+    for text in ("count: [", "- count"):
+        file.write_text(text)
+        with pytest.raises(BadInput, match=r"params\.yaml"):
+            loading.parameters(workflow, file, [])
+
+
+def test_errors_survive_pickle() -> None:
+    error = BadValue("latent", "0", "too small")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_shell_completion_is_offered(tmp_path: Path) -> None:
+    done = steersman("--help", cwd=tmp_path)
+    assert "--install-completion" in done.stdout
