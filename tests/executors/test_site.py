@@ -1,0 +1,49 @@
+"""Site files: what is shipped is valid, what a user writes is checked, and Parsl gets what was asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from steersman.executors.site import Site, parsl_config, sites
+from steersman.executors.site_files import BadSite, load_site
+
+
+@pytest.mark.parametrize("name", sites())
+def test_a_shipped_site_is_valid_and_has_the_name_of_its_file(name: str) -> None:
+    assert load_site(name).name == name
+
+
+def test_the_laptop_has_one_slot_for_each_core() -> None:
+    assert load_site("laptop").simulation.count == len(os.sched_getaffinity(0))
+
+
+def test_workers_from_the_command_line_replace_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("simulation: {workers: 3, gpus: 1}\n")
+    assert load_site(str(path)).simulation.count == 3
+    changed = load_site(str(path), workers=5).simulation
+    assert (changed.count, changed.gpus) == (5, 1)
+
+
+def test_an_empty_file_is_the_default(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("")
+    assert load_site(str(tmp_path / "mine.yaml")) == Site(name="mine")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadSite, match=r"gone\.yaml: cannot be read: No such file"):
+        load_site(str(tmp_path / "gone.yaml"))
+
+
+def test_parsl_gets_the_workers_the_gpus_and_one_thread_each(tmp_path: Path) -> None:
+    site = Site.model_validate({"name": "m", "simulation": {"workers": 3, "gpus": 2}, "worker_init": "module load x"})
+    executors = {executor.label: executor for executor in parsl_config(site, tmp_path).executors}
+    assert executors["simulation"].max_workers_per_node == 3
+    assert executors["simulation"].available_accelerators == ["0", "1"]
+    assert executors["training"].max_workers_per_node == 2
+    started = executors["simulation"].provider.worker_init
+    assert "OMP_NUM_THREADS=1" in started
+    assert started.endswith("module load x")
