@@ -10,6 +10,7 @@ from steersman.bus.errors import (
     NameFull,
     NotPlain,
     OutOfMemory,
+    RanksMisnamed,
     ServerFailed,
     ServerLost,
     ServerRefused,
@@ -17,7 +18,7 @@ from steersman.bus.errors import (
 )
 from steersman.bus.inspect import Row, rows
 from steersman.bus.operations import ALL
-from steersman.bus.ranks import BusRanks, MpiRanks, Ranks, RanksMisnamed, ranks
+from steersman.bus.ranks import BusRanks, MpiRanks, Ranks, ranks
 from steersman.bus.server import Server
 from steersman.bus.space import TupleSpace
 from steersman.bus.statistics import Statistics

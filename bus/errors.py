@@ -9,6 +9,7 @@ BusError
 ├── NameFull           the bound of a name is reached
 ├── OutOfMemory        the server's memory limit is reached
 ├── ServersDiffer      a transaction over names that live on different servers
+├── RanksMisnamed      more or fewer names than a communicator has ranks
 ├── ServerLost         a server that does not answer
 ├── ServerRefused      a server that answers with an error
 └── ServerFailed       an embedded server that does not start
@@ -115,6 +116,17 @@ class ServersDiffer(BusError):
 
     def __str__(self) -> str:
         return f"{', '.join(self.names)}: live on different servers; a transaction holds on one server only"
+
+
+class RanksMisnamed(BusError):
+    """A communicator has more or fewer ranks than names were given."""
+
+    def __init__(self, names: int, ranks: int) -> None:
+        super().__init__(names, ranks)
+        self.names, self.ranks = names, ranks
+
+    def __str__(self) -> str:
+        return f"{self.names} names for a communicator of {self.ranks} ranks; give one name a rank"
 
 
 class ServerLost(BusError):

@@ -168,6 +168,8 @@ class Operations:
                     answer = yield from self._awaited(session, base, want, number, deadline, answer)
                 if answer == b"none\n":
                     return []
+                if len(answer) > codec.CHUNK_BYTES and want.mode == b"take":
+                    yield from call(session, "received", [base], [session.id])
                 return (yield from self._opened(session, template.name, answer, want.lease_s))
             except Damaged as damaged:
                 yield from call(session, "aside", [base], [self._now(), damaged.number, damaged.data])

@@ -72,6 +72,11 @@ class Session:
     notes: list[bytes] = field(default_factory=list)  # pushed while another answer was awaited
     ticket: bytes = b""  # our place in a line, while we wait in one
 
+    @property
+    def answer_s(self) -> float:
+        """How long one answer may take; less for who has less patience."""
+        return min(ANSWER_S, self.patience_s)
+
     def next_number(self) -> bytes:
         self.number += 1
         return b"%d" % self.number
@@ -120,7 +125,7 @@ def _persist(session: Session, words: list[Any], retry_at: int, channel: bytes) 
             if not session.connected:
                 yield from _greet(session)
             session.busy = True
-            answer = yield Exchange(_packed(session, words, channel), ANSWER_S)
+            answer = yield Exchange(_packed(session, words, channel), session.answer_s)
             if answer is None or type(answer) is hiredis.PushNotification:
                 answer = yield from _next_answer(session, answer)
             session.busy = False
@@ -148,7 +153,7 @@ def _packed(session: Session, words: list[Any], channel: bytes) -> bytes:
 
 def _ask(session: Session, data: bytes) -> Program[Any]:
     session.busy = True
-    answer = yield from _next_answer(session, (yield Exchange(data, ANSWER_S)))
+    answer = yield from _next_answer(session, (yield Exchange(data, session.answer_s)))
     session.busy = False
     return answer
 
@@ -157,9 +162,9 @@ def _next_answer(session: Session, message: Any) -> Program[Any]:
     """The message itself, or what follows when it is a pushed note."""
     while isinstance(message, hiredis.PushNotification):
         _note(session, message)
-        message = yield Exchange(b"", ANSWER_S)
+        message = yield Exchange(b"", session.answer_s)
     if message is None:
-        raise Disconnected(f"no answer within {ANSWER_S:g} s")
+        raise Disconnected(f"no answer within {session.answer_s:g} s")
     return message
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from steersman.bus import codec
-from steersman.bus.errors import BusError
+from steersman.bus.errors import RanksMisnamed
 from steersman.bus.space import TupleSpace
 from steersman.bus.tuples import ANY
 
@@ -90,17 +90,6 @@ class MpiRanks:
             request.Wait()
         self._under_way.clear()
         return received
-
-
-class RanksMisnamed(BusError):
-    """A communicator has more or fewer ranks than names were given."""
-
-    def __init__(self, names: int, ranks: int) -> None:
-        super().__init__(names, ranks)
-        self.names, self.ranks = names, ranks
-
-    def __str__(self) -> str:
-        return f"{self.names} names for a communicator of {self.ranks} ranks; give one name a rank"
 
 
 def ranks(space: TupleSpace, group: str, me: str, *, comm: Any = None, names: list[str] | None = None) -> Ranks:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -58,7 +59,8 @@ class Settings:
 
     Attributes:
         bind: the interface it listens on; another than loopback only when other machines must reach it.
-        fsync: "everysec" (a power loss costs up to two seconds of answered requests) or "always" (none, and slower).
+        fsync: "everysec" (a killed server or a power loss may cost the last two seconds of answered requests: the
+            server does not write while the disk is busy with the last second) or "always" (none, and slower).
         maxmemory: bytes, 0 is unlimited; a put beyond it fails with OutOfMemory and nothing is evicted.
         tls: certificate, key and CA file; the server then speaks TLS only.
         program: the server's binary; empty takes binary().
@@ -134,6 +136,8 @@ class Server:
                     start_new_session=True, cwd=home,
                 )  # fmt: skip
             if _comes_up(process, address):
+                # Whenever it ends, and whoever still holds this object, somebody waits for it: no zombie is left.
+                threading.Thread(target=process.wait, name="bus server", daemon=True).start()
                 _write(home / BUS_FILE, json.dumps({"url": address.url, "pid": process.pid}))
                 return cls(home, address, process.pid, process)
             if before or "in use" not in _tail(home):

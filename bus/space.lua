@@ -655,6 +655,9 @@ local function take(keys, args)
   return answer
 end
 
+-- received: session; a large answer arrived, so its copy may go
+local function received(keys, args) return redis.call('HDEL', keys[1] .. ':m', 's:' .. args[1]) end
+
 -- cancel: as take, with ticket undo at the end; a waiter leaves the line; what it was handed is answered or put back.
 local function put_back(name, answer)
   local head, at = string.match(answer, '^%S+ ([^\n]*)\n()')
@@ -834,6 +837,7 @@ end
 register('put', put)
 register('commit', commit)
 register('take', take, 'allow-oom')
+register('received', received, 'allow-oom')
 register('cancel', cancel, 'allow-oom')
 register('lease', lease, 'allow-oom')
 register('count', count, 'allow-oom')

@@ -52,7 +52,7 @@ def test_no_error_and_no_repr_shows_the_password(server: Server) -> None:
 
 
 def test_after_a_crash_it_comes_back_with_its_data_at_the_same_address(program: str, tmp_path: Path) -> None:
-    first = Server.start(tmp_path, program=program)
+    first = Server.start(tmp_path, program=program, fsync="always")  # everysec may lose what waits for a slow disk
     space = TupleSpace.connect(tmp_path)
     space.put_many([("x", 1), ("x", 2)])
     held = space.take("x", int, lease_s=60)
