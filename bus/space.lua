@@ -655,8 +655,12 @@ local function take(keys, args)
   return answer
 end
 
--- received: session; a large answer arrived, so its copy may go
-local function received(keys, args) return redis.call('HDEL', keys[1] .. ':m', 's:' .. args[1]) end
+-- received: session; a large answer arrived, so its copies may go, Lua's own too: Redis counts them as memory used
+local function received(keys, args)
+  redis.call('HDEL', keys[1] .. ':m', 's:' .. args[1])
+  collectgarbage()
+  return 1
+end
 
 -- cancel: as take, with ticket undo at the end; a waiter leaves the line; what it was handed is answered or put back.
 local function put_back(name, answer)
