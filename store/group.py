@@ -147,6 +147,7 @@ class _Column:
 
     def __init__(self, name: str, dimension: str, array: zarr.Array[Any], shard_rows: int) -> None:
         self.name, self.dimension, self.array, self.shard_rows = name, dimension, array, shard_rows
+        self._row, self._dtype = array.shape[1:], array.dtype  # asking the array costs more than storing a row
         self._described = json.loads((Path(str(array.store_path).removeprefix("file://")) / "zarr.json").read_text())
         self._shards: dict[int, np.ndarray] = {}  # shard number -> its rows; the last one is open
         self._dirty: set[int] = set()
@@ -155,11 +156,10 @@ class _Column:
         return {**self._described, "shape": list(self._described["shape"])}
 
     def check(self, block: np.ndarray | None, n: int) -> None:
-        row = self.array.shape[1:]
-        if block is not None and (
-            block.shape != (n, *row) or not np.can_cast(block.dtype, self.array.dtype, "same_kind")
-        ):
-            raise ShapeMismatch(self.name, f"{self.array.dtype} {row}", f"{block.dtype} {block.shape[1:]}")
+        if block is None or (block.dtype == self._dtype and block.shape == (n, *self._row)):
+            return
+        if block.shape != (n, *self._row) or not np.can_cast(block.dtype, self._dtype, "same_kind"):
+            raise ShapeMismatch(self.name, f"{self._dtype} {self._row}", f"{block.dtype} {block.shape[1:]}")
 
     def set(self, first: int, n: int, block: np.ndarray | None) -> None:
         done = 0
@@ -174,8 +174,7 @@ class _Column:
     def _shard(self, number: int) -> np.ndarray:
         self._dirty.add(number)
         if number not in self._shards:
-            shape = (self.shard_rows, *self.array.shape[1:])
-            self._shards[number] = np.full(shape, self.array.fill_value, self.array.dtype)
+            self._shards[number] = np.full((self.shard_rows, *self._row), self.array.fill_value, self._dtype)
         return self._shards[number]
 
     def pending(self) -> dict[int, np.ndarray]:
