@@ -69,6 +69,10 @@ class Decider:
         for policy in (steering.policy, steering.fallback):
             policy.load()
 
+    def forget(self) -> None:
+        """Rank anew at the next choice, so that it depends on scores and random numbers alone."""
+        self._scores = None
+
     def choose(self, scores: Scores, rng: np.random.Generator, blamed: Collection[tuple[int, int]] = ()) -> Choice:
         """Choose one start.
 

@@ -90,13 +90,16 @@ class LocalOutlierFactor(Policy):
         from sklearn.neighbors import LocalOutlierFactor as Detector
 
         chosen = _subset(len(scores), self.sample, rng)
-        # Equal points (equal contact maps, say) have no density: the distinct ones are compared.
-        points, which = np.unique(scores.matrix(self.score)[chosen], axis=0, return_inverse=True)
+        # Equal points (equal contact maps, say) have no density: the distinct ones are compared, and a point that
+        # was met more often than it is compared with neighbours is no outlier however far out it lies.
+        points, which, met = np.unique(
+            scores.matrix(self.score)[chosen], axis=0, return_inverse=True, return_counts=True
+        )
         if len(points) <= self.neighbours:
             return []
-        detector = Detector(n_neighbors=self.neighbours).fit(points)
+        found = -Detector(n_neighbors=self.neighbours).fit(points).negative_outlier_factor_
         factor = np.zeros(len(scores))
-        factor[chosen] = -detector.negative_outlier_factor_[which.ravel()]
+        factor[chosen] = np.where(met > self.neighbours, 1.0, found)[which.ravel()]
         order = chosen[_shuffled_order(-factor[chosen], rng)]
         return self.candidates(scores, order, factor, f"local outlier factor {{value:.2f}} in {self.score}")
 

@@ -94,6 +94,13 @@ def test_equal_points_do_not_disturb_the_outlier_factor(rng: np.random.Generator
     assert LocalOutlierFactor("z").rank(scores(z), rng)[0].index == 123
 
 
+def test_a_place_that_was_met_often_is_no_outlier(rng: np.random.Generator) -> None:
+    z = np.random.default_rng(1).normal(size=(400, 2))
+    z[100:130] = (20.0, 20.0)  # far away, but known
+    z[57] = (0.0, 12.0)
+    assert LocalOutlierFactor("z", neighbours=20).rank(scores(z), rng)[0].index == 57
+
+
 @given(st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=1, max_size=60), st.integers(1, 30))
 def test_cells_partition_the_frames(points: list[tuple[float, float]], bins: int) -> None:
     table = scores(np.array(points))
