@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar
@@ -65,7 +66,7 @@ class AsyncConnection:
         if type(step) is Exchange:
             try:
                 return await self._exchange(step.data, step.timeout_s)
-            except OSError as broken:
+            except (OSError, hiredis.ProtocolError) as broken:
                 raise Disconnected(str(broken)) from None
         if type(step) is Connect:
             return await self._connect()
@@ -98,6 +99,8 @@ class AsyncConnection:
         try:
             async with asyncio.timeout(CONNECT_S):
                 self._streams = await _open(address)
+        except ssl.SSLError as untrusted:
+            raise ServerRefused(str(address), f"TLS: {untrusted}") from None
         except OSError as refused:
             raise Disconnected(str(refused)) from None
         self._reader = hiredis.Reader(notEnoughData=_MORE)

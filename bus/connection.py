@@ -62,7 +62,7 @@ class Connection:
         if type(step) is Exchange:
             try:
                 return self._exchange(step.data, step.timeout_s)
-            except OSError as broken:
+            except (OSError, hiredis.ProtocolError) as broken:
                 raise Disconnected(str(broken)) from None
         if type(step) is Connect:
             return self._connect()

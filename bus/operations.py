@@ -217,24 +217,21 @@ class Operations:
         return answer
 
     def _opened(self, session: Session, name: str, answer: bytes, lease_s: float | None) -> Program[list[Tuple]]:
-        head, _, body = answer.partition(b"\n")
-        words, at, found = head.split()[1:], 0, []
-        for i in range(0, len(words), 4):
-            end, more = at + int(words[i + 2]), int(words[i + 3])
-            data, history = body[at:end], body[end : end + more]
-            fields = _decoded(words[i], data)
+        found = []
+        for number, deliveries, data, history in _parcel(answer):
+            fields = _decoded(number, data)
             for place, value in enumerate(fields):
                 if type(value) is BlobField:
-                    fields[place] = yield from self._fetched(session, name, words[i], data, value)
-            found.append(_tuple(name, fields, words[i : i + 2], lease_s, history))
-            at = end + more
+                    fields[place] = yield from self._fetched(session, name, number, data, value)
+            found.append(_tuple(name, fields, [number, deliveries], lease_s, history))
         return found
 
     def _fetched(self, session: Session, name: str, number: bytes, data: bytes, blob: BlobField) -> Program[Any]:
         whole = bytearray()
         for i in range(blob.chunks):
-            chunk = yield from command(session, b"GET", self._chunk(name, blob, i))
-            if chunk is None:
+            # GETRANGE, not GET: a chunk that is gone comes as b"", and never as None, which means no answer.
+            chunk = yield from command(session, b"GETRANGE", self._chunk(name, blob, i), 0, -1)
+            if not chunk:
                 raise Damaged(number, data, f"chunk {i} of {blob.chunks} of a field is gone")
             whole += chunk
         try:
@@ -386,7 +383,7 @@ def _noted(session: Session, number: bytes, deadline: float | None, wake: float)
             if not session.connected or seconds == 0.0:
                 return None
         elif note.startswith(number + b" "):
-            return None if note.endswith(b" ") and b"\n" not in note else note
+            return note if _is_parcel(note) else None  # too large to be pushed, or forged: ask the server
         elif note.startswith(b"alarm " + number + b" "):
             wake = min(wake, time.monotonic() + float(note.split()[2]) / 1000)
 
@@ -395,6 +392,27 @@ def _options(ttl_s: float | None, wait: bool, once: str) -> bytes:
     if ttl_s is None and not wait and not once:
         return b""
     return b"%d %d %s" % (round((ttl_s or 0.0) * 1000), wait, once.encode())
+
+
+def _parcel(answer: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:
+    """An answer -> number, deliveries, entry and history of each tuple. Raises: Damaged: it is no such answer."""
+    head, _, body = answer.partition(b"\n")
+    words, at, items = head.split()[1:], 0, []
+    try:
+        for i in range(0, len(words), 4):
+            end, more = at + int(words[i + 2]), int(words[i + 3])
+            items.append((b"%d" % int(words[i]), b"%d" % int(words[i + 1]), body[at:end], body[end : end + more]))
+            at = end + more
+    except (ValueError, IndexError):
+        raise Damaged(b"0", answer, "no answer of the library") from None
+    return items
+
+
+def _is_parcel(note: bytes) -> bool:
+    try:
+        return bool(_parcel(note))
+    except Damaged:
+        return False
 
 
 def _decoded(number: bytes, data: bytes) -> list[Any]:

@@ -34,7 +34,7 @@ PROBE_S = 0.5
 CONNECTION_COMMANDS = (
     "hello auth ping info scan fcall function|load ssubscribe sunsubscribe spublish pubsub|shardnumsub"
 )
-STRING_COMMANDS = "time get set del persist pexpire rpush lpop lrem llen ltrim lrange"
+STRING_COMMANDS = "time getrange set del persist pexpire rpush lpop lrem llen ltrim lrange"
 HASH_COMMANDS = "hget hset hsetnx hdel hexists hmget hincrby hkeys hlen"
 ORDERED_SET_COMMANDS = "zadd zrem zpopmin zrange zrevrange zrangebyscore zscore zcard"
 COMMANDS = f"{CONNECTION_COMMANDS} {STRING_COMMANDS} {HASH_COMMANDS} {ORDERED_SET_COMMANDS}"

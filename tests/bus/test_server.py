@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import stat
@@ -118,28 +117,6 @@ def test_a_full_server_refuses_puts_and_loses_nothing(program: str, tmp_path: Pa
                 kept += 1
         assert [t[1] for t in space.take_many("x", int, bytes)] == list(range(kept))
         assert space.put("x", 0, b"") is True
-
-
-def openssl(*words: str) -> None:
-    subprocess.run(["openssl", *words], check=True, capture_output=True)
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
-def test_tls_is_spoken_when_the_server_offers_it(program: str, tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", str(key), "-out", str(certificate), "-days", "2",
-            "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")  # fmt: skip
-    try:
-        server = Server.start(tmp_path, program=program, tls=(str(certificate), str(key), str(certificate)))
-    except ServerFailed as failed:
-        pytest.skip(f"this binary has no TLS: {failed.reason[:80]}")
-    with server:
-        assert server.url.startswith("rediss://")
-        with TupleSpace.connect(server.url) as space:
-            space.put("x", 1)
-            assert space.take("x", int) == ("x", 1)
-        with pytest.raises(ServerRefused, match="TLS"):
-            TupleSpace.connect(server.url.partition("?")[0], patience_s=1).put("x", 1)
 
 
 def test_the_binary_is_found_in_the_package_or_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
