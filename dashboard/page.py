@@ -51,10 +51,9 @@ def table(header: Sequence[str], rows: Rows) -> str:
 
 
 def figure(drawing: Drawing) -> str:
-    """A drawing with its caption, or the line that says why there is none."""
+    """A drawing with its caption, or the line that says why it failed."""
     if not drawing.svg:
-        kind = "failed" if drawing.failed else "soft"
-        return paragraph(f"This figure is missing: {drawing.trouble}.", kind)
+        return paragraph(f"This figure is missing: {drawing.trouble}.", "failed")
     named = drawing.svg.replace("<svg", f'<svg role="img" aria-label="{escape(drawing.title)}"', 1)
     return f"<figure>\n{named}\n<figcaption>{escape(drawing.caption)}</figcaption>\n</figure>"
 

@@ -20,6 +20,7 @@ from steersman.store import replace_file
 MODELS = ("version", "frames", "epochs", "seconds", "loss", "held out", "predecessor", "verdict", "because")
 OUTCOMES = {
     "goal": "Reached its goal", "budget": "Ended by its budget", "failed": "Failed", "interrupted": "Interrupted",
+    "finished": "Finished",
 }  # fmt: skip
 STARTS = ("segment", "descendants", "started from", "chosen by", "because", "among frames", "model")
 
@@ -46,7 +47,8 @@ def _sections(history: History) -> Iterator[str]:
     yield _heading(history)
     yield _part("The run", lambda: page.facts(tables.facts(history)))
     for drawing in draw_all(history, history.directory.figures):
-        yield page.section(drawing.title, page.figure(drawing))
+        if drawing.svg or drawing.failed:
+            yield page.section(drawing.title, page.figure(drawing))
     yield _part("Models", lambda: page.table(MODELS, tables.models(history)))
     yield _part("The most influential starts", lambda: page.table(STARTS, tables.influential(history)))
     yield _part("Failures", lambda: _failures(history))
