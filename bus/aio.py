@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 
 import hiredis
 
 from steersman.bus.addresses import Address, Resolve
 from steersman.bus.connection import CONNECT_S, READ_BYTES
-from steersman.bus.errors import BusTimeout, ServerRefused, ServersDiffer
+from steersman.bus.errors import BusTimeout, LeaseExpired, ServerLost, ServerRefused, ServersDiffer
 from steersman.bus.operations import ALL, Clock, Keys, Operations, Want, explained, held
 from steersman.bus.programs import Connect, Disconnected, Exchange, Operation, Pause, Session, Step
 from steersman.bus.routes import N, Place, Pool, Routes, by_stem
@@ -199,12 +199,15 @@ class AsyncTupleSpace:
         inside = AsyncTransaction(self, self._operations, self._routes, lease_s)
         try:
             yield inside
+            if commit := inside.commit():
+                await self._run(inside.name, commit)
+        except ServerLost:  # what it took comes back when its lease ends
+            raise
         except BaseException:
             if abort := inside.abort():
-                await self._run(inside.name, abort)
+                with suppress(LeaseExpired):
+                    await self._run(inside.name, abort)
             raise
-        if commit := inside.commit():
-            await self._run(inside.name, commit)
 
     async def configure(self, name: str, *, bound: int | None = None, deliveries: int | None = None) -> None:
         await self._run(name, self._operations.configure(name, bound, deliveries))

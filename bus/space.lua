@@ -677,9 +677,18 @@ local function put_back(name, answer)
   end
 end
 
+-- Interrupted before it heard its place in line: it is looked for.
+local function find_place(name, want)
+  for _, text in ipairs(redis.call('ZRANGE', name.base .. ':o', 0, -1)) do
+    local number = string.match(text, '^(%S+) ' .. want.session .. ' ' .. want.seq .. '$')
+    if number then return number end
+  end
+end
+
 local function cancel(keys, args)
   local name, want = open(keys[1], args[1]), wanted(args)
-  local waiting = args[10] ~= '' and leave_line(name, args[10], want)
+  local number = args[10] ~= '' and args[10] or find_place(name, want)
+  local waiting = number and leave_line(name, number, want)
   local answer = not waiting and remembered(name.base, want.session, want.seq)
   if answer and args[11] == '1' then
     redis.call('HDEL', name.base .. ':m', 's:' .. want.session)

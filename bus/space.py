@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from steersman.bus.connection import Connection
-from steersman.bus.errors import BusTimeout, ServerRefused, ServersDiffer
+from steersman.bus.errors import BusTimeout, LeaseExpired, ServerLost, ServerRefused, ServersDiffer
 from steersman.bus.operations import ALL, Clock, Keys, Operations, Want, explained, held
 from steersman.bus.programs import Operation
 from steersman.bus.routes import N, Place, Pool, Routes, by_stem
@@ -171,12 +171,15 @@ class TupleSpace:
         inside = SpaceTransaction(self, self._operations, self._routes, lease_s)
         try:
             yield inside
+            if commit := inside.commit():
+                self._run(inside.name, commit)
+        except ServerLost:  # what it took comes back when its lease ends
+            raise
         except BaseException:
             if abort := inside.abort():
-                self._run(inside.name, abort)
+                with suppress(LeaseExpired):
+                    self._run(inside.name, abort)
             raise
-        if commit := inside.commit():
-            self._run(inside.name, commit)
 
     # -- limits
 

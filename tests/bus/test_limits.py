@@ -91,6 +91,15 @@ def test_a_transaction_that_fails_changes_nothing(space: TupleSpace) -> None:
     assert (back.deliveries, back) == (1, ("account", "a", 10)), "and it does not count as a delivery"
 
 
+def test_a_transaction_whose_puts_find_no_room_gives_back_at_once(space: TupleSpace) -> None:
+    space.configure("small", bound=1)
+    space.put_many([("fork", 1), ("small", 1)])
+    with pytest.raises(NameFull), space.transaction() as change:  # noqa: PT012
+        change.take("fork", 1)
+        change.put("small", 2)
+    assert (space.count("fork", int), space.count("small", int)) == (1, 1)
+
+
 def test_a_transaction_that_cannot_get_everything_gives_back_what_it_has(space: TupleSpace) -> None:
     space.put("fork", 1)
     with pytest.raises(BusTimeout), space.transaction() as change:  # noqa: PT012
