@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,14 +21,23 @@ class Segment:
         name: `<walker>.<number>`, the name that `why` and `tell` speak of.
         seed: 63-bit seed; the segment is to be a function of its start and this.
         stop_asked: looks at the bus whether the segment is to end.
+        until: seconds since 1970 when it is to end at the latest, for its block ends.
     Attributes:
         frames: frames appended so far.
         simulated: `time` of the newest frame.
         restart: the full restart state, as given to `state`.
+        cut: it was to end for its block ends, not because somebody asked.
+        longest_s: longest time between two frames.
     """
 
     def __init__(
-        self, name: str, number: int, seed: int, writer: GroupWriter, stop_asked: Callable[[], bool] = lambda: False
+        self,
+        name: str,
+        number: int,
+        seed: int,
+        writer: GroupWriter,
+        stop_asked: Callable[[], bool] = lambda: False,
+        until: float = math.inf,
     ) -> None:
         self.name, self.number, self.seed = name, number, seed
         self.first_row = writer.rows.get(FRAME, 0)
@@ -35,8 +45,10 @@ class Segment:
         self.simulated = 0.0
         self.restart: dict[str, Any] = {}
         self.was_stopped = False
-        self._writer, self._stop_asked = writer, stop_asked
-        self._asked_at = time.monotonic()
+        self.cut = False
+        self.longest_s = 0.0
+        self._writer, self._stop_asked, self._until = writer, stop_asked, until
+        self._asked_at = self._appended_at = time.monotonic()
 
     def append(self, **variables: Any) -> None:
         """Append one frame; `time`, when given, is the simulated time since the segment's start.
@@ -45,6 +57,8 @@ class Segment:
         """
         self._writer.append(FRAME, {**variables, "segment": np.int32(self.number)})
         self.frames += 1
+        now = time.monotonic()
+        self.longest_s, self._appended_at = max(self.longest_s, now - self._appended_at), now
         self.simulated = float(variables.get("time", 0.0))
 
     def state(self, **variables: Any) -> None:
@@ -56,5 +70,6 @@ class Segment:
         """Whether somebody asked this segment to end; a simulate function looks after each frame."""
         if not self.was_stopped and time.monotonic() - self._asked_at >= ASK_EVERY_S:
             self._asked_at = time.monotonic()
-            self.was_stopped = self._stop_asked()
+            self.cut = time.time() >= self._until
+            self.was_stopped = self.cut or self._stop_asked()
         return self.was_stopped

@@ -7,6 +7,7 @@ run again by another, and nothing is run twice otherwise.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 import traceback
@@ -19,12 +20,14 @@ import numpy as np
 
 from steersman.apps.segment import Segment
 from steersman.apps.start import Start
-from steersman.bus import BusError, LeaseExpired, Tuple, TupleSpace
+from steersman.bus import BusError, BusTimeout, LeaseExpired, Tuple, TupleSpace
 from steersman.store import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, Variable
 
-EVENT, START, STOP = "event", "start", "stop"  # names of tuples on the bus
+EVENT, START, STOP, DONE, LEAVE = "event", "start", "stop", "done", "leave"  # names of tuples on the bus
+DISMISSED, BLOCK_ENDS, ASIDE = "dismissed", "its block ends", "its node is set aside"  # why a walker went home
 LEASE_S = 15.0  # a lost walker's starts come back after this; renewed well before
 PUBLISH_EVERY_S = 0.5
+AWAY_S = 0.1  # between two tries while the server is away
 PUBLISH_SHARE = 0.02  # of a walker's time may go into publishing, as far as a sixth of the lease allows
 STDERR_TAIL = 4000  # characters kept of what a failed segment wrote
 
@@ -45,6 +48,11 @@ class Walker:
         attributes: attributes of its group (parameters, seed, versions).
         errors: folder for the causes of failed segments.
         stderr: file that the process's standard error goes to, None when it is not caught.
+        place: where it runs, for the engine: node, pool, block_ends.
+        margin_s: before its block ends, this much is kept for writing what there is.
+        lease_s: how long a start is its own without a sign of life.
+        alive: called while there is progress, or nothing to do.
+        with_settings: (parameters, what a person changed) -> parameters.
     """
 
     number: int
@@ -58,67 +66,104 @@ class Walker:
     attributes: dict[str, Any]
     errors: Path
     stderr: Path | None = None
+    place: dict[str, Any] = field(default_factory=dict)
+    margin_s: float = 0.0
+    lease_s: float = LEASE_S
+    alive: Callable[[], None] = lambda: None
+    with_settings: Callable[[Any, dict[str, Any]], Any] = lambda params, _: params
+    _longest_s: float = 0.0
     _segments: int = 0
     _simulated: float = 0.0
     _outbox: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def run(self) -> int:
-        """Run segments until the engine says that no more will come; returns how many were run."""
+    def run(self) -> str:
+        """Run segments until the engine says that no more will come, or the block ends; returns which of them."""
         self._writer = GroupWriter(
             self.frames.path / self.name, variables=self.variables, attributes=self.attributes | _table_attributes()
         )
-        self._publisher = Publisher(self._writer, self.space, self.number, lambda: self._simulated)
+        self._publisher = Publisher(self._writer, self.space, self.number, lambda: self._simulated, self.lease_s)
+        self._publisher.alive = self.alive
+        self._tell("joined", **({"node": "", "pool": "", "block_ends": None} | self.place))
         with self._publisher:
             idle_since = time.monotonic()
-            while (taken := self._next_start()) is not None:
+            while not isinstance(taken := self._next_start(), str):
                 waited_s = time.monotonic() - idle_since
-                self._run_segment(taken, waited_s)
+                failed = self._run_segment(taken, waited_s)
                 idle_since = time.monotonic()
-        return self._segments
+                if failed and self._told_to_leave():
+                    return ASIDE
+        return taken
 
     @property
     def name(self) -> str:
         return f"w{self.number}"
 
-    def _next_start(self) -> Tuple | None:
+    @property
+    def _until(self) -> float:
+        """When a segment is to end at the latest, seconds since 1970."""
+        ends = self.place.get("block_ends")
+        return math.inf if ends is None else ends - self.margin_s
+
+    def _next_start(self) -> Tuple | str:
+        """Take a start; or say why there is no next one."""
         template = (self.bag, int, dict)
-        while True:
-            with contextlib.suppress(BusError):  # the server may be away for a moment: the engine brings it back
-                taken = self.space.take_nowait(*template, lease_s=LEASE_S)
+        while time.time() + self._longest_s < self._until:  # a segment that cannot make a frame does not begin
+            try:
+                taken = self.space.take_nowait(*template, lease_s=self.lease_s)
                 if taken is None:
                     self._publisher.hurry()  # nothing to do but wait: let others see what there is
-                    taken = self.space.take(*template, timeout_s=5.0, lease_s=LEASE_S)
+                    wait_s = min(5.0, max(0.0, self._until - time.time()))
+                    taken = self.space.take(*template, timeout_s=wait_s, lease_s=self.lease_s)
+                if not taken[2].get("end") and not self._is_done(taken):
+                    return taken
+                self.space.ack(taken)
                 if taken[2].get("end"):
-                    self.space.ack(taken)
-                    return None
-                return taken
+                    return DISMISSED
+            except BusTimeout:
+                continue
+            except BusError:  # the server may be away for a moment: the engine brings it back
+                time.sleep(AWAY_S)
+        return BLOCK_ENDS
 
-    def _run_segment(self, taken: Tuple, waited_s: float) -> None:
+    def _is_done(self, taken: Tuple) -> bool:
+        """Whether a start that came back by its lease was settled meanwhile."""
+        return taken.deliveries > 1 and self.space.read_nowait(DONE, taken[1]) is not None
+
+    def _told_to_leave(self) -> bool:
+        with contextlib.suppress(BusError):
+            return self.space.take_nowait(LEAVE, self.number) is not None
+        return False
+
+    def _run_segment(self, taken: Tuple, waited_s: float) -> bool:
+        """Run one segment; returns whether it failed."""
         began = time.monotonic()
         held = self._publisher.hold(taken)
         _, start_id, order = taken
         number, self._segments = self._segments, self._segments + 1
         name = f"{self.name}.{number}"
-        out = Segment(name, number, order["seed"], self._writer, lambda: self._stop_asked(name))
+        out = Segment(name, number, order["seed"], self._writer, lambda: self._stop_asked(name), self._until)
         self._tell("began", segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
         cause, read_s = "", 0.0
         try:
             start = self._read_start(order)
             read_s = time.monotonic() - began
-            self.simulate(self.params, start, out)
+            self.simulate(self.with_settings(self.params, order.get("set", {})), start, out)
         except Exception as error:  # a user's simulation may raise anything: the slot goes on
             cause = f"{type(error).__name__}: {error}"
             self._keep_cause(name, order, stderr_from)
         how = ENDED.index("failed" if cause else "stopped" if out.was_stopped else "finished")
-        self._simulated += out.simulated
-        self._close_segment(out, start_id, order, how)
+        self._longest_s = max(self._longest_s, out.longest_s)
+        cut = {"cut": "exact" if out.restart else "frame"} if out.cut else {}
         self._tell(
             "ended", segment=number, start=start_id, how=ENDED[how], cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
-            ran_s=time.monotonic() - began - read_s,
+            ran_s=time.monotonic() - began - read_s, **cut,
         )  # fmt: skip
+        self._simulated += out.simulated
+        self._close_segment(out, start_id, order, how)  # after the engine was told: it must know of failures first
         self._publisher.release_when_published(held)
+        return bool(cause)
 
     def _read_start(self, order: dict[str, Any]) -> Start:
         parent = order.get("parent")
@@ -172,8 +217,12 @@ class _Held:
 class Publisher:
     """Publishes a walker's rows beside its simulation, keeps its leases, and acknowledges starts whose rows are out."""
 
-    def __init__(self, writer: GroupWriter, space: TupleSpace, walker: int, simulated: Callable[[], float]) -> None:
+    def __init__(
+        self, writer: GroupWriter, space: TupleSpace, walker: int, simulated: Callable[[], float], lease_s: float
+    ) -> None:
         self._writer, self._space, self._walker, self._simulated = writer, space, walker, simulated
+        self._lease_s = lease_s
+        self.alive: Callable[[], None] = lambda: None
         self._held: list[_Held] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -215,17 +264,20 @@ class Publisher:
         self._wake.set()
 
     def _serve(self) -> None:
-        renewed_at = time.monotonic()
+        renewed_at, seen = time.monotonic(), dict[str, int]()
         while not self._over:
             self._wake.wait(self._pause_s)
             self._wake.clear()
+            if self._writer.rows != seen or all(held.after is not None for held in self._held):
+                seen = dict(self._writer.rows)
+                self.alive()
             try:
                 self._publish()
             except OSError as error:
                 self._trouble = error
                 return
             self._settle()
-            if time.monotonic() - renewed_at > LEASE_S / 6:
+            if time.monotonic() - renewed_at > self._lease_s / 6:
                 renewed_at = time.monotonic()
                 self._renew()
 
@@ -234,7 +286,7 @@ class Publisher:
         if self._writer.rows != self._writer.published:
             self._writer.publish()
             took_s = time.monotonic() - began
-            self._pause_s = min(max(PUBLISH_EVERY_S, took_s / PUBLISH_SHARE), LEASE_S / 6)
+            self._pause_s = min(max(PUBLISH_EVERY_S, took_s / PUBLISH_SHARE), self._lease_s / 6)
 
     def _settle(self) -> None:
         """Tell the engine what is published, then acknowledge; what fails is tried again at the next round."""
@@ -256,7 +308,7 @@ class Publisher:
             leases = [held.taken for held in self._held]
         for taken in leases:
             with contextlib.suppress(BusError):
-                self._space.renew(taken, LEASE_S)
+                self._space.renew(taken, self._lease_s)
 
 
 def _table_attributes() -> dict[str, Any]:

@@ -39,7 +39,7 @@ class _Moments:
                 self._take_end(record)
             case "metrics":
                 self.metrics.append((record["t"], record["values"]))
-            case "lost":
+            case "lost" | "left":
                 self.gone[record["walker"]] = record["t"]
             case "scored":
                 self.scored_with = record["model"]

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.history import History
-from steersman.engine.state import Model
+from steersman.engine.walkers import Model
 
 SIMULATING, STARTING, WAITING, READING, OTHER = (
     "simulating", "starting a worker", "waiting for a start", "reading the start", "publishing and ending",

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from steersman.apps.walker import START
+from steersman.apps.walker import DONE, START
 from steersman.bus import TupleSpace
 from steersman.engine.journal import Record
 from steersman.engine.recorder import Recorder
+from steersman.engine.walkers import Broken
 from steersman.steering import Candidate, Choice, Decider, Scores, Steering
 
 _STARTS, _DECISIONS = 0, 1  # streams of the run's seed
+AGAIN = ("slot", "parent", "policy", "reason", "model", "exact", "set")  # what a start keeps when it is tried again
+DEATHS = 2  # walkers that may die on a start before it is blamed
 
 
 class Bag:
@@ -31,6 +34,7 @@ class Bag:
         self._recorder, self._space = recorder, space
         self._decider = Decider(steering)
         self._seed, self._rounds = seed, rounds
+        _cut_decisions(decisions, recorder.state.next_start)
         self._decisions = decisions.open("a", encoding="utf-8")
 
     def name(self, slot: int) -> str:
@@ -38,21 +42,62 @@ class Bag:
         return f"{START}.{slot}" if self._rounds else START
 
     def fill(self, scores: Scores, slots: int) -> None:
-        """Choose as many starts as slots have not got one ahead."""
+        """Choose as many starts as slots have not got one ahead: explained, then in the journal, then on the bus."""
         state = self._recorder.state
-        for slot in range(slots - state.waiting_starts):
-            rng = self._rng(_DECISIONS, state.next_start)
-            choice = self._decider.choose(scores, rng, state.blamed)
-            if self._decider.trouble:
-                self._recorder.note(f"the policy failed, its fallback chooses: {self._decider.trouble}")
-                self._decider.trouble = ""
-            self._put(self._record(scores, choice, slot))
+        wanted = range(slots - state.waiting_starts)
+        if not wanted:
+            return
+        if self._rounds:
+            self._decider.forget()
+        chosen = [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)]
+        for fields, choice in chosen:
+            self._explain(scores, fields, choice)
+        self._decisions.flush()
+        self._put(*self._recorder.record_all("start", [fields for fields, _ in chosen]))
 
-    def retry(self, failed: Record, attempt: int) -> None:
-        """Offer a start again that failed, with another seed."""
-        number = self._recorder.state.next_start
-        again = {key: failed[key] for key in ("slot", "parent", "policy", "reason", "model", "exact")}
-        self._put(self._recorder.record("start", start=number, seed=self._start_seed(number), attempt=attempt, **again))
+    def mend(self, retries: int) -> None:
+        """See to the starts that went wrong: try again, go on from what was committed, or give up and blame."""
+        state = self._recorder.state
+        for number, failed in list(state.failed.items()):
+            tried = failed.get("attempt", 0) + 1
+            if tried <= retries:
+                self._again(failed, number, attempt=tried)
+            else:
+                self._blame(number, failed["parent"], f"its segments failed {tried} times: {state.last_cause}")
+        for number, broken in list(state.broken.items()):
+            if (broken.segment.end or 0) > state.walkers[broken.segment.walker].frames:
+                continue  # its last frame is not published yet
+            self._space.put(DONE, number)
+            if broken.losses >= DEATHS:
+                self._blame(number, broken.record["parent"], f"{broken.losses} walkers died on it")
+            else:
+                self._go_on(number, broken)
+        for number, start in list(state.starts.items()):
+            if start.losses >= DEATHS and start.segment is None:
+                self._space.put(DONE, number)
+                self._blame(number, start.record["parent"], f"{start.losses} walkers died on it")
+
+    def _again(self, record: Record, number: int, **more: Any) -> None:
+        fresh = self._recorder.state.next_start
+        again = {key: record[key] for key in AGAIN if key in record} | more
+        self._put(self._recorder.record("start", start=fresh, seed=self._start_seed(fresh), again=number, **again))
+
+    def _go_on(self, number: int, broken: Broken) -> None:
+        segment, losses = broken.segment, broken.losses
+        assert segment.end is not None
+        rows = segment.end - segment.first
+        if not rows:
+            self._again(broken.record, number, losses=losses)
+            return
+        reason = f"{segment.name} was cut short after {rows} frames: it goes on from the last of them"
+        self._again(
+            broken.record, number, parent=[segment.walker, segment.end - 1, segment.number], policy="continue",
+            reason=reason, exact=broken.exact, losses=losses,
+        )  # fmt: skip
+
+    def _blame(self, number: int, parent: list[int] | None, reason: str) -> None:
+        where = "the prepared start" if parent is None else f"frame {parent[1]} of w{parent[0]}.{parent[2]}"
+        self._recorder.record("blame", start=number, parent=parent, reason=f"{where} is not proposed again: {reason}")
 
     def restore(self) -> None:
         """After the loss of the server: offer the waiting starts again that it no longer has."""
@@ -71,24 +116,44 @@ class Bag:
     def close(self) -> None:
         self._decisions.close()
 
-    def _record(self, scores: Scores, choice: Choice, slot: int) -> Record:
-        number = self._recorder.state.next_start
+    def _choose(self, scores: Scores, number: int, slot: int) -> tuple[Record, Choice]:
+        state = self._recorder.state
+        if number - state.next_start < len(state.pins):
+            return self._pinned(state.pins[number - state.next_start], number, slot)
+        choice = self._decider.choose(scores, self._rng(_DECISIONS, number), state.blamed)
+        if self._decider.trouble:
+            self._recorder.note(f"the policy failed, its fallback chooses: {self._decider.trouble}")
+            self._decider.trouble = ""
         chosen = choice.candidate
-        parent = None if chosen is None else _frame(scores, chosen)
-        record = self._recorder.record(
-            "start", start=number, slot=slot, parent=parent, seed=self._start_seed(number), policy=choice.policy,
-            reason=choice.reason, model=scores.model if chosen else 0, exact=bool(chosen and chosen.exact),
-        )  # fmt: skip
-        refused = [{"frame": _frame(scores, c), "policy": c.policy, "reason": c.reason} for c in choice.refused]
-        line = {"t": record["t"], "start": number, "candidates": len(scores), "model": scores.model}
-        line |= {"frame": parent, "policy": choice.policy, "reason": choice.reason, "refused": refused}
-        self._decisions.write(json.dumps(line) + "\n")
-        self._decisions.flush()
-        return record
+        fields = {
+            "start": number, "slot": slot, "parent": None if chosen is None else _frame(scores, chosen),
+            "seed": self._start_seed(number), "policy": choice.policy, "reason": choice.reason,
+            "model": scores.model if chosen else 0, "exact": bool(chosen and chosen.exact),
+        }  # fmt: skip
+        return fields | ({"set": state.settings} if state.settings else {}), choice
 
-    def _put(self, record: Record) -> None:
-        order = {key: record[key] for key in ("parent", "seed", "model", "exact")}
-        self._space.put(self.name(record["slot"]), record["start"], order)
+    def _pinned(self, pin: Record, number: int, slot: int) -> tuple[Record, Choice]:
+        choice = Choice(None, f"pinned by {pin['who']}", "pin")
+        fields = {
+            "start": number, "slot": slot, "parent": pin["frame"], "seed": self._start_seed(number),
+            "policy": "pin", "reason": choice.reason, "model": 0, "exact": False, "pin": pin["id"],
+        }  # fmt: skip
+        settings = self._recorder.state.settings
+        return fields | ({"set": settings} if settings else {}), choice
+
+    def _explain(self, scores: Scores, fields: Record, choice: Choice) -> None:
+        """Keep the alternatives; before the journal says that the start is chosen, so that no start lacks them."""
+        refused = [{"frame": _frame(scores, c), "policy": c.policy, "reason": c.reason} for c in choice.refused]
+        line = {"t": self._recorder.state.now, "candidates": len(scores), "frame": fields["parent"], "refused": refused}
+        line |= {key: fields[key] for key in ("start", "model", "policy", "reason")}
+        self._decisions.write(json.dumps(line) + "\n")
+
+    def _put(self, *records: Record) -> None:
+        keys = ("parent", "seed", "model", "exact", "set")
+        self._space.put_many(
+            (self.name(record["slot"]), record["start"], {key: record[key] for key in keys if key in record})
+            for record in records
+        )
 
     def _start_seed(self, number: int) -> int:
         return int(self._rng(_STARTS, number).integers(1, 2**63 - 1))
@@ -100,3 +165,16 @@ class Bag:
 def _frame(scores: Scores, candidate: Candidate) -> list[Any]:
     i = candidate.index
     return [int(scores.walker[i]), int(scores.row[i]), int(scores.segment[i])]
+
+
+def _cut_decisions(path: Path, next_start: int) -> None:
+    """Remove what was explained but, for the driver died then, never begun."""
+    if not path.exists():
+        return
+    whole = 0
+    with path.open("r+b") as file:
+        for line in file:
+            if not line.endswith(b"\n") or json.loads(line)["start"] >= next_start:
+                break
+            whole += len(line)
+        file.truncate(whole)

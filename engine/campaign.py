@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steersman.engine import loading, run_directory
-from steersman.engine.errors import BadValue
+from steersman.engine.errors import BadValue, RunIsLocked
 from steersman.engine.journal import Journal
+from steersman.engine.lock import owner
 from steersman.engine.recorder import Recorder
 from steersman.engine.run import Run, Show
 from steersman.engine.run_directory import RunDirectory
@@ -74,13 +75,28 @@ def begin(
         "params": plan.params.model_dump(mode="json"),
     }
     run_directory.write_settings(directory, settings, plan.source)
-    recorder = Recorder(Journal(directory.journal), State())
-    run = Run(
-        directory, plan.workflow, plan.params, plan.site, recorder,
-        seed=plan.seed, rounds=plan.rounds, bus_url=bus_url,
-    )  # fmt: skip
+    run = resume(directory, bus_url=bus_url)
     run.show = show(directory, run)
     return directory, run
+
+
+def resume(directory: RunDirectory, *, bus_url: str | None = None) -> Run:
+    """The run of a directory, as its journal leaves it; of a new directory, from its beginning.
+
+    Raises: RunIsLocked: another process drives it. JournalError.
+    """
+    holder = owner(directory.path)
+    if holder and not holder.why_gone:
+        raise RunIsLocked(str(directory.path), str(holder))
+    settings = directory.settings()
+    workflow = loading.load(directory.workflow)
+    params = loading.checked(workflow, settings["params"])
+    state = State()
+    recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
+    return Run(
+        directory, workflow, params, Site.model_validate(settings["site"]), recorder,
+        seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url,
+    )  # fmt: skip
 
 
 def _check_rules(workflow: Workflow, params: Params) -> None:

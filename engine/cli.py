@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from steersman.engine import campaign, display, journal, loading, run_directory
+from steersman.engine import campaign, display, journal, loading, people, run_directory
 from steersman.engine import why as reasons
 from steersman.engine.check import check_plan
 from steersman.engine.errors import BadInput, EngineError, UnknownName
@@ -30,7 +30,7 @@ from steersman.engine.state import State
 from steersman.engine.template import TEMPLATE
 from steersman.executors.site_files import BadSite
 
-EXIT = {"goal": 0, "budget": 3, "failed": 4, "interrupted": 130}
+EXIT = {"goal": 0, "finished": 0, "budget": 3, "failed": 4, "interrupted": 130}
 BENCHMARKS = {
     "bus": "bus", "loop": "loop", "store": "store", "molecular-dynamics": "molecular_dynamics",
 }  # fmt: skip
@@ -76,6 +76,35 @@ def run(
     )
     state = _execute(directory, made)
     _finish(directory, state, made, as_json=as_json)
+
+
+@app.command()
+def resume(
+    run: RunPath,
+    bus: Annotated[str | None, typer.Option("--bus", help="redis:// address of a server to use")] = None,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was interrupted, whatever died."""
+    directory = run_directory.open_run(run)
+    made = campaign.resume(directory, bus_url=bus)
+    if made.state.finished:
+        assert made.state.end is not None
+        err.print(f"{run} is finished: {escape(made.state.end['reason'])}; there is nothing to resume", highlight=False)
+        raise typer.Exit(0)
+    err.print(f"[bold]{made.workflow.name}[/] goes on in {run} at {made.state.frames:,} frames", highlight=False)
+    state = _execute(directory, made)
+    _finish(directory, state, made, as_json=as_json)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def tell(
+    run: RunPath,
+    words: Annotated[
+        list[str], typer.Argument(help="pause | continue | stop SEGMENT | pin SEGMENT:FRAME | set key=value | finish")
+    ],
+) -> None:
+    """Tell a running campaign something; it is journalled with who said it and when."""
+    out.print(people.tell(run_directory.open_run(run), words), highlight=False)
 
 
 def _execute(directory: RunDirectory, made: Run) -> State:

@@ -5,29 +5,47 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any
 
-from steersman.apps.walker import STOP
+from steersman.apps.walker import ASIDE, LEAVE, STOP
 from steersman.bus import TupleSpace
 from steersman.engine import tasks
 from steersman.engine.bag import Bag
-from steersman.engine.jobs import Jobs
+from steersman.engine.jobs import Jobs, killed
+from steersman.engine.reconcile import adopt
 from steersman.engine.recorder import Recorder
+from steersman.engine.run_directory import RunDirectory
 
 LOSSES_PER_SLOT = 3  # walkers lost in a row without a single ended segment: something is wrong with all of them
+NODE_FAILURES = 6  # segments and walkers that failed in a row on one node, while others work
 
 
 class Crew:
     """The walkers of a run.
 
     Args:
-        run: path of the run directory.
         slots: walkers that run at the same time.
+        hang_s: a segment that says nothing for so long is told to stop.
+        keep: a segment that lost its walker goes on from its last committed frame; else its start is run again.
     """
 
-    def __init__(self, run: str, slots: int, recorder: Recorder, jobs: Jobs, bag: Bag, space: TupleSpace) -> None:
+    def __init__(
+        self,
+        directory: RunDirectory,
+        slots: int,
+        recorder: Recorder,
+        jobs: Jobs,
+        bag: Bag,
+        space: TupleSpace,
+        *,
+        hang_s: float,
+        keep: bool,
+    ) -> None:
         self.slots = slots
-        self._run, self._recorder, self._jobs, self._bag, self._space = run, recorder, jobs, bag, space
+        self._directory, self._recorder, self._jobs, self._bag, self._space = directory, recorder, jobs, bag, space
+        self._hang_s, self._keep = hang_s, keep
         self._jobs_by_walker: dict[int, Future[Any]] = {}
+        self._done: list[int] = []
         self._stopped: set[str] = set()
+        self._left: set[int] = set()
         self._losses = 0
         self._cause = ""
         self._ended_at_loss = 0
@@ -37,12 +55,17 @@ class Crew:
         for slot in range(self.slots):
             self._hire(slot)
 
+    def look(self) -> None:
+        """See which walkers are gone; all that they told before is on the bus by now."""
+        self._done = [walker for walker, job in self._jobs_by_walker.items() if job.done()]
+
     def advance(self) -> None:
-        """Replace walkers that were lost."""
-        for walker, job in list(self._jobs_by_walker.items()):
-            if job.done():
-                del self._jobs_by_walker[walker]
-                self._gone(walker, job)
+        """Replace walkers that are gone, stop what hangs, set nodes aside that fail everything."""
+        for walker in self._done:
+            self._gone(walker, self._jobs_by_walker.pop(walker))
+        self._done = []
+        self._stop_hanging()
+        self._set_aside()
 
     @property
     def hopeless(self) -> str | None:
@@ -64,7 +87,6 @@ class Crew:
         for walker in self._jobs_by_walker:
             slot = self._recorder.state.walkers[walker].slot
             self._space.put(self._bag.name(slot), -1, {"end": True})
-        self.send_home()
 
     def send_home(self) -> None:
         """Ask the segments that run now to end; one may have begun since the last call."""
@@ -79,17 +101,48 @@ class Crew:
         number = len(self._recorder.state.walkers)
         self._recorder.record("walker", walker=number, slot=slot)
         self._jobs_by_walker[number] = self._jobs.submit(
-            "simulation", tasks.walk, self._run, number, self._bag.name(slot)
+            "simulation", tasks.walk, str(self._directory.path), number, self._bag.name(slot)
         )
 
-    def _gone(self, walker: int, job: Future[Any]) -> None:
+    def _gone(self, number: int, job: Future[Any]) -> None:
+        walker = self._recorder.state.walkers[number]
+        adopt(self._recorder, self._directory.frames, walker)
         error = job.exception()
-        if error is None and self.dismissed:
+        if error is None:
+            self._recorder.record("left", walker=number, reason=job.result())
+            if not self.dismissed and (job.result() != ASIDE or not self._keep):
+                self._hire(walker.slot)
             return
-        self._cause = f"{type(error).__name__}: {error}" if error else "it ended though the run goes on"
-        self._recorder.record("lost", walker=walker, cause=self._cause)
+        self._cause = f"{type(error).__name__}: {error}"
+        self._recorder.record("lost", walker=number, cause=self._cause, keep=self._keep, blame=killed(error))
         ended = self._recorder.state.ended.total()
         self._losses = self._losses + 1 if ended == self._ended_at_loss else 1
         self._ended_at_loss = ended
         if not self.dismissed and not self.hopeless:
-            self._hire(self._recorder.state.walkers[walker].slot)
+            self._hire(walker.slot)
+
+    def _stop_hanging(self) -> None:
+        """Ask politely; a process that does not hear it ends itself soon after, see apps/watchdog.py."""
+        state = self._recorder.state
+        for number in self._jobs_by_walker:
+            walker = state.walkers[number]
+            segment = walker.running
+            silent_s = self._recorder.now() - walker.heard
+            if segment is not None and silent_s > self._hang_s and segment.name not in self._stopped:
+                self._stopped.add(segment.name)
+                self.stop_segment(segment.name, f"it has committed nothing for {silent_s:.0f} s", by="engine")
+
+    def _set_aside(self) -> None:
+        state = self._recorder.state
+        ours = [state.walkers[number] for number in self._jobs_by_walker]
+        good = {walker.node for walker in ours if walker.node and not state.node_failures[walker.node]} - state.aside
+        for node, failures in list(state.node_failures.items()):
+            if node in state.aside or failures < NODE_FAILURES or not good:
+                continue
+            reason = f"node {node} is set aside: {failures} segments failed there in a row, others work"
+            self._recorder.record("aside", node=node, reason=reason)
+        for walker in ours:
+            if walker.node in state.aside and walker.number not in self._left:
+                self._left.add(walker.number)
+                self._jobs.hold("simulation", walker.pool)
+                self._space.put(LEAVE, walker.number)

@@ -12,7 +12,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from steersman.engine.state import Model, State, Walker
+from steersman.engine.state import State
+from steersman.engine.walkers import Model, Walker
 from steersman.steering import StopRule
 
 MOST_SLOTS = 12  # rows of the slots table; the others are counted

@@ -6,9 +6,16 @@ EngineError
 │   ├── BadValue          a parameter of the wrong type or out of range
 │   ├── BadWorkflow       a workflow file that cannot be used: file, line, reason
 │   ├── NoSuchSegment     `why` was asked about a segment that the journal does not know
+│   ├── NotRunning        somebody is told something who does not listen
 │   └── BadDirectory      a run directory that exists, does not exist, or cannot be written
 ├── RunIsLocked           another process drives this run
-└── JournalDamaged        a record in the middle of a journal is not whole
+├── ExecutorLost          a part of Parsl died; the engine puts another in its place
+├── BlockEnds             a training would not be done before its block ends
+├── NoRoom                the disk is full, read-only, or there are too many open files
+└── JournalError          a journal that cannot be read
+    ├── JournalDamaged    a record in the middle is not whole
+    ├── JournalTooNew     a newer Steersman wrote it
+    └── UnknownRecord     a record of a kind that this Steersman does not know
 """
 
 from __future__ import annotations
@@ -76,6 +83,15 @@ class BadDirectory(BadInput):
         return f"{self.path}: {self.problem}"
 
 
+class NotRunning(BadInput):
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path} is not running, or does not answer; `steersman resume {self.path}` goes on with it"
+
+
 class RunIsLocked(EngineError):
     def __init__(self, path: str, owner: str) -> None:
         super().__init__(path, owner)
@@ -85,7 +101,36 @@ class RunIsLocked(EngineError):
         return f"{self.path} is being driven by {self.owner}; watch it with `steersman watch {self.path}`"
 
 
-class JournalDamaged(EngineError):
+class ExecutorLost(EngineError):
+    """A part of Parsl died: everything that ran on it is lost, and is started again."""
+
+
+class BlockEnds(EngineError):
+    def __init__(self, needs_s: float, left_s: float) -> None:
+        super().__init__(needs_s, left_s)
+        self.needs_s, self.left_s = needs_s, left_s
+
+    def __str__(self) -> str:
+        return f"a training takes about {self.needs_s:.0f} s and its block ends in {self.left_s:.0f} s; the next block"
+
+
+class NoRoom(EngineError):
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path, self.problem = path, problem
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.problem}; what was committed is whole. "
+            f"Remove the cause, then go on with `steersman resume {self.path}`"
+        )
+
+
+class JournalError(EngineError):
+    """A journal that cannot be read."""
+
+
+class JournalDamaged(JournalError):
     def __init__(self, path: str, line: int) -> None:
         super().__init__(path, line)
         self.path, self.line = path, line
@@ -93,5 +138,30 @@ class JournalDamaged(EngineError):
     def __str__(self) -> str:
         return (
             f"{self.path}, line {self.line}: this record is not whole (its checksum differs) though others follow it; "
-            "the file was changed or the disk is damaged. Restore it, or cut it there and resume from that point"
+            "the file was changed or the disk is damaged. `steersman verify --repair` cuts it there, "
+            "and what the store holds beyond is adopted at resume"
+        )
+
+
+class JournalTooNew(JournalError):
+    def __init__(self, path: str, version: int, known: int) -> None:
+        super().__init__(path, version, known)
+        self.path, self.version, self.known = path, version, known
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: a record has version {self.version}, this Steersman reads up to {self.known}; "
+            "use the Steersman that wrote it, or a newer one"
+        )
+
+
+class UnknownRecord(JournalError):
+    def __init__(self, kind: str, version: int) -> None:
+        super().__init__(kind, version)
+        self.kind, self.version = kind, version
+
+    def __str__(self) -> str:
+        return (
+            f"the journal has a record of kind {self.kind!r} (version {self.version}) that this Steersman does not "
+            "know; use the Steersman that wrote it, or a newer one"
         )

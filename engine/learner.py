@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from steersman.engine import tasks
-from steersman.engine.jobs import Jobs
+from steersman.engine.errors import BlockEnds
+from steersman.engine.jobs import Jobs, lost
 from steersman.engine.recorder import Recorder
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.scoreboard import Scoreboard, unscored
 from steersman.engine.workflow import Params, Workflow
 from steersman.steering import Scores
 from steersman.store import Span
+
+LOSSES = 3  # workers that may die in a row under a training, or a scoring, before it counts as failed
+LATER_S = 2.0  # until a training that was refused is tried again
 
 
 class Learner:
@@ -30,20 +35,35 @@ class Learner:
         serial: bool,
     ) -> None:
         self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
-        self._rule = workflow.train_rule(params)
+        self.rule = workflow.train_rule(params)
         self._serial = serial
         self._training: Future[Any] | None = None
         self._scoring: tuple[Future[Any], Scoreboard, Sequence[Span]] | None = None
         self._board: Scoreboard | None = None
         self._coming: Scoreboard | None = None  # a newer model's, until it has caught up
-        self._failed_scorings = 0
+        self._failed_scorings = 0  # in a row, for the workers were lost
+        self._losses = 0  # the same of trainings
+        self._not_before = 0.0
         self._scores: Scores | None = None
         self._seen = (-1, -1)
         if workflow.scoring:
             jobs.submit("training", tasks.warm_up, str(directory.path))
-        version = recorder.state.model
-        if workflow.scoring and (version or workflow.training is None):
-            self._board = Scoreboard(directory.scores, version)
+        self._restore()
+
+    def _restore(self) -> None:
+        """Take up what an earlier session had: its scores, a model that was to come, a training that was under way."""
+        state, workflow = self._recorder.state, self._workflow
+        if workflow.scoring is None:
+            return
+        if state.training is not None and (card := self._directory.card(state.training.version)):
+            self._record_model(state.training.version, card)
+        newest = state.model
+        if newest or workflow.training is None:
+            self._board = Scoreboard.load(self._directory.scores, state.scored_with, state.scored)
+        if newest != state.scored_with:
+            self._coming = Scoreboard(self._directory.scores, newest)
+            if not state.scored:
+                self._board = None
 
     @property
     def busy(self) -> bool:
@@ -71,28 +91,44 @@ class Learner:
 
     def _begin_training(self) -> None:
         state = self._recorder.state
-        if self._training or self._rule is None or not self._rule.due(state.frames, state.trained_at):
+        if self._training or self.rule is None or time.monotonic() < self._not_before:
+            return
+        begun = state.training  # by a session that died, or on a worker that did
+        if begun is None and not self.rule.due(state.frames, state.trained_at):
             return
         assert self._workflow.training is not None
         window = _newest(state.spans(held_out=False), self._workflow.training.window)
         if not window:
             return
         held_out = _newest(state.spans(held_out=True), self._workflow.training.window // 5)
-        version = len(state.models) + 1
-        self._recorder.record("training", model=version, frames=state.frames)
-        run = str(self._directory.path)
-        self._training = self._jobs.submit("training", tasks.train, run, version, state.model, window, held_out)
+        version = begun.version if begun else len(state.models) + 1
+        if begun is None:
+            self._recorder.record("training", model=version, frames=state.frames)
+        needs_s = max((model.card.get("seconds", 0.0) for model in state.models), default=0.0)
+        self._training = self._jobs.submit(
+            "training", tasks.train, str(self._directory.path), version, state.model, window, held_out,
+            state.settings, needs_s,
+        )  # fmt: skip
 
     def _take_model(self) -> None:
         if self._training is None or not self._training.done():
             return
         job, self._training = self._training, None
         version = self._recorder.state.models[-1].version
-        if error := job.exception():
+        error = job.exception()
+        if error is None:
+            self._record_model(version, job.result())
+        elif isinstance(error, BlockEnds) or (lost(error) and self._losses < LOSSES):
+            self._losses += lost(error)
+            self._not_before = time.monotonic() + LATER_S
+            self._recorder.note(f"the training of model {version} begins again: {type(error).__name__}: {error}")
+        else:
+            self._losses = 0
             cause = f"{type(error).__name__}: {error}"
             self._recorder.record("model", model=version, accepted=False, reason=f"the training failed: {cause}")
-            return
-        card = job.result()
+
+    def _record_model(self, version: int, card: dict[str, Any]) -> None:
+        self._losses = 0
         last = card["history"][-1] if card["history"] else {}
         facts = {key: card[key] for key in ("accepted", "reason", "seconds", "held_out", "predecessor")}
         loss = last.get("loss")
@@ -107,16 +143,25 @@ class Learner:
         if self._scoring or board is None:
             return
         assert self._workflow.scoring is not None
-        spans = board.missing(self._recorder.state, self._workflow.scoring.batch)
+        state = self._recorder.state
+        spans = board.missing(state, self._workflow.scoring.batch)
         if spans:
-            job = self._jobs.submit("training", tasks.score, str(self._directory.path), board.model, spans)
+            job = self._jobs.submit(
+                "training", tasks.score, str(self._directory.path), board.model, spans, state.settings
+            )
             self._scoring = (job, board, spans)
 
     def _take_scores(self) -> bool:
         if self._scoring is None or not self._scoring[0].done():
             return False
         (job, board, spans), self._scoring = self._scoring, None
-        if error := job.exception():
+        error = job.exception()
+        if lost(error) and self._failed_scorings < LOSSES:
+            self._failed_scorings += 1
+            self._recorder.note(f"scoring with model {board.model} begins again: {type(error).__name__}: {error}")
+            return False
+        self._failed_scorings = 0
+        if error is not None:
             self._refuse(board, error)
             return False
         board.add(spans, job.result())
@@ -149,21 +194,11 @@ class Learner:
 
 
 def _newest(spans: Sequence[Span], most: int) -> list[Span]:
-    """The newest frames of every walker alike, at most `most` in all."""
-    total = sum(span.rows for span in spans)
-    if total <= most:
-        return list(spans)
-    by_walker: dict[str, list[Span]] = {}
-    for span in spans:
-        by_walker.setdefault(span.walker, []).append(span)
-    return [span for own in by_walker.values() for span in _tail(own, most * sum(s.rows for s in own) // total)]
-
-
-def _tail(spans: Sequence[Span], most: int) -> list[Span]:
+    """The newest frames, at most `most` of them; spans are in the order in which their starts were chosen."""
     kept: list[Span] = []
     for span in reversed(spans):
         if most <= 0:
             break
-        kept.insert(0, Span(span.walker, max(span.first, span.end - most), span.end))
+        kept.append(Span(span.walker, max(span.first, span.end - most), span.end))
         most -= span.rows
-    return kept
+    return kept[::-1]

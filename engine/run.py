@@ -1,7 +1,7 @@
 """A run: events come from the bus, go into the journal, and whatever is due then is done.
 
 The loop is level-triggered: `_advance` looks at the state and begins what is due, so nothing depends on the order in
-which events arrive, and a resumed run goes on from the replayed state.
+which events arrive. A fresh run is the resume of an empty journal; the death of Parsl is a resume without a new driver.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from typing import Any
 import numpy as np
 
 from steersman.apps.walker import EVENT
-from steersman.bus import BusError, BusTimeout, Server, TupleSpace
-from steersman.engine import tasks
+from steersman.bus import ALL, BusError, BusTimeout, Server, TupleSpace
+from steersman.engine import orphans, tasks
 from steersman.engine.bag import Bag
 from steersman.engine.crew import Crew
+from steersman.engine.errors import ExecutorLost
 from steersman.engine.jobs import Jobs
 from steersman.engine.learner import Learner
+from steersman.engine.lock import Lock
+from steersman.engine.people import TELL, People
+from steersman.engine.reconcile import reconcile
 from steersman.engine.recorder import Recorder
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
@@ -30,8 +34,10 @@ from steersman.engine.workflow import Params, Workflow
 from steersman.executors.site import Site, parsl_config
 
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
+SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power failure may cost
 GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
+PATIENCE_S = 2.0  # a server that is silent for so long is looked after
 
 Show = Callable[[State], None]
 
@@ -63,28 +69,42 @@ class Run:
         self.seed, self.rounds, self.bus_url, self.show = seed, rounds, bus_url, show
         self.stop_rule = workflow.stop_rule(params)
         self.slots = site.simulation.count
+        self.lock = Lock(directory.path)
         self._interrupts = 0
+        self._synced = 0.0
 
     def execute(self) -> State:
-        """Run to the end and return the last state; `state.end` says how it ended."""
-        self._record_session()
-        with self._interruptible():
+        """Run to the end and return the last state; `state.end` says how it ended.
+
+        Raises: RunIsLocked: another process drives this run.
+        """
+        with self.lock.held(), orphans.guarded(self.directory.path), self._interruptible():
+            left_over = orphans.reap_earlier(self.directory.path)
+            self._record_session(left_over)
             self._server = Server.start(self.directory.bus, url=self.bus_url)
             try:
-                self.space = TupleSpace.connect(self.directory.bus)
-                self._work()
+                self.space = TupleSpace.connect(self.directory.bus, patience_s=PATIENCE_S)
+                while (end := self._work()) is None:
+                    orphans.reap_earlier(self.directory.path, keep=self._server.pid)
             finally:
                 self._server.stop()
+            self.recorder.record("end", outcome=end[0], reason=end[1])
+            self.recorder.journal.sync()
         return self.state
 
-    def _work(self) -> None:
+    def _work(self) -> tuple[str, str] | None:
+        """Work with one Parsl until the end of the run, or of Parsl; None when it is to be started again."""
         self.jobs = Jobs(parsl_config(self.site, self.directory.parsl), self.space)
+        cause = "it was still at work when the run ended"
         try:
-            end = self._prepare() or self._couple()
+            return self._prepare() or self._couple()
+        except ExecutorLost as error:
+            cause = str(error)
+            self.recorder.note(f"{error}; Parsl is started again")
+            return None
         finally:
             self.jobs.close()
-        self.recorder.record("end", outcome=end[0], reason=end[1])
-        self.recorder.journal.sync()
+            reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause=cause)
 
     def _prepare(self) -> tuple[str, str] | None:
         if self.directory.prepared.exists() or self.workflow.prepare_function is None:
@@ -92,6 +112,7 @@ class Run:
         job = self.jobs.submit("simulation", tasks.prepare, str(self.directory.path))
         while not job.done() and not self._interrupts:
             self._events()
+            self._check_executors()
             self.show(self.state)
         if self._interrupts:
             return "interrupted", "while the start was being prepared"
@@ -105,29 +126,56 @@ class Run:
             self.recorder, self.space, self.workflow.steering, self.directory.decisions,
             seed=self.seed, rounds=self.rounds,
         )  # fmt: skip
-        self.crew = Crew(str(self.directory.path), self.slots, self.recorder, self.jobs, self.bag, self.space)
+        assert self.workflow.simulation is not None
+        self.crew = Crew(
+            self.directory, self.slots, self.recorder, self.jobs, self.bag, self.space,
+            hang_s=self.workflow.simulation.hang_s, keep=not self.rounds,
+        )  # fmt: skip
         self.learner = Learner(self.directory, self.workflow, self.params, self.recorder, self.jobs, serial=self.rounds)
-        self.crew.start()
-        while (end := self._end()) is None:
-            self._step(self._advance)
-        self._say_goodbye()
-        self.bag.close()
+        self.people = People(self)
+        try:
+            self._refill()
+            self.crew.start()
+            while (end := self._end()) is None:
+                self._step(self._advance)
+            self._say_goodbye()
+        finally:
+            self.bag.close()
         return end
+
+    def _refill(self) -> None:
+        """Whatever an earlier session left on the bus goes; what the state says is put there."""
+        for name in self.space.names():
+            if not name.startswith(TELL):
+                self.space.clear(name)
+        self.people.apply_settings()
+        if not self.state.paused:
+            self.bag.restore()
 
     def _step(self, act: Callable[[], None]) -> None:
         """Wait for events, write them down, act; the server is brought back if it is gone."""
         try:
+            self.crew.look()
             for kind, fields in self._events():
                 self._take(kind, fields)
+            self._check_executors()
+            self.people.listen()
             act()
         except BusError as error:
             self._mend_bus(error)
+        if time.monotonic() - self._synced > SYNC_S:
+            self._synced = time.monotonic()
+            self.recorder.journal.sync()
         self.show(self.state)
+
+    def _check_executors(self) -> None:
+        if broken := self.jobs.broken:
+            raise ExecutorLost(broken)
 
     def _events(self) -> list[tuple[str, dict[str, Any]]]:
         try:
             return [
-                (kind, fields) for _, kind, fields in self.space.take_many(EVENT, str, dict, n=1000, timeout_s=TICK_S)
+                (kind, fields) for _, kind, fields in self.space.take_many(EVENT, str, dict, n=ALL, timeout_s=TICK_S)
             ]
         except BusTimeout:
             return []
@@ -135,21 +183,13 @@ class Run:
     def _take(self, kind: str, fields: dict[str, Any]) -> None:
         if kind == "job":
             return
-        attempt = self.state.starts.get(fields.get("start", -1))
-        self.recorder.record(kind, **fields)
-        if kind == "ended" and fields["how"] == "failed" and attempt and not self.crew.dismissed:
-            self._retry_or_blame(attempt.record)
-
-    def _retry_or_blame(self, failed: dict[str, Any]) -> None:
-        assert self.workflow.simulation is not None
-        tried = failed.get("attempt", 0) + 1
-        if tried <= self.workflow.simulation.retries:
-            self.bag.retry(failed, tried)
-        elif failed["parent"]:
-            self.recorder.record("blame", parent=failed["parent"])
+        if self.state.walkers[fields["walker"]].alive:  # else it was given up, and what it had committed is known
+            self.recorder.record(kind, **fields)
 
     def _advance(self) -> None:
         self.crew.advance()
+        assert self.workflow.simulation is not None
+        self.bag.mend(self.workflow.simulation.retries)
         if self.rounds and not self._round_is_over():
             return
         fresh = self.learner.advance()
@@ -157,11 +197,12 @@ class Run:
             self._prune()
         if self.rounds and self.learner.busy:
             return
-        if self._end() is None:
+        if self._end() is None and not self.state.paused:
             self.bag.fill(self.learner.scores(), self.slots)
 
     def _round_is_over(self) -> bool:
-        return not self.state.starts  # a start is done with when its frames are published
+        """A start is done with when its frames are published."""
+        return not self.state.starts and not self.state.busy_segments
 
     def _prune(self) -> None:
         rule = self.workflow.steering.prune
@@ -179,6 +220,10 @@ class Run:
     def _end(self) -> tuple[str, str] | None:
         if self._interrupts:
             return "interrupted", "by Ctrl-C or a signal; `steersman resume` goes on"
+        if self.lock.lost:
+            return "interrupted", "another driver has taken this run over"
+        if self.state.finish:
+            return "finished", f"told by {self.state.finish}"
         if self.crew.hopeless:
             return "failed", f"every walker was lost: {self.crew.hopeless}"
         if not self.state.ended["finished"] and self.state.failures_in_a_row >= max(FAILURES, 2 * self.slots):
@@ -193,8 +238,9 @@ class Run:
     def _say_goodbye(self) -> None:
         self.crew.dismiss()
         deadline = time.monotonic() + GOODBYE_S
+        whole = self.rounds and self._interrupts  # the round is to be gone on with: its segments stay whole
         while self.crew.at_work and time.monotonic() < deadline and self._interrupts < 2:
-            self._step(self.crew.send_home)
+            self._step(self.crew.advance if whole else self.crew.send_home)
         with contextlib.suppress(BusError):
             for kind, fields in self._events():
                 self._take(kind, fields)
@@ -213,7 +259,7 @@ class Run:
         self._server = Server.start(self.directory.bus, url=self.bus_url)
         self.bag.restore()
 
-    def _record_session(self) -> None:
+    def _record_session(self, left_over: int) -> None:
         after = {"after": self.state.now} if self.state.sessions else {}
         if not self.state.run:
             simulation = self.workflow.simulation
@@ -225,6 +271,15 @@ class Run:
                 time_unit=time_variable.units if time_variable else "1",
             )  # fmt: skip
         self.recorder.record("session", host=platform.node(), pid=os.getpid(), **after)
+        if self.lock.took_over:
+            self.recorder.note(self.lock.took_over)
+        if left_over:
+            self.recorder.note(f"{left_over} processes of an earlier driver were still there; they were ended")
+        if self.recorder.journal.repaired:
+            self.recorder.note(f"the torn end of the journal was cut off: {self.recorder.journal.repaired[:80]!r}")
+        adopted = reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause="its driver died")
+        if adopted:
+            self.recorder.note(f"{adopted} frames were committed that the journal did not know of; they count")
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:

@@ -50,6 +50,14 @@ class RunDirectory:
         loaded: dict[str, Any] = yaml.safe_load(self.settings_file.read_text())
         return loaded
 
+    def card(self, version: int) -> dict[str, Any] | None:
+        """The card of a model; None before it is saved whole."""
+        try:
+            loaded: dict[str, Any] = json.loads((self.model(version) / "card.json").read_text())
+        except FileNotFoundError:
+            return None
+        return loaded
+
     def cards(self) -> list[dict[str, Any]]:
         """Model cards in order of version."""
         return [json.loads(path.read_text()) for path in sorted(self.path.glob("models/*/card.json"))]

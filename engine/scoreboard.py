@@ -10,7 +10,7 @@ import numpy as np
 
 from steersman.engine.state import State
 from steersman.steering import Scores
-from steersman.store import FRAME, GroupWriter, Span
+from steersman.store import FRAME, Frames, GroupWriter, Span
 
 
 class Scoreboard:
@@ -26,7 +26,25 @@ class Scoreboard:
         self.frames = 0
         self._blocks: list[dict[str, np.ndarray]] = []
         self._done: dict[str, int] = {}
+        self._loaded = False
         self._writer: GroupWriter | None = None
+
+    @classmethod
+    def load(cls, path: Path, model: int, frames: int) -> Scoreboard:
+        """What an earlier session scored: the first `frames` of them, for the journal knows of no more."""
+        board = cls(path, model)
+        groups = Frames(path)
+        names = [name for name in groups.walkers() if name.split("-")[0] == f"{model:04d}"]
+        rows, name = max(((groups.count(name), name) for name in names), default=(0, ""))
+        rows = min(rows, frames)
+        if not rows:
+            return board
+        span = Span(name, 0, rows)
+        block = {variable: groups.read(variable, span) for variable in groups.variables(name)}
+        board._blocks, board.frames, board._loaded = [block], rows, True
+        for walker in np.unique(block["walker"]):
+            board._done[f"w{walker}"] = int(block["row"][block["walker"] == walker].max()) + 1
+        return board
 
     def missing(self, state: State, most: int) -> list[Span]:
         """Published spans that have no scores yet, at most `most` frames of them."""
@@ -44,6 +62,8 @@ class Scoreboard:
             group = self.path / f"{self.model:04d}"
             self.path.mkdir(exist_ok=True)
             self._writer = GroupWriter(_unused(group), attributes={"model": self.model})
+            for loaded in self._blocks if self._loaded else []:
+                self._writer.extend(FRAME, loaded)
         walker = np.concatenate([np.full(span.rows, int(span.walker[1:]), np.int32) for span in spans])
         row = np.concatenate([np.arange(span.first, span.end, dtype=np.int64) for span in spans])
         block = {"walker": walker, "row": row, **{name: np.asarray(value) for name, value in values.items()}}

@@ -1,78 +1,26 @@
 """Journal records -> the state of a run. The only way in which the state changes is `apply`, so replay gives it back.
 
-Kinds of records: run, session, walker, lost, start, began, frames, ended, blame, training, model, scored, metrics,
-stop, note, end.
+Kinds of records: run, session, walker, joined, left, lost, start, began, frames, ended, blame, aside, training, model,
+scored, metrics, stop, told, note, end.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
-from steersman.engine.journal import Record
+from steersman.engine.errors import UnknownRecord
+from steersman.engine.journal import VERSION, Record
+from steersman.engine.walkers import Broken, Model, Segment, Start, Walker
 from steersman.steering import SECONDS, Progress
 from steersman.store import Span
 
 REMEMBERED = 8  # newest decisions and notes that displays show
-HELD_OUT = 10  # every tenth segment of a walker is held out of training
-
-
-@dataclass
-class Segment:
-    """Frames [first, end) of a walker, made from one start; `end` is None while it runs."""
-
-    walker: int
-    number: int
-    start: int
-    first: int
-    end: int | None = None
-    how: str = "running"
-    counts: bool = True  # False: lost with its walker or run twice; its frames are left out of scores
-
-    @property
-    def name(self) -> str:
-        return f"w{self.walker}.{self.number}"
-
-
-@dataclass
-class Start:
-    """A start that is not done with: in the bag, or run as `segment` whose frames are not all published."""
-
-    record: Record
-    segment: Segment | None = None
-
-
-@dataclass
-class Walker:
-    """What is known of one walker; times in seconds since 1970 and seconds."""
-
-    number: int
-    slot: int
-    started: float
-    alive: bool = True
-    frames: int = 0
-    segments: list[Segment] = field(default_factory=list)
-    published_segments: int = 0
-    simulated: float = 0.0
-    since: float = 0.0  # when its current segment began or its last one ended
-    seconds: Counter[str] = field(default_factory=Counter)  # first wait, waited, read, ran
-
-    @property
-    def running(self) -> Segment | None:
-        return self.segments[-1] if self.segments and self.segments[-1].end is None else None
-
-
-@dataclass
-class Model:
-    version: int
-    frames: int
-    at: float
-    accepted: bool | None = None  # None: still training
-    reason: str = ""
-    card: Record = field(default_factory=dict)
+HELD_OUT = 10  # every tenth start is held out of training
 
 
 class State:
@@ -84,30 +32,51 @@ class State:
         self.walkers: dict[int, Walker] = {}
         self.starts: dict[int, Start] = {}
         self.next_start = 0
+        self.failed: dict[int, Record] = {}  # starts whose segment failed: to be tried again, or blamed
+        self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
         self.used: Counter[tuple[int, int]] = Counter()  # (walker, row) -> segments started from it
         self.blamed: set[tuple[int, int]] = set()
         self.models: list[Model] = []
         self.scored = 0
+        self.scored_with = 0
         self.metrics: dict[str, list[float]] = {}
         self.decisions: deque[Record] = deque(maxlen=REMEMBERED)
         self.notes: deque[Record] = deque(maxlen=REMEMBERED)
         self.ended = Counter[str]()
         self.failures_in_a_row = 0
+        self.node_failures = Counter[str]()  # by node, since its last good segment
+        self.aside: set[str] = set()  # nodes that get no more work
         self.last_cause = ""
+        self.paused = False
+        self.pins: list[Record] = []  # frames that a person wants started from next
+        self.settings: dict[str, Any] = {}  # parameters that a person changed while the run went on
+        self.finish = ""  # who told the run to finish
         self.end: Record | None = None
         self.now = 0.0
+        self._apply: dict[str, Callable[[Record], None]] = {
+            name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
+        }
         for record in records:
             self.apply(record)
 
     def apply(self, record: Record) -> None:
+        """Take one record in.
+
+        Raises: UnknownRecord: another Steersman wrote it.
+        """
         self.now = record["t"]
-        getattr(self, "_on_" + record["kind"])(record)
+        try:
+            apply = self._apply[record["kind"]]
+        except KeyError:
+            raise UnknownRecord(record["kind"], record.get("v", VERSION)) from None
+        apply(record)
 
     # What follows from the state
 
     @property
     def frames(self) -> int:
-        return sum(walker.frames for walker in self.walkers.values())
+        """Published frames that count."""
+        return sum(walker.counted_frames for walker in self.walkers.values())
 
     @property
     def published(self) -> tuple[int, int]:
@@ -117,7 +86,7 @@ class State:
     @property
     def simulated(self) -> float:
         """Simulated time in all, in the unit of the run's `time` variable."""
-        return sum(walker.simulated for walker in self.walkers.values())
+        return sum(walker.counted_time for walker in self.walkers.values())
 
     @property
     def time_unit(self) -> str:
@@ -145,6 +114,16 @@ class State:
         return sum(start.segment is None for start in self.starts.values())
 
     @property
+    def busy_segments(self) -> bool:
+        """Whether a segment runs, or waits for its publication."""
+        return any(walker.alive and walker.running for walker in self.walkers.values())
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing to go on with."""
+        return self.end is not None and self.end["outcome"] in ("goal", "budget", "finished")
+
+    @property
     def hours(self) -> float:
         """Wall time over all sessions; a session ends with its last record."""
         begins = [session["t"] for session in self.sessions]
@@ -163,30 +142,40 @@ class State:
         return sum((walker.seconds for walker in self.walkers.values()), Counter())
 
     def spans(self, *, held_out: bool | None = None) -> list[Span]:
-        """Published frames that count, by segment, in order of walkers; only held-out ones or the others if asked."""
+        """Published frames that count, by segment, in order of starts; only held-out ones or the others if asked.
+
+        The order, and what is held out, is by start: which walker ran it does not matter.
+        """
         found = []
         for walker in self.walkers.values():
             for segment in walker.segments:
-                end = walker.frames if segment.end is None else min(walker.frames, segment.end)
-                chosen = held_out is None or held_out == (segment.number % HELD_OUT == HELD_OUT - 1)
+                end = walker.rows_end(segment)
+                chosen = held_out is None or held_out == (segment.start % HELD_OUT == HELD_OUT - 1)
                 if segment.counts and chosen and end > segment.first:
-                    found.append(Span(f"w{walker.number}", segment.first, end))
-        return found
+                    found.append((segment.start, Span(f"w{walker.number}", segment.first, end)))
+        return [span for _, span in sorted(found)]
 
     def spans_after(self, done: Mapping[str, int]) -> list[Span]:
-        """Published frames that count, from row `done[walker]` on; costs what is new, not what there is."""
-        found: list[Span] = []
-        for walker in self.walkers.values():
-            first = done.get(f"w{walker.number}", 0)
-            own: list[Span] = []
-            for segment in reversed(walker.segments):
-                end = walker.frames if segment.end is None else min(walker.frames, segment.end)
-                if segment.counts and end > max(first, segment.first):
-                    own.append(Span(f"w{walker.number}", max(first, segment.first), end))
-                if segment.first <= first:
-                    break
-            found += reversed(own)
-        return found
+        """Published frames that count, from row `done[walker]` on; costs what is new, not what there is.
+
+        In order of starts, as far as the rows of a walker stay in theirs.
+        """
+        return [span for _, span in sorted(chain.from_iterable(self._new(walker, done) for walker in self.walkers))]
+
+    def _new(self, number: int, done: Mapping[str, int]) -> Iterator[tuple[int, Span]]:
+        walker = self.walkers[number]
+        first = done.get(f"w{number}", 0)
+        fresh: list[Segment] = []
+        for segment in reversed(walker.segments):
+            fresh.append(segment)
+            if segment.first <= first:
+                break
+        newest = 0
+        for segment in reversed(fresh):
+            end = walker.rows_end(segment)
+            if segment.counts and end > max(first, segment.first):
+                newest = max(newest, segment.start)
+                yield newest, Span(f"w{number}", max(first, segment.first), end)
 
     def segment_of(self, walker: int, row: int) -> Segment | None:
         """The segment that made a frame."""
@@ -206,21 +195,43 @@ class State:
         self.end = None
 
     def _on_walker(self, record: Record) -> None:
-        number = record["walker"]
-        self.walkers[number] = Walker(number, record["slot"], record["t"], since=record["t"])
+        number, t = record["walker"], record["t"]
+        self.walkers[number] = Walker(number, record["slot"], t, since=t, heard=t)
+
+    def _on_joined(self, record: Record) -> None:
+        walker = self.walkers[record["walker"]]
+        walker.node, walker.pool, walker.block_ends = record["node"], record["pool"], record["block_ends"]
+        walker.heard = record["t"]
+
+    def _on_left(self, record: Record) -> None:
+        self.walkers[record["walker"]].alive = False
 
     def _on_lost(self, record: Record) -> None:
+        """A walker died. What it had committed stays; with `keep`, a segment that was cut short goes on from there."""
         walker = self.walkers[record["walker"]]
         walker.alive = False
+        blame = int(record.get("blame", False))
+        self.node_failures[walker.node] += blame
         for segment in walker.segments[walker.published_segments :]:
-            segment.how, segment.counts = "lost", False
-            segment.end = segment.first if segment.end is None else segment.end
+            segment.how, segment.end = "lost", max(segment.first, walker.rows_end(segment))
+            start = self.starts.get(segment.start)
+            ours = start is not None and start.segment is segment
+            if start is not None and ours and record.get("keep") and segment.end > segment.first:
+                del self.starts[segment.start]
+                self.broken[segment.start] = Broken(segment, start.record, start.losses + blame)
+                continue
+            walker.leave_out(segment)
+            if start is not None and ours:
+                self._done_with(segment.start)
+                start.segment, start.losses = None, start.losses + blame
 
     def _on_start(self, record: Record) -> None:
-        self.starts[record["start"]] = Start(record)
+        self.starts[record["start"]] = Start(record, losses=record.get("losses", 0))
         self.next_start = max(self.next_start, record["start"] + 1)
+        self._done_with(record.get("again"))
         if record["parent"] and not record.get("attempt"):
             self.used[tuple(record["parent"][:2])] += 1
+        self.pins = [pin for pin in self.pins if pin["id"] != record.get("pin")]
         self.decisions.append(record)
 
     def _on_began(self, record: Record) -> None:
@@ -229,36 +240,56 @@ class State:
             self._close(before, record["first_row"], "finished")
         segment = Segment(walker.number, record["segment"], record["start"], record["first_row"])
         walker.segments.append(segment)
-        walker.since = record["t"]
+        walker.since = walker.heard = record["t"]
         walker.seconds["waited" if len(walker.segments) > 1 else "first wait"] += record["waited_s"]
         start = self.starts.get(record["start"])
         if start is None:  # its lease ended too early: another walker has published it
-            segment.counts = False
+            walker.leave_out(segment)
             return
         if start.segment is not None:
-            start.segment.counts = False
+            self.walkers[start.segment.walker].leave_out(start.segment)
         start.segment = segment
 
     def _on_frames(self, record: Record) -> None:
         walker = self.walkers[record["walker"]]
         for segment in walker.segments[walker.published_segments : record["segments"]]:
             self._settle(segment)
+            walker.simulated += segment.simulated
         walker.frames, walker.published_segments = record["frames"], record["segments"]
-        walker.simulated = record["simulated"]
+        walker.heard = record["t"]
 
     def _on_ended(self, record: Record) -> None:
         walker = self.walkers[record["walker"]]
-        walker.since = record["t"]
+        walker.since = walker.heard = record["t"]
         walker.seconds["read"] += record["read_s"]
         walker.seconds["ran"] += record["ran_s"]
         if walker.running is None:  # the event that it began was lost with the server
             walker.segments.append(Segment(walker.number, record["segment"], record["start"], record["first_row"]))
-        self._close(walker.segments[-1], record["end_row"], record["how"])
-        self.failures_in_a_row = self.failures_in_a_row + 1 if record["how"] == "failed" else 0
+        segment, how = walker.segments[-1], record["how"]
+        self._close(segment, record["end_row"], how)
+        segment.simulated = record["simulated"]
+        if segment.number < walker.published_segments:
+            walker.simulated += segment.simulated
+        self.failures_in_a_row = self.failures_in_a_row + 1 if how == "failed" else 0
+        self.node_failures[walker.node] = self.node_failures[walker.node] + 1 if how == "failed" else 0
         self.last_cause = record["cause"] or self.last_cause
+        start = self.starts.get(segment.start)
+        if start is not None and start.segment is segment:
+            if how == "failed":
+                self.failed[segment.start] = start.record
+            if cut := record.get("cut"):
+                self.broken[segment.start] = Broken(segment, start.record, start.losses, cut == "exact")
 
     def _on_blame(self, record: Record) -> None:
-        self.blamed.add((record["parent"][0], record["parent"][1]))
+        self._done_with(record.get("start"))
+        self.starts.pop(record.get("start", -1), None)
+        if record["parent"]:
+            self.blamed.add((record["parent"][0], record["parent"][1]))
+        self.notes.append(record)
+
+    def _on_aside(self, record: Record) -> None:
+        self.aside.add(record["node"])
+        self.notes.append(record)
 
     def _on_training(self, record: Record) -> None:
         self.models.append(Model(record["model"], record["frames"], record["t"]))
@@ -268,7 +299,7 @@ class State:
         model.accepted, model.reason, model.card = record["accepted"], record["reason"], record
 
     def _on_scored(self, record: Record) -> None:
-        self.scored = record["frames"]
+        self.scored, self.scored_with = record["frames"], record["model"]
 
     def _on_metrics(self, record: Record) -> None:
         for name, value in record["values"].items():
@@ -277,22 +308,39 @@ class State:
     def _on_stop(self, record: Record) -> None:
         self.notes.append(record)
 
+    def _on_told(self, record: Record) -> None:
+        """A person said something: who, when and what stand in the record."""
+        match record["verb"]:
+            case "pause" | "continue":
+                self.paused = record["verb"] == "pause"
+            case "pin":
+                self.pins.append(record)
+            case "set":
+                self.settings |= record["settings"]
+            case "finish":
+                self.finish = record["who"]
+        self.notes.append(record)
+
     def _on_note(self, record: Record) -> None:
         self.notes.append(record)
 
     def _on_end(self, record: Record) -> None:
         self.end = record
-        for walker in self.walkers.values():
-            walker.alive = False
 
     def _close(self, segment: Segment, end: int, how: str) -> None:
         segment.end, segment.how = end, how
         self.ended[how] += 1
 
+    def _done_with(self, start: int | None) -> None:
+        if start is not None:
+            self.failed.pop(start, None)
+            self.broken.pop(start, None)
+
     def _settle(self, segment: Segment) -> None:
         """A segment is published: of several runs of one start, the first published one counts."""
         start = self.starts.pop(segment.start, None)
         if start is None:
-            segment.counts = False
+            self.walkers[segment.walker].leave_out(segment)
         elif start.segment is not segment and start.segment is not None:
-            segment.counts, start.segment.counts = True, False
+            self.walkers[segment.walker].take_in(segment)
+            self.walkers[start.segment.walker].leave_out(start.segment)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import pickle
+import platform
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
-from steersman.apps import training
+from steersman.apps import training, watchdog
 from steersman.apps.walker import Walker
 from steersman.bus import TupleSpace
 from steersman.engine import loading
+from steersman.engine.errors import BlockEnds
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.workflow import Params, Workflow
 from steersman.store import Span, Window
@@ -24,6 +28,7 @@ from steersman.store import Span, Window
 
 @functools.lru_cache(maxsize=1)
 def _opened(run: str) -> tuple[RunDirectory, Workflow, Params]:
+    watchdog.end_with_parent()
     directory = RunDirectory(Path(run))
     workflow = loading.load(directory.workflow)
     return directory, workflow, loading.checked(workflow, directory.settings()["params"])
@@ -56,12 +61,13 @@ def prepare(run: str) -> None:
     partial.replace(directory.prepared)
 
 
-def walk(run: str, number: int, bag: str) -> int:
-    """Be a walker until the engine says that no more starts will come."""
+def walk(run: str, number: int, bag: str) -> str:
+    """Be a walker until the engine says that no more starts will come, or the block ends; returns which."""
     directory, workflow, params = _opened(run)
     assert workflow.simulation is not None
     stderr = directory.errors / f"w{number}.stderr"
     _send_stderr_to(stderr)
+    site = directory.settings()["site"]
     walker = Walker(
         number=number,
         bag=bag,
@@ -74,18 +80,71 @@ def walk(run: str, number: int, bag: str) -> int:
         attributes={"workflow": workflow.name, "params": yaml.safe_dump(params.model_dump(mode="json"))},
         errors=directory.errors,
         stderr=stderr,
+        place=place(),
+        margin_s=site["margin_s"],
+        lease_s=site["lease_s"],
+        alive=watchdog.patience(workflow.simulation.hang_s),
+        with_settings=functools.partial(_changed, workflow),
     )
-    segments = walker.run()
+    try:
+        left = walker.run()
+    finally:
+        watchdog.at_rest()
     if stderr.stat().st_size == 0:
         stderr.unlink()
-    return segments
+    return left
 
 
-def train(run: str, version: int, last: int, spans: Sequence[Span], held_out: Sequence[Span]) -> dict[str, Any]:
-    """Fit model `version` from model `last`, compare them on held-out frames, save it with its card."""
+def place() -> dict[str, Any]:
+    """Where this process runs: its node, Parsl's name for the node's workers, and when its block ends."""
+    ends = os.environ.get("STEERSMAN_BLOCK_ENDS") or os.environ.get("SLURM_JOB_END_TIME")
+    return {
+        "node": os.environ.get("STEERSMAN_NODE", platform.node()),
+        "pool": os.environ.get("PARSL_WORKER_POOL_ID", ""),
+        "block_ends": float(ends) if ends else None,
+    }
+
+
+def _changed(workflow: Workflow, params: Params, settings: dict[str, Any]) -> Params:
+    return loading.checked(workflow, params.model_dump(mode="json") | settings) if settings else params
+
+
+def train(
+    run: str,
+    version: int,
+    last: int,
+    spans: Sequence[Span],
+    held_out: Sequence[Span],
+    settings: dict[str, Any],
+    needs_s: float = 0.0,
+) -> dict[str, Any]:
+    """Fit model `version` from model `last`, compare them on held-out frames, save it with its card.
+
+    Raises: BlockEnds: the block ends before a training of `needs_s` would be done.
+    """
     directory, workflow, params = _opened(run)
     assert workflow.training is not None
     assert workflow.scoring is not None
+    ends = place()["block_ends"]
+    if ends is not None and time.time() + needs_s > ends:
+        raise BlockEnds(needs_s, ends - time.time())
+    params = _changed(workflow, params, settings)
+    with _bounded(workflow.training.hang_s):
+        return _train(directory, workflow, params, version, last, spans, held_out)
+
+
+def _train(
+    directory: RunDirectory,
+    workflow: Workflow,
+    params: Params,
+    version: int,
+    last: int,
+    spans: Sequence[Span],
+    held_out: Sequence[Span],
+) -> dict[str, Any]:
+    assert workflow.training is not None
+    assert workflow.scoring is not None
+    run = str(directory.path)
     return training.train(
         fit=functools.partial(workflow.training.function, params),
         score=functools.partial(workflow.scoring.function, params),
@@ -98,13 +157,26 @@ def train(run: str, version: int, last: int, spans: Sequence[Span], held_out: Se
     )
 
 
-def score(run: str, version: int, spans: Sequence[Span]) -> dict[str, np.ndarray]:
+def score(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any]) -> dict[str, np.ndarray]:
     """Score frames with one model version (0: without a model)."""
     directory, workflow, params = _opened(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    values: Mapping[str, Any] = workflow.scoring.function(params, _model(run, version), window)
+    with _bounded(workflow.scoring.hang_s):
+        values: Mapping[str, Any] = workflow.scoring.function(
+            _changed(workflow, params, settings), _model(run, version), window
+        )
     return training.checked_scores(values, window.rows)
+
+
+@contextlib.contextmanager
+def _bounded(hang_s: float) -> Iterator[None]:
+    """What takes longer is ended with its process."""
+    watchdog.patience(hang_s)()
+    try:
+        yield
+    finally:
+        watchdog.at_rest()
 
 
 def _send_stderr_to(file: Path) -> None:

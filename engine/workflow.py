@@ -13,6 +13,8 @@ from steersman.steering import Policy, Random, Scores, SegmentRule, Steering, St
 from steersman.store import Variable
 
 F = TypeVar("F", bound=Callable[..., Any])
+HANG_S = 600.0  # a frame, or a batch of scores, takes less
+TRAINING_HANG_S = 24 * 3600.0  # a training takes less
 
 
 class Params(BaseModel):
@@ -48,6 +50,7 @@ class Simulate:
     gpus: int = 0
     retries: int = 2
     variables: Mapping[str, Variable] = field(default_factory=dict)
+    hang_s: float = HANG_S
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,14 @@ class Train:
     gpus: int = 0
     window: int = 100_000
     gate: str = "error"
+    hang_s: float = TRAINING_HANG_S
 
 
 @dataclass(frozen=True)
 class Score:
     function: Callable[..., Mapping[str, Any]]
     batch: int = 16_384
+    hang_s: float = HANG_S
 
 
 class Workflow:
@@ -91,7 +96,12 @@ class Workflow:
         return function
 
     def simulate(
-        self, *, gpus: int = 0, retries: int = 2, variables: Mapping[str, Variable] | None = None
+        self,
+        *,
+        gpus: int = 0,
+        retries: int = 2,
+        variables: Mapping[str, Variable] | None = None,
+        hang_s: float = HANG_S,
     ) -> Callable[[F], F]:
         """Decorate `function(params, start, out)`: one segment.
 
@@ -99,11 +109,12 @@ class Workflow:
             gpus: GPUs that a slot needs.
             retries: how often a start that failed is tried again.
             variables: meaning (dimensions, units) of what is appended.
+            hang_s: a segment without a new frame for so long is told to stop, then its process is ended.
         """
 
         def decorate(function: F) -> F:
             checked = _stage("simulate", function, ("params", "start", "out"))
-            self.simulation = Simulate(checked, gpus, retries, dict(variables or {}))
+            self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s)
             return function
 
         return decorate
@@ -115,6 +126,7 @@ class Workflow:
         gpus: int = 0,
         window: int = 100_000,
         gate: str = "error",
+        hang_s: float = TRAINING_HANG_S,
     ) -> Callable[[F], F]:
         """Decorate `function(params, frames, last) -> Model`; `frames` maps variables to arrays, `last` may be None.
 
@@ -123,20 +135,21 @@ class Workflow:
             gpus: GPUs for the training.
             window: at most so many of the newest frames are trained on.
             gate: name of the score that must not get worse on held-out frames, smaller being better.
+            hang_s: a training that takes longer is ended.
         """
 
         def decorate(function: F) -> F:
             checked = _stage("train", function, ("params", "frames", "last"))
-            self.training = Train(checked, when, gpus, window, gate)
+            self.training = Train(checked, when, gpus, window, gate, hang_s)
             return function
 
         return decorate
 
-    def score(self, *, batch: int = 16_384) -> Callable[[F], F]:
+    def score(self, *, batch: int = 16_384, hang_s: float = HANG_S) -> Callable[[F], F]:
         """Decorate `function(params, model, frames) -> {name: (n, ...)}`; `model` is None without a train stage."""
 
         def decorate(function: F) -> F:
-            self.scoring = Score(_stage("score", function, ("params", "model", "frames")), batch)
+            self.scoring = Score(_stage("score", function, ("params", "model", "frames")), batch, hang_s)
             return function
 
         return decorate

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from parsl.config import Config
 from parsl.executors import HighThroughputExecutor
+from parsl.launchers import SimpleLauncher, WrappedLauncher
 from parsl.providers import LocalProvider
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,14 +32,22 @@ class Executor(_Strict):
     Args:
         workers: processes, one slot each; "cores" for one on each core of the machine.
         gpus: GPUs that the workers share, one each in turn.
+        blocks: so many times the above, each in its own allocation.
+        walltime_s: a block is ended after this, and another takes its place; None: blocks do not end.
     """
 
     workers: Annotated[int, Field(ge=1)] | Literal["cores"] = "cores"
     gpus: int = Field(default=0, ge=0)
+    blocks: int = Field(default=1, ge=1)
+    walltime_s: float | None = Field(default=None, gt=0)
+
+    @property
+    def per_block(self) -> int:
+        return len(os.sched_getaffinity(0)) if self.workers == "cores" else self.workers
 
     @property
     def count(self) -> int:
-        return len(os.sched_getaffinity(0)) if self.workers == "cores" else self.workers
+        return self.per_block * self.blocks
 
 
 class Site(_Strict):
@@ -49,12 +58,16 @@ class Site(_Strict):
         simulation: slots for walkers.
         training: workers that train and score; two let scoring go on beside a training.
         worker_init: shell lines run before the workers start.
+        lease_s: a start is offered again when its walker gave no sign of life for so long.
+        margin_s: before a block ends, this much is kept for writing what there is.
     """
 
     name: str
     simulation: Executor = Executor()
     training: Executor = Executor(workers=2)
     worker_init: str = ""
+    lease_s: float = Field(default=15.0, ge=1)
+    margin_s: float = Field(default=30.0, ge=0)
 
 
 def sites() -> dict[str, Path]:
@@ -77,7 +90,8 @@ def parsl_config(site: Site, run_directory: Path, roles: Iterable[str] = ROLES) 
     return Config(
         executors=[_executor(site, role) for role in roles],
         run_dir=str(run_directory),
-        strategy="none",
+        strategy="simple",  # a block that ended or died is replaced
+        strategy_period=1,
         retries=0,  # the engine itself decides what is run again
         usage_tracking=0,
         initialize_logging=True,
@@ -86,17 +100,37 @@ def parsl_config(site: Site, run_directory: Path, roles: Iterable[str] = ROLES) 
 
 def _executor(site: Site, role: str) -> HighThroughputExecutor:
     wanted: Executor = getattr(site, role)
+    ends, drain_s = "", None
+    launcher = SimpleLauncher()
+    if wanted.walltime_s is not None:
+        ends = f"export STEERSMAN_BLOCK_ENDS=$(( $(date +%s) + {int(wanted.walltime_s)} ))"
+        drain_s = max(1, int(wanted.walltime_s - site.margin_s))
+        launcher = WrappedLauncher(f"timeout --signal=KILL {int(wanted.walltime_s)}")  # as a scheduler would
     return HighThroughputExecutor(
         label=role,
         address="127.0.0.1",
         loopback_address="127.0.0.1",
-        max_workers_per_node=wanted.count,
+        max_workers_per_node=wanted.per_block,
         cores_per_worker=1e-3,  # the count above decides, not the cores that this machine has
         available_accelerators=wanted.gpus or [],
         heartbeat_period=2,  # a lost worker is known of within 8 s
         heartbeat_threshold=8,
         poll_period=10,
-        provider=LocalProvider(
-            init_blocks=1, min_blocks=1, max_blocks=1, worker_init=f"{ONE_THREAD}\n{site.worker_init}"
+        drain_period=drain_s,
+        block_error_handler=False,  # a block that fails is replaced, however many did before
+        provider=_Local(
+            init_blocks=wanted.blocks,
+            min_blocks=wanted.blocks,
+            max_blocks=wanted.blocks,
+            worker_init=f"{ONE_THREAD}\n{ends}\n{site.worker_init}",
+            launcher=launcher,
         ),
     )
+
+
+class _Local(LocalProvider):  # type: ignore[misc]  # Parsl has no types
+    """This machine; asked every second whether its blocks live, which costs it next to nothing."""
+
+    @property
+    def status_polling_interval(self) -> int:
+        return 1

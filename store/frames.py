@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -151,13 +150,14 @@ class Window(Mapping[str, np.ndarray]):
 
     def _read_variable(self, name: str) -> np.ndarray:
         """One read for each walker, however many spans it has here: segments are short."""
-        parts = []
-        for walker, group in itertools.groupby(self.spans, key=lambda span: span.walker):
-            spans = list(group)
-            first = min(span.first for span in spans)
-            rows = self.frames.read(name, Span(walker, first, max(span.end for span in spans)))
-            parts += [rows[span.first - first : span.end - first] for span in spans]
-        return np.concatenate(parts)
+        first: dict[str, int] = {}
+        end: dict[str, int] = {}
+        for span in self.spans:
+            first[span.walker] = min(span.first, first.get(span.walker, span.first))
+            end[span.walker] = max(span.end, end.get(span.walker, span.end))
+        rows = {walker: self.frames.read(name, Span(walker, first[walker], end[walker])) for walker in first}
+        at = first.__getitem__
+        return np.concatenate([rows[s.walker][s.first - at(s.walker) : s.end - at(s.walker)] for s in self.spans])
 
 
 def _dimension(array: zarr.Array[Any]) -> str | None:

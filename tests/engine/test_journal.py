@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.engine.errors import JournalDamaged
+from steersman.engine.errors import JournalDamaged, JournalTooNew, UnknownRecord
 from steersman.engine.journal import Journal, decode, encode, follow, read
+from steersman.engine.state import State
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(),
@@ -29,9 +30,9 @@ def test_no_cut_line_passes_for_a_record(fields: dict[str, int], data: st.DataOb
 
 @given(st.integers(0, 200), st.integers(1, 255))
 def test_no_changed_byte_passes_for_the_record(at: int, change: int) -> None:
-    line = bytearray(encode({"kind": "frames", "walker": 3, "frames": 1234}).encode())
+    line = bytearray(encode({"kind": "frames", "walker": 3, "frames": 1234}))
     line[at % (len(line) - 1)] ^= change
-    assert decode(line.decode("utf-8", "replace")) is None
+    assert decode(bytes(line)) is None
 
 
 def write(path: Path, count: int) -> None:
@@ -54,6 +55,33 @@ def test_a_torn_last_line_is_cut_and_writing_goes_on(tmp_path: Path, kept: int) 
     journal.append("note", {"text": "after"})
     journal.close()
     assert [record["text"] for record in read(path)] == ["number 0", "number 1", "after"]
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3])
+def test_records_that_belong_together_are_there_all_or_none(tmp_path: Path, lines: int) -> None:
+    path = tmp_path / "journal.jsonl"
+    write(path, 1)
+    journal = Journal(path)
+    journal.append_all("start", [{"start": i} for i in range(4)])
+    journal.close()
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole[: 1 + lines]))
+    seen: list[str] = []
+    again = Journal(path, replay=lambda record: seen.append(record["kind"]))
+    assert seen == ["note"]
+    assert again.repaired == b"".join(whole[1 : 1 + lines]).decode()
+    again.append_all("start", [{"start": i} for i in range(4)])
+    again.close()
+    assert [record["start"] for record in read(path) if record["kind"] == "start"] == [0, 1, 2, 3]
+
+
+def test_a_record_of_a_newer_version_or_an_unknown_kind_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(encode({"v": 2, "t": 1.0, "kind": "note", "text": "from the future"}))
+    with pytest.raises(JournalTooNew, match="version 2"):
+        Journal(path)
+    with pytest.raises(UnknownRecord, match="'teleport'"):
+        State([{"v": 1, "t": 1.0, "kind": "teleport"}])
 
 
 def test_damage_in_the_middle_is_told_with_its_line(tmp_path: Path) -> None:

@@ -1,0 +1,79 @@
+"""A dead driver -> no process of its run is left: bus server, interchange, managers, workers and what they started.
+
+Every process that a driver starts inherits a mark in its environment. A small warden process waits for the driver's
+death and ends all that bear its mark; where the warden was killed too, the next driver does it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+MARK = "STEERSMAN_RUN"
+WAIT_S = 5.0
+
+
+def marked(wanted: str) -> list[psutil.Process]:
+    """This user's processes on this machine whose mark begins so."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get(MARK, "").startswith(wanted):
+                found.append(process)
+    return found
+
+
+def of_run(run: Path) -> list[psutil.Process]:
+    """All processes that drivers of a run started, dead or alive."""
+    return marked(f"{run.resolve()}#")
+
+
+def end(processes: list[psutil.Process]) -> int:
+    """End them at once; returns how many there were."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=WAIT_S)
+    return len(processes)
+
+
+def reap_earlier(run: Path, keep: int | None = None) -> int:
+    """End what is left over from earlier in this run; the warden of this driver, and process `keep`, stay."""
+    ours = os.environ.get(MARK, "")
+    return end([each for each in of_run(run) if each.pid != keep and not _is_warden(each, ours)])
+
+
+@contextlib.contextmanager
+def guarded(run: Path) -> Iterator[None]:
+    """Mark all that is started meanwhile, and have it ended when this process dies."""
+    before = os.environ.get(MARK)
+    mark = os.environ[MARK] = f"{run.resolve()}#{secrets.token_hex(4)}"
+    warden = subprocess.Popen(
+        [sys.executable, "-m", "steersman.engine.orphans", mark],
+        stdin=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        assert warden.stdin is not None
+        warden.stdin.close()  # what is left over is ended now
+        warden.wait()
+        os.environ.pop(MARK) if before is None else os.environ.update({MARK: before})
+
+
+def _is_warden(process: psutil.Process, mark: str) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.cmdline()[-1:] == [mark]
+    return False
+
+
+if __name__ == "__main__":
+    sys.stdin.buffer.read()  # ends when the driver does, however it ends
+    end(marked(sys.argv[-1]))

@@ -1,0 +1,104 @@
+"""What a state is made of: walkers, their segments, the starts they run, the models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from steersman.engine.journal import Record
+
+
+@dataclass(slots=True)
+class Segment:
+    """Frames [first, end) of a walker, made from one start; `end` is None while it runs."""
+
+    walker: int
+    number: int
+    start: int
+    first: int
+    end: int | None = None
+    how: str = "running"
+    counts: bool = True  # False: lost with its walker or run twice; its frames are left out
+    simulated: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"w{self.walker}.{self.number}"
+
+
+@dataclass(slots=True)
+class Start:
+    """A start that is not done with: in the bag, or run as `segment` whose frames are not all published."""
+
+    record: Record
+    segment: Segment | None = None
+    losses: int = 0  # walkers that died while they ran it
+
+
+@dataclass(slots=True)
+class Broken:
+    """A segment that was cut short, by the loss of its walker or by walltime: it is to go on from its last frame."""
+
+    segment: Segment
+    record: Record
+    losses: int = 0
+    exact: bool = False  # it left its full restart state
+
+
+@dataclass(slots=True)
+class Walker:
+    """What is known of one walker; times in seconds since 1970 and seconds."""
+
+    number: int
+    slot: int
+    started: float
+    alive: bool = True
+    frames: int = 0
+    segments: list[Segment] = field(default_factory=list)
+    published_segments: int = 0
+    simulated: float = 0.0  # of its published segments
+    since: float = 0.0  # when its current segment began or its last one ended
+    heard: float = 0.0  # when it last began, ended or published something
+    node: str = ""
+    pool: str = ""  # Parsl's name for the workers of a node in a block
+    block_ends: float | None = None
+    left_out: list[Segment] = field(default_factory=list)
+    seconds: Counter[str] = field(default_factory=Counter)  # first wait, waited, read, ran
+
+    @property
+    def running(self) -> Segment | None:
+        return self.segments[-1] if self.segments and self.segments[-1].end is None else None
+
+    @property
+    def counted_frames(self) -> int:
+        return self.frames - sum(max(0, self.rows_end(segment) - segment.first) for segment in self.left_out)
+
+    @property
+    def counted_time(self) -> float:
+        left_out = (each.simulated for each in self.left_out if each.number < self.published_segments)
+        return self.simulated - sum(left_out)
+
+    def rows_end(self, segment: Segment) -> int:
+        """Row behind the last published one of a segment."""
+        return self.frames if segment.end is None else min(self.frames, segment.end)
+
+    def leave_out(self, segment: Segment) -> None:
+        """Its frames count no more: another run of the same start does."""
+        if segment.counts:
+            segment.counts = False
+            self.left_out.append(segment)
+
+    def take_in(self, segment: Segment) -> None:
+        if not segment.counts:
+            segment.counts = True
+            self.left_out.remove(segment)
+
+
+@dataclass
+class Model:
+    version: int
+    frames: int
+    at: float
+    accepted: bool | None = None  # None: still training
+    reason: str = ""
+    card: Record = field(default_factory=dict)
