@@ -22,6 +22,10 @@ test: $(BIN)/.installed
 quick: $(BIN)/.installed
 	$(BIN)/python -m pytest -q -m "not slow"
 
+# Minutes of random kills: producers, takers and the server, on Valkey and on Redis; a table for each at the end.
+soak: $(BIN)/.installed
+	STEERSMAN_SOAK=1 $(BIN)/python -m pytest -q -s tests/bus/test_faults.py
+
 format: $(BIN)/.installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .

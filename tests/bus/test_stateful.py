@@ -215,5 +215,5 @@ def test_the_space_is_its_model(server: Server) -> None:
     checks = list(HealthCheck)
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         OnThisServer,
-        settings=settings(max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=checks),
+        settings=settings(max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=checks),
     )
