@@ -1,0 +1,51 @@
+"""The path of `make demo` at a tiny size, in rounds so that it repeats: sequence, OpenMM, CVAE, steering, report."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+
+from steersman.engine import journal
+from steersman.models import Model
+from tests.engine.conftest import completed, steersman
+
+pytestmark = pytest.mark.slow
+
+DEMO = Path(__file__).parents[2] / "workflows" / "demo.yaml"
+TINY = ["sequence=GYDPETG", "segment_ps=0.4", "train_every=30", "sim_ns=0.04"]
+
+
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3 specification")  # packed bits
+def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
+    settings = [word for setting in TINY for word in ("--set", setting)]
+    directory, state, summary = completed(
+        "fold", "--params", DEMO, *settings, "--rounds", "--seed", 3, cwd=tmp_path, code=3
+    )
+    assert summary["outcome"] == "budget"
+    assert state.simulated >= 30
+    assert sum(bool(model.accepted) for model in state.models) >= 2
+    policies = {record["policy"] for record in journal.read(directory.journal) if record["kind"] == "start"}
+    assert policies & {"LocalOutlierFactor", "Novelty"}, "a model chose starts"
+    assert not list(directory.errors.iterdir())
+
+    walker = directory.frames.walkers()[0]
+    opened = xarray.open_zarr(directory.frames.path / walker)
+    assert opened.contacts.dtype == bool
+    assert opened.positions.attrs["units"] == "nm"
+    assert np.isfinite(opened.energy.values).all()
+    z, _ = Model.load(directory.model(state.model)).encode(opened.contacts.values)
+    assert z.shape == (opened.sizes["frame"], 3)
+
+    page = directory.report.read_text()
+    assert "This figure is missing" not in page
+    assert {path.stem for path in directory.figures.glob("*.svg")} == {
+        "sampled", "why", "contacts", "quantities", "models", "lineage", "slots",
+    }  # fmt: skip
+    told = steersman("why", directory.path, "w0.3", cwd=tmp_path)
+    assert "started from" in told.stdout
+
+    again = subprocess.run([sys.executable, "-m", "steersman.dashboard.report", directory.path], check=False)
+    assert again.returncode == 0
