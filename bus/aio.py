@@ -13,7 +13,8 @@ import hiredis
 from steersman.bus.addresses import Address, Resolve
 from steersman.bus.connection import CONNECT_S, READ_BYTES
 from steersman.bus.errors import BusTimeout, LeaseExpired, ServerLost, ServerRefused, ServersDiffer
-from steersman.bus.operations import ALL, Clock, Keys, Operations, Want, explained, held
+from steersman.bus.keys import Keys
+from steersman.bus.operations import ALL, Clock, Operations, Want, explained, held
 from steersman.bus.programs import Connect, Disconnected, Exchange, Operation, Pause, Session, Step
 from steersman.bus.routes import N, Place, Pool, Routes, by_stem
 from steersman.bus.space import PATIENCE_S, TRANSACTION_S

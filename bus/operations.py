@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +18,8 @@ from steersman.bus.errors import (
     ServerRefused,
     ServersDiffer,
 )
+from steersman.bus.keys import Keys
+from steersman.bus.parcels import Damaged, decoded, is_parcel, parcel, tuple_of
 from steersman.bus.programs import Operation, Program, Session, call, command, listen
 from steersman.bus.statistics import Statistics
 from steersman.bus.tuples import Template, Tuple
@@ -29,45 +29,6 @@ ALL = -1
 HEARTBEAT_S = 15.0  # a blocked client asks again this often, in case a note was lost with its connection
 ROOM_S = 2.0  # the same for a blocked put
 ORPHAN_MS = 3_600_000  # chunks whose tuple is not put within an hour belonged to a producer that died
-
-
-class Damaged(Exception):
-    """A stored message could not be read; internal, becomes DamagedMessage when it was moved aside."""
-
-    def __init__(self, number: bytes, data: bytes, reason: str) -> None:
-        super().__init__(number, data, reason)
-        self.number, self.data, self.reason = number, data, reason
-
-
-@dataclass(frozen=True)
-class Keys:
-    """How a space names its keys. A name's keys share the hash tag of the name, and so do its dead letters."""
-
-    space: str = "default"
-
-    def base(self, name: str) -> bytes:
-        """The key that all keys of a name begin with."""
-        return _base(self.space, name)
-
-    def pattern(self) -> bytes:
-        """The glob of the keys that each name in use has one of."""
-        return re.sub(r"([\[\]*?\\^])", r"\\\1", f"steersman:{self.space}:").encode() + b"{*:m"
-
-    def name(self, base: bytes) -> str:
-        """The name again from a base key."""
-        stem, _, rest = base.decode().split("{", 1)[1].partition("}")
-        return stem.replace("%7B", "{").replace("%7D", "}").replace("%25", "%") + rest
-
-
-@functools.lru_cache(4096)
-def _base(space: str, name: str) -> bytes:
-    stem, dead, rest = name.partition("!dead")
-    return f"steersman:{space}:{{{_quoted(stem)}}}{dead}{rest}".encode()
-
-
-def _quoted(name: str) -> str:
-    """A name without braces, which would end a hash tag, and never empty, which would be none."""
-    return name.replace("%", "%25").replace("{", "%7B").replace("}", "%7D") or "%00"
 
 
 @dataclass(frozen=True)
@@ -218,12 +179,12 @@ class Operations:
 
     def _opened(self, session: Session, name: str, answer: bytes, lease_s: float | None) -> Program[list[Tuple]]:
         found = []
-        for number, deliveries, data, history in _parcel(answer):
-            fields = _decoded(number, data)
+        for number, deliveries, data, history in parcel(answer):
+            fields = decoded(number, data)
             for place, value in enumerate(fields):
                 if type(value) is BlobField:
                     fields[place] = yield from self._fetched(session, name, number, data, value)
-            found.append(_tuple(name, fields, [number, deliveries], lease_s, history))
+            found.append(tuple_of(name, fields, [number, deliveries], lease_s, history))
         return found
 
     def _fetched(self, session: Session, name: str, number: bytes, data: bytes, blob: BlobField) -> Program[Any]:
@@ -342,7 +303,7 @@ class Operations:
             if note is None:
                 return None
             number, _, data = note.partition(b"\n")
-            return _tuple(name, _decoded(number, data), [number, b"0"], None, b"")
+            return tuple_of(name, decoded(number, data), [number, b"0"], None, b"")
 
         return program
 
@@ -383,7 +344,7 @@ def _noted(session: Session, number: bytes, deadline: float | None, wake: float)
             if not session.connected or seconds == 0.0:
                 return None
         elif note.startswith(number + b" "):
-            return note if _is_parcel(note) else None  # too large to be pushed, or forged: ask the server
+            return note if is_parcel(note) else None  # too large to be pushed, or forged: ask the server
         elif note.startswith(b"alarm " + number + b" "):
             wake = min(wake, time.monotonic() + float(note.split()[2]) / 1000)
 
@@ -392,44 +353,6 @@ def _options(ttl_s: float | None, wait: bool, once: str) -> bytes:
     if ttl_s is None and not wait and not once:
         return b""
     return b"%d %d %s" % (round((ttl_s or 0.0) * 1000), wait, once.encode())
-
-
-def _parcel(answer: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:
-    """An answer -> number, deliveries, entry and history of each tuple. Raises: Damaged: it is no such answer."""
-    head, _, body = answer.partition(b"\n")
-    words, at, items = head.split()[1:], 0, []
-    try:
-        for i in range(0, len(words), 4):
-            end, more = at + int(words[i + 2]), int(words[i + 3])
-            items.append((b"%d" % int(words[i]), b"%d" % int(words[i + 1]), body[at:end], body[end : end + more]))
-            at = end + more
-    except (ValueError, IndexError):
-        raise Damaged(b"0", answer, "no answer of the library") from None
-    return items
-
-
-def _is_parcel(note: bytes) -> bool:
-    try:
-        return bool(_parcel(note))
-    except Damaged:
-        return False
-
-
-def _decoded(number: bytes, data: bytes) -> list[Any]:
-    try:
-        return entries.decode(data)
-    except ValueError as broken:
-        raise Damaged(number, data, str(broken)) from None
-
-
-def _tuple(name: str, fields: list[Any], numbers: list[bytes], lease_s: float | None, history: bytes) -> Tuple:
-    found = Tuple((name, *fields))
-    found.number, found.deliveries = int(numbers[0]), int(numbers[1])
-    if lease_s is not None:
-        found.lease_s = lease_s
-    if history:
-        found.history = tuple(history.decode(errors="replace").split("\n"))
-    return found
 
 
 def _deadline(timeout_s: float | None) -> float | None:

@@ -9,7 +9,8 @@ from typing import Any, Self, TypeVar
 
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusTimeout, LeaseExpired, ServerLost, ServerRefused, ServersDiffer
-from steersman.bus.operations import ALL, Clock, Keys, Operations, Want, explained, held
+from steersman.bus.keys import Keys
+from steersman.bus.operations import ALL, Clock, Operations, Want, explained, held
 from steersman.bus.programs import Operation
 from steersman.bus.routes import N, Place, Pool, Routes, by_stem
 from steersman.bus.statistics import Statistics

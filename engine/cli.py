@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from steersman.engine import campaign, display, journal, loading, people, run_directory
+from steersman.engine import bus_command, campaign, display, journal, loading, people, run_directory
 from steersman.engine import why as reasons
 from steersman.engine.check import check_plan
 from steersman.engine.errors import BadInput, EngineError, UnknownName
@@ -257,6 +257,9 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".
         raise UnknownName("benchmark", name, BENCHMARKS)
     module = import_module(f"steersman.benchmarks.{BENCHMARKS[name]}")
     module.main([argument for argument in context.args if argument != "--json"])
+
+
+app.command("bus")(bus_command.bus)
 
 
 def _stop_rule(directory: RunDirectory) -> Any:

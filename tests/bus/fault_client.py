@@ -21,7 +21,7 @@ WORK_S = 0.003  # a taker holds its lease for so long
 
 
 def produce(space: TupleSpace, record: Path, who: int, count: int) -> None:
-    """Puts (work, who, 0..count-1); after a death it goes on where its record ends, and repeats what it is not sure of."""
+    """Puts (work, who, 0..count-1); after a death it goes on where its record ends, and repeats the unsure one."""
     whole_lines = record.read_text().count("\n") if record.exists() else 0
     with record.open("ab", buffering=0) as file:
         for n in range(whole_lines, count):

@@ -117,7 +117,7 @@ async def test_leases_limits_and_transactions(both: AsyncTupleSpace, clock: Cloc
         moved = await change.take("task", 2)
         change.put("done", moved[1])
     assert await both.take("done", int, timeout_s=5) == ("done", 2)
-    with pytest.raises(ZeroDivisionError):  # noqa: PT012
+    with pytest.raises(ZeroDivisionError):
         async with both.transaction() as change:
             change.put("done", 1 // 0)
     assert await both.put("once", 1, once="k") is True
@@ -151,7 +151,7 @@ async def test_a_blocked_task_outlives_the_server(program: str, tmp_path: Path) 
 async def test_a_transaction_over_two_servers_is_refused(server: Server, tmp_path: Path) -> None:
     with Server.start(tmp_path) as second:
         async with AsyncTupleSpace.connect(server.url, second.url, space="two") as space:
-            with pytest.raises(ServersDiffer):
+            with pytest.raises(ServersDiffer):  # noqa: PT012
                 async with space.transaction() as change:
                     for n in range(20):
                         change.put(f"name{n}", n)

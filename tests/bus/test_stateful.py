@@ -18,7 +18,9 @@ from .conftest import Clock
 NAMES = ("a", "b")
 VALUES = st.sampled_from([0, 1, "s", b"y", 1.5, True, None, [1, "s"], "long enough to be hashed " * 3])
 FIELDS = st.lists(VALUES, max_size=2).map(tuple)
-PATTERN = st.sampled_from([ANY, int, str, bytes, float, bool, list, 0, 1, "s", "long enough to be hashed " * 3, [1, "s"]])
+PATTERN = st.sampled_from(
+    [ANY, int, str, bytes, float, bool, list, 0, 1, "s", "long enough to be hashed " * 3, [1, "s"]]
+)
 PATTERNS = st.lists(PATTERN, max_size=2).map(tuple)
 LEASE_S, LIFE_S, BOUND, DELIVERIES = 10, 15, 8, 3
 _numbers = itertools.count()
@@ -213,7 +215,7 @@ def test_the_space_is_its_model(server: Server) -> None:
 
     OnThisServer.server = server
     checks = list(HealthCheck)
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         OnThisServer,
         settings=settings(max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=checks),
     )

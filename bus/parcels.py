@@ -1,0 +1,54 @@
+"""Answer of the server -> parcel: the tuples in it, still packed, and what to do with one that is damaged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.bus import entries
+from steersman.bus.tuples import Tuple
+
+
+class Damaged(Exception):
+    """A stored message could not be read; internal, becomes DamagedMessage when it was moved aside."""
+
+    def __init__(self, number: bytes, data: bytes, reason: str) -> None:
+        super().__init__(number, data, reason)
+        self.number, self.data, self.reason = number, data, reason
+
+
+def parcel(answer: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:
+    """An answer -> number, deliveries, entry and history of each tuple. Raises: Damaged: it is no such answer."""
+    head, _, body = answer.partition(b"\n")
+    words, at, items = head.split()[1:], 0, []
+    try:
+        for i in range(0, len(words), 4):
+            end, more = at + int(words[i + 2]), int(words[i + 3])
+            items.append((b"%d" % int(words[i]), b"%d" % int(words[i + 1]), body[at:end], body[end : end + more]))
+            at = end + more
+    except (ValueError, IndexError):
+        raise Damaged(b"0", answer, "no answer of the library") from None
+    return items
+
+
+def is_parcel(note: bytes) -> bool:
+    try:
+        return bool(parcel(note))
+    except Damaged:
+        return False
+
+
+def decoded(number: bytes, data: bytes) -> list[Any]:
+    try:
+        return entries.decode(data)
+    except ValueError as broken:
+        raise Damaged(number, data, str(broken)) from None
+
+
+def tuple_of(name: str, fields: list[Any], numbers: list[bytes], lease_s: float | None, history: bytes) -> Tuple:
+    found = Tuple((name, *fields))
+    found.number, found.deliveries = int(numbers[0]), int(numbers[1])
+    if lease_s is not None:
+        found.lease_s = lease_s
+    if history:
+        found.history = tuple(history.decode(errors="replace").split("\n"))
+    return found

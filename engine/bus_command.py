@@ -1,0 +1,85 @@
+"""Run -> table of its bus: names, depths, rates, blocked takers and the last tuples, live; or one name's tuples."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from steersman.bus import BusError, Row, TupleSpace, inspect, rows
+from steersman.engine.errors import NotRunning
+
+PATIENCE_S = 2.0  # who looks does not wait a minute for a server that is gone
+LAST = 3
+DRAW_S = 1.0
+
+
+def bus(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run directory, or any directory with a bus.json")],
+    follow: Annotated[str | None, typer.Option("--follow", metavar="NAME", help="show each tuple put under it")] = None,
+    last: Annotated[int, typer.Option("--last", min=0, help="how many of the newest tuples of each name")] = LAST,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="end after so many tables or tuples")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a look, or a followed tuple")] = False,
+) -> None:
+    """Show the tuple space of a run: names, depths, rates, blocked takers, last tuples. Takes nothing.
+
+    On a terminal it stays live until Ctrl-C; into a pipe, or as JSON, it looks once.
+    """
+    try:
+        with TupleSpace.connect(_place(run), patience_s=PATIENCE_S) as space:
+            if follow is not None:
+                _follow(space, follow, count, as_json=as_json)
+            elif as_json or not sys.stdout.isatty():
+                _print(space, last, count or 1, as_json=as_json)
+            else:
+                _live(space, last, count)
+    except BusError:
+        raise NotRunning(str(run)) from None
+
+
+def _place(run: Path) -> Path:
+    return run / "bus" if (run / "bus").is_dir() else run
+
+
+def _follow(space: TupleSpace, name: str, count: int | None, *, as_json: bool) -> None:
+    for line in itertools.islice(inspect.follow(space, name), count):
+        typer.echo(json.dumps({"name": name, "tuple": line}) if as_json else line)
+
+
+def _print(space: TupleSpace, last: int, count: int, *, as_json: bool) -> None:
+    for look in range(count):
+        if look:
+            time.sleep(DRAW_S)
+        found = rows(space, last=last)
+        if as_json:
+            typer.echo(json.dumps({row.name: asdict(row.statistics) | {"last": list(row.last)} for row in found}))
+        else:
+            Console().print(_view(found))
+
+
+def _live(space: TupleSpace, last: int, count: int | None) -> None:
+    with Live(auto_refresh=False) as live:
+        for look in itertools.count() if count is None else range(count):
+            if look:
+                time.sleep(DRAW_S)
+            live.update(_view(rows(space, last=last)), refresh=True)
+
+
+def _view(found: list[Row]) -> Any:
+    table = Table(box=None, header_style="dim", padding=(0, 1))
+    for column in Row.COLUMNS:
+        table.add_column(column, justify="left" if column == "name" else "right")
+    for row in found:
+        table.add_row(*map(Text, row.cells))
+    tuples = [Text(f"{line}") for row in found for line in row.last]
+    return Group(table, Text(), *tuples) if tuples else table
