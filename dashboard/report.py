@@ -19,7 +19,7 @@ from steersman.store import replace_file
 
 MODELS = ("version", "frames", "epochs", "seconds", "loss", "held out", "predecessor", "verdict", "because")
 OUTCOMES = {
-    "goal": "Reached its goal", "budget": "Ended by its budget", "failed": "Failed", "interrupted": "Interrupted", "finished": "Finished",
+    "goal": "Reached its goal", "budget": "Ended by its budget", "failed": "Failed", "interrupted": "Interrupted",
     "finished": "Finished",
 }  # fmt: skip
 STARTS = ("segment", "descendants", "started from", "chosen by", "because", "among frames", "model")

@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from steersman.engine import bus_command, campaign, display, journal, loading, people, run_directory
+from steersman.engine import bus_command, campaign, display, journal, loading, people, records, run_directory
 from steersman.engine import why as reasons
 from steersman.engine.check import check_plan
 from steersman.engine.errors import BadInput, EngineError, UnknownName
@@ -105,6 +105,20 @@ def tell(
 ) -> None:
     """Tell a running campaign something; it is journalled with who said it and when."""
     out.print(people.tell(run_directory.open_run(run), words), highlight=False)
+
+
+@app.command(name="journal")
+def print_journal(
+    run: RunPath,
+    kind: Annotated[list[str], typer.Option("--kind", help="only records of this kind; may be repeated")] = [],  # noqa: B006
+    sim: Annotated[str, typer.Option("--sim", help="only those of a walker or a segment, e.g. w3 or w3.17")] = "",
+    since: Annotated[
+        str, typer.Option("--since", help="a time (2026-11-21T09:30), or how long ago (90s, 5m, 2h)")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
+) -> None:
+    """Print what happened in a run."""
+    records.print_records(run_directory.open_run(run), kind, sim, since, as_json=as_json)
 
 
 def _execute(directory: RunDirectory, made: Run) -> State:

@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 
 MARK = "STEERSMAN_RUN"
+KEEP_ENVIRONMENT = "SPT_NOENV"  # setproctitle, which Parsl uses, would write titles over the environment
 WAIT_S = 5.0
 
 
@@ -53,6 +54,7 @@ def reap_earlier(run: Path, keep: int | None = None) -> int:
 @contextlib.contextmanager
 def guarded(run: Path) -> Iterator[None]:
     """Mark all that is started meanwhile, and have it ended when this process dies."""
+    os.environ[KEEP_ENVIRONMENT] = "1"
     before = os.environ.get(MARK)
     mark = os.environ[MARK] = f"{run.resolve()}#{secrets.token_hex(4)}"
     warden = subprocess.Popen(

@@ -71,6 +71,11 @@ class State:
             raise UnknownRecord(record["kind"], record.get("v", VERSION)) from None
         apply(record)
 
+    @property
+    def kinds(self) -> list[str]:
+        """Kinds of records that there are."""
+        return sorted(self._apply)
+
     # What follows from the state
 
     @property

@@ -1,0 +1,61 @@
+"""`steersman journal` shows what was asked for."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from steersman.engine.errors import BadInput
+from steersman.engine.journal import Journal
+from steersman.engine.records import choose, moment
+
+from .conftest import steersman
+
+RECORDS = [
+    {"t": 10.0, "kind": "start", "start": 0, "parent": None},
+    {"t": 20.0, "kind": "began", "walker": 3, "segment": 17, "start": 0},
+    {"t": 30.0, "kind": "stop", "segment": "w3.17"},
+    {"t": 40.0, "kind": "ended", "walker": 3, "segment": 18},
+    {"t": 50.0, "kind": "start", "start": 1, "parent": [3, 5, 17]},
+]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sim", "since", "chosen"),
+    [
+        ([], "", "", [10, 20, 30, 40, 50]),
+        (["start", "ended"], "", "", [10, 40, 50]),
+        ([], "w3.17", "", [20, 30, 50]),
+        ([], "w3", "", [20, 30, 40, 50]),
+        ([], "w4", "", []),
+        ([], "", "25s", [40, 50]),
+        (["start"], "", "1m", [10, 50]),
+    ],
+)
+def test_records_are_chosen_by_kind_simulation_and_time(
+    kinds: list[str], sim: str, since: str, chosen: list[int]
+) -> None:
+    wanted = choose(kinds, sim, since, now=60.0)
+    assert [record["t"] for record in RECORDS if wanted(record)] == chosen
+
+
+@pytest.mark.parametrize(("kinds", "sim", "since"), [(["stat"], "", ""), ([], "walker 3", ""), ([], "", "yesterday")])
+def test_what_cannot_be_meant_is_refused(kinds: list[str], sim: str, since: str) -> None:
+    with pytest.raises(BadInput, match="start|write"):
+        choose(kinds, sim, since, now=60.0)
+
+
+def test_a_time_of_day_is_local() -> None:
+    assert moment("1970-01-02T00:00:00+00:00", 0.0) == 86400.0
+
+
+def test_the_torn_end_is_told_and_the_rest_printed(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    for text in ("one", "two"):
+        journal.append("note", {"text": text})
+    journal.close()
+    path.write_bytes(path.read_bytes()[:-5])
+    done = steersman("journal", tmp_path, "--json", cwd=tmp_path)
+    assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == ["one"]
+    assert "resume cuts them off" in done.stderr

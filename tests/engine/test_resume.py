@@ -1,0 +1,177 @@
+"""kill -9 of a driver, or of all its processes, costs at most what was not committed, and no decision."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman.engine import journal, lock, orphans
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+from steersman.store import Span, Window
+
+from .conftest import completed, opened, steersman
+
+pytestmark = pytest.mark.slow
+Words = tuple[object, ...]
+
+
+def started(*words: object, cwd: Path) -> subprocess.Popen[bytes]:
+    """A run in the background, in cwd/run."""
+    command = [sys.executable, "-m", "steersman.engine.cli", *map(str, words)]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def await_record(run: Path, found: Any, *, within_s: float = 100) -> State:
+    """Follow a journal until its state fulfils a condition."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if (run / "journal.jsonl").exists() and found(state := State(journal.read(run / "journal.jsonl"))):
+            return state
+        time.sleep(0.05)
+    raise AssertionError("the run did not come so far")
+
+
+def decisions(directory: RunDirectory) -> list[object]:
+    """Every choice, its frames told by start and place within the segment: which walker ran it does not matter."""
+    state = State(journal.read(directory.journal))
+
+    def frame(parent: list[int] | None) -> object:
+        if parent is None:
+            return None
+        segment = state.segment_of(parent[0], parent[1])
+        assert segment is not None
+        return segment.start, parent[1] - segment.first
+
+    starts = {r["start"]: r["seed"] for r in journal.read(directory.journal) if r["kind"] == "start"}
+    lines = [json.loads(line) for line in directory.decisions.read_text().splitlines()]
+    return [
+        (
+            line["start"], starts[line["start"]], line["policy"], line["reason"], line["model"], line["candidates"],
+            frame(line["frame"]), [(frame(each["frame"]), each["reason"]) for each in line["refused"]],
+        )
+        for line in lines
+    ]  # fmt: skip
+
+
+def frames(directory: RunDirectory) -> dict[int, bytes]:
+    """Frames of every start that count."""
+    state = State(journal.read(directory.journal))
+    found = {}
+    for segment in state.segments:
+        end = state.walkers[segment.walker].rows_end(segment)
+        if segment.counts and end > segment.first:
+            span = Span(f"w{segment.walker}", segment.first, end)
+            found[segment.start] = Window(directory.frames, [span])["position"].tobytes()
+    return found
+
+
+def weights(directory: RunDirectory) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(directory.path.glob("models/*/weights.safetensors"))]
+
+
+ROUNDS: Words = ("run", "double_well", "--rounds", "--seed", 3, "--set", "frames=1200", "--set", "train_every=400",
+                 "--set", "barrier_kT=30")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    cwd = tmp_path_factory.mktemp("unbroken")
+    return completed(*ROUNDS[1:], cwd=cwd, code=None)[0]
+
+
+def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(unbroken: RunDirectory, tmp_path: Path) -> None:
+    """Bit for bit: choices, reasons, seeds, frames, weights. First the driver is killed, then everything."""
+    run = tmp_path / "run"
+    driver = started(*ROUNDS, "--run-dir", run, cwd=tmp_path)
+    for frames_before, whom in ((150, "driver"), (650, "everything")):
+        await_record(run, lambda state, n=frames_before: state.frames >= n)
+        if whom == "everything":
+            orphans.end(orphans.of_run(run))
+        driver.kill()
+        driver.wait()
+        driver = started("resume", run, cwd=tmp_path)
+    assert driver.wait(timeout=100) in (0, 3)
+    directory, state = opened(run)
+    assert len(state.sessions) == 3
+    assert decisions(directory) == decisions(unbroken)
+    assert frames(directory) == frames(unbroken)
+    assert weights(directory) == weights(unbroken)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, State, float]:
+    """An asynchronous run whose driver was killed; and how long its processes outlived it."""
+    cwd = tmp_path_factory.mktemp("killed")
+    run = cwd / "run"
+    driver = started("run", "double_well", "--seed", 1, "--set", "barrier_kT=30", "--set", "frames=3000",
+                     "--run-dir", run, cwd=cwd)  # fmt: skip
+    await_record(run, lambda state: state.frames >= 400)
+    refused = steersman("resume", run, cwd=cwd)
+    assert refused.returncode == 4
+    assert f"process {driver.pid} on" in refused.stderr
+    driver.kill()
+    driver.wait()
+    died = time.monotonic()
+    while orphans.of_run(run):
+        assert time.monotonic() - died < 20, orphans.of_run(run)
+        time.sleep(0.05)
+    return run, opened(run)[1], time.monotonic() - died
+
+
+def test_nothing_outlives_its_driver(killed: tuple[Path, State, float]) -> None:
+    """The warden needs a moment to look through the processes of this machine."""
+    assert killed[2] < 20
+
+
+def test_a_killed_run_goes_on_and_nothing_that_was_committed_is_lost(killed: tuple[Path, State, float]) -> None:
+    run, before, _ = killed
+    directory = RunDirectory(run)
+    stored = {walker: directory.frames.count(walker) for walker in directory.frames.walkers()}
+    holder = lock.owner(run)
+    assert holder is not None
+    assert holder.why_gone
+    assert steersman("resume", run, cwd=run).returncode == 3
+    _, state = opened(run)
+    assert state.end is not None
+    assert state.end["outcome"] == "budget"
+    notes = [record["text"] for record in journal.read(directory.journal) if record["kind"] == "note"]
+    assert any("held the lock" in text for text in notes)
+    for walker, rows in stored.items():
+        assert state.walkers[int(walker[1:])].frames == rows == directory.frames.count(walker)
+    assert state.frames >= before.frames
+    assert sum(span.rows for span in state.spans()) == state.frames == state.scored
+    counted = Counter(segment.start for segment in state.segments if segment.counts)
+    assert set(counted.values()) == {1}, "no start counts twice"
+    assert lock.owner(run) is None
+
+
+def test_a_finished_run_says_so(killed: tuple[Path, State, float]) -> None:
+    run = killed[0]
+    size = (run / "journal.jsonl").stat().st_size
+    again = steersman("resume", run, cwd=run)
+    assert again.returncode == 0
+    assert "is finished" in again.stderr
+    assert (run / "journal.jsonl").stat().st_size == size
+
+
+def test_ctrl_c_ends_the_segments_and_leaves_a_run_to_go_on_with(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    driver = started(
+        "run", "double_well", "--set", "barrier_kT=30", "--set", "frames=1500", "--run-dir", run, cwd=tmp_path
+    )
+    await_record(run, lambda state: state.frames >= 100)
+    os.kill(driver.pid, 2)
+    assert driver.wait(timeout=60) == 130
+    directory, state = opened(run)
+    assert not any(walker.alive for walker in state.walkers.values())
+    assert all(segment.how in ("finished", "stopped") for segment in state.segments)
+    assert state.frames == sum(directory.frames.count(walker) for walker in directory.frames.walkers())
+    assert steersman("resume", run, cwd=tmp_path).returncode == 3
+    assert opened(run)[1].frames >= 1500
