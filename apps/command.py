@@ -57,6 +57,24 @@ def command(
             raise CommandFailed(_text(args), process.returncode, _tail(folder / "stderr.txt"))
 
 
+def lines(name: str) -> Callable[[Path], Iterator[str]]:
+    """A reader for `command`: the lines that are new in a file of the working directory; each is whole."""
+    read_to = 0
+
+    def new(folder: Path) -> Iterator[str]:
+        nonlocal read_to
+        if not (folder / name).exists():
+            return
+        with (folder / name).open("rb") as file:
+            file.seek(read_to)
+            whole = file.read().rpartition(b"\n")[0]
+        if whole:
+            read_to += len(whole) + 1
+            yield from whole.decode(errors="replace").splitlines()
+
+    return new
+
+
 @contextmanager
 def _directory(cwd: str | Path | None) -> Iterator[Path]:
     if cwd is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.apps.command import command
+from steersman.apps.command import command, lines
 from steersman.apps.errors import CommandFailed, CommandNotFound
 
 PENDULUM = r"""
@@ -45,18 +45,8 @@ def pendulum(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def angles() -> Callable[[Path], Iterator[float]]:
-    """Read the whole lines that are new since the last call."""
-    offset = 0
-
-    def read(folder: Path) -> Iterator[float]:
-        nonlocal offset
-        path = folder / "angles.txt"
-        text = path.read_text()[offset:] if path.exists() else ""
-        whole = text[: text.rfind("\n") + 1]
-        offset += len(whole)
-        yield from map(float, whole.split())
-
-    return read
+    read = lines("angles.txt")
+    return lambda folder: map(float, read(folder))
 
 
 def test_every_frame_of_an_executable_arrives_once_and_in_order(pendulum: str, tmp_path: Path) -> None:
@@ -123,3 +113,13 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
+
+
+def test_lines_are_read_once_and_whole(tmp_path: Path) -> None:
+    read = lines("log.txt")
+    assert list(read(tmp_path)) == [], "not there yet"
+    with (tmp_path / "log.txt").open("w") as file:
+        for text, new in (("one\ntw", ["one"]), ("", []), ("o\n\nthree\n", ["two", "", "three"]), ("fo", [])):
+            file.write(text)
+            file.flush()
+            assert list(read(tmp_path)) == new

@@ -9,7 +9,7 @@ import pytest
 import xarray
 
 from steersman.engine import journal
-from steersman.models import Model
+from steersman.models import CVAE
 from tests.engine.conftest import completed, steersman
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
     assert opened.contacts.dtype == bool
     assert opened.positions.attrs["units"] == "nm"
     assert np.isfinite(opened.energy.values).all()
-    z, _ = Model.load(directory.model(state.model)).encode(opened.contacts.values)
+    z, _ = CVAE.load(directory.model(state.model)).encode(opened.contacts.values)
     assert z.shape == (opened.sizes["frame"], 3)
 
     page = directory.report.read_text()
