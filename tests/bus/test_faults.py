@@ -22,6 +22,7 @@ from . import fault_client
 
 PRODUCERS = TAKERS = 8
 LEASE_S = 2.0
+BOUND = 400  # producers wait for takers, so that both are there to be killed until the end
 
 
 @dataclass
@@ -106,17 +107,17 @@ def accounted(tmp_path: Path, program: str, *, tuples: int, kills: int, seconds:
     """The whole play. Returns: the table, every number in it."""
     began = time.monotonic()
     cast = Cast(tmp_path, program, tuples // PRODUCERS)
-    server = cast.server()
+    cast.server()
     try:
-        play(cast, kills, seconds, seed)
         with TupleSpace.connect(tmp_path / "bus", space=fault_client.SPACE) as space:
+            space.configure("work", bound=BOUND)
+            play(cast, kills, seconds, seed)
             looked = space.statistics("work")["work"]
     finally:
         for process in cast.running.values():
             process.kill()
             process.wait()
         cast.server().stop()
-    assert server.address
     left = {"put": looked.put, "done": looked.done, "left": looked.ready + looked.leases, "dead": looked.dead}
     kinds = {f"{kind} killed": n for kind, n in sorted(cast.killed.items())}
     return kinds | left | accounts(tmp_path) | {"seconds": round(time.monotonic() - began)}

@@ -37,7 +37,6 @@ def described(dtype: str, *shape: int) -> bytes:
     return len(description).to_bytes(2, "big") + description
 
 
-@pytest.fixture
 HOSTILE = {
     "nothing": b"",
     "short": b"\x00\x01",
@@ -59,6 +58,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.fixture
 def plant(server: Server, space: TupleSpace) -> Any:
     """Store raw bytes as the next tuple of the name x, as one could who has the password."""
     base = f"steersman:{space.space}:{{x}}"
