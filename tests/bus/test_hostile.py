@@ -87,7 +87,8 @@ def test_a_hostile_message_is_moved_aside_and_named(space: TupleSpace, plant: Pl
 
 
 def test_a_read_or_a_leased_take_moves_it_aside_too(space: TupleSpace, plant: Plant) -> None:
-    for act in (lambda: space.read("x", int), lambda: space.take("x", int, lease_s=60)):
+    acts: list[Callable[[], object]] = [lambda: space.read("x", int), lambda: space.take("x", int, lease_s=60)]
+    for act in acts:
         plant(HOSTILE["truncated msgpack"])
         with pytest.raises(DamagedMessage):
             act()
