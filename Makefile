@@ -24,7 +24,7 @@ quick: $(BIN)/.installed
 
 # Minutes of random kills: producers, takers and the server, on Valkey and on Redis; a table for each at the end.
 soak: $(BIN)/.installed
-	STEERSMAN_SOAK=1 $(BIN)/python -m pytest -q -s tests/bus/test_faults.py
+	STEERSMAN_SOAK=1 $(BIN)/python -m pytest -q -s tests/bus/test_faults.py tests/faults
 
 format: $(BIN)/.installed
 	$(BIN)/ruff format .

@@ -84,8 +84,9 @@ class Run:
             self._server = Server.start(self.directory.bus, url=self.bus_url)
             try:
                 self.space = TupleSpace.connect(self.directory.bus, patience_s=PATIENCE_S)
-                while (end := self._work()) is None:
-                    orphans.reap_earlier(self.directory.path, keep=self._server.pid)
+                end = None
+                while end is None:
+                    end = self._work()
             finally:
                 self._server.stop()
             self.recorder.record("end", outcome=end[0], reason=end[1])
@@ -104,6 +105,7 @@ class Run:
             return None
         finally:
             self.jobs.close()
+            orphans.reap_earlier(self.directory.path, keep=self._server.pid)  # they might still commit something
             reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause=cause)
 
     def _prepare(self) -> tuple[str, str] | None:

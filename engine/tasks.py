@@ -100,6 +100,7 @@ def place() -> dict[str, Any]:
     ends = os.environ.get("STEERSMAN_BLOCK_ENDS") or os.environ.get("SLURM_JOB_END_TIME")
     return {
         "node": os.environ.get("STEERSMAN_NODE", platform.node()),
+        "pid": os.getpid(),
         "pool": os.environ.get("PARSL_WORKER_POOL_ID", ""),
         "block_ends": float(ends) if ends else None,
     }

@@ -41,7 +41,7 @@ def test_records_are_chosen_by_kind_simulation_and_time(
 
 @pytest.mark.parametrize(("kinds", "sim", "since"), [(["stat"], "", ""), ([], "walker 3", ""), ([], "", "yesterday")])
 def test_what_cannot_be_meant_is_refused(kinds: list[str], sim: str, since: str) -> None:
-    with pytest.raises(BadInput, match="start|write"):
+    with pytest.raises(BadInput, match=r"start|write"):
         choose(kinds, sim, since, now=60.0)
 
 

@@ -1,0 +1,196 @@
+"""A small campaign whose processes are killed at random, and what must be true of it whatever was killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from steersman.engine import journal, lock, orphans
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+from steersman.store import Span
+
+SLOTS = 2
+SITE = f"lease_s: 4\nsimulation: {{workers: {SLOTS}}}\ntraining: {{workers: 1}}\n"
+STEERSMAN = [sys.executable, "-m", "steersman.engine.cli"]
+RECOVERY_S = 120.0
+OFTEN = {"driver": 4, "everything": 2, "walker": 5, "trainer": 3, "manager": 2, "interchange": 2, "server": 4}
+
+
+class Campaign:
+    """A campaign in `folder`, driven and killed.
+
+    Attributes:
+        kills: how often each kind was killed.
+    """
+
+    def __init__(self, folder: Path, rng: random.Random) -> None:
+        self.run, self.rng = folder / "run", rng
+        self.kills: Counter[str] = Counter()
+        self._deck: list[str] = []
+        self._seen: dict[str, list[tuple[int, str]]] = {}
+        (folder / "site.yaml").write_text(SITE)
+        words = ["run", str(Path(__file__).with_name("workflow.py")), "--site", "site.yaml", "--run-dir", str(self.run)]
+        self._log = (folder / "driver.log").open("ab")
+        self._driver = subprocess.Popen([*STEERSMAN, *words], cwd=folder, stdout=self._log, stderr=self._log)
+        self.until(lambda state: state.frames > 100)
+
+    @property
+    def directory(self) -> RunDirectory:
+        return RunDirectory(self.run)
+
+    def state(self) -> State:
+        file = self.run / "journal.jsonl"
+        return State(journal.read(file)) if file.exists() else State()
+
+    def burst(self, most: int) -> None:
+        """Kill up to four things in quick succession, then let the campaign work again."""
+        for _ in range(min(most, self.rng.randint(2, 4))):
+            self.kill()
+            time.sleep(self.rng.uniform(0.0, 1.5))  # this is the random moment, not a wait for something
+        frames = self.state().frames
+        self.until(lambda state: state.frames > frames + 20)
+
+    def kill(self) -> None:
+        """Kill one kind of process with SIGKILL; a dead driver is resumed at once."""
+        victims: list[psutil.Process] = []
+        while not victims:
+            if not self._deck:
+                self._deck = list(Counter(OFTEN).elements())
+                self.rng.shuffle(self._deck)
+            kind = self._deck.pop()
+            victims = self._victims(kind)
+        self._look()
+        for victim in victims:
+            try:
+                victim.kill()
+            except psutil.NoSuchProcess:
+                continue
+        self.kills[kind] += 1
+        self._drive()
+
+    def until(self, reached: Callable[[State], bool]) -> State:
+        deadline = time.monotonic() + RECOVERY_S
+        while time.monotonic() < deadline:
+            self._drive()
+            if reached(state := self.state()):
+                return state
+            time.sleep(0.1)
+        raise AssertionError(f"no progress within {RECOVERY_S:.0f} s after {self.kills}; see {self.run}")
+
+    def finish(self, frames: int) -> State:
+        """Set a budget a little ahead and let the campaign reach it."""
+        told = subprocess.run(
+            [*STEERSMAN, "tell", str(self.run), "set", f"frames={frames}"], capture_output=True, text=True
+        )
+        assert told.returncode == 0, told.stderr
+        self._driver.wait(timeout=RECOVERY_S)
+        self._log.close()
+        return self.state()
+
+    def _drive(self) -> None:
+        if self._driver.poll() is not None:
+            words = [*STEERSMAN, "resume", str(self.run)]
+            self._driver = subprocess.Popen(words, cwd=self.run.parent, stdout=self._log, stderr=self._log)
+
+    def _victims(self, kind: str) -> list[psutil.Process]:
+        if kind == "driver":
+            return [psutil.Process(self._driver.pid)]
+        found = {process.pid: _words(process) for process in orphans.of_run(self.run)}
+        if kind == "everything":
+            return [psutil.Process(self._driver.pid), *map(psutil.Process, found)]
+        if kind == "server":
+            chosen = [pid for pid, words in found.items() if "server.conf" in words]
+        elif kind == "interchange":
+            chosen = [pid for pid, words in found.items() if "interchange" in words]
+        else:
+            managers = {pid: words for pid, words in found.items() if "process_worker_pool" in words}
+            role = "/training" if kind == "trainer" else "/simulation"
+            chosen = [pid for pid, words in managers.items() if kind == "manager" or role in words]
+            if kind != "manager":
+                chosen = [worker for manager in chosen for worker in _workers(manager)]
+        return [psutil.Process(self.rng.choice(chosen))] if chosen else []
+
+    def _look(self) -> None:
+        """Remember what is committed now."""
+        for walker in self.directory.frames.walkers():
+            rows = self.directory.frames.count(walker)
+            if rows:
+                self._seen.setdefault(walker, []).append((rows, self._digest(walker, rows)))
+
+    def _digest(self, walker: str, rows: int) -> str:
+        return hashlib.sha256(self.directory.frames.read("position", Span(walker, 0, rows)).tobytes()).hexdigest()
+
+    def check(self, state: State, budget: int) -> None:
+        """What must be true whatever was killed."""
+        self._check_frames(state)
+        self._check_starts(state)
+        chunk = max(self._chunks())
+        assert budget <= state.frames <= budget + SLOTS * chunk, f"{state.frames} frames, a chunk has {chunk}"
+        assert not orphans.of_run(self.run), "a process outlived its driver"
+        assert lock.owner(self.run) is None
+
+    def _check_frames(self, state: State) -> None:
+        """No committed frame is lost, changed or counted twice."""
+        for walker, looks in self._seen.items():
+            for rows, digest in looks:
+                assert self._digest(walker, rows) == digest, f"{walker}: committed rows changed"
+        for number, walker in state.walkers.items():
+            name = f"w{number}"
+            stored = self.directory.frames.count(name) if name in self.directory.frames.walkers() else 0
+            assert walker.frames == stored, f"{name}: {stored} frames are stored, the journal counts {walker.frames}"
+            counted = [segment for segment in walker.segments if segment.counts]
+            rows = [row for segment in counted for row in (segment.first, segment.end)]
+            assert rows == sorted(rows, key=lambda row: row or 0), "segments do not overlap"
+        spans = state.spans()
+        assert sum(span.rows for span in spans) == state.frames
+
+    def _check_starts(self, state: State) -> None:
+        """Every start is waiting, done once, blamed, or went on as another; every choice is explained."""
+        records = list(journal.read(self.directory.journal))
+        starts = [record for record in records if record["kind"] == "start"]
+        blamed = {record.get("start") for record in records if record["kind"] == "blame"}
+        again = {record["again"] for record in starts if "again" in record}
+        counted = Counter(segment.start for segment in state.segments if segment.counts)
+        explained = {json.loads(line)["start"] for line in self.directory.decisions.read_text().splitlines()}
+        assert [record["start"] for record in starts] == list(range(len(starts)))
+        for record in starts:
+            number = record["start"]
+            assert counted[number] <= 1, f"start {number} counts {counted[number]} times"
+            assert counted[number] or number in state.starts or number in blamed | again, f"start {number} got lost"
+            assert number in explained or "again" in record, f"start {number} is not explained"
+
+    def _chunks(self) -> list[int]:
+        seen: Counter[int] = Counter()
+        chunks = [0]
+        for record in journal.read(self.directory.journal):
+            if record["kind"] == "frames" and not record.get("adopted"):
+                chunks.append(record["frames"] - seen[record["walker"]])
+                seen[record["walker"]] = record["frames"]
+        return chunks
+
+
+def _words(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def _workers(manager: int) -> list[int]:
+    """A manager's worker processes: those it spawned, but the first, which holds its queues."""
+    try:
+        children = psutil.Process(manager).children()
+    except psutil.NoSuchProcess:
+        return []
+    spawned = sorted((child.create_time(), child.pid) for child in children if "spawn_main" in _words(child))
+    return [pid for _, pid in spawned[1:]]
