@@ -23,7 +23,7 @@ from steersman.engine import campaign
 from steersman.engine.jobs import Jobs
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
-from steersman.executors.site import parsl_config
+from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site_files import load_site
 from steersman.store import Span, Window
 

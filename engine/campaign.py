@@ -16,6 +16,8 @@ from steersman.engine.run import Run, Show
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 from steersman.engine.workflow import Params, Workflow
+from steersman.executors import slurm
+from steersman.executors.network import driver_address
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
 
@@ -53,7 +55,10 @@ def plan(
     chosen = secrets.randbelow(2**31) if seed is None else seed
     if chosen < 0:
         raise BadValue("--seed", str(seed), "a seed is 0 or above")
-    return Plan(source, loaded, params, load_site(site, workers), chosen, rounds)
+    where = load_site(site, workers)
+    driver_address(where)
+    slurm.check(where)
+    return Plan(source, loaded, params, where, chosen, rounds)
 
 
 def begin(

@@ -10,6 +10,7 @@ from pathlib import Path
 from steersman.bus import ServerFailed
 from steersman.bus.server import binary
 from steersman.engine.campaign import Plan
+from steersman.executors.site import Site
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,19 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         Check("stop", True, str(workflow.stop_rule(plan.params))),
         Check("training", True, f"first at {rule.first} frames, then every {rule.frames}" if rule else "none"),
         Check("steering", True, _steering(plan)),
-        Check(
-            "site", True, f"{plan.site.name}: {plan.site.simulation.count} walkers, {plan.site.training.count} workers"
-        ),
+        Check("site", True, _site(plan.site)),
         _bus(),
         _writable(root),
         _space(root),
     ]
+
+
+def _site(site: Site) -> str:
+    parts = [
+        f"{executor.count} {who} " + (f"on {executor.blocks} x {executor.nodes} nodes" if executor.nodes else "here")
+        for who, executor in (("walkers", site.simulation), ("workers that train and score", site.training))
+    ]
+    return f"{site.name}: {', '.join(parts)}" + (" (Slurm would take them)" if site.asks_for_nodes else "")
 
 
 def _steering(plan: Plan) -> str:

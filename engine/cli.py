@@ -28,7 +28,7 @@ from steersman.engine.run import Run
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 from steersman.engine.template import TEMPLATE
-from steersman.executors.site_files import BadSite
+from steersman.executors.errors import BadSite
 
 EXIT = {"goal": 0, "finished": 0, "budget": 3, "failed": 4, "interrupted": 130}
 BENCHMARKS = {

@@ -31,7 +31,9 @@ from steersman.engine.recorder import Recorder
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 from steersman.engine.workflow import Params, Workflow
-from steersman.executors.site import Site, parsl_config
+from steersman.executors.network import driver_address
+from steersman.executors.parsl_config import parsl_config
+from steersman.executors.site import Site
 
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
 SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power failure may cost
@@ -81,7 +83,7 @@ class Run:
         with self.lock.held(), orphans.guarded(self.directory.path), self._interruptible():
             left_over = orphans.reap_earlier(self.directory.path)
             self._record_session(left_over)
-            self._server = Server.start(self.directory.bus, url=self.bus_url)
+            self._server = Server.start(self.directory.bus, url=self.bus_url, bind=driver_address(self.site))
             try:
                 self.space = TupleSpace.connect(self.directory.bus, patience_s=PATIENCE_S)
                 end = None
@@ -258,7 +260,7 @@ class Run:
             time.sleep(TICK_S)
             return
         self.recorder.note("the bus server is gone; it is started again")
-        self._server = Server.start(self.directory.bus, url=self.bus_url)
+        self._server = Server.start(self.directory.bus, url=self.bus_url, bind=driver_address(self.site))
         self.bag.restore()
 
     def _record_session(self, left_over: int) -> None:

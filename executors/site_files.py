@@ -8,18 +8,8 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
-from steersman.executors.site import Executor, Site, read_site, sites
-
-
-class BadSite(ValueError):
-    """A site file that cannot be used."""
-
-    def __init__(self, site: str, problem: str) -> None:
-        super().__init__(site, problem)
-        self.site, self.problem = site, problem
-
-    def __str__(self) -> str:
-        return f"site {self.site}: {self.problem}"
+from steersman.executors.errors import BadSite
+from steersman.executors.site import Executor, Site, Slurm, read_site, sites
 
 
 def load_site(name_or_path: str, workers: int | None = None) -> Site:
@@ -52,8 +42,11 @@ def load_site(name_or_path: str, workers: int | None = None) -> Site:
 def _first_problem(error: ValidationError) -> str:
     first = error.errors()[0]
     key = ".".join(part for part in map(str, first["loc"]) if part.isidentifier())
+    if first["type"] == "value_error":  # a rule of ours between several keys
+        return f"{key}: " * bool(key) + first["msg"].removeprefix("Value error, ")
     if first["type"] != "extra_forbidden":
         return f"{key} = {first['input']!r}: {first['msg']}"
-    valid = list((Site if len(first["loc"]) == 1 else Executor).model_fields)
+    model = Site if len(first["loc"]) == 1 else Slurm if first["loc"][0] == "slurm" else Executor
+    valid = list(model.model_fields)
     near = difflib.get_close_matches(str(first["loc"][-1]), valid, n=1, cutoff=0.5)
     return f"there is no key {key!r}; " + (f"did you mean {near[0]!r}? " if near else "") + f"Valid: {', '.join(valid)}"

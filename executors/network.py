@@ -1,0 +1,50 @@
+"""The address under which workers reach the driver's machine."""
+
+from __future__ import annotations
+
+import socket
+
+import psutil
+
+from steersman.executors.errors import BadSite
+from steersman.executors.site import Site
+
+LOOPBACK = "127.0.0.1"
+
+
+def driver_address(site: Site) -> str:
+    """IPv4 address for bus and Parsl: loopback unless workers run on other machines.
+
+    Raises: BadSite: the named interface has no address, or the host name means this machine only.
+    """
+    if not site.asks_for_nodes:
+        return LOOPBACK
+    if site.interface:
+        return _of_interface(site)
+    try:
+        found = socket.gethostbyname(socket.gethostname())
+    except OSError:
+        found = ""
+    if not found or found.startswith("127."):
+        raise BadSite(
+            site.name,
+            f"the host name {socket.gethostname()!r} has no address that other machines reach; "
+            f"name the network in the site file: `interface:` is one of {', '.join(_interfaces())}",
+        )
+    return found
+
+
+def _of_interface(site: Site) -> str:
+    found = _interfaces()
+    if site.interface not in found:
+        raise BadSite(site.name, f"interface = {site.interface}: this machine has {', '.join(found)}")
+    return found[site.interface]
+
+
+def _interfaces() -> dict[str, str]:
+    return {
+        name: address.address
+        for name, addresses in psutil.net_if_addrs().items()
+        for address in addresses
+        if address.family == socket.AF_INET
+    }
