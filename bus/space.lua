@@ -15,6 +15,7 @@
 local FIRST = 4503599627370496        -- 2^52: what comes back is in front of everything, in its old order
 local FETCH_MS = 600000               -- the chunks of a tuple that is gone are kept for who took or read it
 local PUSH_BYTES = 1048576            -- above this a hand-over is fetched: subscribers have an output limit
+local HISTORY = 8192                  -- bytes of failures kept of a tuple: above it the oldest go
 local SWEEP = 1000                    -- leases and lives ended in one call
 local ASIDE = 1000                    -- damaged messages kept
 local LATE_MS = 1000                  -- a watcher that has not come back by then is taken for dead
@@ -94,10 +95,14 @@ local function enqueue(name, number, sig, entry, score)
   end
 end
 
-local function dequeue(name, number, sig, entry)
-  redis.call('ZREM', name.base .. ':q:' .. sig, number)
+-- From its queue and all indexes but the one that it was popped from.
+local function dequeue(name, number, sig, entry, from)
+  local queue = name.base .. ':q:' .. sig
+  if queue ~= from then redis.call('ZREM', queue, number) end
   if name.indexes then
-    for _, key in ipairs(indexes(name, sig, entry)) do redis.call('ZREM', key, number) end
+    for _, key in ipairs(indexes(name, sig, entry)) do
+      if key ~= from then redis.call('ZREM', key, number) end
+    end
   end
 end
 
@@ -181,16 +186,15 @@ local function heads(keys, n, order)
   return numbers
 end
 
--- The numbers that a want takes or reads; true when they left their queue with that.
+-- The numbers that a want takes or reads, and the set that they left with that, if they did.
 local function pick(name, want)
-  if want.mode == 'take' and not name.indexes and not string.find(want.shape, '[%*%u~]') then
-    local popped = redis.call('ZPOPMIN', name.base .. ':q:' .. want.shape, want.n < 0 and 4294967296 or want.n)
-    local numbers = {}
-    for i = 1, #popped, 2 do numbers[#numbers + 1] = popped[i] end
-    return numbers, true
+  local keys = sources(name, want.shape, want.value)
+  if want.mode ~= 'take' or #keys ~= 1 then
+    return heads(keys, want.n, want.mode == 'last' and 'ZREVRANGE' or 'ZRANGE')
   end
-  local order = want.mode == 'last' and 'ZREVRANGE' or 'ZRANGE'
-  return heads(sources(name, want.shape, want.value), want.n, order), false
+  local popped, numbers = redis.call('ZPOPMIN', keys[1], want.n < 0 and 4294967296 or want.n), {}
+  for i = 1, #popped, 2 do numbers[#numbers + 1] = popped[i] end
+  return numbers, keys[1]
 end
 
 local function entries(name, numbers)
@@ -232,7 +236,7 @@ end
 
 -- A want: what a taker or reader asks for {session, seq, mode, n, lease, shape, value}.
 local function collect(name, want)
-  local numbers, popped = pick(name, want)
+  local numbers, from = pick(name, want)
   if #numbers == 0 then return nil end
   local parcel, gone, keys = { head = {}, body = {} }, {}, nil
   for i, entry in ipairs(entries(name, numbers)) do
@@ -243,7 +247,7 @@ local function collect(name, want)
     elseif want.mode ~= 'take' then
       pack_item(name, parcel, number, entry, deliveries_of(name, number))
     else
-      if not popped then dequeue(name, number, signature(entry), entry) end
+      dequeue(name, number, signature(entry), entry, from)
       if want.lease > 0 then
         pack_item(name, parcel, number, entry, grant(name, number, want.lease))
       else
@@ -375,6 +379,7 @@ end
 local function note_failure(name, number, reason)
   local history = redis.call('HGET', name.base .. ':y', number)
   local line = milliseconds(name) .. ' ' .. reason
+  if history and #history > HISTORY then history = string.match(history, '\n(.*)$') end
   redis.call('HSET', name.base .. ':y', number, history and history .. '\n' .. line or line)
 end
 

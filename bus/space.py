@@ -153,7 +153,11 @@ class TupleSpace:
             t.lease_s = lease_s
 
     def release(self, tuples: Tuple | Iterable[Tuple], reason: str = "released") -> None:
-        """Offer it again at once, first in line; counts as a failed delivery. Raises: LeaseExpired."""
+        """Offer it again at once, first in line. Raises: LeaseExpired.
+
+        Args:
+            reason: a line of its history; the delivery then counts as failed, with an empty one it does not.
+        """
         self._lease(held(tuples), b"release " + reason.encode())
 
     def _lease(self, tuples: list[Tuple], how: bytes) -> None:
