@@ -68,14 +68,22 @@ class Bag:
             if (broken.segment.end or 0) > state.walkers[broken.segment.walker].frames:
                 continue  # its last frame is not published yet
             self._space.put(DONE, number)
-            if broken.losses >= DEATHS:
-                self._blame(number, broken.record["parent"], f"{broken.losses} walkers died on it")
+            if deaths := self._deaths(broken.record, broken.losses):
+                self._blame(number, broken.record["parent"], f"{deaths} walkers died on it")
             else:
                 self._go_on(number, broken)
         for number, start in list(state.starts.items()):
-            if start.losses >= DEATHS and start.segment is None:
+            deaths = self._deaths(start.record, start.losses)
+            if deaths and start.segment is None:
+                self._space.take_nowait(self.name(start.record["slot"]), number, dict)
                 self._space.put(DONE, number)
-                self._blame(number, start.record["parent"], f"{start.losses} walkers died on it")
+                self._blame(number, start.record["parent"], f"{deaths} walkers died on it")
+
+    def _deaths(self, record: Record, losses: int) -> int:
+        """Walkers that died on a start, or on others from its frame; 0 while they are too few to blame it."""
+        parent = record["parent"]
+        deaths = max(losses, self._recorder.state.deaths[tuple(parent[:2])] if parent else 0)
+        return deaths if deaths >= DEATHS else 0
 
     def _again(self, record: Record, number: int, **more: Any) -> None:
         fresh = self._recorder.state.next_start
@@ -95,9 +103,9 @@ class Bag:
             reason=reason, exact=broken.exact, losses=losses,
         )  # fmt: skip
 
-    def _blame(self, number: int, parent: list[int] | None, reason: str) -> None:
-        where = "the prepared start" if parent is None else f"frame {parent[1]} of w{parent[0]}.{parent[2]}"
-        self._recorder.record("blame", start=number, parent=parent, reason=f"{where} is not proposed again: {reason}")
+    def _blame(self, number: int, parent: list[int] | None, why: str) -> None:
+        what = f"start {number} is given up" if parent is None else f"{_words(parent)} is not proposed again"
+        self._recorder.record("blame", start=number, parent=parent, reason=f"{what}: {why}")
 
     def restore(self) -> None:
         """After the loss of the server: offer the waiting starts again that it no longer has."""
@@ -165,6 +173,10 @@ class Bag:
 def _frame(scores: Scores, candidate: Candidate) -> list[Any]:
     i = candidate.index
     return [int(scores.walker[i]), int(scores.row[i]), int(scores.segment[i])]
+
+
+def _words(frame: list[int]) -> str:
+    return f"frame {frame[1]} of w{frame[0]}.{frame[2]}"
 
 
 def _cut_decisions(path: Path, next_start: int) -> None:

@@ -35,6 +35,7 @@ class State:
         self.failed: dict[int, Record] = {}  # starts whose segment failed: to be tried again, or blamed
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
         self.used: Counter[tuple[int, int]] = Counter()  # (walker, row) -> segments started from it
+        self.deaths = Counter[tuple[int, int]]()  # (walker, row) -> walkers that died on a start from it
         self.blamed: set[tuple[int, int]] = set()
         self.models: list[Model] = []
         self.scored = 0
@@ -221,6 +222,8 @@ class State:
             segment.how, segment.end = "lost", max(segment.first, walker.rows_end(segment))
             start = self.starts.get(segment.start)
             ours = start is not None and start.segment is segment
+            if start is not None and ours and blame and start.record["parent"]:
+                self.deaths[tuple(start.record["parent"][:2])] += 1
             if start is not None and ours and record.get("keep") and segment.end > segment.first:
                 del self.starts[segment.start]
                 self.broken[segment.start] = Broken(segment, start.record, start.losses + blame)

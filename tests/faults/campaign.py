@@ -148,9 +148,8 @@ class Campaign:
             name = f"w{number}"
             stored = self.directory.frames.count(name) if name in self.directory.frames.walkers() else 0
             assert walker.frames == stored, f"{name}: {stored} frames are stored, the journal counts {walker.frames}"
-            counted = [segment for segment in walker.segments if segment.counts]
-            rows = [row for segment in counted for row in (segment.first, segment.end)]
-            assert rows == sorted(rows, key=lambda row: row or 0), "segments do not overlap"
+            counted = [(segment.first, walker.rows_end(segment)) for segment in walker.segments if segment.counts]
+            assert all(before[1] <= after[0] for before, after in zip(counted, counted[1:], strict=False))
         spans = state.spans()
         assert sum(span.rows for span in spans) == state.frames
 

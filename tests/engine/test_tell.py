@@ -1,0 +1,100 @@
+"""People steer a running campaign; what they said is in the journal with who and when, and replay holds."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from steersman.engine import journal
+from steersman.engine.state import State
+
+from .conftest import WriteWorkflow, opened, steersman
+from .test_resume import await_record, started
+
+pytestmark = pytest.mark.slow
+
+
+def tell(run: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return steersman("tell", run, *words, cwd=run)
+
+
+def test_people_pause_continue_pin_stop_set_and_finish_a_run(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
+    path = write_workflow("""
+        import time
+        wf = Workflow("told", P, stop=lambda p: budget(frames=p.frames))
+
+        @wf.simulate()
+        def simulate(p, start, out):
+            for i in range(p.steps):
+                time.sleep(0.02)
+                out.append(x=float(p.steps))
+                if out.stopped: break
+        """)
+    run = tmp_path / "run"
+    driver = started("run", path, "--set", "frames=1000000", "--run-dir", run, cwd=tmp_path)
+    await_record(run, lambda state: state.walkers.get(1) and state.walkers[1].segments and state.frames > 60)
+
+    assert tell(run, "pause").returncode == 0
+    paused = await_record(run, lambda state: state.paused and not state.busy_segments)
+    assert tell(run, "pin", "w0.0:3").returncode == 0
+    assert opened(run)[1].next_start == paused.next_start, "nothing is chosen while it is paused"
+    assert tell(run, "set", "steps=500").returncode == 0
+    assert tell(run, "continue").returncode == 0
+    state = await_record(run, lambda state: state.next_start > paused.next_start + 1)
+    pinned = [r for r in journal.read(run / "journal.jsonl") if r["kind"] == "start" and r["policy"] == "pin"]
+    assert [record["parent"] for record in pinned] == [[0, state.walkers[0].segments[0].first + 3, 0]]
+
+    changed = pinned[0]["start"]
+    state = await_record(run, lambda state: any(s.start == changed for s in state.segments))
+    long = next(segment for segment in state.segments if segment.start == changed)
+    assert tell(run, "stop", long.name).returncode == 0
+    assert tell(run, "finish").returncode == 0
+    assert driver.wait(timeout=60) == 0
+
+    directory, state = opened(run)
+    assert state.end is not None
+    assert state.end["outcome"] == "finished"
+    segment = next(segment for segment in state.segments if segment.start == changed)
+    assert segment.how == "stopped"
+    if segment.end and segment.end > segment.first:
+        assert directory.frames.row(f"w{segment.walker}", segment.first)["x"] == 500.0
+    told = [record for record in journal.read(directory.journal) if record["kind"] == "told"]
+    assert [record["verb"] for record in told] == ["pause", "pin", "set", "continue", "stop", "finish"]
+    assert all("@" in record["who"] and record["t"] <= time.time() for record in told)
+    again = State(journal.read(directory.journal))
+    assert (again.settings, again.paused, again.pins) == ({"steps": 500}, False, [])
+    assert steersman("resume", run, cwd=tmp_path).returncode == 0, "what a person finished is finished"
+
+
+def test_a_run_that_is_not_running_and_words_that_mean_nothing_are_told(
+    write_workflow: WriteWorkflow, tmp_path: Path
+) -> None:
+    path = write_workflow("""
+        import time
+        wf = Workflow("told", P, stop=lambda p: budget(frames=p.frames))
+
+        @wf.simulate()
+        def simulate(p, start, out):
+            time.sleep(0.5)
+            out.append(x=1.0)
+        """)
+    run = tmp_path / "run"
+    driver = started("run", path, "--set", "frames=100000", "--run-dir", run, cwd=tmp_path)
+    await_record(run, lambda state: state.frames > 0)
+    for words, answer in (
+        (["puase"], "did you mean 'pause'"),
+        (["set", "step=3"], "did you mean 'steps'"),
+        (["set", "steps=many"], "integer"),
+        (["set"], "write: set key=value"),
+        (["stop", "w9.1"], "no segment 'w9.1'"),
+        (["pin", "w0.0:99"], "has frames 0 to 0"),
+    ):
+        refused = tell(run, *words)
+        assert refused.returncode == 2
+        assert answer in refused.stderr
+    driver.kill()
+    driver.wait()
+    silent = tell(run, "pause")
+    assert silent.returncode == 2
+    assert "steersman resume" in silent.stderr

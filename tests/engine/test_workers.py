@@ -1,0 +1,113 @@
+"""Simulations that kill their process, hang, or fail on one node: told, contained, and the run reaches its end."""
+
+from pathlib import Path
+
+import pytest
+
+from steersman.engine import journal
+from steersman.engine.journal import Record
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+
+from .conftest import WriteWorkflow, completed
+
+pytestmark = pytest.mark.slow
+Told = tuple[RunDirectory, State, list[Record]]
+
+
+@pytest.fixture(scope="module")
+def deadly(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """Segments from the one frame with x = 1 kill their process; segment w1.1 hangs, deaf and holding its thread."""
+    cwd = tmp_path_factory.mktemp("deadly")
+    (cwd / "site.yaml").write_text("lease_s: 3\nsimulation: {workers: 2}\n")
+    (cwd / "mine.py").write_text("""
+import os, signal, time
+import numpy as np
+from steersman import Params, Workflow, budget
+from steersman.steering import Candidate, Policy
+
+class P(Params):
+    pass
+
+class Highest(Policy):
+    needs = ("x",)
+    def rank(self, scores, rng):
+        order = np.argsort(-scores.values["x"], kind="stable")
+        return [Candidate(int(i), self.name, 0.0, "the highest x") for i in order[:1]]
+
+wf = Workflow("deadly", P, stop=lambda p: budget(frames=1500))
+
+@wf.simulate(hang_s=3)
+def simulate(p, start, out):
+    if start.frame and start.frame["x"] == 1.0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    for i in range(10):
+        time.sleep(0.02)
+        out.append(x=1.0 if out.name == "w0.0" and i == 5 else -float(i))
+        while out.name == "w1.1":
+            pass
+
+@wf.score()
+def place(p, model, frames):
+    return {"x": frames["x"]}
+
+wf.steer(Highest())
+""")
+    directory, state, _ = completed(cwd / "mine.py", "--site", "site.yaml", cwd=cwd)
+    return directory, state, list(journal.read(directory.journal))
+
+
+def test_a_start_that_kills_its_walkers_is_blamed_after_two_tries_and_not_proposed_again(deadly: Told) -> None:
+    _, state, records = deadly
+    blames = [record for record in records if record["kind"] == "blame"]
+    assert blames
+    frame = [0, 5, 0]
+    assert all(record["parent"] == frame for record in blames)
+    assert "2 walkers died on it" in blames[0]["reason"]
+    first = blames[0]["t"]
+    assert not [r for r in records if r["kind"] == "start" and r["parent"] == frame and r["t"] > first]
+    deaths = [r for r in records if r["kind"] == "lost" and r["blame"]]
+    assert 2 <= len(deaths) <= 5, "two on the frame, perhaps two more that were under way, one that hung"
+    assert all("WorkerLost" in record["cause"] for record in deaths)
+    assert state.end is not None
+    assert state.end["outcome"] == "budget"
+
+
+def test_a_segment_that_hangs_is_told_to_stop_then_ended_and_its_slot_comes_back(deadly: Told) -> None:
+    directory, state, records = deadly
+    stopped = next(record for record in records if record["kind"] == "stop")
+    assert stopped["segment"] == "w1.1"
+    assert stopped["by"] == "engine"
+    assert "has committed nothing for" in stopped["reason"]
+    lost = next(record for record in records if record["kind"] == "lost" and record["walker"] == 1)
+    assert lost["t"] > stopped["t"]
+    assert "in simulate" in (directory.errors / "w1.stderr").read_text(), "it tells where it hung"
+    assert any(walker.slot == 1 and walker.number > 1 and walker.frames for walker in state.walkers.values())
+
+
+def test_a_node_that_fails_everything_is_set_aside_and_told(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
+    """Two blocks, each with a name of its own as two nodes have; on one of them every segment fails."""
+    name = f"export STEERSMAN_NODE=$(mkdir {tmp_path}/first 2>/dev/null && echo broken || echo sound)"
+    (tmp_path / "site.yaml").write_text(
+        f"simulation: {{workers: 1, blocks: 2}}\ntraining: {{workers: 1}}\nworker_init: {name}\n"
+    )
+    path = write_workflow("""
+        import os, time
+        wf = Workflow("nodes", P, stop=lambda p: budget(hours=0.006))
+
+        @wf.simulate(retries=0)
+        def simulate(p, start, out):
+            time.sleep(0.1)
+            if os.environ["STEERSMAN_NODE"] == "broken":
+                raise OSError("no such device: /dev/nvidia0")
+            out.append(x=0.0)
+        """)
+    directory, state, _ = completed(path, "--site", "site.yaml", cwd=tmp_path)
+    assert state.aside == {"broken"}
+    records = list(journal.read(directory.journal))
+    told = next(record for record in records if record["kind"] == "aside")
+    assert "node broken is set aside" in told["reason"]
+    broken = {walker.number for walker in state.walkers.values() if walker.node == "broken"}
+    late = [r for r in records if r["kind"] == "began" and r["walker"] in broken and r["t"] > told["t"] + 5]
+    assert not late
+    assert state.ended["finished"] > 10
