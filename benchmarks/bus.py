@@ -22,6 +22,7 @@ import redis
 from steersman.bus import Server, TupleSpace
 
 PAYLOAD = b"x" * 1024
+SETTLE_S = 5.0  # after a million puts the server still moves its tables, and the disk still writes
 BARE = "steersman:bare"  # inside the keys that the embedded server's user may touch
 DRAGON = {"put_per_s": 10_400, "get_per_s": 19_500, "note": "Dragon, published: 1 KB, 48 clients on 2 nodes"}
 
@@ -151,9 +152,12 @@ def growth(space: TupleSpace, few: int, many: int, n: int, slices: int) -> dict[
                 print(f"  {name}: {start}", file=sys.stderr)
         space.take(name, 0, bytes)
         space.put(name, 0, b"")
+    time.sleep(SETTLE_S * many / 1_000_000)
     step = many // 1009 or 1
     times: dict[str, list[float]] = {"few": [], "many": []}
-    for turn in range(slices):
+    for turn in range(2 * slices):
+        if turn == slices:  # the first half warms up
+            times = {"few": [], "many": []}
         for name, size in (("few", few), ("many", many)) if turn % 2 else (("many", many), ("few", few)):
             for i in range(n):
                 times[name].append(_retake(space, name, (turn * n + i) * step % size))
@@ -199,7 +203,7 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield put_and_take(space, bare, n, slices)
             yield bulk(space, bare, max(5, n // 50), slices)
             yield handover(space, bare, server.url, n)
-            yield clients(server.url, 64, 5, 2 * scale)
+            yield clients(server.url, 64, 3 if options.quick else 9, 2 * scale)
             yield growth(space, 100, options.tuples, max(20, n // 10), slices)
         bare.close()
     yield queue(20 * n)

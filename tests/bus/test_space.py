@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import signal
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -129,3 +134,52 @@ def test_an_ended_lease_goes_to_a_taker_already_blocked(server: Any) -> None:
         blocked = [later(lambda: space.take("task", int, timeout_s=2)) for _ in range(3)]
         until(lambda: any(b.done() for b in blocked))
         assert 0.2 < time.monotonic() - began < 1.5
+
+
+def test_iteration_takes_one_after_another_until_nothing_comes(space: TupleSpace) -> None:
+    space.put_many([("frames", "w0", n) for n in range(3)])
+    assert [t[2] for t in space.takes("frames", str, int, timeout_s=0.05)] == [0, 1, 2]
+
+
+def test_a_put_is_taken_by_one_and_read_by_all(space: TupleSpace) -> None:
+    readers = [later(lambda: space.read("x", int, timeout_s=10)) for _ in range(3)]
+    until(lambda: space.statistics("x")["x"].blocked == 3)
+    takers = [later(lambda: space.take("x", int, timeout_s=10)) for _ in range(3)]
+    until(lambda: space.statistics("x")["x"].blocked == 6)
+    space.put_many([("x", n) for n in range(3)])
+    assert [reader.result(10)[1] for reader in readers] == [0, 0, 0]
+    assert sorted(taker.result(10)[1] for taker in takers) == [0, 1, 2]
+
+
+def test_threads_share_a_space_and_a_pickled_one_is_the_same(space: TupleSpace, server: Any) -> None:
+    sent = pickle.loads(pickle.dumps(TupleSpace.connect(server.url, space=space.space)))
+    putters = [later(lambda n=n: [space.put("x", n, k) for k in range(50)]) for n in range(4)]  # type: ignore[misc]
+    found = [sent.take("x", int, int, timeout_s=10) for _ in range(200)]
+    assert all(all(putter.result(10)) for putter in putters)
+    assert sorted(t[1:] for t in found) == [(n, k) for n in range(4) for k in range(50)]
+    assert all([t[2] for t in found if t[1] == n] == list(range(50)) for n in range(4)), "in order for each putter"
+
+
+def test_a_forked_child_opens_connections_of_its_own(server: Any) -> None:
+    code = (
+        "import os, sys\nfrom steersman.bus import TupleSpace\n"
+        "space = TupleSpace.connect(sys.argv[1], space='fork')\nspace.put('x', 0)\n"
+        "child = os.fork()\n"
+        "for n in range(100):\n    space.put('x', child == 0, n); assert space.take('x', child == 0, int)[2] == n\n"
+        "if child: assert os.waitpid(child, 0)[1] == 0"
+    )
+    subprocess.run([sys.executable, "-c", code, server.url], check=True, timeout=60)
+
+
+def test_an_interrupted_take_leaves_the_line(server: Any) -> None:
+    code = (
+        "import sys\nfrom steersman.bus import TupleSpace\n"
+        "try:\n    TupleSpace.connect(sys.argv[1], space='interrupt').take('x', int)\n"
+        "except KeyboardInterrupt:\n    print('interrupted')"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code, server.url], stdout=subprocess.PIPE, text=True)
+    with TupleSpace.connect(server.url, space="interrupt") as space:
+        until(lambda: space.statistics("x")["x"].blocked == 1, 30)
+        os.kill(child.pid, signal.SIGINT)
+        assert child.communicate(timeout=30)[0] == "interrupted\n"
+        assert space.statistics("x")["x"].blocked == 0
