@@ -54,6 +54,7 @@ class Address:
         return f"{'rediss' if self.tls else 'redis'}://{entry}{host}:{self.port}{query}"
 
     def tls_context(self) -> ssl.SSLContext:
+        """Trusts `ca`, or what the system trusts when it is empty. Raises: OSError: `ca` cannot be read."""
         return ssl.create_default_context(cafile=self.ca or None)
 
     def at(self, host_and_port: str) -> Address:

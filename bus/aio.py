@@ -135,68 +135,83 @@ class AsyncTupleSpace:
     async def put(
         self, name: str, *fields: Any, ttl_s: float | None = None, once: str = "", timeout_s: float | None = None
     ) -> bool:
+        """As TupleSpace.put()."""
         items = (self._operations.encode(name, fields),)
         return await self._run(name, self._operations.put(items, ttl_s, once, timeout_s))
 
     async def put_many(
         self, tuples: Iterable[tuple[Any, ...]], ttl_s: float | None = None, timeout_s: float | None = None
     ) -> None:
+        """As TupleSpace.put_many()."""
         items = [self._operations.encode(t[0], tuple(t[1:])) for t in tuples]
         await self._each(items, lambda group: self._operations.put(group, ttl_s, "", timeout_s))
 
     async def take(
         self, name: str, *fields: Any, timeout_s: float | None = None, lease_s: float | None = None
     ) -> Tuple:
+        """As TupleSpace.take()."""
         return (await self._found(Want(Template.of(name, fields), b"take", 1, lease_s, timeout_s)))[0]
 
     async def read(self, name: str, *fields: Any, timeout_s: float | None = None) -> Tuple:
+        """As TupleSpace.read()."""
         return (await self._found(Want(Template.of(name, fields), b"read", 1, None, timeout_s)))[0]
 
     async def take_nowait(self, name: str, *fields: Any, lease_s: float | None = None) -> Tuple | None:
+        """As TupleSpace.take_nowait()."""
         found = await self._find(Want(Template.of(name, fields), b"take", 1, lease_s, 0.0))
         return found[0] if found else None
 
     async def read_nowait(self, name: str, *fields: Any) -> Tuple | None:
+        """As TupleSpace.read_nowait()."""
         found = await self._find(Want(Template.of(name, fields), b"read", 1, None, 0.0))
         return found[0] if found else None
 
     async def take_many(
         self, name: str, *fields: Any, n: int = ALL, timeout_s: float | None = None, lease_s: float | None = None
     ) -> list[Tuple]:
+        """As TupleSpace.take_many()."""
         return await self._found(Want(Template.of(name, fields), b"take", n, lease_s, timeout_s))
 
     async def read_many(self, name: str, *fields: Any, n: int = ALL, timeout_s: float | None = None) -> list[Tuple]:
+        """As TupleSpace.read_many()."""
         return await self._found(Want(Template.of(name, fields), b"read", n, None, timeout_s))
 
     async def take_many_nowait(
         self, name: str, *fields: Any, n: int = ALL, lease_s: float | None = None
     ) -> list[Tuple]:
+        """As TupleSpace.take_many_nowait()."""
         return await self._find(Want(Template.of(name, fields), b"take", n, lease_s, 0.0))
 
     async def read_many_nowait(self, name: str, *fields: Any, n: int = ALL) -> list[Tuple]:
+        """As TupleSpace.read_many_nowait()."""
         return await self._find(Want(Template.of(name, fields), b"read", n, None, 0.0))
 
     async def takes(
         self, name: str, *fields: Any, timeout_s: float | None = None, lease_s: float | None = None
     ) -> AsyncIterator[Tuple]:
+        """As TupleSpace.takes()."""
         want = Want(Template.of(name, fields), b"take", 1, lease_s, timeout_s)
         while found := await self._find(want):
             yield found[0]
 
     async def ack(self, tuples: Tuple | Iterable[Tuple]) -> None:
+        """As TupleSpace.ack()."""
         await self._lease(held(tuples), b"ack")
 
     async def renew(self, tuples: Tuple | Iterable[Tuple], lease_s: float) -> None:
+        """As TupleSpace.renew()."""
         ours = held(tuples)
         await self._lease(ours, b"renew %d" % round(lease_s * 1000))
         for t in ours:
             t.lease_s = lease_s
 
     async def release(self, tuples: Tuple | Iterable[Tuple], reason: str = "released") -> None:
+        """As TupleSpace.release()."""
         await self._lease(held(tuples), b"release " + reason.encode())
 
     @asynccontextmanager
     async def transaction(self, lease_s: float = TRANSACTION_S) -> AsyncIterator[AsyncTransaction]:
+        """As TupleSpace.transaction()."""
         inside = AsyncTransaction(self, self._operations, self._routes, lease_s)
         try:
             yield inside
@@ -211,25 +226,31 @@ class AsyncTupleSpace:
             raise
 
     async def configure(self, name: str, *, bound: int | None = None, deliveries: int | None = None) -> None:
+        """As TupleSpace.configure()."""
         await self._run(name, self._operations.configure(name, bound, deliveries))
 
     async def count(self, name: str, *fields: Any) -> int:
+        """As TupleSpace.count()."""
         return await self._run(name, self._operations.count(Template.of(name, fields)))
 
     async def clear(self, name: str) -> int:
+        """As TupleSpace.clear()."""
         return await self._run(name, self._operations.clear(name))
 
     async def names(self) -> list[str]:
+        """As TupleSpace.names()."""
         operation = self._operations.names()
         return sorted({name for pool in self._routes.all() for name in await self._run_on(pool, operation)})
 
     async def statistics(self, *names: str) -> dict[str, Statistics]:
+        """As TupleSpace.statistics()."""
         looked = {name: await self._run(name, self._operations.survey(name)) for name in names or await self.names()}
         result = {name: now.since(self._seen.get(name)) for name, now in looked.items()}
         self._seen.update(looked)
         return result
 
     async def close(self) -> None:
+        """As TupleSpace.close()."""
         for connection in self._routes.drain():
             if closing := connection.close():
                 await closing.wait_closed()
@@ -284,5 +305,6 @@ class AsyncTransaction(Transaction):
         self._space = space
 
     async def take(self, name: str, *fields: Any, timeout_s: float | None = None) -> Tuple:
+        """Take for this transaction; given back when it fails. Raises: BusTimeout; ServersDiffer."""
         self.taken += await self._space._found(self.want(name, fields, timeout_s))
         return self.taken[-1]

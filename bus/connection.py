@@ -49,6 +49,7 @@ class Connection:
                 self.close()
 
     def close(self) -> None:
+        """The next operation connects anew."""
         self.session.connected = self.session.busy = False
         if self._socket is not None:
             self._socket.close()

@@ -29,9 +29,11 @@ class Blob:
 
     @property
     def chunks(self) -> int:
+        """How many there are."""
         return -(-len(self.data) // codec.CHUNK_BYTES)
 
     def chunk(self, number: int) -> memoryview:
+        """The bytes of one, from 0."""
         return memoryview(self.data)[number * codec.CHUNK_BYTES : (number + 1) * codec.CHUNK_BYTES]
 
 
@@ -110,7 +112,3 @@ def _field(data: bytes) -> Any:
     if data[:2] == b"\xd8\x03" and len(data) == 18:
         return BlobField(*_BLOB.unpack_from(data, 2))
     return codec.unpack_field(data)
-
-
-def put_at_ms(data: bytes) -> float:
-    return float(_HEAD.unpack_from(data)[2])

@@ -57,6 +57,7 @@ class Operations:
         return b"" if self.clock is None else b"%d" % round(self.clock() * 1000)
 
     def encode(self, name: str, fields: tuple[Any, ...]) -> Entry:
+        """Raises: NotPlain."""
         return entries.encode(name, fields, (self.clock or time.time)() * 1000)
 
     # -- put
@@ -224,6 +225,8 @@ class Operations:
     # -- the rest
 
     def count(self, template: Template) -> Operation[int]:
+        """How many match and are free."""
+
         def program(session: Session) -> Program[int]:
             args = [self._now(), template.shape, template.values]
             answer: int = yield from call(session, "count", [self.keys.base(template.name)], args)
@@ -232,6 +235,8 @@ class Operations:
         return program
 
     def clear(self, name: str) -> Operation[int]:
+        """Remove all of a name; how many."""
+
         def program(session: Session) -> Program[int]:
             answer: int = yield from call(session, "clear", [self.keys.base(name)], [self._now()])
             return answer
@@ -261,6 +266,7 @@ class Operations:
         return program
 
     def configure(self, name: str, bound: int | None, deliveries: int | None) -> Operation[None]:
+        """Set limits; None leaves one as it is, 0 removes it."""
         base = self.keys.base(name)
 
         def program(session: Session) -> Program[None]:
@@ -269,6 +275,7 @@ class Operations:
         return program
 
     def damaged(self, name: str) -> Operation[list[bytes]]:
+        """The raw messages that were moved aside."""
         base = self.keys.base(name)
 
         def program(session: Session) -> Program[list[bytes]]:
@@ -308,6 +315,7 @@ class Operations:
         return program
 
     def survey(self, name: str) -> Operation[Statistics]:
+        """What statistics() shows of a name."""
         base = self.keys.base(name)
 
         def program(session: Session) -> Program[Statistics]:

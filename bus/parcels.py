@@ -31,6 +31,7 @@ def parcel(answer: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:
 
 
 def is_parcel(note: bytes) -> bool:
+    """Is it a whole answer with at least one tuple?"""
     try:
         return bool(parcel(note))
     except Damaged:
@@ -38,6 +39,7 @@ def is_parcel(note: bytes) -> bool:
 
 
 def decoded(number: bytes, data: bytes) -> list[Any]:
+    """An entry -> its fields. Raises: Damaged."""
     try:
         return entries.decode(data)
     except ValueError as broken:
@@ -45,6 +47,7 @@ def decoded(number: bytes, data: bytes) -> list[Any]:
 
 
 def tuple_of(name: str, fields: list[Any], numbers: list[bytes], lease_s: float | None, history: bytes) -> Tuple:
+    """Fields and how they came -> Tuple."""
     found = Tuple((name, *fields))
     found.number, found.deliveries = int(numbers[0]), int(numbers[1])
     if lease_s is not None:

@@ -78,6 +78,7 @@ class Session:
         return min(ANSWER_S, self.patience_s)
 
     def next_number(self) -> bytes:
+        """A number for each request, so that a repeated one is known."""
         self.number += 1
         return b"%d" % self.number
 
@@ -98,6 +99,7 @@ def library() -> tuple[bytes, bytes]:
 
 @functools.cache
 def function(word: str) -> bytes:
+    """The name of a function in this version of the library."""
     return word.encode() + b"_" + library()[1]
 
 

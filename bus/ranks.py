@@ -36,12 +36,15 @@ class BusRanks:
         self._space, self._group, self.me = space, group, me
 
     def send(self, to: str, value: Any) -> None:
+        """As Ranks.send()."""
         self._space.put(self._inbox(to, self.me), value)
 
     def recv(self, source: str, timeout_s: float | None = None) -> Any:
+        """As Ranks.recv()."""
         return self._space.take(self._inbox(self.me, source), ANY, timeout_s=timeout_s)[1]
 
     def exchange(self, values: Mapping[str, Any], timeout_s: float | None = None) -> dict[str, Any]:
+        """As Ranks.exchange()."""
         for to, value in values.items():
             self.send(to, value)
         return {source: self.recv(source, timeout_s) for source in values}
@@ -68,6 +71,7 @@ class MpiRanks:
         self._under_way: list[tuple[Any, bytes]] = []
 
     def send(self, to: str, value: Any) -> None:
+        """As Ranks.send()."""
         _, data = codec.pack_field(to, value)
         self._under_way = [(request, kept) for request, kept in self._under_way if not request.Test()]
         self._under_way.append((self._comm.Isend(data, dest=self._rank_of[to], tag=self.TAG), data))
@@ -83,6 +87,7 @@ class MpiRanks:
         return codec.unpack_field(data)
 
     def exchange(self, values: Mapping[str, Any], timeout_s: float | None = None) -> dict[str, Any]:
+        """As Ranks.exchange()."""
         for to, value in values.items():
             self.send(to, value)
         received = {source: self.recv(source, timeout_s) for source in values}

@@ -43,6 +43,7 @@ class Pool(Generic[C]):
         self._process = os.getpid()
 
     def take(self) -> C:
+        """A free connection, or a new one."""
         if self._process != os.getpid():  # after a fork the parent's sockets are not ours to use
             self._free, self._process = deque(), os.getpid()
         try:
@@ -51,6 +52,7 @@ class Pool(Generic[C]):
             return self._connect(self.resolve)
 
     def give(self, connection: C) -> None:
+        """Free again."""
         self._free.append(connection)
 
     def drain(self) -> list[C]:
@@ -71,6 +73,7 @@ class Routes(Generic[C]):
         self._lock = threading.Lock()
 
     def pool(self, name: str) -> Pool[C]:
+        """The server of a name."""
         if len(self.pools) == 1 and not self._moved:
             return self.pools[0]
         part = stem(name)
@@ -103,9 +106,11 @@ class Routes(Generic[C]):
         return True
 
     def all(self) -> list[Pool[C]]:
+        """All servers, those too that a cluster told us of."""
         return [*self.pools, *self._nodes.values()]
 
     def drain(self) -> list[C]:
+        """All free connections, which leave their pools."""
         return [connection for pool in self.all() for connection in pool.drain()]
 
 

@@ -38,9 +38,11 @@ class Transaction:
         return Want(Template.of(name, fields), b"take", 1, self._lease_s, timeout_s)
 
     def commit(self) -> Operation[None] | None:
+        """What makes it happen; None when there is nothing to do."""
         return self._operations.commit(self.taken, self.puts) if self.taken or self.puts else None
 
     def abort(self) -> Operation[None] | None:
+        """What gives everything back; None when nothing was taken."""
         return self._operations.lease(self.taken, ABORT) if self.taken else None
 
     @property

@@ -51,6 +51,7 @@ class Tuple(tuple[Any, ...]):
 
     @property
     def name(self) -> str:
+        """Its first field."""
         return str(self[0])
 
 

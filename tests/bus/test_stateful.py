@@ -217,5 +217,5 @@ def test_the_space_is_its_model(server: Server) -> None:
     checks = list(HealthCheck)
     run_state_machine_as_test(
         OnThisServer,
-        settings=settings(max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=checks),
+        settings=settings(max_examples=120, stateful_step_count=50, deadline=None, suppress_health_check=checks),
     )
