@@ -224,6 +224,8 @@ def _known(home: Path) -> tuple[Address, int | None] | None:
 
 
 def _answers(address: Address) -> bool:
+    if not address.path and not _listens(address):
+        return False
     connection = Connection(lambda: address, PROBE_S)
     try:
         return bool(connection.run(lambda session: command(session, b"PING")) == b"PONG")
@@ -236,7 +238,7 @@ def _answers(address: Address) -> bool:
 def _comes_up(process: subprocess.Popen[bytes], address: Address) -> bool:
     deadline, pause = time.monotonic() + START_S, 0.005
     while time.monotonic() < deadline and process.poll() is None:
-        if _listens(address) and _answers(address):
+        if _answers(address):
             return process.poll() is None
         time.sleep(pause)
         pause = min(0.1, pause * 1.5)
