@@ -1,0 +1,209 @@
+"""Campaigns on a real Slurm: over nodes, through a cancelled block, a power failure and a time limit."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from steersman.engine import journal
+from steersman.engine.journal import Record
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+from tests.sites.slurm import NETWORK, Cluster, missing
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+WORKFLOW = """
+import os, time
+from steersman import Params, Workflow, budget
+
+class P(Params): pass
+
+wf = Workflow("ticks", P, stop=budget(hours=1))
+
+@wf.simulate()
+def ticks(p, start, out):
+    for i in range(20):
+        time.sleep(0.01)  # the simulation
+        out.append(x=float(i), gpu=int(os.environ.get("CUDA_VISIBLE_DEVICES", -1)))
+        if out.stopped: break
+"""
+SITES = {
+    "nodes": """
+simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 600}
+training: {workers: 1}
+slurm: {partition: debug, options: ["--gpus-per-node=2"]}
+""",
+    "faults": """
+simulation: {nodes: 1, blocks: 2, workers: 1, walltime_s: 600}
+training: {workers: 1}
+slurm: {partition: debug}
+""",
+    "limit": """
+simulation: {nodes: 1, workers: 1, walltime_s: 60}
+training: {workers: 1}
+slurm: {partition: debug}
+margin_s: 15
+""",
+}
+PATIENCE_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    if why := missing():
+        pytest.skip(f"no real Slurm can be had here: {why}")
+    with Cluster(tmp_path_factory.mktemp("slurm"), 6) as cluster:
+        yield cluster
+
+
+@dataclass
+class Campaign:
+    """A run on the cluster, started by the command line on its login host."""
+
+    process: subprocess.Popen[bytes]
+    directory: RunDirectory
+
+    def records(self, kind: str) -> list[Record]:
+        file = self.directory.journal
+        return [record for record in journal.read(file) if record["kind"] == kind] if file.exists() else []
+
+    def until(self, ready: Callable[[], bool]) -> None:
+        """Wait for what the run writes down."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not ready():
+            log = self.directory.path.with_suffix(".log")
+            assert self.process.poll() is None, log.read_text()[-3000:]
+            assert time.monotonic() < deadline, log.read_text()[-3000:]
+            time.sleep(0.1)
+
+    def joined(self, count: int) -> list[Record]:
+        """The first `count` walkers, once they have begun; waits for them."""
+        self.until(lambda: len(self.records("joined")) >= count)
+        return self.records("joined")[:count]
+
+    def interrupt(self) -> State:
+        """End it as Ctrl-C does, and look at what it was."""
+        driver = json.loads((self.directory.path / "driver.json").read_text())["pid"]
+        os.kill(driver, signal.SIGINT)
+        assert self.process.wait(60) == 130
+        return State(journal.read(self.directory.journal))
+
+
+@pytest.fixture(scope="module")
+def campaigns(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Campaign]]:
+    """One campaign on each site, side by side; they only sleep."""
+    folder = tmp_path_factory.mktemp("campaigns")
+    (folder / "ticks.py").write_text(WORKFLOW)
+    running = {}
+    for name, text in SITES.items():
+        (folder / f"{name}.yaml").write_text(text)
+        words = ["run", folder / "ticks.py", "--site", folder / f"{name}.yaml", "--run-dir", folder / name]
+        command = cluster.on_login(sys.executable, "-m", "steersman.engine.cli", *map(str, words))
+        with (folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        running[name] = Campaign(process, RunDirectory(folder / name))
+    yield running
+    for campaign in running.values():
+        if campaign.process.poll() is None:
+            campaign.process.kill()
+            campaign.process.wait()
+
+
+def check_nothing_is_lost(state: State, directory: RunDirectory) -> None:
+    """Every start counts at most once; what the journal counts is what the store holds."""
+    counted = Counter(segment.start for segment in state.segments if segment.counts and segment.end is not None)
+    assert set(counted.values()) <= {1}
+    assert state.frames > 0
+    for walker in directory.frames.walkers():
+        assert state.walkers[int(walker[1:])].frames == directory.frames.count(walker)
+
+
+def test_walkers_on_two_nodes_have_a_gpu_each(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+    campaign = campaigns["nodes"]
+    on_nodes = Counter(walker["node"] for walker in campaign.joined(4))
+    assert sorted(on_nodes.values()) == [2, 2]
+    campaign.until(lambda: len({ended["walker"] for ended in campaign.records("ended")}) == 4)
+    bus = campaign.directory.bus / "bus.json"
+    assert f"{NETWORK}.1" in bus.read_text(), "on the network that the nodes reach"
+    assert bus.stat().st_mode & 0o777 == 0o600
+    state = campaign.interrupt()
+    check_nothing_is_lost(state, campaign.directory)
+    gpus = {
+        (walker["node"], int(campaign.directory.frames.row(f"w{walker['walker']}", 0)["gpu"]))
+        for walker in campaign.records("joined")
+    }
+    assert len(gpus) == 4
+    assert {gpu for _, gpu in gpus} == {0, 1}
+
+
+def test_a_cancelled_block_and_a_dead_node_cost_nothing_that_was_committed(
+    campaigns: dict[str, Campaign], cluster: Cluster
+) -> None:
+    campaign = campaigns["faults"]
+    first, second = campaign.joined(2)
+    assert first["node"] != second["node"]
+    job = cluster.answer("squeue", "-h", "-w", first["node"], "-o", "%i")
+    cluster.answer("scancel", job)
+    campaign.joined(3)
+    cluster.crash(second["node"])
+    fourth = campaign.joined(4)[3]
+    assert fourth["node"] != second["node"]
+    campaign.until(lambda: any(ended["walker"] == fourth["walker"] for ended in campaign.records("ended")))
+    state = campaign.interrupt()
+    check_nothing_is_lost(state, campaign.directory)
+    lost = campaign.records("lost")
+    assert {each["walker"] for each in lost} == {first["walker"], second["walker"]}
+    assert all("ManagerLost" in each["cause"] for each in lost)
+
+
+def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+    """Nobody is killed by the scheduler: the walker of the first block leaves in time."""
+    campaign = campaigns["limit"]
+    first = campaign.joined(1)[0]
+    campaign.until(lambda: any(walker["block_ends"] > first["block_ends"] for walker in campaign.records("joined")))
+    later = next(walker for walker in campaign.records("joined") if walker["block_ends"] > first["block_ends"])
+    campaign.until(lambda: any(ended["walker"] == later["walker"] for ended in campaign.records("ended")))
+    state = campaign.interrupt()
+    check_nothing_is_lost(state, campaign.directory)
+    left = next(record for record in campaign.records("left") if record["walker"] == first["walker"])
+    assert left["reason"] == "its block ends"
+    assert left["t"] < first["block_ends"]
+    assert not campaign.records("lost")
+
+
+def test_nothing_is_left_in_the_queue(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+    assert all(campaign.process.poll() is not None for campaign in campaigns.values())
+    deadline = time.monotonic() + 30
+    while cluster.answer("squeue", "-h"):
+        assert time.monotonic() < deadline, cluster.answer("squeue")
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize(
+    ("slurm", "told"),
+    [
+        ("{partition: nowhere}", "invalid partition specified: nowhere"),
+        ("{options: [--gpus-per-node=99]}", "Requested node configuration is not available"),
+        ("{options: [--no-such-option]}", "unrecognized option '--no-such-option'"),
+    ],
+)
+def test_what_slurm_refuses_is_told_before_the_run(slurm: str, told: str, cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "site.yaml").write_text(f"simulation: {{nodes: 1, workers: 1, walltime_s: 60}}\nslurm: {slurm}\n")
+    words = ["run", "double_well", "--site", str(tmp_path / "site.yaml"), "--run-dir", str(tmp_path / "run")]
+    command = cluster.on_login(sys.executable, "-m", "steersman.engine.cli", *words)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Slurm refuses the simulation nodes" in done.stderr
+    assert not (tmp_path / "run").exists()
