@@ -142,6 +142,7 @@ class Walker:
         number, self._segments = self._segments, self._segments + 1
         name = f"{self.name}.{number}"
         out = Segment(name, number, order["seed"], self._writer, lambda: self._stop_asked(name), self._until)
+        self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames
         self._tell("began", segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
         cause, read_s = "", 0.0
@@ -312,4 +313,4 @@ class Publisher:
 
 
 def _table_attributes() -> dict[str, Any]:
-    return {"segment_fields": list(SEGMENT_FIELDS), "segment_ended": list(ENDED)}
+    return {"segment_fields": list(SEGMENT_FIELDS), "segment_ended": list(ENDED), "running": None}

@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.engine import bus_command, campaign, display, journal, loading, people, records, run_directory
+from steersman.engine import verify as verification
 from steersman.engine import why as reasons
 from steersman.engine.check import check_plan
 from steersman.engine.errors import BadInput, EngineError, UnknownName
@@ -119,6 +120,30 @@ def print_journal(
 ) -> None:
     """Print what happened in a run."""
     records.print_records(run_directory.open_run(run), kind, sim, since, as_json=as_json)
+
+
+@app.command()
+def verify(
+    run: RunPath,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="set aside what is not whole, so that the run can go on")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Prove a run directory whole: chunk checksums, journal against store, models against cards."""
+    directory = run_directory.open_run(run)
+    problems = verification.verify(directory)
+    if repair and problems:
+        verification.repair(directory, problems)
+    if as_json:
+        typer.echo(json.dumps([vars(problem) for problem in problems]))
+    for problem in [] if as_json else problems:
+        out.print(f"[red]not whole[/] {escape(problem.where)}: {escape(problem.problem)}", highlight=False)
+    if not problems:
+        err.print(f"{run} is whole", highlight=False)
+    elif repair:
+        err.print(f"set aside in {run}/aside; `steersman resume {run}` goes on", highlight=False)
+    raise typer.Exit(4 if problems and not repair else 0)
 
 
 def _execute(directory: RunDirectory, made: Run) -> State:

@@ -58,12 +58,11 @@ class Learner:
         if state.training is not None and (card := self._directory.card(state.training.version)):
             self._record_model(state.training.version, card)
         newest = state.model
-        if newest or workflow.training is None:
+        usable = {model.version for model in state.models if model.accepted}
+        if state.scored_with in usable or workflow.training is None:
             self._board = Scoreboard.load(self._directory.scores, state.scored_with, state.scored)
-        if newest != state.scored_with:
+        if newest and newest != state.scored_with:
             self._coming = Scoreboard(self._directory.scores, newest)
-            if not state.scored:
-                self._board = None
 
     @property
     def busy(self) -> bool:

@@ -55,6 +55,10 @@ def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
             times = {"read_s": 0.0, "waited_s": 0.0, "ran_s": 0.0, "simulated": _time(frames, name, row)}
             how = ENDED[row["ended"]]
             recorder.record("ended", **told, end_row=row["end_row"], how=how, cause="", **times, adopted=True)
+    running = frames.attributes(name).get("running")
+    if running and running[0] >= len(walker.segments) and rows > running[2]:
+        told = dict(zip(("segment", "start", "first_row"), running, strict=True))
+        recorder.record("began", walker=walker.number, **told, waited_s=0.0, adopted=True)
     if rows > walker.frames or len(table) > walker.published_segments:
         recorder.record("frames", walker=walker.number, frames=rows, segments=len(table), adopted=True)
 

@@ -1,7 +1,7 @@
 """Journal records -> the state of a run. The only way in which the state changes is `apply`, so replay gives it back.
 
-Kinds of records: run, session, walker, joined, left, lost, start, began, frames, ended, blame, aside, training, model,
-scored, metrics, stop, told, note, end.
+Kinds of records: run, session, walker, joined, left, lost, start, began, frames, ended, blame, aside, damaged,
+training, model, scored, metrics, stop, told, note, end.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class State:
         self.walkers: dict[int, Walker] = {}
         self.starts: dict[int, Start] = {}
         self.next_start = 0
+        self.chosen: set[int] = set()  # starts that steering chose, not those tried again
         self.failed: dict[int, Record] = {}  # starts whose segment failed: to be tried again, or blamed
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
         self.used: Counter[tuple[int, int]] = Counter()  # (walker, row) -> segments started from it
@@ -237,6 +238,8 @@ class State:
         self.starts[record["start"]] = Start(record, losses=record.get("losses", 0))
         self.next_start = max(self.next_start, record["start"] + 1)
         self._done_with(record.get("again"))
+        if "again" not in record:
+            self.chosen.add(record["start"])
         if record["parent"] and not record.get("attempt"):
             self.used[tuple(record["parent"][:2])] += 1
         self.pins = [pin for pin in self.pins if pin["id"] != record.get("pin")]
@@ -298,6 +301,27 @@ class State:
     def _on_aside(self, record: Record) -> None:
         self.aside.add(record["node"])
         self.notes.append(record)
+
+    def _on_damaged(self, record: Record) -> None:
+        """Something was set aside, for it was not whole: a model is not used, the frames of a walker do not count."""
+        self.notes.append(record)
+        if "model" in record:
+            for model in self.models:
+                if model.version == record["model"]:
+                    model.accepted, model.reason = False, record["reason"]
+            return
+        walker = self.walkers[record["walker"]]
+        walker.alive, walker.damaged = False, True
+        for segment in walker.segments:
+            segment.end = walker.frames if segment.end is None else segment.end
+            walker.leave_out(segment)
+        for number, start in list(self.starts.items()):
+            if start.segment is not None and start.segment.walker == walker.number:
+                start.segment = None
+            parent = start.record["parent"]
+            if start.segment is None and parent and parent[0] == walker.number:
+                del self.starts[number]
+        self.broken = {n: each for n, each in self.broken.items() if each.segment.walker != walker.number}
 
     def _on_training(self, record: Record) -> None:
         self.models.append(Model(record["model"], record["frames"], record["t"]))

@@ -62,6 +62,7 @@ class Walker:
     node: str = ""
     pool: str = ""  # Parsl's name for the workers of a node in a block
     block_ends: float | None = None
+    damaged: bool = False  # its frames were set aside, for they could not be read
     left_out: list[Segment] = field(default_factory=list)
     seconds: Counter[str] = field(default_factory=Counter)  # first wait, waited, read, ran
 

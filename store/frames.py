@@ -52,18 +52,26 @@ class Frames:
         """Published frames of a walker; 0 before its first publication."""
         return self._open(walker, FRAME)[0]
 
+    def rows(self, walker: str, dimension: str) -> int:
+        """Published rows along a dimension."""
+        return self._open(walker, dimension)[0]
+
     def spans(self) -> list[Span]:
         return [Span(walker, 0, rows) for walker in self.walkers() if (rows := self.count(walker))]
+
+    def attributes(self, walker: str) -> dict[str, Any]:
+        """What the walker said of its group at its last publication."""
+        return dict(self._group(walker).attrs)
 
     def variables(self, walker: str, dimension: str = FRAME) -> list[str]:
         return [name for name, array in self._group(walker).arrays() if _dimension(array) == dimension]
 
-    def read(self, name: str, span: Span) -> np.ndarray:
+    def read(self, name: str, span: Span, *, dimension: str = FRAME) -> np.ndarray:
         """Read (rows, ...) of one variable.
 
         Raises: MissingFrame: the span reaches beyond what is published.
         """
-        rows, arrays = self._known(span.walker, FRAME, span.end - 1)
+        rows, arrays = self._known(span.walker, dimension, span.end - 1)
         if not 0 <= span.first <= span.end <= rows:
             raise MissingFrame(span.walker, span.end - 1, rows)
         return np.asarray(arrays[name][span.first : span.end])

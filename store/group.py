@@ -91,11 +91,11 @@ class GroupWriter:
         """Write what was appended and then let readers see it; returns the published rows by dimension."""
         with self._publishing:
             with self._lock:
-                rows = dict(self.rows)
+                rows, attributes = dict(self.rows), dict(self.attributes)
                 pending = [(column, column.pending()) for column in self._columns.values()]
             for column, shards in pending:
                 column.write(shards)
-            self._publish_metadata(rows)
+            self._publish_metadata(rows, attributes)
             self.published = rows
         return rows
 
@@ -124,7 +124,7 @@ class GroupWriter:
         )
         return _Column(name, dimension, array, shard)
 
-    def _publish_metadata(self, rows: Mapping[str, int]) -> None:
+    def _publish_metadata(self, rows: Mapping[str, int], attributes: Mapping[str, Any]) -> None:
         """Replace the group's metadata in one step: all shapes change together, after their data."""
         metadata = {}
         for name, column in self._columns.items():
@@ -135,7 +135,7 @@ class GroupWriter:
             {
                 "zarr_format": 3,
                 "node_type": "group",
-                "attributes": self.attributes,
+                "attributes": attributes,
                 "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": metadata},
             }
         )

@@ -17,6 +17,7 @@ import psutil
 from steersman.engine import journal, lock, orphans
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
+from steersman.engine.verify import verify
 from steersman.store import Span
 
 SLOTS = 2
@@ -134,6 +135,7 @@ class Campaign:
         """What must be true whatever was killed."""
         self._check_frames(state)
         self._check_starts(state)
+        assert verify(self.directory) == []
         chunk = max(self._chunks())
         assert budget <= state.frames <= budget + SLOTS * chunk, f"{state.frames} frames, a chunk has {chunk}"
         assert not orphans.of_run(self.run), "a process outlived its driver"
@@ -141,9 +143,9 @@ class Campaign:
 
     def _check_frames(self, state: State) -> None:
         """No committed frame is lost, changed or counted twice."""
-        for walker, looks in self._seen.items():
+        for group, looks in self._seen.items():
             for rows, digest in looks:
-                assert self._digest(walker, rows) == digest, f"{walker}: committed rows changed"
+                assert self._digest(group, rows) == digest, f"{group}: committed rows changed"
         for number, walker in state.walkers.items():
             name = f"w{number}"
             stored = self.directory.frames.count(name) if name in self.directory.frames.walkers() else 0
@@ -151,7 +153,7 @@ class Campaign:
             counted = [(segment.first, walker.rows_end(segment)) for segment in walker.segments if segment.counts]
             assert all(before[1] <= after[0] for before, after in zip(counted, counted[1:], strict=False))
         spans = state.spans()
-        assert sum(span.rows for span in spans) == state.frames
+        assert sum(span.rows for span in spans) == state.frames, "every counted frame belongs to a segment"
 
     def _check_starts(self, state: State) -> None:
         """Every start is waiting, done once, blamed, or went on as another; every choice is explained."""
