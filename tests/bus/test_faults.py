@@ -20,7 +20,9 @@ from steersman.bus import Server, TupleSpace
 
 from . import fault_client
 
-PRODUCERS = TAKERS = 8
+SOAK = "STEERSMAN_SOAK" in os.environ
+TUPLES, KILLS, SECONDS = (100_000, 220, 120.0) if SOAK else (3_000, 12, 6.0)
+PRODUCERS = TAKERS = 8 if SOAK else 4
 LEASE_S = 2.0
 BOUND = 400  # producers wait for takers, so that both are there to be killed until the end
 
@@ -130,10 +132,6 @@ def check(table: dict[str, int], tuples: int) -> None:
     assert (table["put"], table["done"], table["different"]) == (tuples, tuples, tuples), "nothing lost or doubled"
     assert (table["left"], table["dead"]) == (0, 0)
     assert table["one delivery to two takers"] == table["acknowledged twice"] == table["unexplained"] == 0
-
-
-SOAK = "STEERSMAN_SOAK" in os.environ
-TUPLES, KILLS, SECONDS = (100_000, 220, 120.0) if SOAK else (6_000, 12, 8.0)
 
 
 @pytest.mark.slow
