@@ -80,10 +80,6 @@ def test_an_unknown_workflow_is_refused_with_the_nearest(refused: Refused) -> No
             "slurm: {}\ninterface: nowhere0\ntraining: {nodes: 1, workers: 1, walltime_s: 60}",
             ["interface = nowhere0: this machine has", "lo"],
         ),
-        (
-            "slurm: {}\ninterface: lo\ntraining: {nodes: 1, workers: 1, walltime_s: 60}",
-            ["no sbatch on PATH; run on a login node"],
-        ),
         ("simulation: [", ["this is not YAML"]),
         ("- simulation", ["this is not YAML of the form `key: value`"]),
     ],
@@ -91,7 +87,7 @@ def test_an_unknown_workflow_is_refused_with_the_nearest(refused: Refused) -> No
 def test_a_site_file_is_refused(text: str, told: list[str], refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(text)
     said = refused("run", "double_well", "--site", "mine.yaml")
-    assert "site mine.yaml" in said
+    assert "site mine" in said
     for words in told:
         assert words in said
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from steersman.executors import slurm
 from steersman.executors.errors import BadSite
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site, sites
@@ -49,3 +50,39 @@ def test_parsl_gets_the_workers_the_gpus_and_one_thread_each(tmp_path: Path) -> 
     started = executors["simulation"].provider.worker_init
     assert "OMP_NUM_THREADS=1" in started
     assert "module load x" in started
+
+
+ON_NODES = {"nodes": 2, "workers": 3, "blocks": 2, "walltime_s": 90}
+
+
+def test_slots_are_counted_over_nodes_and_blocks() -> None:
+    site = Site.model_validate({"name": "m", "simulation": ON_NODES, "slurm": {"partition": "p"}})
+    assert site.simulation.count == 12
+
+
+def test_away_from_a_login_node_one_is_told_where_to_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    site = Site.model_validate({"name": "m", "simulation": ON_NODES, "slurm": {}})
+    with pytest.raises(BadSite, match="no sbatch on PATH; run on a login node"):
+        slurm.check(site)
+    slurm.check(Site(name="laptop"))
+
+
+def test_a_scheduler_that_hangs_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "sbatch").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(slurm, "ANSWER_S", 0.2)
+    site = Site.model_validate({"name": "m", "simulation": ON_NODES, "slurm": {}})
+    with pytest.raises(BadSite, match="has not answered"):
+        slurm.check(site)
+
+
+def test_the_submit_script_says_what_the_site_file_says(tmp_path: Path) -> None:
+    values = {"account": "m1234", "partition": "debug", "options": ["--gpus-per-node=2"]}
+    site = Site.model_validate({"name": "m", "interface": "lo", "simulation": ON_NODES, "slurm": values})
+    executor = next(each for each in parsl_config(site, tmp_path).executors if each.label == "simulation")
+    provider = executor.provider
+    options = [f"#SBATCH --{each}" for each in ("account=m1234", "partition=debug", "no-requeue", "gpus-per-node=2")]
+    assert all(option in provider.scheduler_options for option in options)
+    assert (provider.nodes_per_block, provider.init_blocks, provider.walltime) == (2, 2, "00:02:00")
