@@ -47,11 +47,10 @@ def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
         row = dict(zip(SEGMENT_FIELDS, values, strict=True))
         if row["start"] >= recorder.state.next_start:
             recorder.record("start", **_start(recorder, row, walker.slot))
-        known = walker.segments[row["number"] :]
         told = {"walker": walker.number, "segment": row["number"], "start": row["start"], "first_row": row["first_row"]}
-        if not known:
+        if row["number"] >= len(walker.segments):
             recorder.record("began", **told, waited_s=0.0, adopted=True)
-        if walker.running is not None:
+        if walker.segments[row["number"]].end is None:
             times = {"read_s": 0.0, "waited_s": 0.0, "ran_s": 0.0, "simulated": _time(frames, name, row)}
             how = ENDED[row["ended"]]
             recorder.record("ended", **told, end_row=row["end_row"], how=how, cause="", **times, adopted=True)

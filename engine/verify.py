@@ -176,8 +176,8 @@ def _cut_journal(directory: RunDirectory) -> None:
     """Keep the records before the first one that is not whole; the file as it was goes aside."""
     whole = 0
     try:
-        for _, whole in journal.follow(directory.journal):  # noqa: B007
-            pass
+        for _, end in journal.follow(directory.journal):
+            whole = end
     except JournalDamaged:
         (directory.path / "aside").mkdir(exist_ok=True)
         shutil.copy2(directory.journal, directory.path / "aside" / "journal.jsonl")

@@ -1,0 +1,73 @@
+"""What the store holds and the journal does not know is adopted, whatever part of the story was lost."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steersman.engine.journal import Journal
+from steersman.engine.reconcile import reconcile
+from steersman.engine.recorder import Recorder
+from steersman.engine.state import State
+from steersman.store import FRAME, SEGMENT, Frames, GroupWriter
+
+ROWS = 10
+TIMES = {"read_s": 0.0, "waited_s": 0.0, "ran_s": 1.0}
+
+
+def told(segments: int, partial: int) -> list[tuple[str, dict[str, Any]]]:
+    """All that one walker tells: segments of ten frames, and one that is under way."""
+    events: list[tuple[str, dict[str, Any]]] = []
+    for number in range(segments + (partial > 0)):
+        own = {"walker": 0, "segment": number, "start": number, "first_row": number * ROWS}
+        events.append(("began", {**own, "waited_s": 0.0}))
+        if number < segments:
+            end = {"how": "finished", "cause": "", "end_row": (number + 1) * ROWS, "simulated": 1.0}
+            events.append(("ended", own | end | TIMES))
+            events.append(("frames", {"walker": 0, "frames": (number + 1) * ROWS, "segments": number + 1}))
+    return events
+
+
+def stored(path: Path, segments: int, partial: int) -> Frames:
+    path.mkdir()
+    writer = GroupWriter(path / "w0", attributes={"running": [segments, segments, segments * ROWS]})
+    for number in range(segments):
+        writer.extend(FRAME, {"time": np.linspace(0.1, 1.0, ROWS)})
+        row = [number, number, -1, -1, 7, 0, number * ROWS, (number + 1) * ROWS, 0]
+        writer.append(SEGMENT, {"segments": np.array(row, np.int64)})
+    if partial:
+        writer.extend(FRAME, {"time": np.linspace(0.1, 0.4, partial)})
+    writer.publish()
+    return Frames(path)
+
+
+@pytest.mark.parametrize("partial", [0, 4])
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("known", range(11))
+def test_whatever_was_told_last_the_state_is_the_same(tmp_path: Path, known: int, keep: bool, partial: int) -> None:
+    """The driver died after any of the events; the store holds three segments and perhaps a part of a fourth."""
+    frames = stored(tmp_path / "frames", 3, partial)
+    state = State()
+    recorder = Recorder(Journal(tmp_path / "journal.jsonl", clock=lambda: 1.0), state)
+    for start in range(5):
+        fields = {"parent": None, "seed": 7, "policy": "prepared", "reason": "", "model": 0, "exact": False}
+        recorder.record("start", start=start, slot=0, **fields)
+    recorder.record("walker", walker=0, slot=0)
+    for kind, fields in told(3, partial)[:known]:
+        recorder.record(kind, **fields)
+    reconcile(recorder, frames, keep=keep, cause="the test")
+    recorder.journal.close()
+
+    kept = partial if keep else 0
+    assert state.frames == 3 * ROWS + kept
+    assert sum(span.rows for span in state.spans()) == state.frames
+    assert state.simulated == pytest.approx(3.0)
+    assert sorted(segment.start for segment in state.segments if segment.counts and segment.end != segment.first) == [
+        0, 1, 2, *([3] if kept else []),
+    ]  # fmt: skip
+    assert sorted(state.broken) == ([3] if kept else [])
+    assert sorted(state.starts) == ([4] if kept else [3, 4])
+    assert all(start.segment is None for start in state.starts.values()), "all of them can be run again"
+    assert not state.walkers[0].alive
+    assert reconcile(recorder, frames, keep=keep, cause="again") == 0

@@ -1,0 +1,51 @@
+"""Blocks end; walkers write in time, and the next block goes on. A local provider kills its blocks, as a scheduler does."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steersman.engine import journal
+from steersman.store import FRAME, SEGMENT
+
+from .conftest import WriteWorkflow, completed
+
+pytestmark = pytest.mark.slow
+WALLTIME_S, MARGIN_S = 12, 3
+
+
+def test_segments_longer_than_a_block_go_on_in_the_next_one(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
+    """Segments of 60 s in blocks of 12 s: each is cut in time and goes on exactly where it was."""
+    (tmp_path / "site.yaml").write_text(
+        f"margin_s: {MARGIN_S}\nsimulation: {{workers: 1, walltime_s: {WALLTIME_S}}}\ntraining: {{workers: 1}}\n"
+    )
+    path = write_workflow("""
+        import time
+        wf = Workflow("long", P, stop=lambda p: budget(frames=250))
+
+        @wf.simulate()
+        def count(p, start, out):
+            first = int(start.state["count"]) if start.state else 0
+            for i in range(first, first + 1200):
+                time.sleep(0.05)
+                out.append(count=i)
+                out.state(count=i + 1)
+                if out.stopped: break
+        """)
+    directory, state, summary = completed(path, "--site", "site.yaml", cwd=tmp_path)
+    assert summary["outcome"] == "budget"
+    records = list(journal.read(directory.journal))
+    ends = {r["walker"]: r["block_ends"] for r in records if r["kind"] == "joined"}
+    assert len(set(ends.values())) >= 3, "three blocks or more"
+    assert all(r["t"] < ends[r["walker"]] for r in records if r["kind"] in ("began", "ended", "frames"))
+    left = [r for r in records if r["kind"] == "left"]
+    assert sum(r["reason"] == "its block ends" for r in left) >= 2
+    assert not [r for r in records if r["kind"] == "lost"], "every walker went in good time"
+    again = [r for r in records if r["kind"] == "start" and r["policy"] == "continue"]
+    assert all(r["exact"] and "was cut short" in r["reason"] for r in again)
+    counted = [
+        directory.frames.row(span.walker, row)["count"] for span in state.spans() for row in range(span.first, span.end)
+    ]
+    assert np.array_equal(counted, np.arange(len(counted))), "one count without a gap, over all blocks"
+    assert directory.frames.rows("w0", SEGMENT) == 1
+    assert directory.frames.rows("w0", FRAME) < WALLTIME_S / 0.05
