@@ -32,7 +32,7 @@ def produce(space: TupleSpace, record: Path, who: int, count: int) -> None:
 def take(space: TupleSpace, record: Path, me: str, lease_s: float) -> None:
     """Takes until nothing came for so long that every lease of a dead taker must have ended."""
     file = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for t in space.takes("work", int, int, lease_s=lease_s, timeout_s=2 * lease_s):
+    for t in space.takes("work", int, int, lease_s=lease_s, timeout_s=4 * lease_s):
         proof = all("lease ended" in line for line in t.history) and len(t.history) == t.deliveries - 1
         os.write(file, f"handed {t[1]} {t[2]} {t.deliveries} {int(proof)} {me}\n".encode())
         time.sleep(WORK_S)

@@ -23,7 +23,7 @@ from . import fault_client
 SOAK = "STEERSMAN_SOAK" in os.environ
 TUPLES, KILLS, SECONDS = (100_000, 220, 120.0) if SOAK else (3_000, 12, 6.0)
 PRODUCERS = TAKERS = 8 if SOAK else 4
-LEASE_S = 2.0
+LEASE_S = 1.5
 BOUND = 400  # producers wait for takers, so that both are there to be killed until the end
 
 

@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import pytest
+import redis
 
 from steersman.bus import ANY, BadTemplate, BusTimeout, LeaseExpired, NotPlain, TupleSpace
 
@@ -183,3 +184,52 @@ def test_an_interrupted_take_leaves_the_line(server: Any) -> None:
         os.kill(child.pid, signal.SIGINT)
         assert child.communicate(timeout=30)[0] == "interrupted\n"
         assert space.statistics("x")["x"].blocked == 0
+
+
+def calls(server: Any, act: Any) -> dict[str, int]:
+    """How often each command was called by an act, those that functions call too."""
+    with redis.Redis.from_url(server.url) as client:
+        before, _, after = (client.info("commandstats"), act(), client.info("commandstats"))
+    counts = {name.removeprefix("cmdstat_"): told["calls"] for name, told in after.items()}
+    return {name: n - before.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name, n in counts.items()}
+
+
+def test_every_operation_is_one_round_trip(server: Any, space: TupleSpace) -> None:
+    space.put_many([("x", n) for n in range(10)])
+    held = space.take("x", 3, lease_s=60)
+    acts = [
+        lambda: space.put("x", 1), lambda: space.put_many([("x", n) for n in range(100)]), lambda: space.ack(held),
+        lambda: space.take("x", int), lambda: space.take("x", 5), lambda: space.take_many("x", int, n=20),
+        lambda: space.read("x", int), lambda: space.count("x", int), lambda: space.take_nowait("x", "none"),
+    ]  # fmt: skip
+    for act in acts:
+        assert calls(server, act)["fcall"] == 1
+
+
+def test_a_hand_over_is_one_round_trip_for_each_side(server: Any, space: TupleSpace) -> None:
+    """The taker asks once and is told; nobody polls, and the others in line are not woken."""
+
+    def waiting(n: int) -> bool:
+        with redis.Redis.from_url(server.url) as client:
+            return bool(client.zcard(f"steersman:{space.space}:{{x}}:o") == n)
+
+    def hand_over() -> None:
+        takers = []
+        for n in range(3):
+            takers.append(later(lambda n=n: space.take("x", n, timeout_s=10)))  # type: ignore[misc]
+            until(lambda n=n: waiting(n + 1))  # type: ignore[misc]
+        for n in range(3):
+            space.put("x", n)
+            assert takers[n].result(10) == ("x", n)
+
+    assert calls(server, hand_over)["fcall"] == 6
+
+
+def test_a_take_by_value_does_as_much_among_many_as_among_few(server: Any, space: TupleSpace) -> None:
+    for name, size in (("few", 100), ("many", 10_000)):
+        space.put_many([(name, n, b"") for n in range(size)])
+        space.take(name, 0, bytes)
+    few, many = (calls(server, lambda name=name: space.take(name, 77, bytes)) for name in ("few", "many"))
+    few.pop("info")
+    many.pop("info")
+    assert {name: n for name, n in few.items() if n} == {name: n for name, n in many.items() if n}
