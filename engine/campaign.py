@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from steersman.engine import loading, run_directory
 from steersman.engine.errors import BadValue, RunIsLocked
@@ -40,7 +41,7 @@ def plan(
     params_file: Path | None = None,
     assignments: Iterable[str] = (),
     site: str = "laptop",
-    workers: int | None = None,
+    site_changes: Mapping[str, Any] | None = None,
     seed: int | None = None,
     rounds: bool = False,
 ) -> Plan:
@@ -55,7 +56,7 @@ def plan(
     chosen = secrets.randbelow(2**31) if seed is None else seed
     if chosen < 0:
         raise BadValue("--seed", str(seed), "a seed is 0 or above")
-    where = load_site(site, workers)
+    where = load_site(site, site_changes)
     driver_address(where)
     slurm.check(where)
     return Plan(source, loaded, params, where, chosen, rounds)

@@ -24,14 +24,17 @@ from steersman.engine import bus_command, campaign, display, journal, loading, p
 from steersman.engine import verify as verification
 from steersman.engine import why as reasons
 from steersman.engine.check import check_plan
-from steersman.engine.errors import BadInput, EngineError, UnknownName
+from steersman.engine.errors import BadInput, BadValue, EngineError, UnknownName
 from steersman.engine.run import Run
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 from steersman.engine.template import TEMPLATE
 from steersman.executors.errors import BadSite
+from steersman.executors.site import sites as shipped_sites
+from steersman.executors.site_files import load_site
 
 EXIT = {"goal": 0, "finished": 0, "budget": 3, "failed": 4, "interrupted": 130}
+UNITS = {"s": 1, "m": 60, "h": 3600}
 BENCHMARKS = {
     "bus": "bus", "loop": "loop", "store": "store", "molecular-dynamics": "molecular_dynamics",
 }  # fmt: skip
@@ -49,6 +52,10 @@ Set = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="set 
 ParamsFile = Annotated[Path | None, typer.Option("--params", metavar="FILE", help="YAML file of parameters")]
 SiteName = Annotated[str, typer.Option("--site", help="a shipped site, or the path of a .yaml file")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="slots for walkers, instead of the site's")]
+Nodes = Annotated[int | None, typer.Option("--nodes", min=1, help="nodes of a block, instead of the site's")]
+Walltime = Annotated[str | None, typer.Option("--walltime", metavar="TIME", help="of a block: 90s, 30m, 2h")]
+Account = Annotated[str | None, typer.Option("--account", help="account that the scheduler charges")]
+Queue = Annotated[str | None, typer.Option("--queue", help="queue or partition of the scheduler")]
 Seed = Annotated[int | None, typer.Option("--seed", help="seed of the run; drawn when it is not given")]
 Rounds = Annotated[bool, typer.Option("--rounds", help="synchronous order that repeats bit for bit from the seed")]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
@@ -61,6 +68,10 @@ def run(
     params: ParamsFile = None,
     site: SiteName = "laptop",
     workers: Workers = None,
+    nodes: Nodes = None,
+    walltime: Walltime = None,
+    account: Account = None,
+    queue: Queue = None,
     seed: Seed = None,
     rounds: Rounds = False,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="instead of runs/<workflow>-<number>")] = None,
@@ -68,8 +79,9 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a workflow file and show it live; at the end a report."""
+    changes = _site_changes(workers, nodes, walltime, account, queue)
     plan = campaign.plan(
-        workflow, params_file=params, assignments=assignments, site=site, workers=workers, seed=seed, rounds=rounds
+        workflow, params_file=params, assignments=assignments, site=site, site_changes=changes, seed=seed, rounds=rounds
     )
     directory, made = campaign.begin(plan, run_dir=run_dir, bus_url=bus)
     err.print(
@@ -246,10 +258,15 @@ def check(
     params: ParamsFile = None,
     site: SiteName = "laptop",
     workers: Workers = None,
+    nodes: Nodes = None,
+    walltime: Walltime = None,
+    account: Account = None,
+    queue: Queue = None,
     as_json: Json = False,
 ) -> None:
     """Check everything that can be wrong before a job starts."""
-    plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, workers=workers)
+    changes = _site_changes(workers, nodes, walltime, account, queue)
+    plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, site_changes=changes)
     checks = check_plan(plan)
     if as_json:
         typer.echo(json.dumps([vars(each) for each in checks]))
@@ -272,6 +289,19 @@ def workflows(as_json: Json = False) -> None:
     table = Table.grid(padding=(0, 2))
     for name, line in found.items():
         table.add_row(f"[bold]{name}[/]", Text(line))
+    out.print(table)
+
+
+@app.command()
+def sites(as_json: Json = False) -> None:
+    """List the site files that come with Steersman; copy one to make your own."""
+    known = shipped_sites()
+    if as_json:
+        typer.echo(json.dumps({name: load_site(name).model_dump(mode="json") for name in known}))
+        return
+    table = Table.grid(padding=(0, 2))
+    for name, path in known.items():
+        table.add_row(f"[bold]{name}[/]", Text(f"{_first_line(path).lstrip('# ')}\n{path}\n", overflow="fold"))
     out.print(table)
 
 
@@ -299,6 +329,26 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".
 
 
 app.command("bus")(bus_command.bus)
+
+
+def _site_changes(
+    workers: int | None, nodes: int | None, walltime: str | None, account: str | None, queue: str | None
+) -> dict[str, Any]:
+    given = {
+        "simulation.workers": workers,
+        "simulation.nodes": nodes,
+        "simulation.walltime_s": None if walltime is None else _seconds(walltime),
+        "slurm.account": account,
+        "slurm.partition": queue,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _seconds(text: str) -> float:
+    number, unit = text[:-1], text[-1:]
+    if unit not in UNITS or not number.replace(".", "", 1).isdigit():
+        raise BadValue("--walltime", text, "write a number and s, m or h, e.g. 90s, 30m, 2h")
+    return float(number) * UNITS[unit]
 
 
 def _stop_rule(directory: RunDirectory) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
@@ -12,11 +14,11 @@ from steersman.executors.errors import BadSite
 from steersman.executors.site import Executor, Site, Slurm, read_site, sites
 
 
-def load_site(name_or_path: str, workers: int | None = None) -> Site:
+def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Site:
     """Read a site file, shipped or the user's own.
 
     Args:
-        workers: slots for walkers instead of the file's.
+        changes: values to use instead of the file's, e.g. {"simulation.nodes": 8}.
     Raises: BadSite: unknown name or key (with the nearest valid one), wrong type or range.
     """
     known = sites()
@@ -31,8 +33,12 @@ def load_site(name_or_path: str, workers: int | None = None) -> Site:
         raise BadSite(name_or_path, f"cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, TypeError) as error:
         raise BadSite(name_or_path, f"this is not YAML of the form `key: value`: {error}") from None
-    if workers is not None:
-        values["simulation"] = {**(values.get("simulation") or {}), "workers": workers}
+    for key, value in (changes or {}).items():
+        *within, last = key.split(".")
+        part = values
+        for name in within:
+            part[name] = part = dict(part.get(name) or {})
+        part[last] = value
     try:
         return Site.model_validate(values)
     except ValidationError as error:

@@ -51,6 +51,8 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (["--params", "none.yaml"], ["none.yaml", "No such file"]),
         (["--site", "labtop"], ["no such site", "did you mean 'laptop'"]),
         (["--seed", "-1"], ["--seed", "0 or above"]),
+        (["--walltime", "2d"], ["--walltime = 2d", "90s, 30m, 2h"]),
+        (["--nodes", "2"], ["nodes of a scheduler need `workers`"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value[0], str) and value[0].startswith("--") else "",
 )

@@ -27,7 +27,7 @@ def test_workers_from_the_command_line_replace_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("simulation: {workers: 3, gpus: 1}\n")
     assert load_site(str(path)).simulation.count == 3
-    changed = load_site(str(path), workers=5).simulation
+    changed = load_site(str(path), {"simulation.workers": 5}).simulation
     assert (changed.count, changed.gpus) == (5, 1)
 
 
