@@ -150,7 +150,7 @@ class Display:
         if self._live:
             self._live.update(view(state, self._rule, self._name, now), refresh=True)
         elif state.sessions:
-            self.console.print(line(state, self._rule, now), highlight=False)
+            self.console.print(line(state, self._rule, now), highlight=False, soft_wrap=True)
 
     @contextmanager
     def live(self) -> Iterator[None]:
