@@ -81,8 +81,9 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
 def _replayed(directory: RunDirectory) -> tuple[State, list[Problem]]:
     state, whole = State(), 0
     try:
-        for record, whole in journal.follow(directory.journal):
+        for record, end in journal.follow(directory.journal):
             state.apply(record)
+            whole = end
     except JournalError as error:
         return state, [Problem("journal", "journal.jsonl", str(error))]
     torn = directory.journal.stat().st_size - whole

@@ -192,7 +192,8 @@ class _Column:
             shape = (first + self.shard_rows, *self.array.shape[1:])
             metadata: Any = self.array.metadata.update_shape(shape)
             array = zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=self.array.store_path))
-            array[first : first + self.shard_rows] = rows
+            # A copy: the simulation goes on in the rows behind, between the checksum and the write of a chunk.
+            array[first : first + self.shard_rows] = rows.copy()
 
 
 def chunk_and_shard(row_bytes: int) -> tuple[int, int]:
