@@ -64,7 +64,7 @@ class Frames:
         return dict(self._group(walker).attrs)
 
     def variables(self, walker: str, dimension: str = FRAME) -> list[str]:
-        return [name for name, array in self._group(walker).arrays() if _dimension(array) == dimension]
+        return list(self._arrays(walker, dimension))
 
     def read(self, name: str, span: Span, *, dimension: str = FRAME) -> np.ndarray:
         """Read (rows, ...) of one variable.
@@ -103,8 +103,14 @@ class Frames:
         return known
 
     def _open(self, walker: str, dimension: str) -> tuple[int, dict[str, zarr.Array[Any]]]:
-        arrays = {name: array for name, array in self._group(walker).arrays() if _dimension(array) == dimension}
+        arrays = self._arrays(walker, dimension)
         return min((int(array.shape[0]) for array in arrays.values()), default=0), arrays
+
+    def _arrays(self, walker: str, dimension: str) -> dict[str, zarr.Array[Any]]:
+        group = self._group(walker)
+        with warnings.catch_warnings():  # before the first publication zarr looks at every file, half-written ones too
+            warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
+            return {name: array for name, array in group.arrays() if _dimension(array) == dimension}
 
     def _group(self, walker: str) -> zarr.Group:
         with warnings.catch_warnings():

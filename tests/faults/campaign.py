@@ -95,8 +95,14 @@ class Campaign:
         )
         assert told.returncode == 0, told.stderr
         self._driver.wait(timeout=RECOVERY_S)
-        self._log.close()
         return self.state()
+
+    def close(self) -> None:
+        """Leave nothing behind, whatever came of it."""
+        self._driver.kill()
+        self._driver.wait()
+        orphans.end(orphans.of_run(self.run))
+        self._log.close()
 
     def _drive(self) -> None:
         if self._driver.poll() is not None:

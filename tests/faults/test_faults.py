@@ -32,9 +32,12 @@ def test_whatever_is_killed_nothing_that_was_committed_is_lost(tmp_path: Path) -
         folder = tmp_path / str(number)
         folder.mkdir()
         campaign = Campaign(folder, random.Random(seed + number))
-        while campaign.kills.total() < KILLS:
-            campaign.burst(KILLS - campaign.kills.total())
-        budget = campaign.state().frames + 200
-        campaign.check(campaign.finish(budget), budget)
+        try:
+            while campaign.kills.total() < KILLS:
+                campaign.burst(KILLS - campaign.kills.total())
+            budget = campaign.state().frames + 200
+            campaign.check(campaign.finish(budget), budget)
+        finally:
+            campaign.close()
         kills += campaign.kills
         print(table(kills, seed), flush=True)
