@@ -7,6 +7,7 @@ spent before the goal, 4 simulations failed, 130 interrupted.
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 from importlib import import_module
@@ -362,6 +363,7 @@ def _first_line(path: Path) -> str:
 
 def main() -> None:
     """Run the command line; what a person did wrong is told in one line and ends with code 2."""
+    logging.raiseExceptions = False  # a full disk is told once, not by every line that Parsl cannot log
     try:
         app()
     except (BadInput, BadSite) as error:

@@ -7,6 +7,7 @@ which events arrive. A fresh run is the resume of an empty journal; the death of
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import platform
 import signal
@@ -21,7 +22,7 @@ from steersman.bus import ALL, BusError, BusTimeout, Server, TupleSpace
 from steersman.engine import orphans, tasks
 from steersman.engine.bag import Bag
 from steersman.engine.crew import Crew
-from steersman.engine.errors import ExecutorLost
+from steersman.engine.errors import ExecutorLost, NoRoom
 from steersman.engine.jobs import Jobs
 from steersman.engine.learner import Learner
 from steersman.engine.lock import Lock
@@ -40,6 +41,7 @@ SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power
 GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
 
 Show = Callable[[State], None]
 
@@ -78,22 +80,30 @@ class Run:
     def execute(self) -> State:
         """Run to the end and return the last state; `state.end` says how it ended.
 
-        Raises: RunIsLocked: another process drives this run.
+        Raises: RunIsLocked: another process drives this run. NoRoom: the disk is full, read-only, or the like.
         """
-        with self.lock.held(), orphans.guarded(self.directory.path), self._interruptible():
-            left_over = orphans.reap_earlier(self.directory.path)
-            self._record_session(left_over)
-            self._server = Server.start(self.directory.bus, url=self.bus_url, bind=driver_address(self.site))
-            try:
-                self.space = TupleSpace.connect(self.directory.bus, patience_s=PATIENCE_S)
-                end = None
-                while end is None:
-                    end = self._work()
-            finally:
-                self._server.stop()
-            self.recorder.record("end", outcome=end[0], reason=end[1])
-            self.recorder.journal.sync()
+        try:
+            with self.lock.held(), orphans.guarded(self.directory.path), self._interruptible():
+                self._execute()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            raise NoRoom(str(self.directory.path), error.strerror or str(error)) from None
         return self.state
+
+    def _execute(self) -> None:
+        left_over = orphans.reap_earlier(self.directory.path)
+        self._record_session(left_over)
+        self._server = Server.start(self.directory.bus, url=self.bus_url)
+        try:
+            self.space = TupleSpace.connect(self.directory.bus, patience_s=PATIENCE_S)
+            end = None
+            while end is None:
+                end = self._work()
+        finally:
+            self._server.stop()
+        self.recorder.record("end", outcome=end[0], reason=end[1])
+        self.recorder.journal.sync()
 
     def _work(self) -> tuple[str, str] | None:
         """Work with one Parsl until the end of the run, or of Parsl; None when it is to be started again."""

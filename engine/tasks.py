@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 import pickle
@@ -147,7 +148,7 @@ def _train(
     assert workflow.scoring is not None
     run = str(directory.path)
     return training.train(
-        fit=functools.partial(workflow.training.function, params),
+        fit=functools.partial(_fit, directory, workflow, params, version, last, spans),
         score=functools.partial(workflow.scoring.function, params),
         frames=Window(directory.frames, spans),
         held_out=Window(directory.frames, held_out) if held_out else None,
@@ -156,6 +157,41 @@ def _train(
         directory=directory.model(version),
         version=version,
     )
+
+
+def _fit(
+    directory: RunDirectory,
+    workflow: Workflow,
+    params: Params,
+    version: int,
+    last: int,
+    spans: Sequence[Span],
+    frames: Window,
+    model: Any,
+) -> Any:
+    """Call the train stage here, or on ranks that call it each."""
+    stage = workflow.training
+    assert stage is not None
+    if stage.ranks == 1:
+        return stage.function(params, frames, model)
+    from steersman.models.ranks import launch
+
+    arguments = {
+        "run": str(directory.path), "last": last, "spans": [dataclasses.astuple(span) for span in spans],
+        "params": params.model_dump(mode="json"),
+    }  # fmt: skip
+    folder = directory.model(version) / "ranks"
+    return launch(
+        "steersman.engine.tasks:fit_rank", arguments, ranks=stage.ranks, strategy=stage.strategy, folder=folder
+    )
+
+
+def fit_rank(run: str, last: int, spans: Sequence[Sequence[Any]], params: dict[str, Any]) -> Any:
+    """Be one rank of a training: read the window, call the train stage."""
+    directory, workflow, _ = _opened(run)
+    assert workflow.training is not None
+    frames = Window(directory.frames, [Span(*span) for span in spans])
+    return workflow.training.function(loading.checked(workflow, params), frames, _model(run, last))
 
 
 def score(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any]) -> dict[str, np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from steersman.models.strategy import Strategy
 from steersman.steering import Policy, Random, Scores, SegmentRule, Steering, StopRule
 from steersman.store import Variable
 
@@ -61,6 +62,8 @@ class Train:
     window: int = 100_000
     gate: str = "error"
     hang_s: float = TRAINING_HANG_S
+    ranks: int = 1
+    strategy: str = "single"
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,8 @@ class Workflow:
         window: int = 100_000,
         gate: str = "error",
         hang_s: float = TRAINING_HANG_S,
+        ranks: int = 1,
+        strategy: str = "single",
     ) -> Callable[[F], F]:
         """Decorate `function(params, frames, last) -> Model`; `frames` maps variables to arrays, `last` may be None.
 
@@ -136,11 +141,18 @@ class Workflow:
             window: at most so many of the newest frames are trained on.
             gate: name of the score that must not get worse on held-out frames, smaller being better.
             hang_s: a training that takes longer is ended.
+            ranks: processes on the training worker's machine that each call the function; the first one's model counts.
+            strategy: how fit() shares its work among them: "ddp" or "local_sgd(syncs_per_epoch=1)".
+        Raises: ValueError: no such strategy, or one that does not go with `ranks`.
         """
+        if ranks < 1 or (ranks > 1) == (Strategy.parse(strategy).name == "single"):
+            raise ValueError(
+                f"@wf.train(ranks={ranks}, strategy={strategy!r}): single is for one rank, others for more"
+            )
 
         def decorate(function: F) -> F:
             checked = _stage("train", function, ("params", "frames", "last"))
-            self.training = Train(checked, when, gpus, window, gate, hang_s)
+            self.training = Train(checked, when, gpus, window, gate, hang_s, ranks, strategy)
             return function
 
         return decorate

@@ -116,7 +116,8 @@ class Campaign:
         if kind == "everything":
             return [psutil.Process(self._driver.pid), *map(psutil.Process, found)]
         if kind == "server":
-            chosen = [pid for pid, words in found.items() if "server.conf" in words]
+            server = json.loads((self.directory.bus / "bus.json").read_text())["pid"]
+            chosen = [server] if server in found else []
         elif kind == "interchange":
             chosen = [pid for pid, words in found.items() if "interchange" in words]
         else:
