@@ -8,6 +8,7 @@ import functools
 import os
 import pickle
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -180,10 +181,12 @@ def _fit(
         "run": str(directory.path), "last": last, "spans": [dataclasses.astuple(span) for span in spans],
         "params": params.model_dump(mode="json"),
     }  # fmt: skip
-    folder = directory.model(version) / "ranks"
-    return launch(
+    folder = directory.errors / f"training-{version:04d}"  # left only when it fails
+    made = launch(
         "steersman.engine.tasks:fit_rank", arguments, ranks=stage.ranks, strategy=stage.strategy, folder=folder
     )
+    shutil.rmtree(folder)
+    return made
 
 
 def fit_rank(run: str, last: int, spans: Sequence[Sequence[Any]], params: dict[str, Any]) -> Any:

@@ -75,6 +75,7 @@ class CVAE(Model):
         channels: int = 32,
         beta: float = BETA,
         seed: int = 0,
+        strategy: str | None = None,
         report: Report | None = None,
     ) -> Self:
         """Fit a network to contact maps; on a GPU where there is one.
@@ -83,7 +84,7 @@ class CVAE(Model):
             contacts: (n, R, R) bool, uint8 or float in 0..1; bool and uint8 stay packed and are cast per batch.
             latent: dimensions of the latent space.
             init: a fitted network to go on from, left as it is; when its architecture differs the fit begins anew.
-            epochs, batch, lr: of the training loop.
+            epochs, batch, lr, strategy: of the training loop, see `steersman.models.fit.fit`.
             channels, beta: of the network.
             seed: of the first weights, the shuffling and the latent noise.
             report: called with each epoch's record.
@@ -100,7 +101,7 @@ class CVAE(Model):
         if init is not None and model.fits(init):
             model.load_state_dict(init.state_dict())
         model.to("cuda" if torch.cuda.is_available() else "cpu")
-        return fit(model, data, elbo, epochs=epochs, batch=batch, lr=lr, seed=seed, report=report)
+        return fit(model, data, elbo, epochs=epochs, batch=batch, lr=lr, seed=seed, strategy=strategy, report=report)
 
     def forward(self, maps_BRR: Tensor) -> tuple[Tensor, Tensor]:
         """Give mean and log variance of the latent distribution, each (B, Z), of (B, R, R) float maps."""

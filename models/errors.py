@@ -3,7 +3,12 @@
 ModelError
 ├── UnusableData        nothing, NaN, or another size than the model was built for
 ├── TrainingDiverged    the loss became NaN or infinite
-└── UnreadableModel     a directory that holds no model, or a damaged one
+├── UnreadableModel     a directory that holds no model, or a damaged one
+├── UnknownChoice       a strategy, optimizer or precision that is not there
+├── TooManyRanks        more ranks than full batches
+├── RankLost            what a rank says when another died or never arrived
+├── RanksDiffer         ranks that do not train the same thing
+└── RanksFailed         what the process that started the ranks says, with each one's own error
 
 The arguments of each are its parameters, so that every one of them survives pickle.
 """
@@ -46,3 +51,62 @@ class UnreadableModel(ModelError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.directory}: {self.reason}"
+
+
+class UnknownChoice(ModelError, ValueError):
+    """A word that none of the possibilities has."""
+
+    def __init__(self, what: str, word: str, known: tuple[str, ...]) -> None:
+        super().__init__(what, word, known)
+        self.what, self.word, self.known = what, word, known
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.word!r}: choose from {', '.join(self.known)}"
+
+
+class TooManyRanks(ModelError, ValueError):
+    """A rank would have no full batch."""
+
+    def __init__(self, ranks: int, samples: int, batch: int) -> None:
+        super().__init__(ranks, samples, batch)
+        self.ranks, self.samples, self.batch = ranks, samples, batch
+
+    def __str__(self) -> str:
+        full = self.samples // self.batch
+        return (
+            f"{self.ranks} ranks for {full} full batches ({self.samples} samples in batches of {self.batch}): "
+            "use fewer ranks, smaller batches or more data"
+        )
+
+
+class RankLost(ModelError, RuntimeError):
+    """Another rank died, hung or never arrived."""
+
+    def __init__(self, rank: int, ranks: int, reason: str) -> None:
+        super().__init__(rank, ranks, reason)
+        self.rank, self.ranks, self.reason = rank, ranks, reason
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} of {self.ranks} lost the others ({self.reason}); look for the first error of another"
+
+
+class RanksDiffer(ModelError, RuntimeError):
+    """Ranks that were given different things, or ended with different weights."""
+
+    def __init__(self, rank: int, what: str) -> None:
+        super().__init__(rank, what)
+        self.rank, self.what = rank, what
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} has another {self.what} than the others; every rank must make the same calls"
+
+
+class RanksFailed(ModelError, RuntimeError):
+    """A training on several ranks failed; `reasons` has a line for each rank that failed."""
+
+    def __init__(self, ranks: int, reasons: tuple[str, ...]) -> None:
+        super().__init__(ranks, reasons)
+        self.ranks, self.reasons = ranks, reasons
+
+    def __str__(self) -> str:
+        return f"training on {self.ranks} ranks failed: {'; '.join(self.reasons)}"

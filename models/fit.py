@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import perf_counter
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from steersman.models import parallel
+from steersman.models import strategy as strategies
 from steersman.models.errors import TrainingDiverged, UnusableData
 from steersman.models.model import Model
+from steersman.models.parallel import Single
+from steersman.models.profile import Profile
 
 ModelT = TypeVar("ModelT", bound=Model)
 Loss = Callable[[ModelT, Tensor], dict[str, Tensor]]  # scalars, means over the batch; "loss" is the one to lower
@@ -30,38 +33,46 @@ def fit(
     batch: int,
     lr: float,
     seed: int = 0,
+    strategy: str | None = None,
     report: Callable[[Record], object] | None = None,
 ) -> ModelT:
-    """Lower a loss by Adam on shuffled batches.
+    """Lower a loss by Adam on shuffled batches, on one process or on several ranks that make the same call.
 
     The same model, data, settings and seed give the same weights, bit for bit, on one thread of one machine.
 
     Args:
         model: changed in place, on the device where it is.
-        data: (n, ...) of any type, n >= 1; moved to the model's device batch by batch, so packed data stay packed.
+        data: (n, ...) of any type, n >= 1, all of it on every rank; moved to the model's device batch by batch, so
+            packed data stay packed.
         loss: of the model on a batch of the data.
         epochs: passes over the data, >= 1.
-        batch: samples per step.
+        batch: samples per step of each rank.
         lr: Adam's step size.
-        seed: of the shuffling, and of the noise that the model draws.
+        seed: of the shuffling, and of the noise that the model draws, which differs between ranks.
+        strategy: see `Strategy`; None takes the one that @wf.train names, else "single".
         report: called with each epoch's record.
-    Returns: the model, in eval mode; its `history` holds per epoch the mean of each term, and `seconds`.
+    Returns: the model, in eval mode; its `history` holds per epoch the mean of each term over all ranks, `seconds`, and
+        where they went, see `Profile`.
     Raises:
         UnusableData: there is none.
+        UnknownChoice: of the strategy.
         TrainingDiverged: the loss is no longer finite.
+        TooManyRanks, RanksDiffer, RankLost: see there.
     """
     if len(data) == 0:
         raise UnusableData(tuple(data.shape), "there is nothing to train on")
+    ranks = parallel.begin(model, len(data), batch, seed, strategies.chosen(strategy))
     optimizer = torch.optim.Adam(model.parameters(), lr, fused=True)
     model.train().history = []
-    with seeded(seed):
+    with seeded(seed + ranks.rank):
         for epoch in range(epochs):
-            record = _epoch(model, data, loss, optimizer, batch)
+            record = _epoch(model, data, loss, optimizer, ranks)
             if not math.isfinite(record["loss"]):
                 raise TrainingDiverged(epoch, record["loss"], lr)
             model.history.append(record)
             if report is not None:
                 report(record)
+    ranks.check()
     return model.eval()
 
 
@@ -102,18 +113,39 @@ class Total:
         for name, value in terms.items():
             self._sums[name] = self._sums.get(name, torch.zeros((), device=value.device)) + value.detach() * samples
 
+    def over(self, ranks: Single) -> Total:
+        """Add up what all ranks have counted."""
+        names, count = list(self._sums), torch.tensor([float(self.samples)], dtype=torch.float64)
+        numbers = torch.cat([torch.stack([self._sums[name].double().cpu() for name in names]), count])
+        ranks.add_up(numbers)
+        self._sums, self.samples = dict(zip(names, numbers[:-1], strict=True)), int(numbers[-1])
+        return self
+
     def mean(self) -> Record:
         """Give the mean of each term per sample."""
         return {name: float(value) / self.samples for name, value in self._sums.items()}
 
 
-def _epoch(model: ModelT, data: Tensor, loss: Loss[ModelT], optimizer: torch.optim.Optimizer, batch: int) -> Record:
-    began, total = perf_counter(), Total()
-    for picked in torch.split(torch.randperm(len(data)), batch):
-        terms = loss(model, data[picked].to(model.device))
-        optimizer.zero_grad()
-        torch.autograd.backward(terms["loss"])
+def _epoch(model: ModelT, data: Tensor, loss: Loss[ModelT], optimizer: torch.optim.Optimizer, ranks: Single) -> Record:
+    profile, total = Profile(model.device), Total()
+    steps = ranks.batches()
+    for step, (picked, share) in enumerate(steps, 1):
+        part = data[picked].to(model.device)
+        profile.lap("IpUpdateTime")
+        ranks.clear_gradients()
+        if len(picked):
+            terms = loss(model, part)
+            total.add(terms, len(picked))
+            profile.lap("FwdTime")
+            torch.autograd.backward(terms["loss"])
+            profile.lap("BwdTime")
+        ranks.combine_gradients(share)
+        profile.lap("SyncTime")
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
-        total.add(terms, len(picked))
-    return {**total.mean(), "seconds": perf_counter() - began}
+        profile.lap("WtUpdateTime")
+        ranks.combine_weights(step, len(steps))
+        profile.lap("SyncTime")
+    total.over(ranks)
+    profile.lap("SyncTime")
+    return total.mean() | profile.seconds()

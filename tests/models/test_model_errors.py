@@ -6,9 +6,24 @@ import pickle
 
 import pytest
 
-from steersman.models.errors import ModelError, TrainingDiverged, UnreadableModel, UnusableData
+from steersman.models.errors import (
+    ModelError,
+    RankLost,
+    RanksDiffer,
+    RanksFailed,
+    TooManyRanks,
+    TrainingDiverged,
+    UnknownChoice,
+    UnreadableModel,
+    UnusableData,
+)
 
 ERRORS = [
+    RankLost(1, 2, "connection closed"),
+    RanksDiffer(1, "data"),
+    RanksFailed(2, ("rank 1: killed",)),
+    TooManyRanks(4, 100, 50),
+    UnknownChoice("strategy", "dpd", ("single", "ddp")),
     TrainingDiverged(3, float("inf"), 1.0),
     UnreadableModel("models/0003", "no weights"),
     UnusableData((0, 3, 3), "there are no contact maps"),

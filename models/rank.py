@@ -1,0 +1,41 @@
+"""One rank of a training: `python -m steersman.models.rank FOLDER`, started by launch(), torchrun, mpiexec or srun.
+
+FOLDER/job.json has target, arguments, strategy and timeout_s, see launch(); rank 0 saves FOLDER/model. A rank that
+fails writes its error to FOLDER/rank<N>.error and ends with exit code 1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from importlib import import_module
+from pathlib import Path
+
+import torch
+
+from steersman.models.ranks import joined, place
+from steersman.models.strategy import used
+
+
+def main(folder: Path) -> int:
+    where = place(os.environ)
+    torch.set_num_threads(1)
+    try:
+        job = json.loads((folder / "job.json").read_text())
+        module, _, name = job["target"].partition(":")
+        target = getattr(import_module(module), name)
+        with joined(where, job["timeout_s"]), used(job["strategy"]):
+            model = target(**job["arguments"])
+        if where.rank == 0:
+            model.save(folder / "model")
+    except Exception as error:  # whatever it is: the others and the process that waits must know
+        traceback.print_exc()
+        (folder / f"rank{where.rank}.error").write_text(f"{type(error).__name__}: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

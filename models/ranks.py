@@ -1,0 +1,176 @@
+"""Launcher's environment -> a group of ranks; one machine -> ranks of our own, and the model they train."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch does not list it
+
+from steersman.models.errors import RankLost, RanksDiffer, RanksFailed
+from steersman.models.model import Model
+from steersman.models.parallel import telling
+
+TIMEOUT_S = 300.0  # until all ranks have arrived, and for any exchange, waiting for the slowest rank included
+GRACE_S = 10.0  # for the others to say what they saw when one has failed
+LOOK_S = 0.05
+PORT = 29500
+LAUNCHERS = (  # rank, number of ranks, rank on the node; the innermost launcher first
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),  # torchrun, and launch() below
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),  # mpich's and Intel's mpiexec
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),  # srun
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which rank a process is, of how many, and where they meet; `hosts`: whether this one opens the meeting point."""
+
+    rank: int
+    size: int
+    local_rank: int
+    address: str
+    port: int
+    hosts: bool
+
+
+def place(environment: Mapping[str, str]) -> Place:
+    """Read what torchrun, mpiexec or srun has set; one rank alone where nothing is.
+
+    MASTER_ADDR and MASTER_PORT say where ranks meet. Without them it is the first node of a Slurm step, else this
+    machine; so mpiexec on several nodes needs MASTER_ADDR.
+    """
+    rank, size, local = 0, 1, 0
+    for names in LAUNCHERS:
+        if names[0] in environment and names[1] in environment:
+            rank, size = int(environment[names[0]]), int(environment[names[1]])
+            local = int(environment.get(names[2], rank))
+            break
+    address = environment.get("MASTER_ADDR") or _first_node(environment.get("SLURM_STEP_NODELIST", ""))
+    port = int(environment.get("MASTER_PORT") or PORT + int(environment.get("SLURM_JOB_ID", 0)) % 10_000)
+    agent = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # then the launcher opened it
+    return Place(rank, size, local, address, port, rank == 0 and not agent)
+
+
+@contextmanager
+def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
+    """Be one of the ranks: inside, `fit` shares its work with the others. Over gloo, on CPUs and GPUs alike.
+
+    Raises:
+        RankLost: not all ranks arrived within timeout_s; each waits that long itself.
+        RanksDiffer: they run different versions of torch or steersman.
+    """
+    limit = timedelta(seconds=timeout_s)
+    if torch.cuda.is_available():
+        torch.cuda.set_device(where.local_rank % torch.cuda.device_count())
+    try:
+        store = TCPStore(
+            where.address, where.port, where.size, where.hosts, timeout=limit, wait_for_workers=False
+        )  # fmt: skip
+        dist.init_process_group("gloo", store=store, rank=where.rank, world_size=where.size, timeout=limit)
+    except RuntimeError as error:
+        reason = f"not all arrived at {where.address}:{where.port} within {timeout_s:g} s"
+        raise RankLost(where.rank, where.size, reason) from error
+    try:
+        with telling(where.rank, where.size):
+            store.set(f"version/{where.rank}", _versions())
+            if store.get("version/0").decode() != _versions():
+                raise RanksDiffer(where.rank, f"version ({_versions()})")
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def launch(
+    target: str,
+    arguments: Mapping[str, Any],
+    *,
+    ranks: int,
+    strategy: str,
+    folder: Path,
+    timeout_s: float = TIMEOUT_S,
+) -> Model:
+    """Train on several processes of this machine, one thread each.
+
+    Args:
+        target: "module:name" of a function that returns a Model; every rank calls it.
+        arguments: plain JSON values, by name.
+        ranks: how many processes.
+        strategy: of every fit() in the target that names none.
+        folder: for the job, the model and what the ranks have to say; made when missing.
+        timeout_s: until all ranks have arrived, and for any exchange.
+    Returns: rank 0's model, in eval mode, on the CPU.
+    Raises: RanksFailed: with each failed rank's error.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("rank*"):
+        old.unlink()
+    job = {"target": target, "arguments": dict(arguments), "strategy": strategy, "timeout_s": timeout_s}
+    (folder / "job.json").write_text(json.dumps(job))
+    meeting = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
+    environment = os.environ | {
+        "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(meeting.port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True", "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
+    processes = [_started(folder, rank, environment) for rank in range(ranks)]
+    try:
+        codes = _codes(processes)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    if any(codes):
+        raise RanksFailed(ranks, tuple(_reason(folder, rank, code) for rank, code in enumerate(codes) if code != 0))
+    return Model.load(folder / "model")
+
+
+def _started(folder: Path, rank: int, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    own = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+    with (folder / f"rank{rank}.stderr").open("wb") as stderr:
+        command = [sys.executable, "-m", "steersman.models.rank", str(folder)]
+        return subprocess.Popen(command, env=environment | own, stdout=stderr, stderr=stderr)
+
+
+def _codes(processes: list[subprocess.Popen[bytes]]) -> list[int | None]:
+    """Exit codes, when all have ended or one has failed and the others had time to notice; None: it had not ended."""
+    limit = float("inf")
+    while None in (codes := [process.poll() for process in processes]) and time.monotonic() < limit:
+        if any(codes):
+            limit = min(limit, time.monotonic() + GRACE_S)
+        time.sleep(LOOK_S)
+    return codes
+
+
+def _reason(folder: Path, rank: int, code: int | None) -> str:
+    told = folder / f"rank{rank}.error"
+    if told.exists():
+        return f"rank {rank}: {told.read_text()}"
+    if code is None:
+        return f"rank {rank}: still waited for the others"
+    lines = (folder / f"rank{rank}.stderr").read_text(errors="replace").strip().splitlines()
+    ended = f"was ended by signal {-code}" if code < 0 else f"exit code {code}"
+    return f"rank {rank}: {ended}" + (f", {lines[-1]}" if lines else "")
+
+
+def _first_node(nodes: str) -> str:
+    """`a[03-05,9],b` -> a03: the first of a Slurm node list; this machine where there is none."""
+    found = re.match(r"([^,\[]+)(?:\[(\w+))?", nodes)
+    return found[1] + (found[2] or "") if found else "127.0.0.1"
+
+
+def _versions() -> str:
+    return f"steersman {importlib.metadata.version('steersman')}, torch {torch.__version__}"
