@@ -9,9 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from steersman.store import FRAME, GroupWriter
+from steersman.store import FRAME, GroupWriter, StoreError
 
 ASK_EVERY_S = 0.05  # a look at the bus costs 0.1 ms; a segment is stopped at most this much late
+
+
+class NotFinite(StoreError, ArithmeticError):
+    """A frame that holds NaN or infinity: it is not stored, and its segment ends."""
+
+    def __init__(self, variable: str, frame: int) -> None:
+        super().__init__(variable, frame)
+        self.variable, self.frame = variable, frame
+
+    def __str__(self) -> str:
+        return f"frame {self.frame} of this segment: {self.variable} is not finite; the frames before it are kept"
 
 
 class Segment:
@@ -53,8 +64,11 @@ class Segment:
     def append(self, **variables: Any) -> None:
         """Append one frame; `time`, when given, is the simulated time since the segment's start.
 
-        Raises: ShapeMismatch: a variable has another shape than in the run's first frame.
+        Raises: ShapeMismatch: a variable has another shape than in the run's first frame. NotFinite: NaN or infinity.
         """
+        for name, value in variables.items():
+            if not np.isfinite(value).all():
+                raise NotFinite(name, self.frames)
         self._writer.append(FRAME, {**variables, "segment": np.int32(self.number)})
         self.frames += 1
         now = time.monotonic()

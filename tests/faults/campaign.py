@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -144,7 +145,8 @@ class Campaign:
         self._check_starts(state)
         assert verify(self.directory) == []
         chunk = max(self._chunks())
-        assert budget <= state.frames <= budget + SLOTS * chunk, f"{state.frames} frames, a chunk has {chunk}"
+        limit = max(budget, self._frames_when_told())
+        assert budget <= state.frames <= limit + SLOTS * chunk, f"{state.frames} of {limit} frames, a chunk has {chunk}"
         assert not orphans.of_run(self.run), "a process outlived its driver"
         assert lock.owner(self.run) is None
 
@@ -158,7 +160,7 @@ class Campaign:
             stored = self.directory.frames.count(name) if name in self.directory.frames.walkers() else 0
             assert walker.frames == stored, f"{name}: {stored} frames are stored, the journal counts {walker.frames}"
             counted = [(segment.first, walker.rows_end(segment)) for segment in walker.segments if segment.counts]
-            assert all(before[1] <= after[0] for before, after in zip(counted, counted[1:], strict=False))
+            assert all(before[1] <= after[0] for before, after in pairwise(counted))
         spans = state.spans()
         assert sum(span.rows for span in spans) == state.frames, "every counted frame belongs to a segment"
 
@@ -176,6 +178,15 @@ class Campaign:
             assert counted[number] <= 1, f"start {number} counts {counted[number]} times"
             assert counted[number] or number in state.starts or number in blamed | again, f"start {number} got lost"
             assert number in explained or "again" in record, f"start {number} is not explained"
+
+    def _frames_when_told(self) -> int:
+        """Frames that there were when the budget was set: the campaign had gone on meanwhile."""
+        state = State()
+        for record in journal.read(self.directory.journal):
+            state.apply(record)
+            if record["kind"] == "told":
+                return state.frames
+        return 0
 
     def _chunks(self) -> list[int]:
         seen: Counter[int] = Counter()
