@@ -9,6 +9,8 @@ AppError
 ├── PlatformUnavailable   OpenMM cannot run where it was told to
 ├── WrongStart            a start that does not fit the molecule
 ├── SimulationUnstable    NaN or an explosion: no frame is given
+├── FlowUnstable          the same of a shallow-water run
+├── UnknownCase           a shallow-water case that does not exist
 └── CommandFailed         an external executable ended badly
     └── CommandNotFound   or never began
 
@@ -120,6 +122,32 @@ class SimulationUnstable(AppError, ArithmeticError):
             f"unstable at {self.time_ps:g} ps with seed {self.seed}: {self.cause}; "
             "start from another frame, or lower timestep_fs"
         )
+
+
+class FlowUnstable(AppError, ArithmeticError):
+    """A shallow-water run left physics: NaN, or no water left somewhere."""
+
+    def __init__(self, time_days: float, seed: int, cause: str) -> None:
+        super().__init__(time_days, seed, cause)
+        self.time_days, self.seed, self.cause = time_days, seed, cause
+
+    def __str__(self) -> str:
+        return (
+            f"unstable at day {self.time_days:g} with seed {self.seed}: {self.cause}; "
+            "start from another frame, take more diffusion, or lower step_s"
+        )
+
+
+class UnknownCase(AppError, ValueError):
+    """A named beginning that does not exist."""
+
+    def __init__(self, name: str, known: Sequence[str], nearest: str) -> None:
+        super().__init__(name, tuple(known), nearest)
+        self.name, self.known, self.nearest = name, tuple(known), nearest
+
+    def __str__(self) -> str:
+        hint = f"did you mean {self.nearest!r}? " if self.nearest else ""
+        return f"there is no case {self.name!r}; {hint}Known: {', '.join(self.known)}"
 
 
 class CommandFailed(AppError, RuntimeError):

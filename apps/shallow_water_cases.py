@@ -1,0 +1,146 @@
+"""Named beginnings of shallow-water runs: the tests that the field compares solvers with, and a family of jets."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from steersman.apps.errors import UnknownCase
+
+RADIUS, OMEGA, GRAVITY, DAY = 6.37122e6, 7.292e-5, 9.80616, 86400.0  # m, 1/s, m/s^2, s, as Williamson et al. (1992)
+JET_SOUTH, JET_NORTH, JET_SPEED = np.pi / 7, np.pi / 2 - np.pi / 7, 80.0
+MEAN_DEPTH, BUMP = 1e4, 120.0  # m
+PANEL = np.polynomial.legendre.leggauss(32)
+SPHERE = np.polynomial.legendre.leggauss(512)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Fields (longitude, latitude): wind and depth at the beginning; orography and Coriolis parameter for ever.
+
+    Args:
+        u, v: eastward and northward wind, m/s.
+        depth: of the fluid, m.
+        orography: height of the ground, m.
+        coriolis: 1/s.
+    """
+
+    u: np.ndarray
+    v: np.ndarray
+    depth: np.ndarray
+    orography: np.ndarray
+    coriolis: np.ndarray
+
+
+def zonal_flow(
+    lat: np.ndarray, lon: np.ndarray, *, alpha: float = 0.0, u0: float | None = None, depth: float | None = None
+) -> Case:
+    """Steady geostrophic flow around an axis tilted by alpha: an exact solution. Williamson et al. (1992), case 2."""
+    u0 = 2 * np.pi * RADIUS / (12 * DAY) if u0 is None else u0
+    depth = 2.94e4 / GRAVITY if depth is None else depth
+    axis = -np.cos(lon) * np.cos(lat) * np.sin(alpha) + np.sin(lat) * np.cos(alpha)
+    u = u0 * (np.cos(lat) * np.cos(alpha) + np.cos(lon) * np.sin(lat) * np.sin(alpha))
+    v = -u0 * np.sin(lon) * np.sin(alpha)
+    height = depth - (RADIUS * OMEGA * u0 + u0**2 / 2) * axis**2 / GRAVITY
+    return Case(u, v, height, np.zeros_like(u), 2 * OMEGA * axis)
+
+
+def mountain(lat: np.ndarray, lon: np.ndarray) -> Case:
+    """Zonal flow over an isolated mountain of 2 km. Williamson et al. (1992), case 5."""
+    flow = zonal_flow(lat, lon, u0=20.0, depth=5960.0)
+    distance = np.sqrt(np.minimum((np.pi / 9) ** 2, (lon - 1.5 * np.pi) ** 2 + (lat - np.pi / 6) ** 2))
+    ground = 2000.0 * (1 - distance / (np.pi / 9))
+    return Case(flow.u, flow.v, flow.depth - ground, ground, flow.coriolis)
+
+
+def rossby_haurwitz(lat: np.ndarray, lon: np.ndarray) -> Case:
+    """A wave of wavenumber 4 that moves east nearly without change. Williamson et al. (1992), case 6."""
+    w = k = 7.848e-6
+    r = 4
+    c, s = np.cos(lat), np.sin(lat)
+    u = RADIUS * w * c + RADIUS * k * c ** (r - 1) * (r * s**2 - c**2) * np.cos(r * lon)
+    v = -RADIUS * k * r * c ** (r - 1) * s * np.sin(r * lon)
+    steady = 0.5 * w * (2 * OMEGA + w) * c**2 + 0.25 * k**2 * c ** (2 * r) * (
+        (r + 1) * c**2 + (2 * r**2 - r - 2) - 2 * r**2 / c**2
+    )
+    once = 2 * (OMEGA + w) * k / ((r + 1) * (r + 2)) * c**r * ((r**2 + 2 * r + 2) - (r + 1) ** 2 * c**2)
+    twice = 0.25 * k**2 * c ** (2 * r) * ((r + 1) * c**2 - (r + 2))
+    waves = steady + once * np.cos(r * lon) + twice * np.cos(2 * r * lon)
+    return Case(u, v, 8e3 + RADIUS**2 * waves / GRAVITY, np.zeros_like(u), 2 * OMEGA * s)
+
+
+def galewsky(lat: np.ndarray, lon: np.ndarray, *, perturbed: bool = True) -> Case:
+    """A jet that rolls up within six days once it is perturbed. Galewsky, Scott and Polvani (2004)."""
+    return jet(lat, lon, np.zeros(8), bump=BUMP if perturbed else 0.0)
+
+
+def jet(lat: np.ndarray, lon: np.ndarray, parameters: np.ndarray, *, bump: float = BUMP) -> Case:
+    """A family around the jet of Galewsky et al., for ensembles.
+
+    Args:
+        parameters: 8 numbers of spread one: speed, latitude and width of the jet; height, latitude and width of the
+            bump; amplitudes of waves of wavenumber 5 and 6. All zero is that jet itself.
+        bump: height of the bump in m.
+    """
+    speed, place, width, height, bump_place, bump_width, wave5, wave6 = np.asarray(parameters, float)
+    maximum = np.clip(JET_SPEED + 8 * speed, 40, 110)
+    half = (JET_NORTH - JET_SOUTH) / 2 * np.exp(0.12 * width)
+    middle = np.pi / 4 + np.radians(4) * place
+    wind = _jet_wind(maximum, middle - half, min(middle + half, np.pi / 2 - 1e-3))
+    depth = MEAN_DEPTH + _balanced(wind, lat[0])[None, :]
+    east = (lon + np.pi) % (2 * np.pi) - np.pi
+    sharp = 3 * np.exp(-0.3 * bump_width)
+    hill = np.cos(lat) * np.exp(-((sharp * east) ** 2))
+    hill *= np.exp(-15 * (np.pi / 4 + np.radians(5) * bump_place - lat) ** 2)
+    waves = 100 * (wave5 * np.cos(5 * lon) + wave6 * np.cos(6 * lon + 1)) * np.cos(lat) ** 4 * np.sin(lat) ** 2
+    u = np.broadcast_to(wind(lat[0]), lat.shape).copy()
+    depth = depth + bump * np.exp(0.5 * height) * hill + waves
+    return Case(u, np.zeros_like(u), depth, np.zeros_like(u), 2 * OMEGA * np.sin(lat))
+
+
+CASES: dict[str, Callable[..., Case]] = {
+    "zonal_flow": zonal_flow,
+    "mountain": mountain,
+    "rossby_haurwitz": rossby_haurwitz,
+    "galewsky": galewsky,
+    "jet": jet,
+}
+
+
+def named(name: str) -> Callable[..., Case]:
+    """The constructor of a case: (latitudes, longitudes, ...) -> Case.
+
+    Raises: UnknownCase: with the nearest that exists.
+    """
+    if name not in CASES:
+        raise UnknownCase(name, tuple(CASES), next(iter(difflib.get_close_matches(name, CASES, n=1)), ""))
+    return CASES[name]
+
+
+def _jet_wind(maximum: float, south: float, north: float) -> Callable[[np.ndarray], np.ndarray]:
+    scale = maximum / np.exp(-4 / (north - south) ** 2)
+
+    def wind(lat: np.ndarray) -> np.ndarray:
+        inside = (lat > south) & (lat < north)
+        speed = np.zeros_like(lat)
+        speed[inside] = scale * np.exp(1 / ((lat[inside] - south) * (lat[inside] - north)))
+        return speed
+
+    return wind
+
+
+def _balanced(wind: Callable[[np.ndarray], np.ndarray], lat: np.ndarray) -> np.ndarray:
+    """Height whose slope balances a zonal wind, its mean over the sphere zero; by quadrature between the latitudes."""
+    nodes = np.arcsin(SPHERE[0])
+    everywhere = np.sort(np.concatenate([lat, nodes, np.linspace(-np.pi / 2, np.pi / 2, 257)]))
+    middle, half = (everywhere[1:] + everywhere[:-1]) / 2, np.diff(everywhere) / 2
+    points = middle[:, None] + half[:, None] * PANEL[0]
+    u = wind(points)
+    slope = -RADIUS * u * (2 * OMEGA * np.sin(points) + np.tan(points) * u / RADIUS) / GRAVITY
+    height = np.concatenate([[0.0], np.cumsum((slope * PANEL[1]).sum(axis=1) * half)])
+    mean = height[np.searchsorted(everywhere, nodes)] @ SPHERE[1] / 2
+    found: np.ndarray = height[np.searchsorted(everywhere, lat)] - mean
+    return found

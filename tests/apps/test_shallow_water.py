@@ -1,0 +1,188 @@
+"""Shallow water on the sphere: transforms, exact solutions, conservation, other people's numbers, restarts."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from steersman.apps import shallow_water_cases as cases
+from steersman.apps.errors import AppError, FlowUnstable, OutOfRange, UnknownCase
+from steersman.apps.shallow_water import STEPS, ShallowWater, default_step, phi, run
+from steersman.apps.shallow_water_cases import Case
+from steersman.apps.spherical_harmonics import SphericalHarmonics
+from steersman.apps.start import Start
+
+DAY = 86400
+
+
+def solver(
+    make: Callable[..., Case],
+    truncation: int = 42,
+    step_s: float = 1200,
+    dtype: torch.dtype = torch.float64,
+    **options: float,
+) -> tuple[ShallowWater, Case]:
+    sphere = SphericalHarmonics(truncation, dtype=dtype)
+    lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes, indexing="ij")
+    case = make(lat, lon, **options)
+    return ShallowWater(sphere, case, step_s=step_s), case
+
+
+def after(model: ShallowWater, case: Case, days: float) -> torch.Tensor:
+    state = model.spectral(case)
+    for _ in range(round(days * DAY / model.step_s)):
+        state = model.step(state)
+    return state
+
+
+def error_of_depth(model: ShallowWater, state: torch.Tensor, truth: np.ndarray) -> float:
+    """l2 error of Williamson et al. (1992), eq. 83."""
+    depth = model.fields(state)[0][..., 0].double().numpy()
+    weights = model.sphere.weights
+    return float(np.sqrt(((depth - truth) ** 2 * weights).sum() / (truth**2 * weights).sum()))
+
+
+def test_the_transform_gives_back_what_it_was_given() -> None:
+    sphere = SphericalHarmonics(21)
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(2, *sphere.degree.shape, 3)) * (sphere.degree <= 21)[..., None]
+    values[1, 0] = 0
+    spectral = torch.as_tensor(values[0] + 1j * values[1])
+    torch.testing.assert_close(sphere.analysis(sphere.synthesis(spectral)), spectral, rtol=0, atol=1e-13)
+
+
+def test_harmonics_are_orthonormal_under_the_quadrature() -> None:
+    """The mean square of a field is the sum over its coefficients (Parseval), counting negative orders too."""
+    sphere = SphericalHarmonics(10)
+    field = torch.as_tensor(np.random.default_rng(2).normal(size=(sphere.columns, sphere.rows, 1)))
+    smooth = sphere.synthesis(sphere.analysis(field) * sphere.inside)
+    power = sphere.analysis(smooth).abs()[..., 0].numpy() ** 2
+    spectral = (power[0].sum() + 2 * power[1:].sum()) / 2
+    on_grid = (smooth[..., 0].numpy() ** 2 * sphere.weights).sum() / (2 * sphere.columns)
+    assert on_grid == pytest.approx(spectral, rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_phi_functions_meet_at_the_border_of_their_series(n: int) -> None:
+    z = 1j * np.array([0.0, 0.999999, 1.000001])
+    values = phi(n, z)
+    assert values[0] == pytest.approx([1, 1 / 2, 1 / 6][n - 1])
+    assert values[1] == pytest.approx(values[2], abs=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.float32, 2e-6)])
+@pytest.mark.parametrize("alpha", [0.0, np.pi / 2 - 0.05])
+def test_steady_flow_stays(alpha: float, dtype: torch.dtype, bound: float) -> None:
+    """Williamson et al. (1992), case 2, at T42 to day 5."""
+    model, case = solver(cases.zonal_flow, step_s=2400, dtype=dtype, alpha=alpha)
+    assert error_of_depth(model, after(model, case, 5), case.depth) < bound
+
+
+@pytest.mark.parametrize(
+    ("make", "mass", "energy", "enstrophy"),
+    [
+        (cases.mountain, 5619.9326, 1.5690726e8, 7.20444e-13),
+        (cases.rossby_haurwitz, 9522.9902, 4.6255190e8, 5.536494e-13),
+    ],
+)
+def test_global_means_at_the_beginning_are_those_of_stswm(
+    make: Callable[..., Case], mass: float, energy: float, enstrophy: float
+) -> None:
+    """What NCAR's spectral transform shallow water model, version 2, printed at T42."""
+    model, case = solver(make)
+    found = model.invariants(model.spectral(case))
+    assert list(found.values()) == pytest.approx([mass, energy, enstrophy], rel=1e-5)
+
+
+@pytest.mark.parametrize("make", [cases.mountain, cases.rossby_haurwitz, cases.galewsky])
+def test_mass_energy_and_enstrophy_are_kept(make: Callable[..., Case]) -> None:
+    """Over four days at T42 without diffusion."""
+    model, case = solver(make)
+    before, now = (model.invariants(state) for state in (model.spectral(case), after(model, case, 4)))
+    drift = {name: abs(now[name] / before[name] - 1) for name in before}
+    assert drift["mass"] < 1e-14
+    assert drift["energy"] < 1e-7
+    assert drift["potential_enstrophy"] < 1e-4
+
+
+def test_the_error_falls_with_the_step_to_the_fourth_order() -> None:
+    reference, case = solver(cases.galewsky, 31, 150)
+    truth = reference.fields(after(reference, case, 1))[0][..., 0].numpy()
+    errors = []
+    for step_s in (2400, 1200):
+        model, _ = solver(cases.galewsky, 31, step_s)
+        errors.append(error_of_depth(model, after(model, case, 1), truth))
+    assert 3.5 < np.log2(errors[0] / errors[1]) < 5.5
+
+
+def test_a_jet_that_is_not_disturbed_stays_zonal() -> None:
+    """For five days, as the authors say; what is not zonal is round-off that grows with the instability."""
+    model, case = solver(cases.galewsky, perturbed=False)
+    wind = model.fields(after(model, case, 5))[1][..., 0].numpy()
+    assert np.abs(wind - wind.mean(axis=0)).max() < 1e-8, "m/s"
+
+
+def test_members_side_by_side_are_each_alone() -> None:
+    model, case = solver(cases.galewsky, 21)
+    other = cases.rossby_haurwitz(*model.grid)
+    alone = [model.step(model.spectral(each)) for each in (case, other)]
+    both = torch.stack([model.spectral(each) for each in (case, other)], dim=-1).flatten(2)
+    torch.testing.assert_close(model.step(both), torch.stack(alone, dim=-1).flatten(2), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_run_goes_on_bit_for_bit_from_a_stored_frame(dtype: torch.dtype) -> None:
+    unbroken = list(run(Start(), seed=5, days=1.0, truncation=21, dtype=dtype))
+    first = list(run(Start(), seed=5, days=0.5, truncation=21, dtype=dtype))[-1]
+    second = list(run(Start(frame={"state": first.state}), seed=6, days=0.5, truncation=21, dtype=dtype))[-1]
+    np.testing.assert_array_equal(second.state, unbroken[-1].state)
+    np.testing.assert_array_equal(second.vorticity, unbroken[-1].vorticity)
+
+
+def test_a_perturbed_branch_is_another_with_the_same_mass() -> None:
+    parent = list(run(Start(), seed=5, days=0.5, truncation=21, dtype=torch.float64))[-1]
+    start = Start(frame={"state": parent.state})
+    one, two, again = (
+        list(run(start, seed=seed, days=0.25, truncation=21, perturbation_m=5.0, dtype=torch.float64))[-1]
+        for seed in (1, 2, 1)
+    )
+    assert np.abs(one.height - two.height).max() > 1
+    assert np.abs(one.height - two.height).max() < 100
+    np.testing.assert_array_equal(one.state, again.state)
+    assert one.state[0, 0, 2, 0] == pytest.approx(parent.state[0, 0, 2, 0], rel=1e-14)
+
+
+def test_every_default_step_is_safe_and_a_part_of_a_day() -> None:
+    for truncation in (21, 31, 42, 63, 85, 106, 170, 213, 341):
+        step = default_step(truncation)
+        assert step in STEPS
+        assert DAY % step == 0
+        assert step * truncation < 150_000
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"case": "galewski"}, UnknownCase, "did you mean 'galewsky'"),
+        ({"truncation": 2}, OutOfRange, "truncation is 2; it must be 5 to 341"),
+        ({"truncation": 42, "step_s": 4800}, OutOfRange, "at most 3571 s at T42"),
+    ],
+)
+def test_what_cannot_run_is_told_before_the_first_step(
+    options: dict[str, object], error: type[AppError], told: str
+) -> None:
+    with pytest.raises(error, match=told) as raised:
+        next(run(Start(), seed=1, days=1, **options))  # type: ignore[arg-type]
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+
+def test_a_flow_that_blows_up_is_told_instead_of_given() -> None:
+    frame = next(run(Start(), seed=1, days=0.25, truncation=21))
+    wild = np.array(frame.state)
+    wild[3:9, 2:6, 0] *= 1e4
+    with pytest.raises(FlowUnstable, match="with seed 1"):
+        list(run(Start(frame={"state": wild}), seed=1, days=2, truncation=21))
