@@ -18,6 +18,7 @@ from steersman.steering import Scores
 from steersman.store import Span
 
 LOSSES = 3  # workers that may die in a row under a training, or a scoring, before it counts as failed
+LOST_S = 60.0  # a job that Parsl lost is given up so long after its worker must have ended
 LATER_S = 2.0  # until a training that was refused is tried again
 
 
@@ -43,7 +44,7 @@ class Learner:
         self._coming: Scoreboard | None = None  # a newer model's, until it has caught up
         self._failed_scorings = 0  # in a row, for the workers were lost
         self._losses = 0  # the same of trainings
-        self._not_before = 0.0
+        self._not_before = self._training_since = self._scoring_since = 0.0
         self._scores: Scores | None = None
         self._seen = (-1, -1)
         if workflow.scoring:
@@ -104,13 +105,19 @@ class Learner:
         if begun is None:
             self._recorder.record("training", model=version, frames=state.frames)
         needs_s = max((model.card.get("seconds", 0.0) for model in state.models), default=0.0)
+        self._training_since = time.monotonic()
         self._training = self._jobs.submit(
             "training", tasks.train, str(self._directory.path), version, state.model, window, held_out,
             state.settings, needs_s,
         )  # fmt: skip
 
     def _take_model(self) -> None:
-        if self._training is None or not self._training.done():
+        if self._training is None:
+            return
+        if not self._training.done():
+            assert self._workflow.training is not None
+            if self._overdue(self._training_since, self._workflow.training.hang_s, "training"):
+                self._training = None
             return
         job, self._training = self._training, None
         version = self._recorder.state.models[-1].version
@@ -125,6 +132,13 @@ class Learner:
             self._losses = 0
             cause = f"{type(error).__name__}: {error}"
             self._recorder.record("model", model=version, accepted=False, reason=f"the training failed: {cause}")
+
+    def _overdue(self, since: float, hang_s: float, what: str) -> bool:
+        """Whether a job is given up: its worker ended itself long ago, and Parsl lost the job with it."""
+        if time.monotonic() - since < 2 * hang_s + LOST_S:
+            return False
+        self._recorder.note(f"a {what} did not come back; it is given up and begins again")
+        return True
 
     def _record_model(self, version: int, card: dict[str, Any]) -> None:
         self._losses = 0
@@ -148,10 +162,15 @@ class Learner:
             job = self._jobs.submit(
                 "training", tasks.score, str(self._directory.path), board.model, spans, state.settings
             )
-            self._scoring = (job, board, spans)
+            self._scoring, self._scoring_since = (job, board, spans), time.monotonic()
 
     def _take_scores(self) -> bool:
-        if self._scoring is None or not self._scoring[0].done():
+        if self._scoring is None:
+            return False
+        if not self._scoring[0].done():
+            assert self._workflow.scoring is not None
+            if self._overdue(self._scoring_since, self._workflow.scoring.hang_s, "scoring"):
+                self._scoring = None
             return False
         (job, board, spans), self._scoring = self._scoring, None
         error = job.exception()

@@ -95,7 +95,7 @@ class Campaign:
             [*STEERSMAN, "tell", str(self.run), "set", f"frames={frames}"], capture_output=True, text=True
         )
         assert told.returncode == 0, told.stderr
-        self._driver.wait(timeout=RECOVERY_S)
+        self._driver.wait(timeout=2 * RECOVERY_S)  # a scoring that Parsl lost is waited for at the end
         return self.state()
 
     def close(self) -> None:
