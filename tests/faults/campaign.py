@@ -111,6 +111,8 @@ class Campaign:
             self._driver = subprocess.Popen(words, cwd=self.run.parent, stdout=self._log, stderr=self._log)
 
     def _victims(self, kind: str) -> list[psutil.Process]:
+        if kind == "trainer" and self.state().training is None:
+            return []  # Parsl loses a task with a worker that was killed while idle: docs/design/004, limits
         if kind == "driver":
             return [psutil.Process(self._driver.pid)]
         found = {process.pid: _words(process) for process in orphans.of_run(self.run)}
