@@ -75,6 +75,8 @@ class CVAE(Model):
         channels: int = 32,
         beta: float = BETA,
         seed: int = 0,
+        optimizer: str = "adam",
+        precision: str = "fp32",
         strategy: str | None = None,
         report: Report | None = None,
     ) -> Self:
@@ -84,7 +86,7 @@ class CVAE(Model):
             contacts: (n, R, R) bool, uint8 or float in 0..1; bool and uint8 stay packed and are cast per batch.
             latent: dimensions of the latent space.
             init: a fitted network to go on from, left as it is; when its architecture differs the fit begins anew.
-            epochs, batch, lr, strategy: of the training loop, see `steersman.models.fit.fit`.
+            epochs, batch, lr, optimizer, precision, strategy: of the training loop, see `steersman.models.fit.fit`.
             channels, beta: of the network.
             seed: of the first weights, the shuffling and the latent noise.
             report: called with each epoch's record.
@@ -101,7 +103,10 @@ class CVAE(Model):
         if init is not None and model.fits(init):
             model.load_state_dict(init.state_dict())
         model.to("cuda" if torch.cuda.is_available() else "cpu")
-        return fit(model, data, elbo, epochs=epochs, batch=batch, lr=lr, seed=seed, strategy=strategy, report=report)
+        return fit(
+            model, data, elbo, epochs=epochs, batch=batch, lr=lr, seed=seed, optimizer=optimizer, precision=precision,
+            strategy=strategy, report=report,
+        )  # fmt: skip
 
     def forward(self, maps_BRR: Tensor) -> tuple[Tensor, Tensor]:
         """Give mean and log variance of the latent distribution, each (B, Z), of (B, R, R) float maps."""
@@ -161,13 +166,14 @@ def elbo(model: CVAE, packed_BRR: Tensor) -> dict[str, Tensor]:
     noise_BZ = torch.randn_like(mean_BZ) if model.training else torch.zeros_like(mean_BZ)
     logits_BRR = model.decode(mean_BZ + noise_BZ * torch.exp(0.5 * log_variance_BZ))
     reconstruction = cross_entropy(logits_BRR, maps_BRR).mean()
+    mean_BZ, log_variance_BZ = mean_BZ.float(), log_variance_BZ.float()  # a sum of small differences, not for bf16
     kl = 0.5 * (mean_BZ**2 + log_variance_BZ.exp() - 1 - log_variance_BZ).sum(dim=1).mean()
     return {"loss": reconstruction + model.beta * kl, "reconstruction": reconstruction, "kl": kl}
 
 
 def cross_entropy(logits_BRR: Tensor, maps_BRR: Tensor) -> Tensor:
     """Sum the binary cross-entropy over the pixels of each map. Returns: (B,) float32, nats."""
-    pixels_BRR = functional.binary_cross_entropy_with_logits(logits_BRR, maps_BRR, reduction="none")
+    pixels_BRR = functional.binary_cross_entropy_with_logits(logits_BRR.float(), maps_BRR, reduction="none")
     return pixels_BRR.sum(dim=(1, 2))
 
 

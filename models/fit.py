@@ -10,11 +10,13 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from steersman.models import parallel
+from steersman.models import optimizers, parallel
 from steersman.models import strategy as strategies
 from steersman.models.errors import TrainingDiverged, UnusableData
 from steersman.models.model import Model
+from steersman.models.optimizers import warmed_up
 from steersman.models.parallel import Single
+from steersman.models.precision import Precision
 from steersman.models.profile import Profile
 
 ModelT = TypeVar("ModelT", bound=Model)
@@ -33,10 +35,14 @@ def fit(
     batch: int,
     lr: float,
     seed: int = 0,
+    optimizer: str = "adam",
+    lr_scale: float = 1.0,
+    warmup_epochs: float = 0.0,
+    precision: str = "fp32",
     strategy: str | None = None,
     report: Callable[[Record], object] | None = None,
 ) -> ModelT:
-    """Lower a loss by Adam on shuffled batches, on one process or on several ranks that make the same call.
+    """Lower a loss on shuffled batches, on one process or on several ranks that make the same call.
 
     The same model, data, settings and seed give the same weights, bit for bit, on one thread of one machine.
 
@@ -47,26 +53,29 @@ def fit(
         loss: of the model on a batch of the data.
         epochs: passes over the data, >= 1.
         batch: samples per step of each rank.
-        lr: Adam's step size.
+        lr: rate of the optimizer.
         seed: of the shuffling, and of the noise that the model draws, which differs between ranks.
+        optimizer: "adam", "sgd" (momentum 0.9), "lars" or "larc".
+        lr_scale, warmup_epochs: linear scaling, see `warmed_up`.
+        precision: "fp32", "bf16", or on a GPU "fp16", see `Precision`.
         strategy: see `Strategy`; None takes the one that @wf.train names, else "single".
         report: called with each epoch's record.
     Returns: the model, in eval mode; its `history` holds per epoch the mean of each term over all ranks, `seconds`, and
         where they went, see `Profile`.
     Raises:
         UnusableData: there is none.
-        UnknownChoice: of the strategy.
+        UnknownChoice: of optimizer, precision or strategy.
         TrainingDiverged: the loss is no longer finite.
         TooManyRanks, RanksDiffer, RankLost: see there.
     """
     if len(data) == 0:
         raise UnusableData(tuple(data.shape), "there is nothing to train on")
     ranks = parallel.begin(model, len(data), batch, seed, strategies.chosen(strategy))
-    optimizer = torch.optim.Adam(model.parameters(), lr, fused=True)
+    stepper = Stepper(model, optimizer, precision, lambda epoch: warmed_up(lr, lr_scale, epoch, warmup_epochs))
     model.train().history = []
     with seeded(seed + ranks.rank):
         for epoch in range(epochs):
-            record = _epoch(model, data, loss, optimizer, ranks)
+            record = _epoch(model, data, loss, stepper, ranks, epoch)
             if not math.isfinite(record["loss"]):
                 raise TrainingDiverged(epoch, record["loss"], lr)
             model.history.append(record)
@@ -126,25 +135,40 @@ class Total:
         return {name: float(value) / self.samples for name, value in self._sums.items()}
 
 
-def _epoch(model: ModelT, data: Tensor, loss: Loss[ModelT], optimizer: torch.optim.Optimizer, ranks: Single) -> Record:
+class Stepper:
+    """Gradients -> weights: the optimizer, its rate at every moment, and the numbers in which gradients come."""
+
+    def __init__(self, model: Model, optimizer: str, precision: str, rate: Callable[[float], float]) -> None:
+        self.precision = Precision(precision, model.device)
+        self._parameters, self._rate = list(model.parameters()), rate
+        self._optimizer = optimizers.optimizer(optimizer, self._parameters, rate(0.0))
+
+    def step(self, epoch: float) -> None:
+        """Change the weights; `epoch` counts with fractions."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._rate(epoch)
+        self.precision.step(self._optimizer, self._parameters, CLIP)
+
+
+def _epoch(model: ModelT, data: Tensor, loss: Loss[ModelT], stepper: Stepper, ranks: Single, epoch: int) -> Record:
     profile, total = Profile(model.device), Total()
     steps = ranks.batches()
-    for step, (picked, share) in enumerate(steps, 1):
+    for step, (picked, share) in enumerate(steps):
         part = data[picked].to(model.device)
         profile.lap("IpUpdateTime")
         ranks.clear_gradients()
         if len(picked):
-            terms = loss(model, part)
+            with stepper.precision.casting():
+                terms = loss(model, part)
             total.add(terms, len(picked))
             profile.lap("FwdTime")
-            torch.autograd.backward(terms["loss"])
+            stepper.precision.backward(terms["loss"])
             profile.lap("BwdTime")
         ranks.combine_gradients(share)
         profile.lap("SyncTime")
-        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-        optimizer.step()
+        stepper.step(epoch + step / len(steps))
         profile.lap("WtUpdateTime")
-        ranks.combine_weights(step, len(steps))
+        ranks.combine_weights(step + 1, len(steps))
         profile.lap("SyncTime")
     total.over(ranks)
     profile.lap("SyncTime")

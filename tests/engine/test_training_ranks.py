@@ -14,7 +14,7 @@ BODY = """
 import os
 from steersman.models import CVAE
 
-wf = Workflow("mine", P, stop=lambda p: budget(frames=p.frames))
+wf = Workflow("mine", P, stop=budget(frames=340))
 
 @wf.simulate()
 def segment(p, start, out):
@@ -51,8 +51,7 @@ def test_two_ranks_train_and_a_rank_that_dies_leaves_the_last_model(
     assert all(record["SyncTime"] > 0 for record in card["history"])
     assert later
     assert not any(model.accepted for model in later)
-    failed = [entry["reason"] for entry in state.entries if False]
-    assert not failed
-    assert state.frames >= 400
+    assert "rank 1: exit code 7" in later[0].reason
+    assert state.frames >= 300
     assert not (directory.errors / "training-0001").exists()
     assert (directory.errors / "training-0002" / "rank1.stderr").exists()

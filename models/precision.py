@@ -1,0 +1,42 @@
+"""A word -> in which numbers a network computes; weights and optimizer stay float32."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from steersman.models.errors import UnknownChoice
+
+TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Precision:
+    """fp32, bf16, or on a GPU fp16 with a loss that is scaled so that small gradients do not vanish.
+
+    Raises: UnknownChoice: another word, or fp16 on a CPU, which has no fast fp16.
+    """
+
+    def __init__(self, word: str, device: torch.device) -> None:
+        known = tuple(TYPES) if device.type == "cuda" else ("fp32", "bf16")
+        if word not in known:
+            raise UnknownChoice(f"precision on {device.type}", word, known)
+        self._device, self._type = device.type, TYPES[word]
+        self._scaler = torch.amp.GradScaler(device.type, enabled=word == "fp16")
+
+    def casting(self) -> AbstractContextManager[None]:
+        """Let convolutions and matrix products inside compute in this type; sums and losses in float32."""
+        return torch.autocast(self._device, self._type, enabled=self._type != torch.float32)
+
+    def backward(self, loss: Tensor) -> None:
+        """Compute gradients."""
+        torch.autograd.backward(self._scaler.scale(loss))
+
+    def step(self, optimizer: Optimizer, parameters: list[torch.nn.Parameter], clip: float) -> None:
+        """Clip the gradients' norm, step; with fp16 a step is left out, and the scale halved, where they overflowed."""
+        self._scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(parameters, clip)
+        self._scaler.step(optimizer)
+        self._scaler.update()
