@@ -9,7 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from steersman.dashboard import choices, learning, lineage, sampling, slots, structure, style
+from steersman.dashboard import choices, learning, lineage, sampling, slots, sphere, structure, style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.history import History
 
@@ -19,6 +19,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
     "sampled": ("What was sampled", sampling.draw),
     "why": ("Why: who chose the starts, and what came of it", choices.draw),
     "contacts": ("Contacts, early and late", structure.draw_contacts),
+    "sphere": ("The flow on the sphere", sphere.draw),
     "quantities": ("What the frames hold", structure.draw_quantities),
     "models": ("What the models learned", learning.draw),
     "lineage": ("Which segment came from which", lineage.draw),

@@ -29,11 +29,11 @@ def integrate(p, start, out):
         if out.stopped: break
 
 @wf.train(when=lambda p: every(frames=p.train_every, first=p.train_every // 4))
-def fit(p, frames, last): return PCA.fit(frames["vorticity"][:, ::4, ::4], latent=p.latent)
+def fit(p, frames, last): return PCA.fit(1e5 * frames["vorticity"][:, ::4, ::4], latent=p.latent)
 
 @wf.score()
 def place(p, model, frames):
-    z, error = model.encode(frames["vorticity"][:, ::4, ::4])
+    z, error = model.encode(1e5 * frames["vorticity"][:, ::4, ::4])
     speed = (frames["u"] ** 2 + frames["v"] ** 2).max(axis=(1, 2)) ** 0.5
     return {"z": z, "error": error, "wind": speed}
 

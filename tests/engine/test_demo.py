@@ -49,3 +49,18 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
 
     again = subprocess.run([sys.executable, "-m", "steersman.dashboard.report", directory.path], check=False)
     assert again.returncode == 0
+
+
+def test_shallow_water_at_a_tiny_size(tmp_path: Path) -> None:
+    tiny = ["truncation=10", "segment_days=0.5", "train_every=20", "sim_days=20"]
+    settings = [word for setting in tiny for word in ("--set", setting)]
+    directory, state, summary = completed("shallow_water", *settings, "--rounds", "--seed", 3, cwd=tmp_path)
+    assert summary["outcome"] == "budget"
+    assert state.simulated >= 20
+    assert sum(bool(model.accepted) for model in state.models) >= 2
+    assert summary["metrics"]["strongest_wind"] > 20
+    opened = xarray.open_zarr(directory.frames.path / "w0")
+    assert opened.vorticity.dims == ("frame", "lon", "lat")
+    assert opened.vorticity.attrs["units"] == "s-1"
+    assert "sphere" in {path.stem for path in directory.figures.glob("*.svg")}
+    assert "This figure is missing" not in directory.report.read_text()

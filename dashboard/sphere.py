@@ -1,0 +1,63 @@
+"""Stored fields on the sphere -> figure: the flow at the beginning, and where it differs most from a zonal one."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+
+from steersman.dashboard import style
+from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.history import History
+from steersman.dashboard.stored import StoredVariable, blocks, variables
+
+FIELD = "vorticity"
+
+
+def draw(history: History) -> tuple[Figure, str]:
+    """Vorticity maps of the first frame and of the sampled frame that is least zonal."""
+    stored = variables(history).get(FIELD)
+    if stored is None or len(stored.shape) != 2 or stored.shape[0] != 2 * stored.shape[1]:
+        raise NothingToDraw("the frames hold no vorticity on a Gaussian grid (longitude, latitude)")
+    first, most = _extremes(history, stored)
+    figure = style.sheet(2.6)
+    left, right = figure.subplots(1, 2, subplot_kw={"projection": "mollweide"})
+    bound = float(np.abs([first, most]).max())
+    _map(left, first, bound, "at the beginning")
+    shown = _map(right, most, bound, "least zonal")
+    figure.colorbar(shown, ax=[left, right], label=stored.label, shrink=0.7, aspect=30)
+    growth = _waviness(most[None])[0] / max(_waviness(first[None])[0], 1e-30)
+    return figure, f"Its deviation from the zonal mean reaches {growth:.2g} times that of the first frame."
+
+
+def _extremes(history: History, stored: StoredVariable) -> tuple[np.ndarray, np.ndarray]:
+    first, most, largest = None, None, -1.0
+    for block in blocks(history, stored):
+        waviness = _waviness(block.values)
+        first = block.values[0] if first is None else first
+        if waviness.max() > largest:
+            largest, most = waviness.max(), block.values[waviness.argmax()]
+    if first is None or most is None:
+        raise NothingToDraw("no frame is published")
+    return first, most
+
+
+def _waviness(fields: np.ndarray) -> np.ndarray:
+    """(n, longitude, latitude) -> (n,): the largest deviation from the mean along a circle of latitude."""
+    return np.asarray(np.abs(fields - fields.mean(axis=1, keepdims=True)).max(axis=(1, 2)))
+
+
+def _map(axes: Axes, field: np.ndarray, bound: float, title: str) -> QuadMesh:
+    """A field (longitude, latitude from the north) on the whole sphere."""
+    columns, rows = field.shape
+    longitudes = np.linspace(-np.pi, np.pi, columns + 1)
+    latitudes = np.arcsin(np.polynomial.legendre.leggauss(rows)[0][::-1])
+    edges = np.concatenate([[np.pi / 2], (latitudes[1:] + latitudes[:-1]) / 2, [-np.pi / 2]])
+    turned = np.roll(field, columns // 2, axis=0)  # longitude 0 in the middle
+    mesh = axes.pcolormesh(longitudes, edges, turned.T, cmap="RdBu_r", vmin=-bound, vmax=bound, rasterized=True)
+    axes.set_title(title)
+    axes.set_xticks([])
+    axes.set_yticks(np.radians([-60, -30, 0, 30, 60]))
+    axes.grid(axis="y", linewidth=0.4)
+    return mesh
