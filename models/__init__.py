@@ -9,10 +9,16 @@ if TYPE_CHECKING:
     from steersman.models.cvae import CVAE as CVAE
     from steersman.models.model import Model as Model
     from steersman.models.pca import PCA as PCA
+    from steersman.models.resnet import ResNet50 as ResNet50
 
-_HOMES = {"CVAE": "steersman.models.cvae", "Model": "steersman.models.model", "PCA": "steersman.models.pca"}
+_HOMES = {
+    "CVAE": "steersman.models.cvae",
+    "Model": "steersman.models.model",
+    "PCA": "steersman.models.pca",
+    "ResNet50": "steersman.models.resnet",
+}
 
-__all__ = ["CVAE", "PCA", "Model"]
+__all__ = ["CVAE", "PCA", "Model", "ResNet50"]
 
 
 def __getattr__(name: str) -> Any:
