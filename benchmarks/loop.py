@@ -100,7 +100,8 @@ def measure_tasks(folder: Path) -> dict[str, float]:
     """Seconds per no-op, one after another, bare and through Jobs, in alternating batches."""
     with Server.start(folder / "bus"):
         jobs = Jobs(
-            parsl_config(load_site("laptop", {"simulation.workers": 1}), folder / "parsl", ["simulation"]), TupleSpace.connect(folder / "bus")
+            parsl_config(load_site("laptop", {"simulation.workers": 1}), folder / "parsl", ["simulation"]),
+            TupleSpace.connect(folder / "bus"),
         )
         kernel = jobs._kernel
 
