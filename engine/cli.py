@@ -38,6 +38,7 @@ EXIT = {"goal": 0, "finished": 0, "budget": 3, "failed": 4, "interrupted": 130}
 UNITS = {"s": 1, "m": 60, "h": 3600}
 BENCHMARKS = {
     "bus": "bus", "loop": "loop", "store": "store", "molecular-dynamics": "molecular_dynamics",
+    "train": "train", "learning": "learning",
 }  # fmt: skip
 
 app = typer.Typer(

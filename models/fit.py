@@ -72,7 +72,7 @@ def fit(
         raise UnusableData(tuple(data.shape), "there is nothing to train on")
     ranks = parallel.begin(model, len(data), batch, seed, strategies.chosen(strategy))
     stepper = Stepper(model, optimizer, precision, lambda epoch: warmed_up(lr, lr_scale, epoch, warmup_epochs))
-    model.train().history = []
+    model.history = []
     with seeded(seed + ranks.rank):
         for epoch in range(epochs):
             record = _epoch(model, data, loss, stepper, ranks, epoch)
@@ -110,29 +110,26 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 class Total:
-    """Sums of a loss's terms; kept on the device, since reading one stops the pipeline of a GPU."""
+    """Means of a loss's terms, batch by batch; added up at the end, since each look at one stops a GPU."""
 
     def __init__(self) -> None:
-        self.samples = 0
-        self._sums: dict[str, Tensor] = {}
+        self._samples: list[float] = []
+        self._terms: dict[str, list[Tensor]] = {}
 
     def add(self, terms: dict[str, Tensor], samples: int) -> None:
         """Count a batch's means."""
-        self.samples += samples
+        self._samples.append(samples)
         for name, value in terms.items():
-            self._sums[name] = self._sums.get(name, torch.zeros((), device=value.device)) + value.detach() * samples
+            self._terms.setdefault(name, []).append(value.detach())
 
-    def over(self, ranks: Single) -> Total:
-        """Add up what all ranks have counted."""
-        names, count = list(self._sums), torch.tensor([float(self.samples)], dtype=torch.float64)
-        numbers = torch.cat([torch.stack([self._sums[name].double().cpu() for name in names]), count])
-        ranks.add_up(numbers)
-        self._sums, self.samples = dict(zip(names, numbers[:-1], strict=True)), int(numbers[-1])
-        return self
-
-    def mean(self) -> Record:
-        """Give the mean of each term per sample."""
-        return {name: float(value) / self.samples for name, value in self._sums.items()}
+    def mean(self, ranks: Single | None = None) -> Record:
+        """Give the mean of each term per sample, over what all ranks have counted."""
+        samples = torch.tensor(self._samples, dtype=torch.float64)
+        sums = [torch.stack(values).double().cpu() @ samples for values in self._terms.values()]
+        numbers = torch.stack([*sums, samples.sum()])
+        if ranks is not None:
+            ranks.add_up(numbers)
+        return dict(zip(self._terms, (numbers[:-1] / numbers[-1]).tolist(), strict=True))
 
 
 class Stepper:
@@ -152,6 +149,7 @@ class Stepper:
 
 def _epoch(model: ModelT, data: Tensor, loss: Loss[ModelT], stepper: Stepper, ranks: Single, epoch: int) -> Record:
     profile, total = Profile(model.device), Total()
+    model.train()  # a report may have evaluated it
     steps = ranks.batches()
     for step, (picked, share) in enumerate(steps):
         part = data[picked].to(model.device)
@@ -170,6 +168,6 @@ def _epoch(model: ModelT, data: Tensor, loss: Loss[ModelT], stepper: Stepper, ra
         profile.lap("WtUpdateTime")
         ranks.combine_weights(step + 1, len(steps))
         profile.lap("SyncTime")
-    total.over(ranks)
+    means = total.mean(ranks)
     profile.lap("SyncTime")
-    return total.mean() | profile.seconds()
+    return means | profile.seconds()

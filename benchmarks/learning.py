@@ -1,0 +1,119 @@
+"""What ranks are worth to learning: `steersman bench learning --json` prints one JSON object.
+
+A CVAE learns contact maps by SGD at a fixed rate until its held-out loss, of the averaged weights, is at most a
+threshold: what one rank reaches in half the epochs with half the seeds. For p ranks with local SGD: S_p = tau_1 / tau_p, per-epoch
+speed-up with tau the median seconds of an epoch; epochs N_p of each seed, null where the threshold was never reached
+(censored); learning speed-up S_L = (tau_1 N_1) / (tau_p N_p) with the medians of N over the seeds, null where the
+median is censored. Ranks beyond the cores are marked oversubscribed. Source: DeepEx (Yoginath et al.).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from steersman.benchmarks.train import Figures, chains, say
+from steersman.models import CVAE
+from steersman.models.cvae import elbo
+from steersman.models.fit import Record, evaluate, fit, seeded
+from steersman.models.ranks import launch
+
+SIZE, MAPS, HELD_OUT, BATCH, LR = 10, 2048, 512, 32, 0.05
+SYNCS = {1: (1,), 2: (1, 4, 16), 4: (1, 16)}  # per epoch, by ranks
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="steersman bench learning", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3, help="trainings of each kind")
+    parser.add_argument("--epochs", type=int, default=14, help="the most of each training")
+    parser.add_argument("--json", action="store_true", help="the only format there is")
+    chosen = parser.parse_args(list(arguments))
+    curves: dict[tuple[int, int], list[list[Record]]] = {}
+    with tempfile.TemporaryDirectory(prefix="steersman-bench-") as folder:
+        for ranks, syncs in SYNCS.items():
+            say(f"{ranks} ranks ...")
+            wanted = {"seeds": chosen.seeds, "epochs": chosen.epochs, "syncs": list(syncs)}
+            target = "steersman.benchmarks.learning:learn"
+            made = launch(target, wanted, ranks=ranks, strategy="local_sgd", folder=Path(folder) / str(ranks))
+            curves |= {(ranks, each): made.card["curves"][str(each)] for each in syncs}
+    print(json.dumps(compared(curves)))
+
+
+def learn(seeds: int, epochs: int, syncs: list[int]) -> Figures:
+    """One rank: train with every seed and number of synchronisations; the card has each epoch's record."""
+    data, held_out = chains(MAPS, SIZE), chains(HELD_OUT, SIZE, seed=1)
+    curves: dict[int, list[list[Record]]] = {each: [] for each in syncs}
+    for seed in range(seeds):
+        for each in syncs:
+            with seeded(seed):
+                model = CVAE(SIZE)
+
+            def report(record: Record, model: CVAE = model) -> None:
+                record["held_out"] = evaluate(model, held_out, elbo)["loss"]
+
+            fit(
+                model, data, elbo, epochs=epochs, batch=BATCH, lr=LR, seed=seed, optimizer="sgd",
+                strategy=f"local_sgd({each})", report=report,
+            )  # fmt: skip
+            curves[each].append(model.history)
+    figures = Figures()
+    figures.card = {"curves": {str(each): curve for each, curve in curves.items()}}
+    return figures
+
+
+def compared(curves: dict[tuple[int, int], list[list[Record]]]) -> dict[str, Any]:
+    """Curves by (ranks, synchronisations per epoch), one for each seed -> speed-ups over one rank."""
+    alone = curves[1, 1]
+    threshold = statistics.median(min(record["held_out"] for record in curve[: len(curve) // 2]) for curve in alone)
+    tau_1, n_1 = tau(alone), middle([reached(curve, threshold) for curve in alone])
+    assert n_1 is not None
+    rows = []
+    for (ranks, syncs), family in curves.items():
+        epochs = [reached(curve, threshold) for curve in family]
+        n_p, tau_p = middle(epochs), tau(family)
+        rows.append({
+            "ranks": ranks,
+            "oversubscribed": ranks > (os.cpu_count() or 1),
+            "syncs_per_epoch": syncs,
+            "tau_s": round(tau_p, 4),
+            "sync_share": round(sum_of(family, "SyncTime") / sum_of(family, "seconds"), 3),
+            "S_p": round(tau_1 / tau_p, 3),
+            "S_L": None if n_p is None else round(tau_1 * n_1 / (tau_p * n_p), 3),
+            "epochs": epochs,
+            "censored": sum(each is None for each in epochs),
+            "held_out_at_the_end": [round(curve[-1]["held_out"], 3) for curve in family],
+        })  # fmt: skip
+    settings = {"maps": MAPS, "size": SIZE, "batch": BATCH, "lr": LR, "optimizer": "sgd", "seeds": len(alone)}
+    settings |= {"most_epochs": len(alone[0]), "threads_per_rank": 1, "cores": os.cpu_count()}
+    return {"threshold": round(threshold, 4), "rows": rows, "model": None, "settings": settings}
+
+
+def tau(family: list[list[Record]]) -> float:
+    """Median seconds of an epoch, without each training's first."""
+    return statistics.median(record["seconds"] for curve in family for record in curve[1:])
+
+
+def sum_of(family: list[list[Record]], label: str) -> float:
+    return sum(record[label] for curve in family for record in curve)
+
+
+def reached(curve: list[Record], threshold: float) -> int | None:
+    """Epochs until the held-out loss is at most the threshold; None: never."""
+    return next((epoch for epoch, record in enumerate(curve, 1) if record["held_out"] <= threshold), None)
+
+
+def middle(epochs: list[int | None]) -> float | None:
+    """Median, where never counts as later than any; None when that is the median."""
+    median = statistics.median([float("inf") if each is None else each for each in epochs])
+    return None if median == float("inf") else median
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
