@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
@@ -28,7 +28,9 @@ class Precision:
 
     def casting(self) -> AbstractContextManager[None]:
         """Let convolutions and matrix products inside compute in this type; sums and losses in float32."""
-        return torch.autocast(self._device, self._type, enabled=self._type != torch.float32)
+        if self._type == torch.float32:
+            return nullcontext()  # an autocast that does nothing takes 0.2 ms
+        return torch.autocast(self._device, self._type)
 
     def backward(self, loss: Tensor) -> None:
         """Compute gradients."""

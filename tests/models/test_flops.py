@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from steersman.models import CVAE, ResNet50
+from steersman.models import CVAE, Model, ResNet50
 from steersman.models.cvae import elbo
 from steersman.models.flops import training_flops
 
@@ -16,10 +19,13 @@ def test_the_count_is_that_of_torch_s_counter() -> None:
     with torch.device("meta"):
         vae, resnet = CVAE(28), ResNet50(1, 27)
         maps, images = torch.empty(4, 28, 28), torch.empty(2, 1, 120, 85)
-    steps = {vae: lambda: elbo(vae, maps)["loss"], resnet: lambda: resnet(images).sum()}
+    steps: dict[Model, Callable[[], Tensor]] = {
+        vae: lambda: elbo(vae, maps)["loss"],
+        resnet: lambda: resnet(images).sum(),
+    }
     for model, step in steps.items():
         with FlopCounterMode(display=False) as counter:
-            step().backward()
+            torch.autograd.backward(step())
         assert training_flops(model, step) == counter.get_total_flops()
 
 
