@@ -3,8 +3,8 @@
 A CVAE learns contact maps by SGD at a fixed rate until its held-out loss, of the averaged weights, is at most a
 threshold: what one rank reaches in half the epochs with half the seeds. For p ranks with local SGD: per-epoch speed-up
 S_p = tau_1 / tau_p, tau being the median seconds of an epoch; epochs N_p of each seed, null where the threshold was
-never reached (censored); learning speed-up S_L = (tau_1 N_1) / (tau_p N_p) with the medians of N over the seeds, null where
-the median is censored. Ranks beyond the cores are marked oversubscribed. Source: DeepEx (Yoginath et al.).
+never reached (censored); learning speed-up S_L = (tau_1 N_1) / (tau_p N_p) with the medians of N over the seeds, null
+where the median is censored. Ranks beyond the cores are marked oversubscribed. Source: DeepEx (Yoginath et al.).
 """
 
 from __future__ import annotations
