@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import WriteWorkflow, completed
+from steersman import Params, Workflow, budget, every
 
-pytestmark = pytest.mark.slow
+from .conftest import WriteWorkflow, completed
 
 BODY = """
 import os
@@ -39,6 +39,15 @@ wf.steer(Novelty("z"), explore=0.5)
 """
 
 
+@pytest.mark.parametrize(("ranks", "strategy"), [(2, "single"), (1, "ddp"), (0, "single"), (2, "dpd")])
+def test_ranks_and_strategy_that_do_not_go_together_are_refused(ranks: int, strategy: str) -> None:
+    """When the workflow file is read, before any job starts."""
+    workflow = Workflow("mine", Params, stop=budget(frames=1))
+    with pytest.raises(ValueError, match="single"):
+        workflow.train(when=every(frames=1), ranks=ranks, strategy=strategy)
+
+
+@pytest.mark.slow
 def test_two_ranks_train_and_a_rank_that_dies_leaves_the_last_model(
     write_workflow: WriteWorkflow, tmp_path: Path
 ) -> None:
