@@ -102,6 +102,8 @@ def measure_tasks(folder: Path) -> dict[str, float]:
         jobs = Jobs(
             parsl_config(load_site("laptop", {"simulation.workers": 1}), folder / "parsl", ["simulation"]),
             TupleSpace.connect(folder / "bus"),
+            folder / "bus",
+            begins_s=30.0,
         )
         kernel = jobs._kernel
 

@@ -163,8 +163,12 @@ def verify(
 def _execute(directory: RunDirectory, made: Run) -> State:
     shown = display.Display(made.stop_rule, str(directory.path))
     made.show = lambda state: shown.show(state, time.time())
-    with shown.live():
-        return made.execute()
+    try:
+        with shown.live():
+            return made.execute()
+    except KeyboardInterrupt:
+        err.print(f"stopped at once; `steersman resume {directory.path}` goes on", highlight=False)
+        raise typer.Exit(EXIT["interrupted"]) from None
 
 
 def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) -> None:

@@ -1,11 +1,21 @@
-"""Functions of `tasks` -> Parsl: submitted to an executor, their end told over the bus."""
+"""Functions of `tasks` -> Parsl: submitted to an executor, their begin and end told over the bus.
+
+A worker that is killed while it waits for work holds the lock of its manager's queue for ever: the manager goes on
+accepting jobs that none of its workers can take. So a block is ended whose manager holds a job that does not begin;
+Parsl then tells that the job is lost, and the engine does what it does with every lost job.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from parsl.config import Config
@@ -14,8 +24,11 @@ from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 
 from steersman.apps.walker import EVENT
 from steersman.bus import BusError, TupleSpace
+from steersman.engine import tasks
 
 CLEANUP_S = 20.0  # Parsl's cleanup can hang on a broken executor; its workers die with the driver anyway
+LOOK_S = 1.0  # managers are asked what they hold at most so often, and only while a job has not begun
+ANSWER_S = 5.0  # Parsl's interchange answers within so long
 
 
 def lost(error: BaseException | None) -> bool:
@@ -28,20 +41,82 @@ def killed(error: BaseException | None) -> bool:
     return isinstance(error, WorkerLost)
 
 
-class Jobs:
-    """Parsl while a run uses it. A finished job wakes the engine with an event, so that it waits in one place only."""
+@dataclass
+class _Job:
+    role: str
+    submitted: float
+    manager: str = ""  # that runs it; "": it has not begun
 
-    def __init__(self, config: Config, space: TupleSpace) -> None:
-        self._space = space
+
+class Jobs:
+    """Parsl while a run uses it. A finished job wakes the engine with an event, so that it waits in one place only.
+
+    Args:
+        bus: where jobs tell that they began.
+        begins_s: a job that a manager has held for so long begins, or the manager's block is ended.
+    """
+
+    def __init__(self, config: Config, space: TupleSpace, bus: Path, *, begins_s: float) -> None:
+        self._space, self._bus = space, bus
         self._kernel = DataFlowKernel(config)
+        self._numbers = itertools.count()
+        self._open: dict[int, _Job] = {}
+        self._lock = threading.Lock()
+        self._begins_s = begins_s
+        self._stuck_since: dict[str, float] = {}  # by manager
+        self._looked = 0.0
 
     def submit(self, role: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Run `function(*args)` on the executor of a role."""
+        number = next(self._numbers)
+        with self._lock:
+            self._open[number] = _Job(role, time.monotonic())
         future: Future[Any] = self._kernel.submit(
-            function, app_args=args, executors=[role], cache=False, ignore_for_cache=None, app_kwargs={}
-        )
-        future.add_done_callback(self._wake)
+            tasks.begin, app_args=(str(self._bus), number, function, *args), executors=[role], cache=False,
+            ignore_for_cache=None, app_kwargs={},
+        )  # fmt: skip
+        future.add_done_callback(lambda _: self._ended(number))
         return future
+
+    def began(self, number: int, manager: str) -> None:
+        """Take in what a job told."""
+        with self._lock:
+            if number in self._open:
+                self._open[number].manager = manager
+
+    def end_stuck_blocks(self) -> list[str]:
+        """End the blocks whose workers do not take what their manager holds; returns what was done, in words."""
+        now = time.monotonic()
+        with self._lock:
+            jobs = list(self._open.values())
+        waiting = {job.role for job in jobs if not job.manager and now - job.submitted > self._begins_s}
+        if not waiting or now - self._looked < LOOK_S:
+            return []
+        self._looked = now
+        at_work = Counter(job.manager for job in jobs)
+        held = {m["manager"]: (role, m) for role in waiting for m in self._managers(role)}
+        stuck = {name for name, (_, manager) in held.items() if manager["tasks"] > at_work[name]}
+        self._stuck_since = {name: self._stuck_since.get(name, now) for name in stuck}
+        due = [name for name in stuck if now - self._stuck_since[name] > self._begins_s]
+        return [self._end_block(*held[name]) for name in due]
+
+    def _managers(self, role: str) -> list[dict[str, Any]]:
+        """What an executor knows of its managers; nothing where its interchange died meanwhile, and will not answer."""
+        found: list[dict[str, Any]] = []
+        executor = self._kernel.executors[role]
+        asking = threading.Thread(
+            target=lambda: found.extend(executor.connected_managers()), name="managers", daemon=True
+        )
+        asking.start()
+        asking.join(ANSWER_S)
+        return found
+
+    def _end_block(self, role: str, manager: dict[str, Any]) -> str:
+        executor = self._kernel.executors[role]
+        executor.provider.cancel([executor.blocks_to_job_id[manager["block_id"]]])
+        del self._stuck_since[manager["manager"]]
+        waited_s, self._begins_s = self._begins_s, 2 * self._begins_s  # perhaps all is well here, but slow
+        return f"a {role} job did not begin within {waited_s:.0f} s though it was handed to workers: they are replaced"
 
     @property
     def broken(self) -> str:
@@ -65,6 +140,8 @@ class Jobs:
         cleanup.start()
         cleanup.join(CLEANUP_S)
 
-    def _wake(self, _: Future[Any]) -> None:
+    def _ended(self, number: int) -> None:
+        with self._lock:
+            del self._open[number]
         with contextlib.suppress(BusError):  # the engine looks at its jobs a few times a second anyway
             self._space.put(EVENT, "job", {})

@@ -40,6 +40,7 @@ TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this oft
 SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power failure may cost
 GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
+BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
 
@@ -81,6 +82,7 @@ class Run:
         """Run to the end and return the last state; `state.end` says how it ended.
 
         Raises: RunIsLocked: another process drives this run. NoRoom: the disk is full, read-only, or the like.
+            KeyboardInterrupt: at a second Ctrl-C.
         """
         try:
             with self.lock.held(), orphans.guarded(self.directory.path), self._interruptible():
@@ -100,6 +102,10 @@ class Run:
             end = None
             while end is None:
                 end = self._work()
+        except KeyboardInterrupt:
+            reason = "at once, by a second Ctrl-C or signal; `steersman resume` goes on"
+            self.recorder.record("end", outcome="interrupted", reason=reason)
+            raise
         finally:
             self._server.stop()
         self.recorder.record("end", outcome=end[0], reason=end[1])
@@ -107,7 +113,11 @@ class Run:
 
     def _work(self) -> tuple[str, str] | None:
         """Work with one Parsl until the end of the run, or of Parsl; None when it is to be started again."""
-        self.jobs = Jobs(parsl_config(self.site, self.directory.parsl), self.space)
+        self._clear_bus()
+        self.jobs = Jobs(
+            parsl_config(self.site, self.directory.parsl), self.space, self.directory.bus,
+            begins_s=BEGINS_LEASES * self.site.lease_s,
+        )  # fmt: skip
         cause = "it was still at work when the run ended"
         try:
             return self._prepare() or self._couple()
@@ -118,14 +128,16 @@ class Run:
         finally:
             self.jobs.close()
             orphans.reap_earlier(self.directory.path, keep=self._server.pid)  # they might still commit something
-            reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause=cause)
+            if self._interrupts < 2:  # else a record may be in the journal and not in the state: that is for resume
+                reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause=cause)
 
     def _prepare(self) -> tuple[str, str] | None:
         if self.directory.prepared.exists() or self.workflow.prepare_function is None:
             return None
         job = self.jobs.submit("simulation", tasks.prepare, str(self.directory.path))
         while not job.done() and not self._interrupts:
-            self._events()
+            for kind, fields in self._events():
+                self._take(kind, fields)
             self._check_executors()
             self.show(self.state)
         if self._interrupts:
@@ -157,11 +169,14 @@ class Run:
             self.bag.close()
         return end
 
-    def _refill(self) -> None:
-        """Whatever an earlier session left on the bus goes; what the state says is put there."""
+    def _clear_bus(self) -> None:
+        """Whatever an earlier session left on the bus goes."""
         for name in self.space.names():
             if not name.startswith(TELL):
                 self.space.clear(name)
+
+    def _refill(self) -> None:
+        """What the state says is put on the bus."""
         self.people.apply_settings()
         if not self.state.paused:
             self.bag.restore()
@@ -185,6 +200,8 @@ class Run:
     def _check_executors(self) -> None:
         if broken := self.jobs.broken:
             raise ExecutorLost(broken)
+        for told in self.jobs.end_stuck_blocks():
+            self.recorder.note(told)
 
     def _events(self) -> list[tuple[str, dict[str, Any]]]:
         try:
@@ -196,6 +213,8 @@ class Run:
 
     def _take(self, kind: str, fields: dict[str, Any]) -> None:
         if kind == "job":
+            if fields:
+                self.jobs.began(fields["job"], fields["manager"])
             return
         if self.state.walkers[fields["walker"]].alive:  # else it was given up, and what it had committed is known
             self.recorder.record(kind, **fields)
@@ -253,7 +272,7 @@ class Run:
         self.crew.dismiss()
         deadline = time.monotonic() + GOODBYE_S
         whole = self.rounds and self._interrupts  # the round is to be gone on with: its segments stay whole
-        while self.crew.at_work and time.monotonic() < deadline and self._interrupts < 2:
+        while self.crew.at_work and time.monotonic() < deadline:
             self._step(self.crew.advance if whole else self.crew.send_home)
         with contextlib.suppress(BusError):
             for kind, fields in self._events():
@@ -301,7 +320,7 @@ class Run:
 
         def interrupt(number: int, frame: Any) -> None:
             self._interrupts += 1
-            if self._interrupts > 2:
+            if self._interrupts == 2:
                 raise KeyboardInterrupt
 
         before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}

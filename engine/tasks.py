@@ -11,7 +11,7 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ import numpy as np
 import yaml
 
 from steersman.apps import training, watchdog
-from steersman.apps.walker import Walker
-from steersman.bus import TupleSpace
+from steersman.apps.walker import EVENT, Walker
+from steersman.bus import BusError, TupleSpace
 from steersman.engine import loading
 from steersman.engine.errors import BlockEnds
 from steersman.engine.run_directory import RunDirectory
@@ -46,6 +46,18 @@ def _prepared(run: str) -> Any:
 @functools.lru_cache(maxsize=2)
 def _model(run: str, version: int) -> Any:
     return training.load_model(RunDirectory(Path(run)).model(version)) if version else None
+
+
+@functools.lru_cache(maxsize=1)
+def _space(bus: str) -> TupleSpace:
+    return TupleSpace.connect(Path(bus))
+
+
+def begin(bus: str, job: int, function: Callable[..., Any], *args: Any) -> Any:
+    """Tell the engine that a job begins, on which manager's workers, and do it."""
+    with contextlib.suppress(BusError):
+        _space(bus).put(EVENT, "job", {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})
+    return function(*args)
 
 
 def warm_up(run: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 from steersman.store import Span, Window
 
-from .conftest import completed, opened, steersman
+from .conftest import WriteWorkflow, completed, opened, steersman
 
 pytestmark = pytest.mark.slow
 Words = tuple[object, ...]
@@ -175,3 +176,37 @@ def test_ctrl_c_ends_the_segments_and_leaves_a_run_to_go_on_with(tmp_path: Path)
     assert state.frames == sum(directory.frames.count(walker) for walker in directory.frames.walkers())
     assert steersman("resume", run, cwd=tmp_path).returncode == 3
     assert opened(run)[1].frames >= 1500
+
+
+def test_a_second_ctrl_c_stops_at_once_and_leaves_a_run_to_go_on_with(
+    write_workflow: WriteWorkflow, tmp_path: Path
+) -> None:
+    """Segments that do not hear that they are to stop: the first Ctrl-C waits for them, the second does not."""
+    path = write_workflow("""
+        import time
+        wf = Workflow("deaf", P, stop=lambda p: budget(frames=p.frames))
+
+        @wf.simulate()
+        def simulate(p, start, out):
+            for i in range(p.steps):
+                time.sleep(0.05)
+                out.append(x=float(i))
+        """)
+    run = tmp_path / "run"
+    driver = started("run", path, "--set", "steps=2000", "--run-dir", run, cwd=tmp_path)
+    await_record(run, lambda state: state.frames >= 20)
+    os.kill(driver.pid, signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        driver.wait(timeout=2)  # it waits for the segments
+    before = opened(run)[1]
+    os.kill(driver.pid, signal.SIGINT)
+    assert driver.wait(timeout=15) == 130
+    assert not orphans.of_run(run)
+    state = opened(run)[1]
+    assert state.end is not None
+    assert state.end["outcome"] == "interrupted"
+    assert "at once" in state.end["reason"]
+    resumed = started("resume", run, cwd=tmp_path)
+    await_record(run, lambda state: state.frames > before.frames + 20)
+    resumed.kill()
+    resumed.wait()

@@ -20,7 +20,7 @@ def test_segments_longer_than_a_block_go_on_in_the_next_one(write_workflow: Writ
     )
     path = write_workflow("""
         import time
-        wf = Workflow("long", P, stop=lambda p: budget(frames=250))
+        wf = Workflow("long", P, stop=lambda p: budget(frames=370))  # more than two blocks can make
 
         @wf.simulate()
         def count(p, start, out):
