@@ -96,7 +96,7 @@ class Run:
     def _execute(self) -> None:
         left_over = orphans.reap_earlier(self.directory.path)
         self._record_session(left_over)
-        self._server = Server.start(self.directory.bus, url=self.bus_url)
+        self._start_server()
         try:
             self.space = TupleSpace.connect(self.directory.bus, patience_s=PATIENCE_S)
             end = None
@@ -283,13 +283,16 @@ class Run:
                 break
             self._step(lambda: None)
 
+    def _start_server(self) -> None:
+        self._server = Server.start(self.directory.bus, url=self.bus_url, bind=driver_address(self.site))
+
     def _mend_bus(self, error: BusError) -> None:
         if self._server.alive():
             self.recorder.note(f"bus: {error}")
             time.sleep(TICK_S)
             return
         self.recorder.note("the bus server is gone; it is started again")
-        self._server = Server.start(self.directory.bus, url=self.bus_url, bind=driver_address(self.site))
+        self._start_server()
         self.bag.restore()
 
     def _record_session(self, left_over: int) -> None:
