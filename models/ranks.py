@@ -124,7 +124,7 @@ def launch(
     meeting = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
     environment = os.environ | {
         "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(meeting.port),
-        "TORCHELASTIC_USE_AGENT_STORE": "True", "OMP_NUM_THREADS": "1",
+        "TORCHELASTIC_USE_AGENT_STORE": "True", "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1",
     }  # fmt: skip
     processes = [_started(folder, rank, environment) for rank in range(ranks)]
     try:
@@ -163,7 +163,7 @@ def _reason(folder: Path, rank: int, code: int | None) -> str:
         return f"rank {rank}: still waited for the others"
     lines = (folder / f"rank{rank}.stderr").read_text(errors="replace").strip().splitlines()
     ended = f"was ended by signal {-code}" if code < 0 else f"exit code {code}"
-    return f"rank {rank}: {ended}" + (f", {lines[-1]}" if lines else "")
+    return f"rank {rank}: {ended}" + (f", {lines[0 if code < 0 else -1]}" if lines else "")
 
 
 def _first_node(nodes: str) -> str:
