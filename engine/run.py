@@ -40,6 +40,7 @@ TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this oft
 SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power failure may cost
 GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
+UNTRIED = 30  # times as many while a slot has not tried yet: a broken node may be the first to come
 BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
@@ -250,6 +251,11 @@ class Run:
             if reason := rule.reason(scores, rows):
                 self.crew.stop_segment(segment.name, reason, by=type(rule).__name__)
 
+    @property
+    def _failures_to_end(self) -> int:
+        tried = all(walker.segments for walker in self.state.walkers.values() if walker.alive)
+        return max(FAILURES, 2 * self.slots) * (1 if tried else UNTRIED)
+
     def _end(self) -> tuple[str, str] | None:
         if self._interrupts:
             return "interrupted", "by Ctrl-C or a signal; `steersman resume` goes on"
@@ -259,7 +265,7 @@ class Run:
             return "finished", f"told by {self.state.finish}"
         if self.crew.hopeless:
             return "failed", f"every walker was lost: {self.crew.hopeless}"
-        if not self.state.ended["finished"] and self.state.failures_in_a_row >= max(FAILURES, 2 * self.slots):
+        if not self.state.ended["finished"] and self.state.failures_in_a_row >= self._failures_to_end:
             return "failed", f"every segment failed: {self.state.last_cause}; see {self.directory.errors}"
         if self.rounds and not (self._round_is_over() and not self.learner.busy):
             return None
