@@ -17,7 +17,7 @@ demo: $(BIN)/.installed
 	$(BIN)/steersman run fold --params workflows/demo.yaml || [ $$? -eq 3 ]  # 3: it ended with its budget, as it should
 
 test: $(BIN)/.installed
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile  # much of the time is waiting: for servers, walkers, time limits
 
 quick: $(BIN)/.installed
 	$(BIN)/python -m pytest -q -m "not slow"
