@@ -128,13 +128,13 @@ class Bag:
         state = self._recorder.state
         if number - state.next_start < len(state.pins):
             return self._pinned(state.pins[number - state.next_start], number, slot)
-        choice = self._decider.choose(scores, self._rng(_DECISIONS, number), state.blamed)
+        choice = self._decider.choose(scores, decision_rng(self._seed, number), state.blamed)
         if self._decider.trouble:
             self._recorder.note(f"the policy failed, its fallback chooses: {self._decider.trouble}")
             self._decider.trouble = ""
         chosen = choice.candidate
         fields = {
-            "start": number, "slot": slot, "parent": None if chosen is None else _frame(scores, chosen),
+            "start": number, "slot": slot, "parent": None if chosen is None else frame(scores, chosen),
             "seed": self._start_seed(number), "policy": choice.policy, "reason": choice.reason,
             "model": scores.model if chosen else 0, "exact": bool(chosen and chosen.exact),
         }  # fmt: skip
@@ -151,7 +151,7 @@ class Bag:
 
     def _explain(self, scores: Scores, fields: Record, choice: Choice) -> None:
         """Keep the alternatives; before the journal says that the start is chosen, so that no start lacks them."""
-        refused = [{"frame": _frame(scores, c), "policy": c.policy, "reason": c.reason} for c in choice.refused]
+        refused = [{"frame": frame(scores, c), "policy": c.policy, "reason": c.reason} for c in choice.refused]
         line = {"t": self._recorder.state.now, "candidates": len(scores), "frame": fields["parent"], "refused": refused}
         line |= {key: fields[key] for key in ("start", "model", "policy", "reason")}
         self._decisions.write(json.dumps(line) + "\n")
@@ -164,13 +164,20 @@ class Bag:
         )
 
     def _start_seed(self, number: int) -> int:
-        return int(self._rng(_STARTS, number).integers(1, 2**63 - 1))
-
-    def _rng(self, stream: int, number: int) -> np.random.Generator:
-        return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(stream, number)))
+        return int(_rng(self._seed, _STARTS, number).integers(1, 2**63 - 1))
 
 
-def _frame(scores: Scores, candidate: Candidate) -> list[Any]:
+def decision_rng(seed: int, number: int) -> np.random.Generator:
+    """The random numbers that the choice of the n-th start depends on."""
+    return _rng(seed, _DECISIONS, number)
+
+
+def _rng(seed: int, stream: int, number: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream, number)))
+
+
+def frame(scores: Scores, candidate: Candidate) -> list[int]:
+    """[walker, row, segment] of a candidate."""
     i = candidate.index
     return [int(scores.walker[i]), int(scores.row[i]), int(scores.segment[i])]
 

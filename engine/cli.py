@@ -22,9 +22,11 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.engine import bus_command, campaign, display, journal, loading, people, records, run_directory
+from steersman.engine import replay as replaying
 from steersman.engine import verify as verification
 from steersman.engine import why as reasons
 from steersman.engine.check import check_plan
+from steersman.engine.crate import write_crate
 from steersman.engine.errors import BadInput, BadValue, EngineError, UnknownName
 from steersman.engine.run import Run
 from steersman.engine.run_directory import RunDirectory
@@ -178,6 +180,7 @@ def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) 
     if state.frames:
         with err.status("drawing figures and the report"):
             write_report(directory)
+    write_crate(directory, state)
     outcome = state.end["outcome"]
     if as_json:
         typer.echo(json.dumps({"run": str(directory.path), **summary(state)}))
@@ -250,11 +253,28 @@ def watch(run: RunPath) -> None:
 
 @app.command()
 def why(
-    run: RunPath, segment: Annotated[str, typer.Argument(help="<walker>.<number>, e.g. w1.7")], as_json: Json = False
+    run: RunPath,
+    segment: Annotated[str, typer.Argument(help="<walker>.<number>, e.g. w1.7")],
+    tree: Annotated[bool, typer.Option("--tree", help="all it follows from, back to the prepared start")] = False,
+    as_json: Json = False,
 ) -> None:
     """Tell where a segment started, who chose it and what was refused, and how it ended."""
-    told = reasons.why(run_directory.open_run(run), segment)
-    typer.echo(json.dumps(told) if as_json else "\n".join(reasons.lines(told)))
+    tell, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
+    told = tell(run_directory.open_run(run), segment)
+    typer.echo(json.dumps(told) if as_json else "\n".join(words(told)))
+
+
+@app.command()
+def replay(
+    run: RunPath,
+    policy: Annotated[
+        str, typer.Option("--policy", help="""a policy such as 'Novelty("z")'; without it, the run's own""")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Decide again on what a run recorded, without any simulation, and show where a policy chooses otherwise."""
+    told = replaying.replay(run_directory.open_run(run), policy)
+    typer.echo(json.dumps(told) if as_json else "\n".join(replaying.lines(told)))
 
 
 @app.command()

@@ -74,12 +74,12 @@ class Scoreboard:
         for span in spans:
             self._done[span.walker] = span.end
 
-    def scores(self, state: State) -> Scores:
-        """What policies look at: the scored frames of segments that count."""
+    def scores(self, state: State, frames: int | None = None) -> Scores:
+        """What policies look at: of all scored frames, or the first `frames` of them, those of segments that count."""
         if not self._blocks:
             return unscored(state)
         self._blocks = [{name: np.concatenate([block[name] for block in self._blocks]) for name in self._blocks[0]}]
-        columns = dict(self._blocks[0])
+        columns = {name: column[:frames] for name, column in self._blocks[0].items()}
         return _scores(state, columns.pop("walker"), columns.pop("row"), columns, self.model)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -43,6 +44,68 @@ def why(directory: RunDirectory, segment: str) -> dict[str, Any]:
         "cause": ended.get("cause") or None,
         "stopped_by": {key: stopped[key] for key in ("by", "reason")} if stopped else None,
     }
+
+
+def tree(directory: RunDirectory, segment: str) -> dict[str, Any]:
+    """Trace a segment back to the prepared start: everything that its frames follow from.
+
+    Returns: segments (itself first; segment, start, seed, parent, model, policy, exact, set), models (what is known of
+        the fit of each model that chose one of them), seed of the run, sha256 of the workflow file, parameters, and
+        environment with the git commit.
+    Raises: NoSuchSegment: the journal does not know it.
+    """
+    starts: dict[int, Record] = {}
+    began: dict[str, int] = {}
+    run: Record = {}
+    for record in journal.read(directory.journal):
+        if record["kind"] == "start":
+            starts[record["start"]] = record
+        elif record["kind"] in ("began", "ended"):
+            began[f"w{record['walker']}.{record['segment']}"] = record["start"]
+        elif record["kind"] == "run":
+            run = record
+    if segment not in began:
+        raise NoSuchSegment(segment, next(reversed(began), "none yet"))
+    segments: list[dict[str, Any]] = []
+    name: str | None = segment
+    while name is not None:
+        start = starts[began[name]]
+        told = {key: start[key] for key in ("start", "seed", "model", "policy", "exact")}
+        segments.append({"segment": name, "parent": _named(start["parent"]), "set": start.get("set", {}), **told})
+        name = segments[-1]["parent"]["segment"] if start["parent"] else None
+    versions = sorted({each["model"] for each in segments if each["model"]})
+    return {
+        "segments": segments,
+        "models": [_card(directory, version) for version in versions],
+        "seed": run["seed"],
+        "workflow": hashlib.sha256(directory.workflow.read_bytes()).hexdigest(),
+        "params": directory.settings()["params"],
+        "environment": json.loads((directory.path / "environment.json").read_text()),
+    }
+
+
+def tree_lines(told: dict[str, Any]) -> list[str]:
+    """The same for a terminal, one line for each segment."""
+    text = []
+    for each in told["segments"]:
+        parent, model = each["parent"], f"model {each['model']}" if each["model"] else "no model"
+        origin = f"frame {parent['row']} of {parent['segment']}" if parent else "the prepared start"
+        how = "exactly, " if each["exact"] else ""
+        changed = "".join(f", {key}={value}" for key, value in each["set"].items())
+        text.append(
+            f"{each['segment']:<8} from {origin} {how}by {each['policy']}, {model}, seed {each['seed']}{changed}"
+        )
+    for model in told["models"]:
+        facts = f"fitted to {model['frames']} frames, weights sha256 {model['weights'][:16]}"
+        text.append(f"model {model['version']:<5} {facts}")
+    environment = told["environment"]
+    packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items() if version)
+    return [
+        *text,
+        f"code     workflow.py sha256 {told['workflow'][:16]}, commit {environment['git_commit'] or 'unknown'}",
+        f"run      seed {told['seed']}, " + ", ".join(f"{key}={value}" for key, value in told["params"].items()),
+        f"on       {environment['host']}, Python {environment['python']}, {packages}",
+    ]
 
 
 def lines(told: dict[str, Any]) -> list[str]:
@@ -87,6 +150,14 @@ def _records(
         elif kind == "stop" and record["segment"] == segment:
             stopped = record
     return began, ended, starts, stopped, newest
+
+
+def _card(directory: RunDirectory, version: int) -> dict[str, Any]:
+    card = directory.card(version) or {}
+    weights = hashlib.sha256()
+    for file in sorted(directory.model(version).glob("*.safetensors")):
+        weights.update(file.read_bytes())
+    return {"version": version, "frames": card.get("frames", 0), "weights": weights.hexdigest()}
 
 
 def _decision(directory: RunDirectory, start: int) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--set", "sequnce=AYG"], ["no parameter of fold 'sequnce'", "did you mean 'sequence'"]),
+        (["--set", "sequnce=AYG"], ["no parameter of fold 'sequnce'", "did you mean 'sequence'"]),  # codespell:ignore
         (["--set", "latent=many"], ["latent = 'many'", "integer", ">= 1", "<= 64"]),
         (["--set", "latent=65"], ["latent = 65", "less than or equal to 64", ">= 1"]),
         (["--set", "temperature_K=0"], ["temperature_K = 0", "greater than 0", "<= 1000"]),
@@ -77,7 +77,7 @@ def test_an_unknown_workflow_is_refused_with_the_nearest(refused: Refused) -> No
         ("simulation: {workers: two}", ["simulation.workers = 'two'", "integer"]),
         ("simulation: {nodes: 2}", ["simulation: nodes of a scheduler need `workers`", "`walltime_s`"]),
         ("simulation: {nodes: 2, workers: 1, walltime_s: 60}", ["no scheduler is named", "slurm: {partition"]),
-        ("slurm: {partion: debug}", ["no key 'slurm.partion'", "did you mean 'partition'"]),
+        ("slurm: {partion: debug}", ["no key 'slurm.partion'", "did you mean 'partition'"]),  # codespell:ignore
         (
             "slurm: {}\ninterface: nowhere0\ntraining: {nodes: 1, workers: 1, walltime_s: 60}",
             ["interface = nowhere0: this machine has", "lo"],
