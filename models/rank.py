@@ -41,4 +41,4 @@ if __name__ == "__main__":
     code = main(Path(sys.argv[1]))
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # all is saved; once in many, a thread of torch's aborted the interpreter's own way out
+    os._exit(code)  # all is saved; one rank was once aborted after its last exchange, presumably on the way out
