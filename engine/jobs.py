@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,10 @@ from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 from steersman.apps.walker import EVENT
 from steersman.bus import BusError, TupleSpace
 from steersman.engine import tasks
+from steersman.engine.errors import ExecutorLost
 
-CLEANUP_S = 20.0  # Parsl's cleanup can hang on a broken executor; its workers die with the driver anyway
+CLEANUP_S = 20.0  # Parsl's cleanup can hang; what it leaves the engine ends
+BROKEN_CLEANUP_S = 2.0  # on a broken executor it does hang
 LOOK_S = 1.0  # managers are asked what they hold at most so often, and only while a job has not begun
 ANSWER_S = 5.0  # Parsl's interchange answers within so long
 
@@ -54,11 +56,12 @@ class Jobs:
     Args:
         bus: where jobs tell that they began.
         begins_s: a job that a manager has held for so long begins, or the manager's block is ended.
+    Raises: ExecutorLost: an interchange died while Parsl was starting.
     """
 
     def __init__(self, config: Config, space: TupleSpace, bus: Path, *, begins_s: float) -> None:
         self._space, self._bus = space, bus
-        self._kernel = DataFlowKernel(config)
+        self._kernel = _started(config)
         self._numbers = itertools.count()
         self._open: dict[int, _Job] = {}
         self._lock = threading.Lock()
@@ -138,10 +141,29 @@ class Jobs:
     def close(self) -> None:
         cleanup = threading.Thread(target=self._kernel.cleanup, name="parsl-cleanup", daemon=True)
         cleanup.start()
-        cleanup.join(CLEANUP_S)
+        cleanup.join(BROKEN_CLEANUP_S if self.broken else CLEANUP_S)
 
     def _ended(self, number: int) -> None:
         with self._lock:
             del self._open[number]
         with contextlib.suppress(BusError):  # the engine looks at its jobs a few times a second anyway
             self._space.put(EVENT, "job", {})
+
+
+def _started(config: Config) -> DataFlowKernel:
+    """Start Parsl; it would wait two minutes for an interchange that died meanwhile."""
+    starting: Future[DataFlowKernel] = Future()
+
+    def start() -> None:
+        try:
+            starting.set_result(DataFlowKernel(config))
+        except BaseException as error:  # the waiting thread raises it
+            starting.set_exception(error)
+
+    threading.Thread(target=start, name="parsl-start", daemon=True).start()
+    while not wait([starting], timeout=LOOK_S).done:
+        for executor in config.executors:
+            interchange = getattr(executor, "interchange_proc", None)
+            if interchange is not None and interchange.poll() is not None:
+                raise ExecutorLost(f"the interchange of the {executor.label} workers died while it was starting")
+    return starting.result()

@@ -115,10 +115,15 @@ class Run:
     def _work(self) -> tuple[str, str] | None:
         """Work with one Parsl until the end of the run, or of Parsl; None when it is to be started again."""
         self._clear_bus()
-        self.jobs = Jobs(
-            parsl_config(self.site, self.directory.parsl), self.space, self.directory.bus,
-            begins_s=BEGINS_LEASES * self.site.lease_s,
-        )  # fmt: skip
+        try:
+            self.jobs = Jobs(
+                parsl_config(self.site, self.directory.parsl), self.space, self.directory.bus,
+                begins_s=BEGINS_LEASES * self.site.lease_s,
+            )  # fmt: skip
+        except ExecutorLost as error:
+            self.recorder.note(f"{error}; Parsl is started again")
+            orphans.reap_earlier(self.directory.path, keep=self._server.pid)
+            return None
         cause = "it was still at work when the run ended"
         try:
             return self._prepare() or self._couple()

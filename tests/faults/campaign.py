@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import random
@@ -22,10 +23,10 @@ from steersman.engine.verify import verify
 from steersman.store import Span
 
 SLOTS = 2
-SITE = f"lease_s: 4\nsimulation: {{workers: {SLOTS}}}\ntraining: {{workers: 1}}\n"
+SITE = f"lease_s: 5\nsimulation: {{workers: {SLOTS}}}\ntraining: {{workers: 1}}\n"
 STEERSMAN = [sys.executable, "-m", "steersman.engine.cli"]
 RECOVERY_S = 120.0
-OFTEN = {"driver": 4, "everything": 2, "walker": 5, "trainer": 3, "manager": 2, "interchange": 2, "server": 4}
+OFTEN = {"walker": 5, "trainer": 4, "server": 4, "manager": 2, "interchange": 2, "driver": 4, "everything": 2}
 
 
 class Campaign:
@@ -55,29 +56,30 @@ class Campaign:
         return State(journal.read(file)) if file.exists() else State()
 
     def burst(self, most: int) -> None:
-        """Kill up to four things in quick succession, then let the campaign work again."""
-        for _ in range(min(most, self.rng.randint(2, 4))):
-            self.kill()
-            time.sleep(self.rng.uniform(0.0, 1.5))  # this is the random moment, not a wait for something
+        """Kill some things in quick succession, the driver last, then let the campaign work again."""
+        for kind in sorted((self._deal() for _ in range(min(most, self.rng.randint(5, 7)))), key=list(OFTEN).index):
+            self._kill(kind)
+            time.sleep(self.rng.uniform(0.0, 0.8))  # this is the random moment, not a wait for something
         frames = self.state().frames
         self.until(lambda state: state.frames > frames + 20)
 
-    def kill(self) -> None:
-        """Kill one kind of process with SIGKILL; a dead driver is resumed at once."""
-        victims: list[psutil.Process] = []
-        while not victims:
-            if not self._deck:
-                self._deck = list(Counter(OFTEN).elements())
-                self.rng.shuffle(self._deck)
-            kind = self._deck.pop()
-            victims = self._victims(kind)
+    def _deal(self) -> str:
+        if not self._deck:
+            self._deck = list(Counter(OFTEN).elements())
+            self.rng.shuffle(self._deck)
+        return self._deck.pop()
+
+    def _kill(self, kind: str) -> None:
+        """Kill one kind of process with SIGKILL, if there is one now; a dead driver is resumed at once."""
+        victims = self._victims(kind)
         self._look()
         for victim in victims:
-            try:
+            with contextlib.suppress(psutil.NoSuchProcess):
                 victim.kill()
-            except psutil.NoSuchProcess:
-                continue
-        self.kills[kind] += 1
+        if victims:
+            self.kills[kind] += 1
+        else:
+            self._deck.insert(0, kind)
         self._drive()
 
     def until(self, reached: Callable[[State], bool]) -> State:
@@ -95,7 +97,7 @@ class Campaign:
             [*STEERSMAN, "tell", str(self.run), "set", f"frames={frames}"], capture_output=True, text=True
         )
         assert told.returncode == 0, told.stderr
-        self._driver.wait(timeout=2 * RECOVERY_S)  # a scoring that Parsl lost is waited for at the end
+        self._driver.wait(timeout=2 * RECOVERY_S)
         return self.state()
 
     def close(self) -> None:
@@ -111,8 +113,6 @@ class Campaign:
             self._driver = subprocess.Popen(words, cwd=self.run.parent, stdout=self._log, stderr=self._log)
 
     def _victims(self, kind: str) -> list[psutil.Process]:
-        if kind == "trainer" and self.state().training is None:
-            return []  # Parsl loses a task with a worker that was killed while idle: docs/design/004, limits
         if kind == "driver":
             return [psutil.Process(self._driver.pid)]
         found = {process.pid: _words(process) for process in orphans.of_run(self.run)}

@@ -13,7 +13,7 @@ import pytest
 from .campaign import Campaign
 
 SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
-CAMPAIGNS, KILLS = (10, 50) if SOAK else (1, 22)
+CAMPAIGNS, KILLS = (10, 50) if SOAK else (1, 20)
 
 
 def table(kills: Counter[str], seed: int) -> str:
