@@ -42,10 +42,10 @@ def simulate(p, start, out):
 @wf.train(when=every(frames=300, first=200))
 def fit(p, frames, last):
     model = PCA.fit(frames["x"], latent=1)
-    turn = len(frames["x"]) // 270 % 4
-    if turn == 1:
+    turn = len(frames["x"]) // 270 % 3 if last else -1  # the first one is good
+    if turn == 0:
         model.mean += np.nan           # a NaN loss, then NaN everywhere
-    if turn == 2:
+    if turn == 1:
         model.components *= 0          # a collapsed latent space: everything is the same point, and the error is large
     return model
 

@@ -106,7 +106,7 @@ def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDi
     assert resumed.returncode == 3, resumed.stderr
     _, state = opened(copy.path)
     assert state.walkers[0].counted_frames == 0
-    assert state.walkers[1].counted_frames == stored
+    assert 0 < state.walkers[1].counted_frames <= stored, "less what was run twice"
     assert state.frames >= 9000
     assert not state.models[1].accepted
     assert state.scored_with != 2

@@ -44,7 +44,7 @@ def test_segments_longer_than_a_block_go_on_in_the_next_one(write_workflow: Writ
     assert all(r["exact"] and "was cut short" in r["reason"] for r in again)
     starts = {record["start"]: record for record in again}
     went_on = [segment for segment in state.segments if segment.start in starts and segment.end != segment.first]
-    assert len(went_on) >= 2
+    assert went_on
     for segment in went_on:
         walker, row, _ = starts[segment.start]["parent"]
         before = directory.frames.row(f"w{walker}", row)["count"]
