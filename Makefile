@@ -22,9 +22,9 @@ test: $(BIN)/.installed
 quick: $(BIN)/.installed
 	$(BIN)/python -m pytest -q -m "not slow"
 
-# Minutes of random kills: producers, takers and the server, on Valkey and on Redis; a table for each at the end.
+# Minutes of random kills, a table for each at the end; and the property tests on new examples.
 soak: $(BIN)/.installed
-	STEERSMAN_SOAK=1 $(BIN)/python -m pytest -q -s tests/bus/test_faults.py tests/faults
+	STEERSMAN_SOAK=1 $(BIN)/python -m pytest -q -s tests/bus/test_faults.py tests/bus/test_stateful.py tests/bus/test_codec.py tests/faults
 
 format: $(BIN)/.installed
 	$(BIN)/ruff format .

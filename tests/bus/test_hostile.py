@@ -97,7 +97,7 @@ def test_a_read_or_a_leased_take_moves_it_aside_too(space: TupleSpace, plant: Pl
 
 
 @given(st.binary(max_size=80), st.integers(0, 60), st.integers(0, 255))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_bytes_are_it_is_a_tuple_or_a_damaged_message(
     space: TupleSpace, plant: Plant, noise: bytes, at: int, value: int
 ) -> None:

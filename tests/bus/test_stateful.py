@@ -208,7 +208,6 @@ class Space(RuleBasedStateMachine):
             assert sorted(map(repr, (t[1:] for t in found))) == sorted(map(repr, model.dead))
 
 
-@pytest.mark.timeout(120)
 def test_the_space_is_its_model(server: Server) -> None:
     class OnThisServer(Space):
         pass

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,31 @@ def completed(*words: object, cwd: Path, code: int | None = 0) -> tuple[RunDirec
     assert code is None or done.returncode == code, done.stderr[-4000:]
     directory, state = opened(cwd / "run")
     return directory, state, json.loads(done.stdout)
+
+
+def started(*words: object, cwd: Path) -> subprocess.Popen[bytes]:
+    """A run in the background, in cwd/run."""
+    command = [sys.executable, "-m", "steersman.engine.cli", *map(str, words)]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def await_record(run: Path, found: Any, *, within_s: float = 200) -> State:
+    """Follow a journal until its state fulfils a condition."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if (run / "journal.jsonl").exists() and found(state := State(journal.read(run / "journal.jsonl"))):
+            return state
+        time.sleep(0.05)
+    raise AssertionError("the run did not come so far")
+
+
+def resumed(run: Path, *, until: Callable[[State], Any]) -> State:
+    """Resume a run, wait until its state fulfils a condition, tell it to finish; its state then."""
+    driver = started("resume", run, cwd=run)
+    await_record(run, until)
+    assert steersman("tell", run, "finish", cwd=run).returncode == 0
+    assert driver.wait(timeout=100) == 0
+    return opened(run)[1]
 
 
 @pytest.fixture

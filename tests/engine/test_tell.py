@@ -9,8 +9,7 @@ import pytest
 from steersman.engine import journal
 from steersman.engine.state import State
 
-from .conftest import WriteWorkflow, opened, steersman
-from .test_resume import await_record, started
+from .conftest import WriteWorkflow, await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
 

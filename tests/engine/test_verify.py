@@ -10,8 +10,7 @@ from steersman.engine import journal
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.verify import repair, verify
 
-from .conftest import opened, steersman
-from .test_resume import await_record, started
+from .conftest import await_record, opened, resumed, started, steersman
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +20,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with scores and two models whose driver was killed."""
     cwd = tmp_path_factory.mktemp("original")
     run = cwd / "run"
-    words = ("run", "double_well", "--set", "barrier_kT=30", "--set", "frames=9000", "--set", "train_every=800")
+    words = ("run", "double_well", "--set", "barrier_kT=30", "--set", "frames=100000000", "--set", "train_every=800")
     driver = started(*words, "--run-dir", run, cwd=cwd)
     await_record(run, lambda state: state.model >= 2 and state.scored_with >= 2)
     driver.kill()
@@ -104,12 +103,8 @@ def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDi
     whole = steersman("verify", copy.path, cwd=copy.path)
     assert whole.returncode == 0, whole.stdout
     stored = copy.frames.count("w1")
-    resumed = steersman("resume", copy.path, cwd=copy.path)
-    assert resumed.returncode == 3, resumed.stderr
-    _, state = opened(copy.path)
+    state = resumed(copy.path, until=lambda state: state.scored_with > 2)
     assert state.walkers[0].counted_frames == 0
     assert 0 < state.walkers[1].counted_frames <= stored, "less what was run twice"
-    assert state.frames >= 9000
     assert not state.models[1].accepted
-    assert state.scored_with != 2
     assert verify(copy) == []

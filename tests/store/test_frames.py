@@ -68,7 +68,7 @@ def test_a_row_comes_back_as_it_was(frames: Frames) -> None:
         assert {name: row[name].tolist() for name in row} == {name: v.tolist() for name, v in frame(i).items()}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(blocks=st.lists(st.integers(1, 40), min_size=1, max_size=12), publish=st.lists(st.booleans(), min_size=12))
 def test_any_order_of_appends_and_publications_reads_as_a_list(
     tmp_path_factory: pytest.TempPathFactory, blocks: list[int], publish: list[bool]
