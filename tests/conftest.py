@@ -1,4 +1,4 @@
-"""How every property test is run: on the same examples each time, however slow the machine; `make soak` draws new ones."""
+"""How every property test is run: always on the same examples; `make soak` draws new ones."""
 
 import os
 

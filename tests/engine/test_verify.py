@@ -10,7 +10,7 @@ from steersman.engine import journal
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.verify import repair, verify
 
-from .conftest import await_record, opened, resumed, started, steersman
+from .conftest import await_record, resumed, started, steersman
 
 pytestmark = pytest.mark.slow
 
