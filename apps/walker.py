@@ -74,16 +74,19 @@ class Walker:
     _longest_s: float = 0.0
     _segments: int = 0
     _simulated: float = 0.0
-    _outbox: list[tuple[Any, ...]] = field(default_factory=list)
 
     def run(self) -> str:
         """Run segments until the engine says that no more will come, or the block ends; returns which of them."""
         self._writer = GroupWriter(
             self.frames.path / self.name, variables=self.variables, attributes=self.attributes | _table_attributes()
         )
-        self._publisher = Publisher(self._writer, self.space, self.number, lambda: self._simulated, self.lease_s)
+        self._outbox = Outbox(self.space)
+        self._publisher = Publisher(
+            self._writer, self.space, self._outbox, self.number, lambda: self._simulated, self.lease_s
+        )
         self._publisher.alive = self.alive
         self._tell("joined", **({"node": "", "pool": "", "block_ends": None} | self.place))
+        self._outbox.send()
         with self._publisher:
             idle_since = time.monotonic()
             while not isinstance(taken := self._next_start(), str):
@@ -111,6 +114,7 @@ class Walker:
             try:
                 taken = self.space.take_nowait(*template, lease_s=self.lease_s)
                 if taken is None:
+                    self._outbox.send()
                     self._publisher.hurry()  # nothing to do but wait: let others see what there is
                     wait_s = min(5.0, max(0.0, self._until - time.time()))
                     taken = self.space.take(*template, timeout_s=wait_s, lease_s=self.lease_s)
@@ -130,6 +134,7 @@ class Walker:
         return taken.deliveries > 1 and self.space.read_nowait(DONE, taken[1]) is not None
 
     def _told_to_leave(self) -> bool:
+        self._outbox.send()
         with contextlib.suppress(BusError):
             return self.space.take_nowait(LEAVE, self.number) is not None
         return False
@@ -144,6 +149,7 @@ class Walker:
         out = Segment(name, number, order["seed"], self._writer, lambda: self._stop_asked(name), self._until)
         self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames
         self._tell("began", segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
+        self._outbox.send()  # with the end of the segment before
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
         cause, read_s = "", 0.0
         try:
@@ -162,7 +168,7 @@ class Walker:
             ran_s=time.monotonic() - began - read_s, **cut,
         )  # fmt: skip
         self._simulated += out.simulated
-        self._close_segment(out, start_id, order, how)  # after the engine was told: it must know of failures first
+        self._close_segment(out, start_id, order, how)
         self._publisher.release_when_published(held)
         return bool(cause)
 
@@ -200,11 +206,31 @@ class Walker:
         (self.errors / f"{name}.txt").write_text(text, encoding="utf-8")
 
     def _tell(self, kind: str, **fields: Any) -> None:
-        """Send an event to the engine, after those that could not be sent before."""
-        self._outbox.append((EVENT, kind, {"walker": self.number, **fields}))
-        with contextlib.suppress(BusError):
-            self.space.put_many(self._outbox)
-            self._outbox.clear()
+        self._outbox.add(EVENT, kind, {"walker": self.number, **fields})
+
+
+class Outbox:
+    """Tuples that wait to be put, in their order, many in one round trip."""
+
+    def __init__(self, space: TupleSpace) -> None:
+        self._space = space
+        self._waiting: list[tuple[Any, ...]] = []
+        self._sending = threading.Lock()
+
+    def add(self, *fields: Any) -> None:
+        self._waiting.append(fields)
+
+    def send(self) -> bool:
+        """Put all that waits; False while the server is away, and all is kept."""
+        with self._sending:
+            count = len(self._waiting)
+            try:
+                if count:
+                    self._space.put_many(self._waiting[:count])
+            except BusError:
+                return False
+            del self._waiting[:count]
+            return True
 
 
 @dataclass
@@ -219,9 +245,17 @@ class Publisher:
     """Publishes a walker's rows beside its simulation, keeps its leases, and acknowledges starts whose rows are out."""
 
     def __init__(
-        self, writer: GroupWriter, space: TupleSpace, walker: int, simulated: Callable[[], float], lease_s: float
+        self,
+        writer: GroupWriter,
+        space: TupleSpace,
+        outbox: Outbox,
+        walker: int,
+        simulated: Callable[[], float],
+        lease_s: float,
     ) -> None:
-        self._writer, self._space, self._walker, self._simulated = writer, space, walker, simulated
+        self._writer, self._space, self._outbox, self._walker, self._simulated = (
+            writer, space, outbox, walker, simulated,
+        )  # fmt: skip
         self._lease_s = lease_s
         self.alive: Callable[[], None] = lambda: None
         self._held: list[_Held] = []
@@ -293,11 +327,13 @@ class Publisher:
         """Tell the engine what is published, then acknowledge; what fails is tried again at the next round."""
         rows = dict(self._writer.published)
         frames, segments = rows.get(FRAME, 0), rows.get(SEGMENT, 0)
+        if rows != self._told:
+            event = {"walker": self._walker, "frames": frames, "segments": segments, "simulated": self._simulated()}
+            self._outbox.add(EVENT, "frames", event)
+            self._told = rows
+        if not self._outbox.send():
+            return
         with contextlib.suppress(BusError):
-            if rows != self._told:
-                event = {"walker": self._walker, "frames": frames, "segments": segments, "simulated": self._simulated()}
-                self._space.put(EVENT, "frames", event)
-                self._told = rows
             for held in [held for held in self._held if held.after is not None and held.after <= segments]:
                 with contextlib.suppress(LeaseExpired):  # run again elsewhere: the engine counts only one of the two
                     self._space.ack(held.taken)

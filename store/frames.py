@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 import zarr
+from zarr.abc.store import ByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.storage import LocalStore
 
 from steersman.store.errors import EmptyWindow, MissingFrame
 
@@ -32,6 +35,15 @@ class Span:
     @property
     def rows(self) -> int:
         return self.end - self.first
+
+
+class _LocalStore(LocalStore):
+    """Reads in the thread that asks: on a busy node a hop to another and back takes longer than to read a chunk."""
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        return self.get_sync(key, prototype=prototype, byte_range=byte_range)
 
 
 class Frames:
@@ -115,7 +127,7 @@ class Frames:
     def _group(self, walker: str) -> zarr.Group:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
-            return zarr.open_group(self.path / walker, mode="r", use_consolidated=None)
+            return zarr.open_group(_LocalStore(self.path / walker, read_only=True), mode="r", use_consolidated=None)
 
 
 class Row(Mapping[str, np.ndarray]):
