@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from steersman.bus import codec
-from steersman.bus.errors import RanksMisnamed
+from steersman.bus.errors import BusTimeout, RanksMisnamed
 from steersman.bus.space import TupleSpace
 from steersman.bus.tuples import ANY
 
@@ -77,13 +78,20 @@ class MpiRanks:
         self._under_way.append((self._comm.Isend(data, dest=self._rank_of[to], tag=self.TAG), data))
 
     def recv(self, source: str, timeout_s: float | None = None) -> Any:
-        """timeout_s is not looked at: MPI itself ends a job whose rank died."""
+        """As Ranks.recv(). With a time limit it asks again and again: MPI's own probe does so too, but never ends."""
         from mpi4py import MPI
 
-        status = MPI.Status()
-        self._comm.Probe(source=self._rank_of[source], tag=self.TAG, status=status)
+        status, rank = MPI.Status(), self._rank_of[source]
+        if timeout_s is None:
+            self._comm.Probe(source=rank, tag=self.TAG, status=status)
+        else:
+            deadline = time.monotonic() + timeout_s
+            while not self._comm.Iprobe(source=rank, tag=self.TAG, status=status):
+                if time.monotonic() > deadline:
+                    raise BusTimeout(f"rank {source}", timeout_s)
+                time.sleep(0)  # to the other rank, where two share a core
         data = bytearray(status.Get_count(MPI.BYTE))
-        self._comm.Recv(data, source=self._rank_of[source], tag=self.TAG)
+        self._comm.Recv(data, source=rank, tag=self.TAG)
         return codec.unpack_field(data)
 
     def exchange(self, values: Mapping[str, Any], timeout_s: float | None = None) -> dict[str, Any]:

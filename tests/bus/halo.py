@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 import numpy as np
 import numpy.typing as npt
 
-from steersman.bus import MpiRanks, Ranks
+from steersman.bus import BusTimeout, MpiRanks, Ranks
 
 CELLS, STEPS = 64, 50
 Cells = npt.NDArray[np.float64]
@@ -52,6 +53,9 @@ def main() -> None:
         ranks.send("west", mine)
         return
     both = np.concatenate([mine, ranks.recv("east")])
+    with contextlib.suppress(BusTimeout):
+        ranks.recv("east", timeout_s=0.01)
+        sys.stdout.write("more than there is\n")
     sys.stdout.write("equal\n" if np.array_equal(both, whole()) else "different\n")
 
 
