@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from steersman.models import Model
 
 
+COLLAPSED = 1e-3  # of the spread that the coordinates of one frame after the other should have
+
+
 class BadScores(StoreError, ValueError):
     """What a score function returned cannot be used."""
 
@@ -69,23 +72,44 @@ def judge(
     held_out: Window | None,
     gate: str,
 ) -> dict[str, Any]:
-    """Compare a model with its predecessor: a worse one is not used."""
+    """Compare a model with its predecessor: a worse one, or one whose latent space collapsed, is not used."""
     verdict: dict[str, Any] = {"gate": gate, "held_out_frames": 0, "held_out": None, "predecessor": None}
+    loss = next((record["loss"] for record in reversed(getattr(model, "history", [])) if "loss" in record), 0.0)
+    if not np.isfinite(loss):
+        return verdict | {"accepted": False, "reason": f"its loss is {loss}"}
     if held_out is None:
         return verdict | {"accepted": True, "reason": "there are no held-out frames yet"}
-    new = _mean_gate(score, model, held_out, gate)
-    if new is None:
+    new, old = score(model, held_out), score(last, held_out) if last is not None else {}
+    if gate not in new:
         return verdict | {"accepted": True, "reason": f"the scores have no {gate!r} to compare"}
-    verdict |= {"held_out_frames": held_out.rows, "held_out": new}
-    if not np.isfinite(new):
+    mean = float(np.mean(new[gate]))
+    verdict |= {"held_out_frames": held_out.rows, "held_out": mean}
+    if not np.isfinite(mean):
         return verdict | {"accepted": False, "reason": f"its held-out {gate} is not a number"}
+    if name := collapsed(new, old):
+        reason = f"{name!r} has collapsed: all held-out frames lie at one point"
+        return verdict | {"accepted": False, "reason": reason}
     if last is None:
         return verdict | {"accepted": True, "reason": "the first model"}
-    old = _mean_gate(score, last, held_out, gate)
-    verdict["predecessor"] = old
-    better = old is None or not np.isfinite(old) or new <= old
+    before = float(np.mean(old[gate])) if gate in old else np.nan
+    verdict["predecessor"] = before
+    better = not mean > before  # a predecessor that is no number is no hurdle
     words = "not worse than" if better else "worse than"
-    return verdict | {"accepted": better, "reason": f"held-out {gate} {new:.4g}, {words} {old:.4g} of its predecessor"}
+    return verdict | {
+        "accepted": better,
+        "reason": f"held-out {gate} {mean:.4g}, {words} {before:.4g} of its predecessor",
+    }
+
+
+def collapsed(new: Mapping[str, Any], old: Mapping[str, Any]) -> str | None:
+    """Name the coordinates (n, Z) that no longer tell frames apart, by the predecessor's spread or their own size."""
+    for name, values in new.items():
+        if np.ndim(values) < 2:
+            continue
+        scale = np.std(old[name], axis=0) if name in old else np.abs(values)
+        if np.std(values, axis=0).max() <= COLLAPSED * np.max(scale):
+            return name
+    return None
 
 
 def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray]:
@@ -109,13 +133,6 @@ def load_model(directory: Path) -> Model:
     from steersman.models import Model
 
     return Model.load(directory)
-
-
-def _mean_gate(
-    score: Callable[[Any, Window], Mapping[str, Any]], model: Model, frames: Window, gate: str
-) -> float | None:
-    values = score(model, frames)
-    return float(np.mean(values[gate])) if gate in values else None
 
 
 def _plain(span: Span) -> list[Any]:
