@@ -11,19 +11,22 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
-from steersman.apps.errors import FlowUnstable, OutOfRange
+from steersman.apps.errors import FlowUnstable, OutOfRange, WrongStart
 from steersman.apps.shallow_water_cases import GRAVITY, RADIUS, Case, named
-from steersman.apps.spherical_harmonics import SphericalHarmonics, coupling
+from steersman.apps.shallow_water_transport import Transport
+from steersman.apps.spherical_derivatives import Derivatives
+from steersman.apps.spherical_harmonics import SphericalHarmonics
 from steersman.apps.start import Start
 from steersman.store import Variable
 
 STEPS = (3600, 2400, 1800, 1200, 900, 600, 450, 300, 240, 150, 120)  # seconds, parts of a day
 SAFE, LARGEST = 102_000, 150_000  # step x truncation: what is taken by default, and what was stable in every case
+COURANT = 2.8  # wind x step x truncation / radius: on the imaginary axis, Runge-Kutta of fourth order is stable to 2.83
 TERMS = 20  # of the series of the phi functions near 0
 
 VARIABLES = {
@@ -32,6 +35,7 @@ VARIABLES = {
     "vorticity": Variable(("lon", "lat"), "s-1", "relative vorticity"),
     "u": Variable(("lon", "lat"), "m s-1", "eastward wind"),
     "v": Variable(("lon", "lat"), "m s-1", "northward wind"),
+    "tracer": Variable(("lon", "lat"), "1", "concentration of a passive tracer"),
     "state": Variable(("order", "degree", "field", "part"), "1", "coefficients of vorticity, divergence, geopotential"),
 }
 
@@ -41,7 +45,9 @@ class Frame:
     """One moment: fields (longitude, latitude) float32 in SI units, and the coefficients to go on from exactly.
 
     Args:
-        state: (order, degree - order, 3, 2) of vorticity, divergence, geopotential; real and imaginary part.
+        state: (order, degree - order, 3, 2) of vorticity, divergence, geopotential; real and imaginary part. A tracer
+            is a fourth field (see ShallowWater); a prescribed wind leaves two, tracer and clock (see Transport).
+        tracer: None unless one is carried.
     """
 
     time_days: float
@@ -50,11 +56,13 @@ class Frame:
     u: np.ndarray
     v: np.ndarray
     state: np.ndarray
+    tracer: np.ndarray | None = None
 
     @property
     def stored(self) -> dict[str, np.ndarray]:
         """All but the time, by the names of VARIABLES."""
-        return {name: getattr(self, name) for name in VARIABLES if name != "time"}
+        found = {name: getattr(self, name) for name in VARIABLES if name != "time"}
+        return {name: values for name, values in found.items() if values is not None}
 
 
 def run(
@@ -68,35 +76,42 @@ def run(
     step_s: float | None = None,
     diffusion_hours: float | None = 12.0,
     perturbation_m: float = 0.0,
+    tracer: bool = False,
+    rows: int | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Iterator[Frame]:
     """Simulate from a stored frame, or from a case: its `jet` gets parameters drawn from the seed.
 
     Args:
-        step_s: rounded down to a part of report_hours; None takes a safe one for the truncation.
+        step_s: rounded down to a part of report_hours; None takes a safe one for truncation and wind.
         diffusion_hours: time in which the smallest waves decay to 1/e (fourth-order diffusion); None: not at all.
         perturbation_m: spread of smooth random heights added to a stored frame, so that a restart becomes another.
+        tracer: carry one that begins as (1 + sin(latitude)) / 2, unless the case has its own.
+        rows: latitudes of the grid, half as many as longitudes; None takes the fewest for the truncation.
     Raises:
-        UnknownCase, OutOfRange: told before the first step.
-        FlowUnstable: NaN or no water left; the frames before that have been given.
+        UnknownCase, OutOfRange, WrongStart: told before the first step.
+        FlowUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been given.
     """
-    solver, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, dtype)
+    model, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype)
     rng = np.random.default_rng(seed)
     if "state" in start.frame:
-        stored = torch.as_tensor(np.array(start.frame["state"]), dtype=dtype)
-        state = torch.view_as_complex(stored) + solver.bump(rng, perturbation_m)
+        state = _stored(model, start.frame["state"])
+        state = state + model.bump(rng, perturbation_m) if perturbation_m else state
     elif case == "jet":
-        state = solver.spectral(named(case)(*solver.grid, rng.standard_normal(8)))
+        state = model.spectral(replace(named(case)(*model.grid, rng.standard_normal(8)), tracer=beginning.tracer))
     else:
-        state = solver.spectral(beginning)
-    steps = round(report_hours * 3600 / solver.step_s)
+        state = model.spectral(beginning)
+    if cause := _trouble(model, model.shown(state)):
+        raise WrongStart("state", tuple(torch.view_as_real(state).shape), cause)
+    steps = round(report_hours * 3600 / model.step_s)
     for report in range(1, round(days * 24 / report_hours) + 1):
         for _ in range(steps):
-            state = solver.step(state)
-        frame = solver.frame(state, report * report_hours / 24)
-        if not np.isfinite(frame.height).all():
-            raise FlowUnstable(frame.time_days, seed, "NaN")
-        yield frame
+            state = model.step(state)
+        shown, time_days = model.shown(state), report * report_hours / 24
+        if cause := _trouble(model, shown):
+            raise FlowUnstable(time_days, seed, cause)
+        fields = {name: field.to(torch.float32).cpu().numpy() for name, field in shown.items() if name != "depth"}
+        yield Frame(time_days, state=torch.view_as_real(state).cpu().numpy(), **fields)
 
 
 @functools.lru_cache(maxsize=2)
@@ -106,21 +121,27 @@ def _solver(
     report_hours: float,
     step_s: float | None,
     diffusion_hours: float | None,
+    tracer: bool,
+    rows: int | None,
     dtype: torch.dtype,
-) -> tuple[ShallowWater, Case]:
+) -> tuple[ShallowWater | Transport, Case]:
     """Kept warm between the segments of a process."""
     if not 5 <= truncation <= 341:
         raise OutOfRange("truncation", truncation, "5 to 341")
-    wanted = default_step(truncation) if step_s is None else step_s
-    if wanted * truncation > LARGEST:
-        raise OutOfRange(
-            "step_s", wanted, f"at most {LARGEST // truncation} s at T{truncation}: longer ones are unstable"
-        )
-    step = report_hours * 3600 / math.ceil(report_hours * 3600 / wanted)
     torch.set_num_threads(1)
-    sphere = SphericalHarmonics(truncation, dtype=dtype)
+    sphere = SphericalHarmonics(truncation, rows=rows, dtype=dtype)
     lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes, indexing="ij")
     beginning = named(case)(lat, lon, *([np.zeros(8)] if case == "jet" else []))
+    if tracer and beginning.tracer is None:
+        beginning = replace(beginning, tracer=(1 + np.sin(lat)) / 2)
+    speed = float(np.hypot(beginning.u, beginning.v).max())
+    largest = min(LARGEST / truncation, largest_step(truncation, speed))
+    wanted = min(default_step(truncation), largest) if step_s is None else step_s
+    if not 0 < wanted <= largest:
+        raise OutOfRange("step_s", wanted, f"above 0 and at most {int(largest)} s at T{truncation}: longer is unstable")
+    step = report_hours * 3600 / math.ceil(report_hours * 3600 / wanted)
+    if beginning.wind is not None:
+        return Transport(sphere, beginning, step_s=step), beginning
     return ShallowWater(sphere, beginning, step_s=step, diffusion_hours=diffusion_hours), beginning
 
 
@@ -129,14 +150,39 @@ def default_step(truncation: int) -> int:
     return next((step for step in STEPS if step * truncation <= SAFE), STEPS[-1])
 
 
+def largest_step(truncation: int, speed: float) -> float:
+    """The longest step, s, that is stable while the wind stays below `speed`, m/s."""
+    return COURANT * RADIUS / (truncation * max(speed, 1e-3))
+
+
+def _stored(model: ShallowWater | Transport, values: np.ndarray) -> torch.Tensor:
+    expected = (*model.sphere.degree.shape, model.columns, 2)
+    if np.shape(values) != expected:
+        raise WrongStart("state", expected, f"it has shape {np.shape(values)}: another truncation, or another tracer")
+    return torch.view_as_complex(torch.as_tensor(np.array(values), dtype=model.sphere.dtype))
+
+
+def _trouble(model: ShallowWater | Transport, shown: dict[str, torch.Tensor]) -> str:
+    """Why a run cannot go on from these fields, or ""."""
+    if not all(bool(field.isfinite().all()) for field in shown.values()):
+        return "NaN"
+    depth, speed = float(shown["depth"].min()), float(torch.hypot(shown["u"], shown["v"]).max())
+    if depth <= 0:
+        return f"the depth is {depth:.4g} m somewhere"
+    largest = largest_step(model.sphere.truncation, speed)
+    too_long = f"a wind of {speed:.0f} m/s allows steps of at most {largest:.0f} s, not {model.step_s:g} s"
+    return too_long if model.step_s > largest else ""
+
+
 class ShallowWater:
     """The equations on one sphere, for any number of members at once.
 
-    A state is complex (order, degree - order, 3 members): the columns of vorticity, then of divergence, then of
-    geopotential (gravity times depth).
+    A state is complex (order, degree - order, columns x members): the columns of vorticity, then of divergence, then
+    of geopotential (gravity times depth), then, when the case has a tracer, of geopotential times concentration.
 
     Args:
-        case: gives orography, Coriolis parameter and the mean depth whose waves are treated exactly.
+        case: gives orography, Coriolis parameter, the mean depth whose waves are treated exactly, and whether there is
+            a tracer.
         step_s: seconds of one step.
         diffusion_hours: see `run`.
     Source: Hack and Jakob (1992), NCAR/TN-343; Cox and Matthews (2002) for the scheme, here with the exponentials of
@@ -147,6 +193,7 @@ class ShallowWater:
         self, sphere: SphericalHarmonics, case: Case, *, step_s: float, diffusion_hours: float | None = None
     ) -> None:
         self.sphere, self.step_s = sphere, step_s
+        self.columns = 3 if case.tracer is None else 4
         lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes, indexing="ij")
         self.grid = lat, lon
         self._area = sphere.weights / (2 * sphere.columns)
@@ -155,7 +202,7 @@ class ShallowWater:
         self._over_cosine2 = self._field(1 / np.cos(lat) ** 2)
         self._ground = sphere.analysis(self._field(GRAVITY * case.orography)) * sphere.inside
         self.mean_geopotential = GRAVITY * float(((case.depth + 0 * lat) * self._area).sum())
-        self._prepare_derivatives()
+        self._calculus = Derivatives(sphere, RADIUS)
         self._prepare_exponentials()
         self._damping = self._diffusion(diffusion_hours)
 
@@ -171,96 +218,92 @@ class ShallowWater:
         moved = self._apply(whole, state) + self._apply(once, n1) + self._apply(twice, n2 + n3) + self._apply(last, n4)
         return moved if self._damping is None else moved * self._damping
 
+    def step_explicitly(self, state: torch.Tensor) -> torch.Tensor:
+        """The state one step later by the classical Runge-Kutta scheme, as a reference: steps must be far shorter."""
+        k1 = self._everything(state)
+        k2 = self._everything(state + self.step_s / 2 * k1)
+        k3 = self._everything(state + self.step_s / 2 * k2)
+        k4 = self._everything(state + self.step_s * k3)
+        moved = state + self.step_s / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        return moved if self._damping is None else moved * self._damping
+
+    def _everything(self, state: torch.Tensor) -> torch.Tensor:
+        return self.tendency(state) + self.waves(state)
+
+    def waves(self, state: torch.Tensor) -> torch.Tensor:
+        """d(state)/dt of the linear gravity waves of the mean depth."""
+        vorticity, divergence, geopotential, *tracer = self._split(state)
+        still = torch.zeros_like(vorticity)
+        speeding, rising = self._calculus.laplace * geopotential, -self.mean_geopotential * divergence
+        return torch.cat((still, speeding, rising, *(torch.zeros_like(q) for q in tracer)), 2)
+
     def tendency(self, state: torch.Tensor) -> torch.Tensor:
-        """Everything but the linear gravity waves of the mean depth."""
-        members = state.shape[2] // 3
-        vorticity, geopotential, u, v = self._winds(state)
-        absolute = (vorticity + self._coriolis) * self._over_cosine2
-        mass = geopotential * self._over_cosine2
-        kinetic = 0.5 * (u * u + v * v) * self._over_cosine2
-        products = self.sphere.analysis(torch.cat((u * absolute, v * absolute, u * mass, v * mass, kinetic), 2))
-        a, b, c, d, energy = _split(products, members)
-        curl, flux = self._curl(a, b), self._divergence(a, b)
-        divergence = state[:, :, members : 2 * members]
-        outflow = self._divergence(c, d) - self.mean_geopotential * divergence
-        return torch.cat((-flux, curl + self._laplace * (energy + self._ground), -outflow), 2) * self.sphere.inside
+        """d(state)/dt of everything but the linear gravity waves of the mean depth."""
+        _, divergence, *_ = self._split(state)
+        vorticity, u, v, *carried = self._on_grid(state)
+        u_over, v_over = u * self._over_cosine2, v * self._over_cosine2
+        absolute = vorticity + self._coriolis
+        fluxes = [wind * q for q in (absolute, *carried) for wind in (u_over, v_over)]
+        kinetic = 0.5 * (u * u_over + v * v_over)
+        found = self.sphere.analysis(torch.cat((*fluxes, kinetic), 2))
+        a, b, *transports, energy = torch.split(found, divergence.shape[2], 2)
+        spin, speeding = -self._calculus.divergence(a, b), self._calculus.curl(a, b)
+        speeding = speeding + self._calculus.laplace * (energy + self._ground)
+        mass, *tracer = (
+            -self._calculus.divergence(c, d) for c, d in zip(transports[::2], transports[1::2], strict=True)
+        )
+        return torch.cat((spin, speeding, mass + self.mean_geopotential * divergence, *tracer), 2) * self.sphere.inside
 
     def spectral(self, case: Case) -> torch.Tensor:
         """The state (one member) of fields on the grid."""
         u, v, depth = self._field(case.u), self._field(case.v), self._field(case.depth)
-        along = self._cosine * self._over_cosine2
-        a, b, geopotential = _split(self.sphere.analysis(torch.cat((u * along, v * along, GRAVITY * depth), 2)), 1)
-        return torch.cat((self._curl(a, b), self._divergence(a, b), geopotential), 2) * self.sphere.inside
+        carried = (
+            [GRAVITY * depth] if case.tracer is None else [GRAVITY * depth, GRAVITY * depth * self._field(case.tracer)]
+        )
+        found = self.sphere.analysis(torch.cat((u / self._cosine, v / self._cosine, *carried), 2))
+        a, b, *amounts = torch.split(found, 1, 2)
+        return torch.cat((self._calculus.curl(a, b), self._calculus.divergence(a, b), *amounts), 2) * self.sphere.inside
 
-    def fields(self, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Depth (m), u, v (m/s) and vorticity (1/s) on the grid, each (longitude, latitude, members)."""
-        vorticity, geopotential, u, v = self._winds(state)
-        return geopotential / GRAVITY, u / self._cosine, v / self._cosine, vorticity
+    def fields(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Depth (m), u, v (m/s), vorticity (1/s), tracer if carried, on the grid: (longitude, latitude, members)."""
+        vorticity, u, v, geopotential, *amount = self._on_grid(state)
+        tracer = [each / geopotential for each in amount]
+        return geopotential / GRAVITY, u / self._cosine, v / self._cosine, vorticity, *tracer
 
-    def frame(self, state: torch.Tensor, time_days: float) -> Frame:
-        """The first member as it is stored."""
-        ground = self.sphere.synthesis(self._ground)[..., 0] / GRAVITY
-        depth, u, v, vorticity = (field[..., 0] for field in self.fields(state))
-        return Frame(
-            time_days, _float32(depth + ground), _float32(vorticity), _float32(u), _float32(v),
-            torch.view_as_real(state).cpu().numpy(),
-        )  # fmt: skip
+    def shown(self, state: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Fields of the first member by the names of VARIABLES, and its depth: (longitude, latitude)."""
+        ground = self.sphere.synthesis(self._ground) / GRAVITY
+        depth, u, v, vorticity, *tracer = self.fields(state)
+        found = {"depth": depth, "height": depth + ground, "vorticity": vorticity, "u": u, "v": v}
+        return {name: field[..., 0] for name, field in (found | dict(zip(["tracer"], tracer, strict=False))).items()}
 
     def bump(self, rng: np.random.Generator, spread_m: float) -> torch.Tensor:
         """Smooth random heights as a state to be added; the mass stays as it is."""
-        state = torch.zeros(*self.sphere.degree.shape, 3, dtype=_complex(self.sphere.dtype))
-        if spread_m:
-            chosen = (self.sphere.degree >= 1) & (self.sphere.degree <= 8)
-            values = rng.normal(size=(2, *chosen.shape)) * chosen * (GRAVITY * spread_m / math.sqrt(chosen.sum()))
-            values[1, 0] = 0  # coefficients of order 0 are real
-            state[:, :, 2] = torch.as_tensor(values[0] + 1j * values[1])
+        state = torch.zeros(*self.sphere.degree.shape, self.columns, dtype=_complex(self.sphere.dtype))
+        chosen = (self.sphere.degree >= 1) & (self.sphere.degree <= 8)
+        values = rng.normal(size=(2, *chosen.shape)) * chosen * (GRAVITY * spread_m / math.sqrt(chosen.sum()))
+        values[1, 0] = 0  # coefficients of order 0 are real
+        state[:, :, 2] = torch.as_tensor(values[0] + 1j * values[1])
         return state
 
     def invariants(self, state: torch.Tensor) -> dict[str, float]:
         """Means over the sphere of the first member: mass (m), energy (m3/s2), potential enstrophy (1/(m s2))."""
-        depth, u, v, vorticity = (field[..., 0].double().cpu().numpy() for field in self.fields(state))
+        depth, u, v, vorticity, *_ = (field[..., 0].double().cpu().numpy() for field in self.fields(state))
         ground = self.sphere.synthesis(self._ground)[..., 0].double().cpu().numpy() / GRAVITY
         coriolis = self._coriolis[..., 0].double().cpu().numpy()
         energy = 0.5 * depth * (u**2 + v**2) + 0.5 * GRAVITY * ((depth + ground) ** 2 - ground**2)
         values = {"mass": depth, "energy": energy, "potential_enstrophy": 0.5 * (vorticity + coriolis) ** 2 / depth}
         return {name: float((value * self._area).sum()) for name, value in values.items()}
 
-    def _winds(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Vorticity, geopotential, u cos(lat), v cos(lat) on the grid."""
-        members = state.shape[2] // 3
-        vorticity, divergence, geopotential = _split(state, members)
-        stream, potential = vorticity * self._inverse_laplace, divergence * self._inverse_laplace
-        u = (1j * self._order * potential - self._slope(stream)) / RADIUS
-        v = (1j * self._order * stream + self._slope(potential)) / RADIUS
-        return _split(self.sphere.synthesis(torch.cat((vorticity, geopotential, u, v), 2)), members)
+    def _on_grid(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Vorticity, u cos(lat), v cos(lat), geopotential and what else is carried, on the grid."""
+        vorticity, divergence, *carried = self._split(state)
+        wind = self._calculus.wind(vorticity, divergence)
+        columns = torch.cat((vorticity, *wind, *carried), 2)
+        return torch.split(self.sphere.synthesis(columns), vorticity.shape[2], 2)
 
-    def _curl(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return (1j * self._order * b + self._by_parts(a)) / RADIUS
-
-    def _divergence(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return (1j * self._order * a - self._by_parts(b)) / RADIUS
-
-    def _slope(self, q: torch.Tensor) -> torch.Tensor:
-        """cos(lat) d/dlat of coefficients."""
-        return self._above * _next(q) - self._below * _previous(q)
-
-    def _by_parts(self, q: torch.Tensor) -> torch.Tensor:
-        """The same of what was divided by cos2(lat), the derivative moved to the harmonics."""
-        return self._below_parts * _previous(q) - self._above_parts * _next(q)
-
-    def _prepare_derivatives(self) -> None:
-        sphere, degree, order = self.sphere, self.sphere.degree.astype(float), self.sphere.order
-        known = degree <= sphere.truncation + 1
-        here, above = coupling(order, degree) * known, coupling(order, degree + 1) * known
-        self._order = sphere.coefficients(order + 0.0 * degree)
-        self._above = sphere.coefficients((degree + 2) * above)
-        self._below = sphere.coefficients((degree - 1) * here)
-        self._below_parts = sphere.coefficients((degree + 1) * here)
-        self._above_parts = sphere.coefficients(degree * above)
-        eigenvalues = degree * (degree + 1) / RADIUS**2
-        self._laplace = sphere.coefficients(eigenvalues)
-        inverse = np.where(eigenvalues > 0, -1 / np.where(eigenvalues > 0, eigenvalues, 1), 0) * known
-        self._inverse_laplace = sphere.coefficients(inverse)
+    def _split(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.split(state, state.shape[2] // self.columns, 2)
 
     def _prepare_exponentials(self) -> None:
         """Functions f of the step times L, where L couples divergence and geopotential with frequency w: L^2 = -w^2."""
@@ -285,15 +328,12 @@ class ShallowWater:
     def _apply(self, function: tuple[float, torch.Tensor, torch.Tensor], state: torch.Tensor) -> torch.Tensor:
         """f(L) of a state: Re f + Im f / w L."""
         at_rest, even, odd = function
-        vorticity, divergence, geopotential = _split(state, state.shape[2] // 3)
-        return torch.cat(
-            (
-                at_rest * vorticity,
-                even * divergence + odd * (self._laplace * geopotential),
-                even * geopotential - odd * (self.mean_geopotential * divergence),
-            ),
-            2,
+        vorticity, divergence, geopotential, *tracer = self._split(state)
+        waves = (
+            even * divergence + odd * (self._calculus.laplace * geopotential),
+            even * geopotential - odd * (self.mean_geopotential * divergence),
         )
+        return torch.cat((at_rest * vorticity, *waves, *(at_rest * q for q in tracer)), 2)
 
     def _diffusion(self, hours: float | None) -> torch.Tensor | None:
         if hours is None:
@@ -321,24 +361,6 @@ def phi(n: int, z: np.ndarray) -> np.ndarray:
         value = (value - 1 / math.factorial(j)) / far
     found[~near] = value
     return found
-
-
-def _float32(field: torch.Tensor) -> np.ndarray:
-    stored: np.ndarray = field.to(torch.float32).cpu().numpy()
-    return stored
-
-
-def _split(columns: torch.Tensor, members: int) -> tuple[torch.Tensor, ...]:
-    return tuple(torch.split(columns, members, 2))
-
-
-def _next(q: torch.Tensor) -> torch.Tensor:
-    """Coefficients of degree l + 1 at the place of l."""
-    return torch.cat((q[:, 1:], torch.zeros_like(q[:, :1])), 1)
-
-
-def _previous(q: torch.Tensor) -> torch.Tensor:
-    return torch.cat((torch.zeros_like(q[:, :1]), q[:, :-1]), 1)
 
 
 def _complex(dtype: torch.dtype) -> torch.dtype:

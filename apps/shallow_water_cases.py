@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from steersman.apps.errors import UnknownCase
 RADIUS, OMEGA, GRAVITY, DAY = 6.37122e6, 7.292e-5, 9.80616, 86400.0  # m, 1/s, m/s^2, s, as Williamson et al. (1992)
 JET_SOUTH, JET_NORTH, JET_SPEED = np.pi / 7, np.pi / 2 - np.pi / 7, 80.0
 MEAN_DEPTH, BUMP = 1e4, 120.0  # m
+CARRIED = 2 * np.pi / (12 * DAY)  # 1/s, around the sphere in 12 days
+CENTRE = np.array([0.0, -1.0, 0.0])  # where bell and vortices begin: longitude 270 degrees on the equator
 PANEL = np.polynomial.legendre.leggauss(32)
 SPHERE = np.polynomial.legendre.leggauss(512)
 
@@ -26,6 +28,8 @@ class Case:
         depth: of the fluid, m.
         orography: height of the ground, m.
         coriolis: 1/s.
+        tracer: concentration of a passive tracer; None: there is none.
+        wind: eastward and northward wind at a time in s, m/s, free of divergence; with it, only the tracer changes.
     """
 
     u: np.ndarray
@@ -33,13 +37,48 @@ class Case:
     depth: np.ndarray
     orography: np.ndarray
     coriolis: np.ndarray
+    tracer: np.ndarray | None = None
+    wind: Callable[[float], tuple[np.ndarray, np.ndarray]] | None = None
+
+
+def cosine_bell(lat: np.ndarray, lon: np.ndarray, *, alpha: float = 0.0, time_s: float = 0.0) -> Case:
+    """A tracer shaped as a bell, carried around the sphere in 12 days along a circle tilted by alpha.
+
+    The case of a later time is the exact solution. Williamson et al. (1992), case 1, its height divided by 1000 m.
+    """
+    flow = zonal_flow(lat, lon, alpha=alpha)
+    distance = np.arccos(np.clip(_in_carried_frame(lat, lon, alpha, time_s) @ CENTRE, -1, 1))
+    bell = np.where(distance < 1 / 3, (1 + np.cos(3 * np.pi * distance)) / 2, 0.0)
+    return replace(flow, depth=np.full_like(bell, 1000.0), tracer=bell, wind=lambda time_s: (flow.u, flow.v))
+
+
+def moving_vortices(lat: np.ndarray, lon: np.ndarray, *, alpha: float = 0.0, time_s: float = 0.0) -> Case:
+    """A tracer wound up by two opposite vortices, which are themselves carried around the sphere in 12 days.
+
+    The case of a later time is the exact solution. Nair and Jablonowski (2008), Moving vortices on the sphere.
+    """
+    flow = zonal_flow(lat, lon, alpha=alpha)
+    east, north = _directions(lat, lon)
+
+    def wind(time_s: float) -> tuple[np.ndarray, np.ndarray]:
+        position = _in_carried_frame(lat, lon, alpha, time_s)
+        around = RADIUS * _spin(position)[..., None] * np.cross(CENTRE, position)
+        velocity = around @ _rotation(alpha, time_s).T
+        return flow.u + (velocity * east).sum(-1), flow.v + (velocity * north).sum(-1)
+
+    position = _in_carried_frame(lat, lon, alpha, time_s)
+    first, second = np.array([0.0, 0.0, -1.0]), np.cross([0.0, 0.0, 1.0], CENTRE)
+    angle = np.arctan2(position @ second, position @ first) - _spin(position) * time_s
+    tracer = 1 - np.tanh(_rho(position) / 5 * np.sin(angle))
+    u, v = wind(time_s)
+    return replace(flow, u=u, v=v, depth=np.full_like(tracer, 1000.0), tracer=tracer, wind=wind)
 
 
 def zonal_flow(
     lat: np.ndarray, lon: np.ndarray, *, alpha: float = 0.0, u0: float | None = None, depth: float | None = None
 ) -> Case:
     """Steady geostrophic flow around an axis tilted by alpha: an exact solution. Williamson et al. (1992), case 2."""
-    u0 = 2 * np.pi * RADIUS / (12 * DAY) if u0 is None else u0
+    u0 = RADIUS * CARRIED if u0 is None else u0
     depth = 2.94e4 / GRAVITY if depth is None else depth
     axis = -np.cos(lon) * np.cos(lat) * np.sin(alpha) + np.sin(lat) * np.cos(alpha)
     u = u0 * (np.cos(lat) * np.cos(alpha) + np.cos(lon) * np.sin(lat) * np.sin(alpha))
@@ -102,6 +141,8 @@ def jet(lat: np.ndarray, lon: np.ndarray, parameters: np.ndarray, *, bump: float
 
 
 CASES: dict[str, Callable[..., Case]] = {
+    "cosine_bell": cosine_bell,
+    "moving_vortices": moving_vortices,
     "zonal_flow": zonal_flow,
     "mountain": mountain,
     "rossby_haurwitz": rossby_haurwitz,
@@ -118,6 +159,38 @@ def named(name: str) -> Callable[..., Case]:
     if name not in CASES:
         raise UnknownCase(name, tuple(CASES), next(iter(difflib.get_close_matches(name, CASES, n=1)), ""))
     return CASES[name]
+
+
+def _directions(lat: np.ndarray, lon: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors to the east and to the north, (..., 3)."""
+    east = np.stack([-np.sin(lon), np.cos(lon), np.zeros_like(lon)], -1)
+    north = np.stack([-np.sin(lat) * np.cos(lon), -np.sin(lat) * np.sin(lon), np.cos(lat)], -1)
+    return east, north
+
+
+def _rotation(alpha: float, time_s: float) -> np.ndarray:
+    """(3, 3): how the flow of case 1 has turned the sphere; its axis lies alpha away from the pole (Rodrigues)."""
+    axis = np.array([-np.sin(alpha), 0.0, np.cos(alpha)])
+    cross = np.cross(np.eye(3), axis)
+    angle = CARRIED * time_s
+    return np.asarray(np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross)
+
+
+def _in_carried_frame(lat: np.ndarray, lon: np.ndarray, alpha: float, time_s: float) -> np.ndarray:
+    """Unit vectors (..., 3) of points as seen from what is carried along."""
+    points = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], -1)
+    return np.asarray(points @ _rotation(alpha, time_s))
+
+
+def _rho(position: np.ndarray) -> np.ndarray:
+    """Distance from the axis of the vortices, 3 at most."""
+    return np.asarray(3 * np.sqrt(np.maximum(1 - (position @ CENTRE) ** 2, 0)))
+
+
+def _spin(position: np.ndarray) -> np.ndarray:
+    """Angular velocity around the vortices, 1/s."""
+    rho = np.maximum(_rho(position), 1e-12)
+    return np.asarray(CARRIED * 1.5 * np.sqrt(3) * np.tanh(rho) / np.cosh(rho) ** 2 / rho)
 
 
 def _jet_wind(maximum: float, south: float, north: float) -> Callable[[np.ndarray], np.ndarray]:

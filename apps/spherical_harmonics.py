@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from steersman.apps.errors import OutOfRange
+
 BLOCKS = 4  # zonal wavenumbers are multiplied in so many blocks: the triangle's empty half is mostly left out
 
 
@@ -32,18 +34,24 @@ class SphericalHarmonics:
     normalized so that the mean square over the sphere of a field with one coefficient 1 at m = 0 is 1/2.
 
     Args:
-        truncation: T, at least 1. The grid has 2K longitudes and K latitudes, K the smallest even number that leaves
-            quadratic products without aliasing (Orszag's 2/3 rule); vectors need the one degree more.
+        truncation: T, at least 1. The grid has 2K longitudes and K latitudes; vectors need the one degree more.
+        rows: K; None: the smallest even number that leaves quadratic products without aliasing (Orszag's 2/3 rule).
     Attributes:
         latitudes, longitudes: radians; weights: Gaussian, their sum is 2.
         degree: l of every coefficient (m, l - m); order: m, as a column.
         inside: 1 where l is at most the truncation, else 0.
+    Raises: OutOfRange: rows that are odd, or too few.
     Source: Durran (2010), Numerical Methods for Fluid Dynamics, section 6.4.
     """
 
-    def __init__(self, truncation: int, *, dtype: torch.dtype = torch.float64, device: str = "cpu") -> None:
+    def __init__(
+        self, truncation: int, *, rows: int | None = None, dtype: torch.dtype = torch.float64, device: str = "cpu"
+    ) -> None:
         self.truncation, self.dtype, self.device = truncation, dtype, torch.device(device)
-        self.rows = 2 * math.ceil((3 * truncation + 1) / 4)
+        fewest = 2 * math.ceil((3 * truncation + 1) / 4)
+        self.rows = fewest if rows is None else rows
+        if self.rows < fewest or self.rows % 2:
+            raise OutOfRange("rows", self.rows, f"even and at least {fewest} for T{truncation}")
         self.columns = 2 * self.rows
         self.orders = truncation + 1
         self.degrees = truncation + 2 + truncation % 2
