@@ -17,8 +17,8 @@ from steersman.engine.run import Run, Show
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 from steersman.engine.workflow import Params, Workflow
-from steersman.executors import slurm
-from steersman.executors.network import driver_address
+from steersman.executors.allocation import settled
+from steersman.executors.preflight import ready
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
 
@@ -57,8 +57,6 @@ def plan(
     if chosen < 0:
         raise BadValue("--seed", str(seed), "a seed is 0 or above")
     where = load_site(site, site_changes)
-    driver_address(where)
-    slurm.check(where)
     return Plan(source, loaded, params, where, chosen, rounds)
 
 
@@ -70,7 +68,11 @@ def begin(
     bus_url: str | None = None,
     show: Callable[[RunDirectory, Run], Show] = lambda directory, run: lambda state: None,
 ) -> tuple[RunDirectory, Run]:
-    """Make the run directory and the run; `execute()` starts it."""
+    """Make the run directory and the run; `execute()` starts it.
+
+    Raises: BadSite: the site cannot be used from here now, or its scheduler refuses. BadDirectory.
+    """
+    ready(settled(plan.site))
     directory = run_directory.create(root, plan.workflow.name, run_dir)
     settings = {
         "workflow": plan.workflow.name,
@@ -100,7 +102,7 @@ def resume(directory: RunDirectory, *, bus_url: str | None = None) -> Run:
     state = State()
     recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
     return Run(
-        directory, workflow, params, Site.model_validate(settings["site"]), recorder,
+        directory, workflow, params, settled(Site.model_validate(settings["site"])), recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url,
     )  # fmt: skip
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from steersman.bus import ServerFailed
 from steersman.bus.server import binary
 from steersman.engine.campaign import Plan
-from steersman.executors.site import Site
-
-
-@dataclass(frozen=True)
-class Check:
-    what: str
-    ok: bool
-    found: str
+from steersman.executors.allocation import settled
+from steersman.executors.errors import BadSite
+from steersman.executors.preflight import Finding as Check
+from steersman.executors.preflight import findings
+from steersman.steering.stop import AnyOf, Budget, StopRule
 
 
 def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
-    """Look at everything that a run would need; workflow, parameters and site were checked when the plan was made."""
+    """Look at everything that a run would need; the words of workflow, parameters and site are right by now."""
     workflow = plan.workflow
     stages = [name for name in ("prepare_function", "simulation", "training", "scoring") if getattr(workflow, name)]
     rule = plan.workflow.train_rule(plan.params)
@@ -31,19 +27,28 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         Check("stop", True, str(workflow.stop_rule(plan.params))),
         Check("training", True, f"first at {rule.first} frames, then every {rule.frames}" if rule else "none"),
         Check("steering", True, _steering(plan)),
-        Check("site", True, _site(plan.site)),
+        *_site(plan),
         _bus(),
         _writable(root),
         _space(root),
     ]
 
 
-def _site(site: Site) -> str:
-    parts = [
-        f"{executor.count} {who} " + (f"on {executor.blocks} x {executor.nodes} nodes" if executor.nodes else "here")
-        for who, executor in (("walkers", site.simulation), ("workers that train and score", site.training))
-    ]
-    return f"{site.name}: {', '.join(parts)}" + (" (Slurm would take them)" if site.asks_for_nodes else "")
+def _site(plan: Plan) -> list[Check]:
+    try:
+        site = settled(plan.site)
+    except BadSite as wrong:
+        return [Check(f"site {plan.site.name}", False, wrong.problem)]
+    hours = _hours(plan.workflow.stop_rule(plan.params), site.gpus)
+    return [Check("site", True, site.name), *findings(site, hours)]
+
+
+def _hours(rule: StopRule, gpus: int) -> float | None:
+    """How long a run may take by its budget, if it has one of hours."""
+    rules = rule.rules if isinstance(rule, AnyOf) else (rule,)
+    limits = [each.limits for each in rules if isinstance(each, Budget)]
+    hours = [limit["hours"] for limit in limits if "hours" in limit]
+    return min(hours + [limit["gpu_hours"] / gpus for limit in limits if "gpu_hours" in limit and gpus], default=None)
 
 
 def _steering(plan: Plan) -> str:

@@ -31,10 +31,9 @@ from steersman.engine.errors import BadInput, BadValue, EngineError, UnknownName
 from steersman.engine.run import Run
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
+from steersman.engine.site_verbs import print_checks, sites
 from steersman.engine.template import TEMPLATE
 from steersman.executors.errors import BadSite
-from steersman.executors.site import sites as shipped_sites
-from steersman.executors.site_files import load_site
 
 EXIT = {"goal": 0, "finished": 0, "budget": 3, "failed": 4, "interrupted": 130}
 UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -295,12 +294,9 @@ def check(
     plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, site_changes=changes)
     checks = check_plan(plan)
     if as_json:
-        typer.echo(json.dumps([vars(each) for each in checks]))
+        typer.echo(json.dumps([each._asdict() for each in checks]))
     else:
-        table = Table.grid(padding=(0, 2))
-        for each in checks:
-            table.add_row("[green]ok[/]" if each.ok else "[red]no[/]", each.what, Text(each.found, overflow="fold"))
-        out.print(table)
+        print_checks(checks)
     if not all(each.ok for each in checks):
         raise typer.Exit(2)
 
@@ -315,19 +311,6 @@ def workflows(as_json: Json = False) -> None:
     table = Table.grid(padding=(0, 2))
     for name, line in found.items():
         table.add_row(f"[bold]{name}[/]", Text(line))
-    out.print(table)
-
-
-@app.command()
-def sites(as_json: Json = False) -> None:
-    """List the site files that come with Steersman; copy one to make your own."""
-    known = shipped_sites()
-    if as_json:
-        typer.echo(json.dumps({name: load_site(name).model_dump(mode="json") for name in known}))
-        return
-    table = Table.grid(padding=(0, 2))
-    for name, path in known.items():
-        table.add_row(f"[bold]{name}[/]", Text(f"{_first_line(path).lstrip('# ')}\n{path}\n", overflow="fold"))
     out.print(table)
 
 
@@ -356,6 +339,7 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".
 
 app.command("bus")(bus_command.bus)
 
+app.add_typer(sites, name="sites", help="List the site files that come with Steersman, or show one.")
 
 def _site_changes(
     workers: int | None, nodes: int | None, walltime: str | None, account: str | None, queue: str | None
@@ -364,8 +348,8 @@ def _site_changes(
         "simulation.workers": workers,
         "simulation.nodes": nodes,
         "simulation.walltime_s": None if walltime is None else _seconds(walltime),
-        "slurm.account": account,
-        "slurm.partition": queue,
+        "account": account,
+        "queue": queue,
     }
     return {key: value for key, value in given.items() if value is not None}
 

@@ -26,6 +26,7 @@ from steersman.apps.walker import EVENT
 from steersman.bus import BusError, TupleSpace
 from steersman.engine import tasks
 from steersman.engine.errors import ExecutorLost
+from steersman.executors.registration import NoWorkers
 
 CLEANUP_S = 20.0  # Parsl's cleanup can hang; what it leaves the engine ends
 BROKEN_CLEANUP_S = 2.0  # on a broken executor it does hang
@@ -128,9 +129,15 @@ class Jobs:
             interchange = getattr(executor, "interchange_proc", None)
             if interchange is not None and interchange.poll() is not None:
                 return f"the interchange of the {label} workers died (exit code {interchange.returncode})"
-            if getattr(executor, "bad_state_is_set", False):
+            if getattr(executor, "bad_state_is_set", False) and not isinstance(executor.executor_exception, NoWorkers):
                 return f"the {label} workers cannot be used: {executor.executor_exception}"
         return ""
+
+    @property
+    def hopeless(self) -> str:
+        """Why no worker of an executor ever comes, if none does; another Parsl would not change it."""
+        causes = [getattr(executor, "executor_exception", None) for executor in self._kernel.executors.values()]
+        return next((str(cause) for cause in causes if isinstance(cause, NoWorkers)), "")
 
     def hold(self, role: str, pool: str) -> None:
         """Give no more work to one manager of an executor."""

@@ -162,6 +162,8 @@ class Run:
         self.crew = Crew(
             self.directory, self.slots, self.recorder, self.jobs, self.bag, self.space,
             hang_s=self.workflow.simulation.hang_s, keep=not self.rounds,
+        if self.jobs.hopeless:
+            return "failed", self.jobs.hopeless
         )  # fmt: skip
         self.learner = Learner(self.directory, self.workflow, self.params, self.recorder, self.jobs, serial=self.rounds)
         self.people = People(self)
@@ -285,6 +287,8 @@ class Run:
         whole = self.rounds and self._interrupts  # the round is to be gone on with: its segments stay whole
         while self.crew.at_work and time.monotonic() < deadline:
             self._step(self.crew.advance if whole else self.crew.send_home)
+        if self.jobs.hopeless:
+            return "failed", self.jobs.hopeless
         with contextlib.suppress(BusError):
             for kind, fields in self._events():
                 self._take(kind, fields)
@@ -314,7 +318,7 @@ class Run:
             time_variable = simulation.variables.get("time")
             self.recorder.record(
                 "run", workflow=self.workflow.name, seed=self.seed, rounds=self.rounds, slots=self.slots,
-                guided=self.workflow.steering.guided, gpus=self.site.simulation.gpus + self.site.training.gpus,
+                guided=self.workflow.steering.guided, gpus=self.site.gpus,
                 time_unit=time_variable.units if time_variable else "1",
             )  # fmt: skip
         self.recorder.record("session", host=platform.node(), pid=os.getpid(), **after)

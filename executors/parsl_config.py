@@ -1,24 +1,26 @@
-"""Site -> Parsl's configuration."""
+"""Site -> Parsl's configuration, and the script that a block is submitted with."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from parsl.config import Config
 from parsl.executors import HighThroughputExecutor
 from parsl.launchers import SimpleLauncher, WrappedLauncher
 from parsl.providers import LocalProvider
+from parsl.providers.errors import SubmitException
 
-from steersman.executors import slurm
+from steersman.executors import schedulers
+from steersman.executors.allocation import allocation
+from steersman.executors.launcher import BINARIES, ONE_THREAD, USUAL, OnEachNode
 from steersman.executors.network import driver_address
+from steersman.executors.registration import Registration
 from steersman.executors.site import ROLES, Executor, Site
-
-BINARIES = str(Path(sys.executable).parent)  # interchange.py and process_worker_pool.py lie beside this interpreter
-ONE_THREAD = "export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OPENMM_CPU_THREADS=1"
 
 
 def parsl_config(site: Site, run_directory: Path, roles: Iterable[str] = ROLES) -> Config:
@@ -36,6 +38,17 @@ def parsl_config(site: Site, run_directory: Path, roles: Iterable[str] = ROLES) 
     )
 
 
+def submit_script(site: Site, role: str) -> str:
+    """The script with which a block of one executor is submitted; files of the run lie in $RUN."""
+    written = provider(site, getattr(site, role))
+    with TemporaryDirectory() as folder:
+        written.script_dir = folder
+        written.execute_wait = lambda *_: (1, "", "")  # it is written, and not submitted
+        with contextlib.suppress(SubmitException):
+            written.submit("process_worker_pool.py ...", 1, f"steersman.{role}")
+        return next(Path(folder).iterdir()).read_text().replace(folder, "$RUN")
+
+
 def _executor(site: Site, role: str) -> HighThroughputExecutor:
     wanted: Executor = getattr(site, role)
     return HighThroughputExecutor(
@@ -44,30 +57,44 @@ def _executor(site: Site, role: str) -> HighThroughputExecutor:
         loopback_address="127.0.0.1",
         max_workers_per_node=wanted.per_node,
         cores_per_worker=1e-3,  # the count above decides, not the cores that this machine has
-        available_accelerators=wanted.gpus or [],
+        available_accelerators=wanted.gpu_names,
+        cpu_affinity=wanted.affinity,
         heartbeat_period=2,  # a lost worker is known of within 8 s
         heartbeat_threshold=8,
         poll_period=10,
         drain_period=None if wanted.walltime_s is None else max(1, int(wanted.walltime_s - site.margin_s)),
-        block_error_handler=False,  # a block that fails is replaced, however many did before
-        provider=_provider(site, wanted),
+        block_error_handler=Registration(site.name),
+        provider=provider(site, wanted),
     )
 
 
-def _provider(site: Site, wanted: Executor) -> Any:
-    lines = [f"export PATH={BINARIES}:$PATH", ONE_THREAD, site.worker_init]
+def provider(site: Site, wanted: Executor) -> Any:
+    """What gives Parsl the blocks of one executor."""
+    lines = [site.worker_init]
+    if site.inside and wanted.nodes:
+        found = allocation()
+        assert found is not None  # the site is settled
+        ends = None if found.ends is None else f"export STEERSMAN_BLOCK_ENDS={found.ends:.0f}"
+        launcher = OnEachNode(site.launcher or USUAL[found.scheduler])
+        return _local(wanted, [*lines, ends or ""], launcher)
     if wanted.walltime_s is not None:
         lines.append(f"export STEERSMAN_BLOCK_ENDS=$(( $(date +%s) + {int(wanted.walltime_s)} ))")
     if wanted.nodes:
-        return slurm.provider(site, wanted, "\n".join(lines))
-    ends = wanted.walltime_s is not None
+        return schedulers.of(site).provider(site, wanted, "\n".join(lines))
+    # A time limit is kept as a scheduler would keep it.
+    limit_s = wanted.walltime_s
+    launcher = SimpleLauncher() if limit_s is None else WrappedLauncher(f"timeout --signal=KILL {int(limit_s)}")
+    return _local(wanted, [f"export PATH={BINARIES}:$PATH", ONE_THREAD, *lines], launcher)
+
+
+def _local(wanted: Executor, lines: Iterable[str], launcher: Any) -> LocalProvider:
     return _Local(
+        nodes_per_block=max(1, wanted.nodes),
         init_blocks=wanted.blocks,
         min_blocks=wanted.blocks,
         max_blocks=wanted.blocks,
         worker_init="\n".join(lines),
-        # A time limit is kept as a scheduler would keep it.
-        launcher=WrappedLauncher(f"timeout --signal=KILL {int(wanted.walltime_s or 0)}") if ends else SimpleLauncher(),
+        launcher=launcher,
     )
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 import steersman.site_configs
 
 ROLES = ("simulation", "training")
+SCHEDULERS = ("slurm", "pbs", "lsf", "flux")
 SHIPPED = Path(steersman.site_configs.__file__).parent
 
 
@@ -24,14 +25,16 @@ class Executor(_Strict):
 
     Args:
         workers: processes on a node, one slot each; "cores" for one on each core of the driver's machine.
-        gpus: GPUs of a node that its workers share, one each in turn.
+        gpus: GPUs of a node, or their names (MIG devices, tiles of Intel's: "0.1"); each worker has one of its own.
+        affinity: cores of the workers: none, block, block-reverse, alternating, or Parsl's list:0-7:8-15:...
         nodes: of a block, asked of the scheduler; 0: the block is on the driver's machine, no scheduler is asked.
         blocks: so many times the above, each in its own allocation.
         walltime_s: a block is ended after this, and another takes its place; None: blocks do not end.
     """
 
     workers: Annotated[int, Field(ge=1)] | Literal["cores"] = "cores"
-    gpus: int = Field(default=0, ge=0)
+    gpus: Annotated[int, Field(ge=0)] | tuple[str, ...] = 0
+    affinity: str = "none"
     nodes: int = Field(default=0, ge=0)
     blocks: int = Field(default=1, ge=1)
     walltime_s: float | None = Field(default=None, gt=0)
@@ -40,7 +43,17 @@ class Executor(_Strict):
     def _nodes_are_described(self) -> Self:
         if self.nodes and (self.workers == "cores" or self.walltime_s is None):
             raise ValueError("nodes of a scheduler need `workers` (a number for each node) and `walltime_s`")
+        # Parsl would start as many workers as there are GPUs, and the others' slots would wait for ever.
+        if self.gpu_names and self.per_node > len(self.gpu_names):
+            raise ValueError(
+                f"{self.per_node} workers and {len(self.gpu_names)} GPUs on a node: each worker has a GPU of its own; "
+                "lower `workers`, or name MIG devices as `gpus`"
+            )
         return self
+
+    @property
+    def gpu_names(self) -> tuple[str, ...]:
+        return tuple(map(str, range(self.gpus))) if isinstance(self.gpus, int) else self.gpus
 
     @property
     def per_node(self) -> int:
@@ -67,6 +80,57 @@ class Slurm(_Strict):
     exclusive: bool = True
 
 
+class Pbs(_Strict):
+    """What qsub is told besides nodes and time; empty: the server's default.
+
+    Args:
+        cpus: hardware threads of a node, `ncpus` of the select statement.
+        select: further resources of a node, e.g. "ngpus=4:system=polaris".
+        options: further options of qsub, e.g. ["-l filesystems=home:eagle"].
+    """
+
+    account: str = ""
+    queue: str = ""
+    cpus: int = Field(default=1, ge=1)
+    select: str = ""
+    options: tuple[str, ...] = ()
+
+
+class Lsf(_Strict):
+    """What bsub is told besides nodes and time; empty: the cluster's default.
+
+    Args:
+        account: the project, `-P`.
+        cpus: job slots of a node; so many are asked for on each.
+        options: further options of bsub, e.g. ['-gpu "num=4"'].
+    """
+
+    account: str = ""
+    queue: str = ""
+    cpus: int = Field(default=1, ge=1)
+    options: tuple[str, ...] = ()
+
+
+class Flux(_Strict):
+    """What flux batch is told besides nodes and time; empty: the instance's default.
+
+    Args:
+        account: the bank, `--bank`.
+        options: further options of flux batch, e.g. ["--setattr=user.note=fold"].
+    """
+
+    account: str = ""
+    queue: str = ""
+    options: tuple[str, ...] = ()
+
+
+class Node(_Strict):
+    """What a node of the machine has; what is asked for is held against it."""
+
+    cores: int = Field(ge=1)
+    gpus: int = Field(default=0, ge=0)
+
+
 class Site(_Strict):
     """A machine.
 
@@ -74,7 +138,11 @@ class Site(_Strict):
         name: what `--site` says.
         simulation: slots for walkers.
         training: workers that train and score; two let scoring go on beside a training.
-        slurm: the scheduler that is asked for nodes.
+        slurm, pbs, lsf, flux: the scheduler that is asked for nodes; one of them.
+        inside: the driver runs in a job; nodes and time are those of the job, whatever the scheduler.
+        launcher: shell words that start a program once on each of {nodes} nodes; empty: the scheduler's usual.
+        needs: what must be given before a run, of account and queue.
+        node: what a node has.
         interface: network interface of the driver's machine that the nodes reach, e.g. "hsn0"; empty: the address of
             its host name.
         worker_init: shell lines run before the workers start.
@@ -86,6 +154,13 @@ class Site(_Strict):
     simulation: Executor = Executor()
     training: Executor = Executor(workers=2)
     slurm: Slurm | None = None
+    pbs: Pbs | None = None
+    lsf: Lsf | None = None
+    flux: Flux | None = None
+    inside: bool = False
+    launcher: str = ""
+    needs: tuple[Literal["account", "queue"], ...] = ()
+    node: Node | None = None
     interface: str = ""
     worker_init: str = ""
     lease_s: float = Field(default=15.0, ge=1)
@@ -93,15 +168,40 @@ class Site(_Strict):
 
     @model_validator(mode="after")
     def _nodes_have_a_scheduler(self) -> Self:
-        if self.asks_for_nodes and self.slurm is None:
+        named = [name for name in SCHEDULERS if getattr(self, name) is not None]
+        if len(named) + self.inside > 1:
+            raise ValueError(f"one of {', '.join(SCHEDULERS)} and inside can be named, not several")
+        if self.asks_for_nodes and not named and not self.inside:
             raise ValueError(
-                "nodes are asked for, but no scheduler is named: add `slurm: {partition: ..., account: ...}`"
+                "nodes are asked for, but no scheduler is named: add `slurm: {partition: ..., account: ...}`, "
+                "or pbs, lsf, flux"
             )
         return self
+
+    @model_validator(mode="after")
+    def _a_node_has_what_is_asked(self) -> Self:
+        for role in ROLES:
+            wanted: Executor = getattr(self, role)
+            if self.node and wanted.nodes and len(wanted.gpu_names) > self.node.gpus:
+                raise ValueError(f"{role}: gpus = {len(wanted.gpu_names)}, but a node has {self.node.gpus}")
+            if self.node and wanted.nodes and wanted.per_node > self.node.cores:
+                raise ValueError(f"{role}: workers = {wanted.per_node}, but a node has {self.node.cores} cores")
+        return self
+
+    @property
+    def scheduler(self) -> str:
+        """Which scheduler is asked for nodes; "" if none."""
+        return next((name for name in SCHEDULERS if getattr(self, name) is not None), "")
 
     @property
     def asks_for_nodes(self) -> bool:
         return bool(self.simulation.nodes or self.training.nodes)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs held while it runs."""
+        each = (self.simulation, self.training)
+        return sum(len(one.gpu_names) * max(1, one.nodes) * one.blocks for one in each)
 
 
 def sites() -> dict[str, Path]:

@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from steersman.executors.errors import BadSite
-from steersman.executors.site import Executor, Site, Slurm, read_site, sites
+from steersman.executors.site import SCHEDULERS, Executor, Flux, Lsf, Node, Pbs, Site, Slurm, read_site, sites
+
+MODELS: dict[str, type[BaseModel]] = {"slurm": Slurm, "pbs": Pbs, "lsf": Lsf, "flux": Flux, "node": Node}
 
 
 def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Site:
     """Read a site file, shipped or the user's own.
 
     Args:
-        changes: values to use instead of the file's, e.g. {"simulation.nodes": 8}.
+        changes: values to use instead of the file's, e.g. {"simulation.nodes": 8}; "account" and "queue" are those of
+            the site's scheduler, whatever its words for them.
     Raises: BadSite: unknown name or key (with the nearest valid one), wrong type or range.
     """
     known = sites()
@@ -34,7 +37,7 @@ def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Si
     except (yaml.YAMLError, TypeError) as error:
         raise BadSite(name_or_path, f"this is not YAML of the form `key: value`: {error}") from None
     for key, value in (changes or {}).items():
-        *within, last = key.split(".")
+        *within, last = _path(name_or_path, values, key)
         part = values
         for name in within:
             part[name] = part = dict(part.get(name) or {})
@@ -45,6 +48,18 @@ def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Si
         raise BadSite(name_or_path, _first_problem(error)) from None
 
 
+def _path(site: str, values: Mapping[str, Any], key: str) -> list[str]:
+    """Where in a site file a change belongs."""
+    if key not in ("account", "queue"):
+        return key.split(".")
+    named = next((name for name in SCHEDULERS if isinstance(values.get(name), Mapping)), None)
+    if named is None:
+        raise BadSite(site, f"--{key} means nothing here: the site names no scheduler ({', '.join(SCHEDULERS)})")
+    if named == "slurm" and key == "queue":
+        return [named, "qos" if values[named].get("qos") else "partition"]
+    return [named, key]
+
+
 def _first_problem(error: ValidationError) -> str:
     first = error.errors()[0]
     key = ".".join(part for part in map(str, first["loc"]) if part.isidentifier())
@@ -52,7 +67,7 @@ def _first_problem(error: ValidationError) -> str:
         return f"{key}: " * bool(key) + first["msg"].removeprefix("Value error, ")
     if first["type"] != "extra_forbidden":
         return f"{key} = {first['input']!r}: {first['msg']}"
-    model = Site if len(first["loc"]) == 1 else Slurm if first["loc"][0] == "slurm" else Executor
+    model = Site if len(first["loc"]) == 1 else MODELS.get(str(first["loc"][0]), Executor)
     valid = list(model.model_fields)
     near = difflib.get_close_matches(str(first["loc"][-1]), valid, n=1, cutoff=0.5)
     return f"there is no key {key!r}; " + (f"did you mean {near[0]!r}? " if near else "") + f"Valid: {', '.join(valid)}"

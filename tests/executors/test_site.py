@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from steersman.executors import slurm
+from steersman.executors import batch, slurm
 from steersman.executors.errors import BadSite
 from steersman.executors.parsl_config import parsl_config
+from steersman.executors.preflight import ready
 from steersman.executors.site import Site, sites
 from steersman.executors.site_files import load_site
 
@@ -25,10 +26,10 @@ def test_the_laptop_has_one_slot_for_each_core() -> None:
 
 def test_workers_from_the_command_line_replace_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("simulation: {workers: 3, gpus: 1}\n")
+    path.write_text("simulation: {workers: 3, gpus: 8}\n")
     assert load_site(str(path)).simulation.count == 3
     changed = load_site(str(path), {"simulation.workers": 5}).simulation
-    assert (changed.count, changed.gpus) == (5, 1)
+    assert (changed.count, changed.gpus) == (5, 8)
 
 
 def test_an_empty_file_is_the_default(tmp_path: Path) -> None:
@@ -42,9 +43,9 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_parsl_gets_the_workers_the_gpus_and_one_thread_each(tmp_path: Path) -> None:
-    site = Site.model_validate({"name": "m", "simulation": {"workers": 3, "gpus": 2}, "worker_init": "module load x"})
+    site = Site.model_validate({"name": "m", "simulation": {"workers": 2, "gpus": 2}, "worker_init": "module load x"})
     executors = {executor.label: executor for executor in parsl_config(site, tmp_path).executors}
-    assert executors["simulation"].max_workers_per_node == 3
+    assert executors["simulation"].max_workers_per_node == 2
     assert executors["simulation"].available_accelerators == ["0", "1"]
     assert executors["training"].max_workers_per_node == 2
     started = executors["simulation"].provider.worker_init
@@ -62,20 +63,21 @@ def test_slots_are_counted_over_nodes_and_blocks() -> None:
 
 def test_away_from_a_login_node_one_is_told_where_to_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    site = Site.model_validate({"name": "m", "simulation": ON_NODES, "slurm": {}})
-    with pytest.raises(BadSite, match="no sbatch on PATH; run on a login node"):
-        slurm.check(site)
-    slurm.check(Site(name="laptop"))
+    site = Site.model_validate({"name": "m", "interface": "lo", "simulation": ON_NODES, "slurm": {}})
+    with pytest.raises(BadSite, match="no sbatch, squeue, scancel on PATH; run on a login node"):
+        ready(site)
+    ready(Site(name="laptop"))
 
 
 def test_a_scheduler_that_hangs_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "sbatch").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
-    (tmp_path / "sbatch").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(slurm, "ANSWER_S", 0.2)
-    site = Site.model_validate({"name": "m", "simulation": ON_NODES, "slurm": {}})
+    for command in slurm.COMMANDS:
+        (tmp_path / command).write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+        (tmp_path / command).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    monkeypatch.setattr(batch, "ANSWER_S", 1)
+    site = Site.model_validate({"name": "m", "interface": "lo", "simulation": ON_NODES, "slurm": {}})
     with pytest.raises(BadSite, match="has not answered"):
-        slurm.check(site)
+        ready(site)
 
 
 def test_the_submit_script_says_what_the_site_file_says(tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""Flux -> nodes: a provider for Parsl, which has none, and what flux batch says before a run."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from parsl.jobs.states import JobState, JobStatus
+
+from steersman.executors.batch import Scripted, answer, blocks
+from steersman.executors.launcher import USUAL, OnEachNode
+from steersman.executors.site import Executor, Site
+
+COMMANDS = ("flux",)
+STATES = {
+    "DEPEND": JobState.PENDING, "PRIORITY": JobState.PENDING, "SCHED": JobState.PENDING, "PENDING": JobState.PENDING,
+    "RUN": JobState.RUNNING, "CLEANUP": JobState.RUNNING, "RUNNING": JobState.RUNNING,
+    "COMPLETED": JobState.COMPLETED, "FAILED": JobState.FAILED, "CANCELED": JobState.CANCELLED,
+    "TIMEOUT": JobState.TIMEOUT,
+}  # fmt: skip
+
+
+def provider(site: Site, wanted: Executor, worker_init: str) -> Flux:
+    """A provider for the blocks of one executor."""
+    assert site.flux is not None
+    named = {"queue": site.flux.queue, "bank": site.flux.account}
+    options = [
+        f"--nodes={wanted.nodes}", f"--nslots={wanted.nodes}", "--exclusive",
+        f"--time-limit={math.ceil((wanted.walltime_s or 0) / 60)}m",
+        *(f"--{name}={value}" for name, value in named.items() if value), *site.flux.options,
+    ]  # fmt: skip
+    return Flux(options, OnEachNode(site.launcher or USUAL["flux"]), **blocks(site, wanted, worker_init))
+
+
+def ask(site: Site, script: Path) -> str:
+    """Flux's own test of a submit script: its options make a job; nothing is submitted.
+
+    Raises: BadSite: Flux refuses it, in its own words.
+    """
+    answer(site, "flux", "batch", "--dry-run", str(script))
+    return "flux batch --dry-run accepts it"
+
+
+class Flux(Scripted):
+    """Flux for Parsl."""
+
+    PREFIX = "#flux:"
+    NAMED = ("--job-name={name}", "--output={script}.stdout", "--error={script}.stderr")
+    SUBMIT = "flux batch {script}"
+    CANCEL = "flux cancel"
+    ANSWER = r"(\S+)"
+
+    def _status(self) -> None:
+        asked = self._unfinished()
+        if not asked:
+            return
+        _, told, _ = self.execute_wait(f"flux jobs -n -o '{{id.f58}} {{status}}' {' '.join(asked)}")
+        states = dict(line.split() for line in told.splitlines() if line.strip())
+        for job in states.keys() & set(asked):
+            self.resources[job]["status"] = JobStatus(STATES.get(states[job], JobState.UNKNOWN))

@@ -1,0 +1,93 @@
+"""States of blocks -> a cause, when no worker of them ever comes: a run does not ask for nodes in vain for ever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from parsl.jobs.states import JobState, JobStatus
+
+FAILURES = 3  # blocks in a row that ended, or were refused, before a worker of theirs registered
+REFUSED_S = 120.0  # a scheduler that takes no job may be restarting
+SILENT_S = 300.0  # a block that runs has workers within so long: starting Python on many nodes may take minutes
+TAIL_CHARS = 400  # of a block's stderr that is told
+NEVER = (JobState.FAILED, JobState.MISSING)
+REFUSED = "Failed to start block"  # so Parsl begins what it says of a job that the scheduler did not take
+
+
+class NoWorkers(Exception):
+    """The blocks of an executor come to nothing."""
+
+    def __init__(self, site: str, cause: str) -> None:
+        super().__init__(site, cause)
+        self.site, self.cause = site, cause
+
+    def __str__(self) -> str:
+        return f"site {self.site}: {self.cause}"
+
+
+class Registration:
+    """Parsl's error handler of one executor: it gives up when blocks in a row bring no worker.
+
+    Args:
+        site: names the site in the cause.
+        refused_s: a scheduler may refuse for so long.
+        silent_s: a block may run so long without a worker.
+    """
+
+    def __init__(self, site: str, refused_s: float = REFUSED_S, silent_s: float = SILENT_S) -> None:
+        self.site, self.refused_s, self.silent_s = site, refused_s, silent_s
+        self._running_since: dict[str, float] = {}
+        self._refused_since: float | None = None
+
+    def __call__(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
+        if executor.bad_state_is_set:
+            return
+        cause = self._failures(executor, status) or self._silence(executor, status)
+        if cause:
+            executor.provider.cancel([executor.blocks_to_job_id[block] for block in _alive(executor, status)])
+            executor.set_bad_state_and_fail_all(NoWorkers(self.site, cause))
+
+    def _failures(self, executor: Any, status: Mapping[str, JobStatus]) -> str:
+        ended = [block for block in sorted(status, key=int) if status[block].terminal][-FAILURES:]
+        never = len(ended) == FAILURES and all(status[block].state in NEVER for block in ended)
+        if not never or set(ended) & set(executor.connected_blocks()) or executor.connected_managers():
+            self._refused_since = None
+            return ""
+        said = " ".join((status[ended[-1]].message or "no reason is known").split())[:1000]
+        if said.startswith(REFUSED):
+            self._refused_since = self._refused_since or time.monotonic()
+            waited_s = time.monotonic() - self._refused_since
+            return f"no job is taken for {executor.label}: {said}" if waited_s >= self.refused_s else ""
+        file, tail = stderr(executor, ended[-1])
+        words = f"{FAILURES} blocks of {executor.label} in a row ended before a worker of theirs came"
+        return f"{words}: {f'{tail} (see {file})' if tail else said}"
+
+    def _silence(self, executor: Any, status: Mapping[str, JobStatus]) -> str:
+        now = time.monotonic()
+        running = [block for block in status if status[block].state is JobState.RUNNING]
+        self._running_since = {block: self._running_since.get(block, now) for block in running}
+        late = [block for block, since in self._running_since.items() if now - since > self.silent_s]
+        silent = set(late) - set(executor.connected_blocks()) if late else ()
+        if not silent:
+            return ""
+        file, tail = stderr(executor, min(silent, key=int))
+        return (
+            f"a block of {executor.label} runs for {self.silent_s:.0f} s and no worker of it has come; can the nodes "
+            f"reach {executor.address}, or must `interface:` name another network? {tail} (see {file or 'parsl.log'})"
+        )
+
+
+def stderr(executor: Any, block: str) -> tuple[Path | None, str]:
+    """The file with what a block wrote to standard error, and its last words."""
+    written = Path(executor.provider.script_dir).glob(f"*.{executor.label}.block-{block}.*")
+    files = sorted(file for file in written if file.suffix in (".stderr", ".err"))
+    if not files:
+        return None, ""
+    return files[-1], " ".join(files[-1].read_text(errors="replace").split())[-TAIL_CHARS:]
+
+
+def _alive(executor: Any, status: Mapping[str, JobStatus]) -> list[str]:
+    return [block for block in status if not status[block].terminal and block in executor.blocks_to_job_id]
