@@ -108,7 +108,7 @@ class Bag:
         self._recorder.record("blame", start=number, parent=parent, reason=f"{what}: {why}")
 
     def restore(self) -> None:
-        """After the loss of the server: offer the waiting starts again that it no longer has."""
+        """Offer the waiting starts again that the server lost, or did not take."""
         for start in self._recorder.state.starts.values():
             if start.segment is None:
                 name = self.name(start.record["slot"])

@@ -14,7 +14,7 @@ from steersman.engine.journal import Journal
 from steersman.engine.lock import owner
 from steersman.engine.recorder import Recorder
 from steersman.engine.run import Run, Show
-from steersman.engine.run_directory import RunDirectory
+from steersman.engine.run_directory import RunDirectory, needing_room
 from steersman.engine.state import State
 from steersman.engine.workflow import Params, Workflow
 from steersman.executors.allocation import settled
@@ -91,7 +91,7 @@ def begin(
 def resume(directory: RunDirectory, *, bus_url: str | None = None) -> Run:
     """The run of a directory, as its journal leaves it; of a new directory, from its beginning.
 
-    Raises: RunIsLocked: another process drives it. JournalError.
+    Raises: RunIsLocked: another process drives it. JournalError. NoRoom: the journal cannot be written.
     """
     holder = owner(directory.path)
     if holder and not holder.why_gone:
@@ -100,7 +100,8 @@ def resume(directory: RunDirectory, *, bus_url: str | None = None) -> Run:
     workflow = loading.load(directory.workflow)
     params = loading.checked(workflow, settings["params"])
     state = State()
-    recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
+    with needing_room(directory.path):
+        recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
     return Run(
         directory, workflow, params, settled(Site.model_validate(settings["site"])), recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url,

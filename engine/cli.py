@@ -21,6 +21,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from steersman.bus import BusError
 from steersman.engine import bus_command, campaign, display, journal, loading, people, records, run_directory
 from steersman.engine import replay as replaying
 from steersman.engine import verify as verification
@@ -30,8 +31,8 @@ from steersman.engine.crate import write_crate
 from steersman.engine.errors import BadInput, BadValue, EngineError, UnknownName
 from steersman.engine.run import Run
 from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
 from steersman.engine.site_verbs import print_checks, sites
+from steersman.engine.state import State
 from steersman.engine.template import TEMPLATE
 from steersman.executors.errors import BadSite
 
@@ -338,8 +339,8 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".
 
 
 app.command("bus")(bus_command.bus)
-
 app.add_typer(sites, name="sites", help="List the site files that come with Steersman, or show one.")
+
 
 def _site_changes(
     workers: int | None, nodes: int | None, walltime: str | None, account: str | None, queue: str | None
@@ -378,7 +379,7 @@ def main() -> None:
     except (BadInput, BadSite) as error:
         err.print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
-    except EngineError as error:
+    except (EngineError, BusError) as error:
         err.print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(4)
 

@@ -7,9 +7,9 @@ which events arrive. A fresh run is the resume of an empty journal; the death of
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import platform
+import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -29,13 +29,14 @@ from steersman.engine.lock import Lock
 from steersman.engine.people import TELL, People
 from steersman.engine.reconcile import reconcile
 from steersman.engine.recorder import Recorder
-from steersman.engine.run_directory import RunDirectory
+from steersman.engine.run_directory import RunDirectory, needing_room
 from steersman.engine.state import State
 from steersman.engine.workflow import Params, Workflow
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
 
+QUIET_S = 5.0  # after so long without a word from anybody the bus is tried
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
 SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power failure may cost
 GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
@@ -43,7 +44,7 @@ FAILURES = 6  # segments that fail in a row, while none has ended well, end the 
 UNTRIED = 30  # times as many while a slot has not tried yet: a broken node may be the first to come
 BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
+FEWEST_FILES = 256  # Parsl's sockets alone abort the process for want of fewer
 
 Show = Callable[[State], None]
 
@@ -78,6 +79,8 @@ class Run:
         self.lock = Lock(directory.path)
         self._interrupts = 0
         self._synced = 0.0
+        self._heard = 0.0
+        self._troubles: set[str] = set()  # what the bus refused since it last took everything
 
     def execute(self) -> State:
         """Run to the end and return the last state; `state.end` says how it ended.
@@ -85,14 +88,19 @@ class Run:
         Raises: RunIsLocked: another process drives this run. NoRoom: the disk is full, read-only, or the like.
             KeyboardInterrupt: at a second Ctrl-C.
         """
-        try:
-            with self.lock.held(), orphans.guarded(self.directory.path), self._interruptible():
-                self._execute()
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise
-            raise NoRoom(str(self.directory.path), error.strerror or str(error)) from None
+        self._allow_many_files()
+        path = self.directory.path
+        with needing_room(path), self.lock.held(), orphans.guarded(path), self._interruptible():
+            self._execute()
         return self.state
+
+    def _allow_many_files(self) -> None:
+        """Lift this process's limit of open files as far as it may go: Parsl's sockets grow with the workers."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if 0 <= most < FEWEST_FILES:
+            told = f"only {most} files may be open here, a run needs {FEWEST_FILES} (`ulimit -n {FEWEST_FILES}`)"
+            raise NoRoom(str(self.directory.path), told)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     def _execute(self) -> None:
         left_over = orphans.reap_earlier(self.directory.path)
@@ -148,6 +156,8 @@ class Run:
             self.show(self.state)
         if self._interrupts:
             return "interrupted", "while the start was being prepared"
+        if self.jobs.hopeless:
+            return "failed", self.jobs.hopeless
         if error := job.exception():
             return "failed", f"prepare: {type(error).__name__}: {error}"
         return None
@@ -162,8 +172,6 @@ class Run:
         self.crew = Crew(
             self.directory, self.slots, self.recorder, self.jobs, self.bag, self.space,
             hang_s=self.workflow.simulation.hang_s, keep=not self.rounds,
-        if self.jobs.hopeless:
-            return "failed", self.jobs.hopeless
         )  # fmt: skip
         self.learner = Learner(self.directory, self.workflow, self.params, self.recorder, self.jobs, serial=self.rounds)
         self.people = People(self)
@@ -197,6 +205,9 @@ class Run:
                 self._take(kind, fields)
             self._check_executors()
             self.people.listen()
+            if self._troubles:
+                self.bag.restore()
+                self._troubles.clear()
             act()
         except BusError as error:
             self._mend_bus(error)
@@ -213,11 +224,14 @@ class Run:
 
     def _events(self) -> list[tuple[str, dict[str, Any]]]:
         try:
-            return [
-                (kind, fields) for _, kind, fields in self.space.take_many(EVENT, str, dict, n=ALL, timeout_s=TICK_S)
-            ]
+            taken = self.space.take_many(EVENT, str, dict, n=ALL, timeout_s=TICK_S)
         except BusTimeout:
+            if time.monotonic() - self._heard > QUIET_S:
+                self._heard = time.monotonic()
+                self.space.put(EVENT, "job", {})  # a server that takes nothing any more tells why
             return []
+        self._heard = time.monotonic()
+        return [(kind, fields) for _, kind, fields in taken]
 
     def _take(self, kind: str, fields: dict[str, Any]) -> None:
         if kind == "job":
@@ -270,6 +284,8 @@ class Run:
             return "interrupted", "another driver has taken this run over"
         if self.state.finish:
             return "finished", f"told by {self.state.finish}"
+        if self.jobs.hopeless:
+            return "failed", self.jobs.hopeless
         if self.crew.hopeless:
             return "failed", f"every walker was lost: {self.crew.hopeless}"
         if not self.state.ended["finished"] and self.state.failures_in_a_row >= self._failures_to_end:
@@ -287,8 +303,6 @@ class Run:
         whole = self.rounds and self._interrupts  # the round is to be gone on with: its segments stay whole
         while self.crew.at_work and time.monotonic() < deadline:
             self._step(self.crew.advance if whole else self.crew.send_home)
-        if self.jobs.hopeless:
-            return "failed", self.jobs.hopeless
         with contextlib.suppress(BusError):
             for kind, fields in self._events():
                 self._take(kind, fields)
@@ -303,7 +317,9 @@ class Run:
 
     def _mend_bus(self, error: BusError) -> None:
         if self._server.alive():
-            self.recorder.note(f"bus: {error}")
+            if str(error) not in self._troubles:
+                self._troubles.add(str(error))
+                self.recorder.note(f"bus: {error}")
             time.sleep(TICK_S)
             return
         self.recorder.note("the bus server is gone; it is started again")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import getpass
 import importlib.metadata
 import json
@@ -9,16 +11,17 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from steersman.engine.errors import BadDirectory
+from steersman.engine.errors import BadDirectory, NoRoom
 from steersman.store import Frames, replace_file
 
 PACKAGES = ("steersman", "parsl", "torch", "zarr", "redis", "openmm", "numpy", "scikit-learn")
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
 
 
 class RunDirectory:
@@ -81,6 +84,17 @@ def create(root: Path, name: str, explicit: Path | None = None) -> RunDirectory:
     for folder in (directory.errors, directory.bus, directory.frames.path, directory.figures):
         folder.mkdir()
     return directory
+
+
+@contextlib.contextmanager
+def needing_room(path: Path) -> Iterator[None]:
+    """Raises: NoRoom: the disk is full, read-only, or the like, in place of the system's error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise NoRoom(str(path), error.strerror or str(error)) from None
 
 
 def open_run(path: Path) -> RunDirectory:

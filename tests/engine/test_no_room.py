@@ -1,14 +1,20 @@
 """Resources run out: a clean stop with one clear message, and the run goes on when the cause is gone."""
 
+import contextlib
+import itertools
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
+from steersman.bus import Server
+from steersman.engine.run_directory import RunDirectory
 from steersman.engine.verify import verify
 
-from .conftest import WriteWorkflow, opened, steersman
+from .conftest import WriteWorkflow, await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +31,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_a_full_disk_stops_the_run_cleanly_and_it_goes_on_when_there_is_room(
+def test_a_full_disk_then_a_read_only_one_stops_the_run_cleanly_and_it_goes_on_when_there_is_room(
     small_disk: Path, write_workflow: WriteWorkflow, tmp_path: Path
 ) -> None:
     """Frames of 160 KB: some 100 fit."""
@@ -50,9 +56,45 @@ def test_a_full_disk_stops_the_run_cleanly_and_it_goes_on_when_there_is_room(
     assert "steersman resume" in told
     assert "steersman/engine" not in done.stderr, "no traceback of ours"
     _, before = opened(run)
-    subprocess.run(["mount", "-o", "remount,size=400m", str(small_disk)], check=True)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    refused = steersman("resume", run, cwd=tmp_path)
+    assert refused.returncode == 4
+    assert "Read-only file system" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    subprocess.run(["mount", "-o", "remount,rw,size=400m", str(small_disk)], check=True)
     resumed = steersman("resume", run, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     directory, state = opened(run)
     assert state.frames >= 300 > before.frames
     assert verify(directory) == []
+
+
+def test_too_few_open_files_are_told_before_anything_starts(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = f"ulimit -n 100; exec {sys.executable} -m steersman.engine.cli run double_well --run-dir {run}"
+    refused = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 4
+    assert "only 100 files may be open here, a run needs 256 (`ulimit -n 256`)" in " ".join(refused.stderr.split())
+
+
+def fill(client: redis.Redis) -> None:
+    """Write until the server takes nothing any more."""
+    with contextlib.suppress(redis.exceptions.OutOfMemoryError):
+        for n in itertools.count():
+            client.set(f"steersman:fill{n}", bytes(1000 if n > 30 else 1_000_000))
+
+
+def test_a_server_without_memory_is_told_and_the_run_goes_on_when_it_has_some(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = ("run", "double_well", "--set", "barrier_kT=30", "--set", "frames=100000000", "--run-dir", run, "--bus")
+    with Server.start(tmp_path / "bus", maxmemory=40_000_000) as server, redis.Redis.from_url(server.url) as client:
+        driver = started(*words, server.url, cwd=tmp_path)
+        await_record(run, lambda state: state.frames > 200)
+        fill(client)
+        stuck = await_record(run, lambda state: any("memory limit" in note.get("text", "") for note in state.notes))
+        for key in client.scan_iter("steersman:fill*"):
+            client.delete(key)
+        await_record(run, lambda state: state.frames > stuck.frames + 500)
+        assert steersman("tell", run, "finish", cwd=run).returncode == 0
+        assert driver.wait(timeout=100) == 0
+    assert verify(RunDirectory(run)) == []
