@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,18 +31,18 @@ TERMS = 20  # of the series of the phi functions near 0
 
 VARIABLES = {
     "time": Variable((), "d", "time"),
-    "height": Variable(("lon", "lat"), "m", "height of the free surface"),
-    "vorticity": Variable(("lon", "lat"), "s-1", "relative vorticity"),
-    "u": Variable(("lon", "lat"), "m s-1", "eastward wind"),
-    "v": Variable(("lon", "lat"), "m s-1", "northward wind"),
-    "tracer": Variable(("lon", "lat"), "1", "concentration of a passive tracer"),
+    "height": Variable(("lat", "lon"), "m", "height of the free surface"),
+    "vorticity": Variable(("lat", "lon"), "s-1", "relative vorticity"),
+    "u": Variable(("lat", "lon"), "m s-1", "eastward wind"),
+    "v": Variable(("lat", "lon"), "m s-1", "northward wind"),
+    "tracer": Variable(("lat", "lon"), "1", "concentration of a passive tracer"),
     "state": Variable(("order", "degree", "field", "part"), "1", "coefficients of vorticity, divergence, geopotential"),
 }
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One moment: fields (longitude, latitude) float32 in SI units, and the coefficients to go on from exactly.
+    """One moment: fields (latitude from the north, longitude), float32, SI units; coefficients to go on from exactly.
 
     Args:
         state: (order, degree - order, 3, 2) of vorticity, divergence, geopotential; real and imaginary part. A tracer
@@ -130,7 +130,7 @@ def _solver(
         raise OutOfRange("truncation", truncation, "5 to 341")
     torch.set_num_threads(1)
     sphere = SphericalHarmonics(truncation, rows=rows, dtype=dtype)
-    lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes, indexing="ij")
+    lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
     beginning = named(case)(lat, lon, *([np.zeros(8)] if case == "jet" else []))
     if tracer and beginning.tracer is None:
         beginning = replace(beginning, tracer=(1 + np.sin(lat)) / 2)
@@ -194,29 +194,27 @@ class ShallowWater:
     ) -> None:
         self.sphere, self.step_s = sphere, step_s
         self.columns = 3 if case.tracer is None else 4
-        lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes, indexing="ij")
+        lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
         self.grid = lat, lon
-        self._area = sphere.weights / (2 * sphere.columns)
+        self._area = sphere.weights[:, None] / (2 * sphere.columns)
         self._coriolis = self._field(case.coriolis)
-        self._cosine = self._field(np.cos(lat))
-        self._over_cosine2 = self._field(1 / np.cos(lat) ** 2)
+        self._cosine = self._field(np.cos(sphere.latitudes)[:, None])
+        self._over_cosine2 = 1 / self._cosine**2
         self._ground = sphere.analysis(self._field(GRAVITY * case.orography)) * sphere.inside
         self.mean_geopotential = GRAVITY * float(((case.depth + 0 * lat) * self._area).sum())
         self._calculus = Derivatives(sphere, RADIUS)
-        self._prepare_exponentials()
         self._damping = self._diffusion(diffusion_hours)
+        self._prepare_exponentials()
 
     def step(self, state: torch.Tensor) -> torch.Tensor:
         """The state one step later (ETDRK4)."""
-        half, whole, first, once, twice, last = self._exponentials
-        drifted = self._apply(half, state)
+        half, first, *whole_step = self._exponentials
         n1 = self.tendency(state)
-        a = drifted + self._apply(first, n1)
+        a = self._combined((half, first), (state, n1))
         n2 = self.tendency(a)
-        n3 = self.tendency(drifted + self._apply(first, n2))
-        n4 = self.tendency(self._apply(half, a) + self._apply(first, 2 * n3 - n1))
-        moved = self._apply(whole, state) + self._apply(once, n1) + self._apply(twice, n2 + n3) + self._apply(last, n4)
-        return moved if self._damping is None else moved * self._damping
+        n3 = self.tendency(self._combined((half, first), (state, n2)))
+        n4 = self.tendency(self._combined((half, first), (a, 2 * n3 - n1)))
+        return self._combined(whole_step, (state, n1, n2 + n3, n4))
 
     def step_explicitly(self, state: torch.Tensor) -> torch.Tensor:
         """The state one step later by the classical Runge-Kutta scheme, as a reference: steps must be far shorter."""
@@ -224,8 +222,7 @@ class ShallowWater:
         k2 = self._everything(state + self.step_s / 2 * k1)
         k3 = self._everything(state + self.step_s / 2 * k2)
         k4 = self._everything(state + self.step_s * k3)
-        moved = state + self.step_s / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        return moved if self._damping is None else moved * self._damping
+        return (state + self.step_s / 6 * (k1 + 2 * k2 + 2 * k3 + k4)) * self.sphere.coefficients(self._damping)
 
     def _everything(self, state: torch.Tensor) -> torch.Tensor:
         return self.tendency(state) + self.waves(state)
@@ -245,14 +242,14 @@ class ShallowWater:
         absolute = vorticity + self._coriolis
         fluxes = [wind * q for q in (absolute, *carried) for wind in (u_over, v_over)]
         kinetic = 0.5 * (u * u_over + v * v_over)
-        found = self.sphere.analysis(torch.cat((*fluxes, kinetic), 2))
+        found = self.sphere.analysis(torch.cat((*fluxes, kinetic)))
         a, b, *transports, energy = torch.split(found, divergence.shape[2], 2)
-        spin, speeding = -self._calculus.divergence(a, b), self._calculus.curl(a, b)
-        speeding = speeding + self._calculus.laplace * (energy + self._ground)
+        spin, speeding = self._calculus.convergence(a, b), self._calculus.curl(a, b)
+        speeding += self._calculus.laplace * (energy + self._ground)
         mass, *tracer = (
-            -self._calculus.divergence(c, d) for c, d in zip(transports[::2], transports[1::2], strict=True)
+            self._calculus.convergence(c, d) for c, d in zip(transports[::2], transports[1::2], strict=True)
         )
-        return torch.cat((spin, speeding, mass + self.mean_geopotential * divergence, *tracer), 2) * self.sphere.inside
+        return torch.cat((spin, speeding, mass.add_(divergence, alpha=self.mean_geopotential), *tracer), 2)
 
     def spectral(self, case: Case) -> torch.Tensor:
         """The state (one member) of fields on the grid."""
@@ -260,26 +257,26 @@ class ShallowWater:
         carried = (
             [GRAVITY * depth] if case.tracer is None else [GRAVITY * depth, GRAVITY * depth * self._field(case.tracer)]
         )
-        found = self.sphere.analysis(torch.cat((u / self._cosine, v / self._cosine, *carried), 2))
+        found = self.sphere.analysis(torch.cat((u / self._cosine, v / self._cosine, *carried)))
         a, b, *amounts = torch.split(found, 1, 2)
         return torch.cat((self._calculus.curl(a, b), self._calculus.divergence(a, b), *amounts), 2) * self.sphere.inside
 
     def fields(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Depth (m), u, v (m/s), vorticity (1/s), tracer if carried, on the grid: (longitude, latitude, members)."""
+        """Depth (m), u, v (m/s), vorticity (1/s), tracer if carried, on the grid: (members, latitude, longitude)."""
         vorticity, u, v, geopotential, *amount = self._on_grid(state)
         tracer = [each / geopotential for each in amount]
         return geopotential / GRAVITY, u / self._cosine, v / self._cosine, vorticity, *tracer
 
     def shown(self, state: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Fields of the first member by the names of VARIABLES, and its depth: (longitude, latitude)."""
+        """Fields of the first member by the names of VARIABLES, and its depth: (latitude, longitude)."""
         ground = self.sphere.synthesis(self._ground) / GRAVITY
         depth, u, v, vorticity, *tracer = self.fields(state)
         found = {"depth": depth, "height": depth + ground, "vorticity": vorticity, "u": u, "v": v}
-        return {name: field[..., 0] for name, field in (found | dict(zip(["tracer"], tracer, strict=False))).items()}
+        return {name: field[0] for name, field in (found | dict(zip(["tracer"], tracer, strict=False))).items()}
 
     def bump(self, rng: np.random.Generator, spread_m: float) -> torch.Tensor:
         """Smooth random heights as a state to be added; the mass stays as it is."""
-        state = torch.zeros(*self.sphere.degree.shape, self.columns, dtype=_complex(self.sphere.dtype))
+        state = torch.zeros(*self.sphere.degree.shape, self.columns, dtype=self.sphere.dtype.to_complex())
         chosen = (self.sphere.degree >= 1) & (self.sphere.degree <= 8)
         values = rng.normal(size=(2, *chosen.shape)) * chosen * (GRAVITY * spread_m / math.sqrt(chosen.sum()))
         values[1, 0] = 0  # coefficients of order 0 are real
@@ -288,9 +285,9 @@ class ShallowWater:
 
     def invariants(self, state: torch.Tensor) -> dict[str, float]:
         """Means over the sphere of the first member: mass (m), energy (m3/s2), potential enstrophy (1/(m s2))."""
-        depth, u, v, vorticity, *_ = (field[..., 0].double().cpu().numpy() for field in self.fields(state))
-        ground = self.sphere.synthesis(self._ground)[..., 0].double().cpu().numpy() / GRAVITY
-        coriolis = self._coriolis[..., 0].double().cpu().numpy()
+        depth, u, v, vorticity, *_ = (field[0].double().cpu().numpy() for field in self.fields(state))
+        ground = self.sphere.synthesis(self._ground)[0].double().cpu().numpy() / GRAVITY
+        coriolis = self._coriolis[0].double().cpu().numpy()
         energy = 0.5 * depth * (u**2 + v**2) + 0.5 * GRAVITY * ((depth + ground) ** 2 - ground**2)
         values = {"mass": depth, "energy": energy, "potential_enstrophy": 0.5 * (vorticity + coriolis) ** 2 / depth}
         return {name: float((value * self._area).sum()) for name, value in values.items()}
@@ -300,51 +297,63 @@ class ShallowWater:
         vorticity, divergence, *carried = self._split(state)
         wind = self._calculus.wind(vorticity, divergence)
         columns = torch.cat((vorticity, *wind, *carried), 2)
-        return torch.split(self.sphere.synthesis(columns), vorticity.shape[2], 2)
+        return torch.split(self.sphere.synthesis(columns), vorticity.shape[2])
 
     def _split(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return torch.split(state, state.shape[2] // self.columns, 2)
 
     def _prepare_exponentials(self) -> None:
-        """Functions f of the step times L, where L couples divergence and geopotential with frequency w: L^2 = -w^2."""
+        """Functions f of the step times L, where L couples divergence and geopotential with frequency w: L^2 = -w^2.
+
+        f(L) is Re f on the diagonal, and Im f / w times L beside it; both (order, degree - order, columns, 1).
+        """
         degree, step = self.sphere.degree, self.step_s
-        frequency = np.sqrt(degree * (degree + 1) * self.mean_geopotential) / RADIUS
+        laplace = degree * (degree + 1) / RADIUS**2
+        frequency = np.sqrt(laplace * self.mean_geopotential)
         z = 1j * frequency * step
         one, two, three = (phi(n, z) for n in (1, 2, 3))
-        functions = {
-            "half": (1.0, np.exp(z / 2)),
-            "whole": (1.0, np.exp(z)),
-            "first": (step / 2, step / 2 * phi(1, z / 2)),
-            "once": (step / 6, step * (one - 3 * two + 4 * three)),
-            "twice": (step / 3, step * (2 * two - 4 * three)),
-            "last": (step / 6, step * (4 * three - two)),
-        }
-        over = np.where(frequency > 0, 1 / np.where(frequency > 0, frequency, 1), 0)
-        self._exponentials = [
-            (at_rest, self.sphere.coefficients(f.real), self.sphere.coefficients(f.imag * over))
-            for at_rest, f in functions.values()
-        ]
-
-    def _apply(self, function: tuple[float, torch.Tensor, torch.Tensor], state: torch.Tensor) -> torch.Tensor:
-        """f(L) of a state: Re f + Im f / w L."""
-        at_rest, even, odd = function
-        vorticity, divergence, geopotential, *tracer = self._split(state)
-        waves = (
-            even * divergence + odd * (self._calculus.laplace * geopotential),
-            even * geopotential - odd * (self.mean_geopotential * divergence),
+        functions = (
+            (1.0, np.exp(z / 2)),
+            (step / 2, step / 2 * phi(1, z / 2)),
+            (1.0, np.exp(z) * self._damping),
+            (step / 6, step * (one - 3 * two + 4 * three) * self._damping),
+            (step / 3, step * (2 * two - 4 * three) * self._damping),
+            (step / 6, step * (4 * three - two) * self._damping),
         )
-        return torch.cat((at_rest * vorticity, *waves, *(at_rest * q for q in tracer)), 2)
+        over = np.where(frequency > 0, 1 / np.where(frequency > 0, frequency, 1), 0)
+        self._exponentials = []
+        for number, (at_rest, f) in enumerate(functions):
+            still = at_rest * (self._damping if number >= 2 else np.ones_like(over))
+            none, odd = np.zeros_like(over), f.imag * over
+            straight = np.stack([still, f.real, f.real, still][: self.columns], -1)
+            crossed = np.stack([none, -odd * self.mean_geopotential, odd * laplace, none][: self.columns], -1)
+            self._exponentials.append((self._factors(straight), self._factors(crossed)))
 
-    def _diffusion(self, hours: float | None) -> torch.Tensor | None:
-        if hours is None:
-            return None
+    def _combined(
+        self, functions: Sequence[tuple[torch.Tensor, torch.Tensor]], states: Sequence[torch.Tensor]
+    ) -> torch.Tensor:
+        """The sum of each function f(L) of its state."""
+        columns = [state.reshape(*state.shape[:2], self.columns, -1) for state in states]
+        straight, crossed = (factor * columns[0] for factor in functions[0])
+        for (along, across), state in zip(functions[1:], columns[1:], strict=True):
+            straight.addcmul_(along, state)
+            crossed.addcmul_(across, state)
+        straight[:, :, 1] += crossed[:, :, 2]
+        straight[:, :, 2] += crossed[:, :, 1]
+        return straight.flatten(2)
+
+    def _factors(self, values: np.ndarray) -> torch.Tensor:
+        factors: torch.Tensor = self.sphere.coefficients(values).to(self.sphere.dtype.to_complex())
+        return factors
+
+    def _diffusion(self, hours: float | None) -> np.ndarray:
         degree, most = self.sphere.degree, self.sphere.truncation * (self.sphere.truncation + 1)
-        decay = np.exp(-((degree * (degree + 1) / most) ** 2) * self.step_s / (3600 * hours))
-        return self.sphere.coefficients(decay * (degree <= self.sphere.truncation))
+        decay = 0.0 if hours is None else self.step_s / (3600 * hours)
+        return np.asarray(np.exp(-((degree * (degree + 1) / most) ** 2) * decay) * (degree <= self.sphere.truncation))
 
     def _field(self, values: np.ndarray) -> torch.Tensor:
         field = torch.as_tensor(values, dtype=self.sphere.dtype, device=self.sphere.device)
-        return field if field.ndim == 3 else field[..., None]
+        return field if field.ndim == 3 else field[None]
 
 
 def phi(n: int, z: np.ndarray) -> np.ndarray:
@@ -361,7 +370,3 @@ def phi(n: int, z: np.ndarray) -> np.ndarray:
         value = (value - 1 / math.factorial(j)) / far
     found[~near] = value
     return found
-
-
-def _complex(dtype: torch.dtype) -> torch.dtype:
-    return torch.complex128 if dtype == torch.float64 else torch.complex64

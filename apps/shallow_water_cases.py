@@ -21,7 +21,7 @@ SPHERE = np.polynomial.legendre.leggauss(512)
 
 @dataclass(frozen=True)
 class Case:
-    """Fields (longitude, latitude): wind and depth at the beginning; orography and Coriolis parameter for ever.
+    """Fields (latitude, longitude): wind and depth at the beginning; orography and Coriolis parameter for ever.
 
     Args:
         u, v: eastward and northward wind, m/s.
@@ -129,13 +129,13 @@ def jet(lat: np.ndarray, lon: np.ndarray, parameters: np.ndarray, *, bump: float
     half = (JET_NORTH - JET_SOUTH) / 2 * np.exp(0.12 * width)
     middle = np.pi / 4 + np.radians(4) * place
     wind = _jet_wind(maximum, middle - half, min(middle + half, np.pi / 2 - 1e-3))
-    depth = MEAN_DEPTH + _balanced(wind, lat[0])[None, :]
+    depth = MEAN_DEPTH + _balanced(wind, lat[:, 0])[:, None]
     east = (lon + np.pi) % (2 * np.pi) - np.pi
     sharp = 3 * np.exp(-0.3 * bump_width)
     hill = np.cos(lat) * np.exp(-((sharp * east) ** 2))
     hill *= np.exp(-15 * (np.pi / 4 + np.radians(5) * bump_place - lat) ** 2)
     waves = 100 * (wave5 * np.cos(5 * lon) + wave6 * np.cos(6 * lon + 1)) * np.cos(lat) ** 4 * np.sin(lat) ** 2
-    u = np.broadcast_to(wind(lat[0]), lat.shape).copy()
+    u = np.broadcast_to(wind(lat[:, 0])[:, None], lat.shape).copy()
     depth = depth + bump * np.exp(0.5 * height) * hill + waves
     return Case(u, np.zeros_like(u), depth, np.zeros_like(u), 2 * OMEGA * np.sin(lat))
 

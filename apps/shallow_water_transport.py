@@ -26,7 +26,7 @@ class Transport:
 
     def __init__(self, sphere: SphericalHarmonics, case: Case, *, step_s: float) -> None:
         self.sphere, self.step_s = sphere, step_s
-        lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes, indexing="ij")
+        lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
         self.grid = lat, lon
         self._case, self._over_cosine = case, self._field(1 / np.cos(lat))
         self._calculus = Derivatives(sphere, RADIUS)
@@ -44,10 +44,10 @@ class Transport:
         """d(state)/dt; that of the clock is one second per second."""
         tracer = self.sphere.synthesis(state[:, :, :1]) * self._over_cosine
         u, v = self._wind(state)
-        a, b = torch.split(self.sphere.analysis(torch.cat((u * tracer, v * tracer), 2)), 1, 2)
+        a, b = torch.split(self.sphere.analysis(torch.cat((u * tracer, v * tracer))), 1, 2)
         clock = torch.zeros_like(a)
         clock[0, 0] = 1
-        return torch.cat((-self._calculus.divergence(a, b) * self.sphere.inside, clock), 2)
+        return torch.cat((self._calculus.convergence(a, b), clock), 2)
 
     def spectral(self, case: Case) -> torch.Tensor:
         """The state at time 0 of a case with a tracer."""
@@ -56,14 +56,14 @@ class Transport:
         return torch.cat((tracer, torch.zeros_like(tracer)), 2)
 
     def shown(self, state: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Fields by the names of VARIABLES, and the depth: (longitude, latitude)."""
+        """Fields by the names of VARIABLES, and the depth: (latitude, longitude)."""
         u, v = self._wind(state)
         along = self._over_cosine
-        a, b = torch.split(self.sphere.analysis(torch.cat((u * along, v * along), 2)), 1, 2)
-        vorticity = self.sphere.synthesis(self._calculus.curl(a, b) * self.sphere.inside)
+        a, b = torch.split(self.sphere.analysis(torch.cat((u * along, v * along))), 1, 2)
+        vorticity = self.sphere.synthesis(self._calculus.curl(a, b))
         depth, tracer = self._field(self._case.depth), self.sphere.synthesis(state[:, :, :1])
         found = {"depth": depth, "height": depth, "vorticity": vorticity, "u": u, "v": v, "tracer": tracer}
-        return {name: field[..., 0] for name, field in found.items()}
+        return {name: field[0] for name, field in found.items()}
 
     def bump(self, rng: np.random.Generator, spread_m: float) -> torch.Tensor:
         """There is no height to be perturbed. Raises: OutOfRange."""
@@ -75,4 +75,4 @@ class Transport:
         return self._field(u), self._field(v)
 
     def _field(self, values: np.ndarray) -> torch.Tensor:
-        return torch.as_tensor(values, dtype=self.sphere.dtype, device=self.sphere.device)[..., None]
+        return torch.as_tensor(values, dtype=self.sphere.dtype, device=self.sphere.device)[None]

@@ -9,54 +9,58 @@ from steersman.apps.spherical_harmonics import SphericalHarmonics, coupling
 
 
 class Derivatives:
-    """First derivatives of coefficients (order, degree - order, fields), exact up to degree truncation + 1.
+    """First derivatives of coefficients (order, degree - order, fields).
+
+    Vectors are exact up to degree truncation + 1; what is derived from them is cut at the truncation.
 
     Args:
         radius: of the sphere, m.
     Attributes:
-        laplace: l (l + 1) / radius^2, the negative eigenvalues of the Laplacian, 1/m^2.
+        laplace: l (l + 1) / radius^2, the negative eigenvalues of the Laplacian, 1/m^2; 0 beyond the truncation.
     """
 
     def __init__(self, sphere: SphericalHarmonics, radius: float) -> None:
         degree, order = sphere.degree.astype(float), sphere.order
-        known = degree <= sphere.truncation + 1
-        here, above = coupling(order, degree) * known, coupling(order, degree + 1) * known
-        eigenvalues = degree * (degree + 1) / radius**2
-        inverse = np.where(eigenvalues > 0, -1 / np.where(eigenvalues > 0, eigenvalues, 1), 0) * known
-        self.laplace = sphere.coefficients(eigenvalues)
-        self._inverse_laplace = sphere.coefficients(inverse)
-        self._along = sphere.coefficients((order + 0.0 * degree) / radius) * 1j
-        self._above = sphere.coefficients((degree + 2) * above / radius)
-        self._below = sphere.coefficients((degree - 1) * here / radius)
-        self._below_parts = sphere.coefficients((degree + 1) * here / radius)
-        self._above_parts = sphere.coefficients(degree * above / radius)
+        inside, known = degree <= sphere.truncation, degree <= sphere.truncation + 1
+        here, above = coupling(order, degree), coupling(order, degree + 1)
+        self.laplace = sphere.coefficients(inside * degree * (degree + 1) / radius**2)
+        self._along = 1j * sphere.coefficients(inside * order / radius)
+        self._below = _complex(sphere.coefficients(inside * (degree + 1) * here / radius))[:, 1:]
+        self._above = _complex(sphere.coefficients(-1.0 * inside * degree * above / radius))[:, :-1]
+        # A wind is derived from stream function and potential: the inverse Laplacian is in its factors.
+        inverse = -1.0 * inside * radius**2 / np.maximum(degree * (degree + 1), 1) * (degree > 0)
+        self._along_inverse = 1j * sphere.coefficients(inverse * order / radius)
+        slope_above = (known * (degree + 2) * above / radius)[:, :-1] * inverse[:, 1:]
+        slope_below = (-1.0 * known * (degree - 1) * here / radius)[:, 1:] * inverse[:, :-1]
+        self._slope_above, self._slope_below = (_complex(sphere.coefficients(f)) for f in (slope_above, slope_below))
 
     def wind(self, vorticity: torch.Tensor, divergence: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """u cos(lat) and v cos(lat), m/s, of vorticity and divergence, 1/s."""
-        stream, potential = vorticity * self._inverse_laplace, divergence * self._inverse_laplace
-        return self._along * potential - self._slope(stream), self._along * stream + self._slope(potential)
+        u, v = self._along_inverse * divergence, self._along_inverse * vorticity
+        u[:, :-1].addcmul_(self._slope_above, vorticity[:, 1:], value=-1)
+        u[:, 1:].addcmul_(self._slope_below, vorticity[:, :-1], value=-1)
+        v[:, :-1].addcmul_(self._slope_above, divergence[:, 1:])
+        v[:, 1:].addcmul_(self._slope_below, divergence[:, :-1])
+        return u, v
 
     def curl(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Curl of a vector whose components were divided by cos(lat) on the grid before the analysis."""
-        return self._along * b + self._by_parts(a)
+        return self._parts(self._along * b, a, 1)
 
     def divergence(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """Divergence of such a vector."""
-        return self._along * a - self._by_parts(b)
+        return self._parts(self._along * a, b, -1)
 
-    def _slope(self, q: torch.Tensor) -> torch.Tensor:
-        """cos(lat) d/dlat."""
-        return self._above * _next(q) - self._below * _previous(q)
+    def convergence(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """Its negative."""
+        return self._parts(-self._along * a, b, 1)
 
-    def _by_parts(self, q: torch.Tensor) -> torch.Tensor:
-        """The same of what was divided by cos2(lat), the derivative moved to the harmonics."""
-        return self._below_parts * _previous(q) - self._above_parts * _next(q)
-
-
-def _next(q: torch.Tensor) -> torch.Tensor:
-    """Coefficients of degree l + 1 at the place of l."""
-    return torch.cat((q[:, 1:], torch.zeros_like(q[:, :1])), 1)
+    def _parts(self, found: torch.Tensor, q: torch.Tensor, sign: int) -> torch.Tensor:
+        """Add cos(lat) d/dlat of q, which was divided by cos2(lat): the derivative is moved to the harmonics."""
+        found[:, 1:].addcmul_(self._below, q[:, :-1], value=sign)
+        found[:, :-1].addcmul_(self._above, q[:, 1:], value=sign)
+        return found
 
 
-def _previous(q: torch.Tensor) -> torch.Tensor:
-    return torch.cat((torch.zeros_like(q[:, :1]), q[:, :-1]), 1)
+def _complex(factors: torch.Tensor) -> torch.Tensor:
+    return factors.to(factors.dtype.to_complex())

@@ -30,7 +30,7 @@ class _Block:
 class SphericalHarmonics:
     """The transform between a Gaussian grid and coefficients up to total wavenumber `truncation` + 1.
 
-    Grid fields are (longitude, latitude, fields) real, from the north; coefficients (order m, l - m, fields) complex,
+    Grid fields are (fields, latitude, longitude) real, from the north; coefficients (order m, l - m, fields) complex,
     normalized so that the mean square over the sphere of a field with one coefficient 1 at m = 0 is 1/2.
 
     Args:
@@ -69,7 +69,7 @@ class SphericalHarmonics:
         return torch.as_tensor(values, dtype=self.dtype, device=self.device)[..., None]
 
     def synthesis(self, spectral: torch.Tensor) -> torch.Tensor:
-        """Coefficients (m, l - m, fields) -> grid (longitude, latitude, fields)."""
+        """Coefficients (m, l - m, fields) -> grid (fields, latitude, longitude)."""
         fields, half = spectral.shape[2], self.rows // 2
         flat = torch.view_as_real(spectral).reshape(self.orders, self.degrees, 2 * fields)
         fourier = torch.empty(self.orders, self.rows, 2 * fields, dtype=self.dtype, device=self.device)
@@ -80,21 +80,21 @@ class SphericalHarmonics:
             torch.add(even, odd, out=fourier[block.first : block.end, :half])
             fourier[block.first : block.end, half:] = (even - odd).flip(1)
         turned = torch.view_as_complex(fourier.view(self.orders, self.rows, fields, 2))
-        grid: torch.Tensor = torch.fft.irfft(turned, n=self.columns, dim=0, norm="forward")
+        along = turned.permute(2, 1, 0).contiguous()  # an FFT along contiguous numbers takes half the time
+        grid: torch.Tensor = torch.fft.irfft(along, n=self.columns, dim=2, norm="forward")
         return grid
 
     def analysis(self, grid: torch.Tensor) -> torch.Tensor:
-        """Grid (longitude, latitude, fields) -> coefficients (m, l - m, fields), up to degree truncation + 1."""
-        fields, half = grid.shape[2], self.rows // 2
-        turned = torch.fft.rfft(grid, dim=0, norm="forward")[: self.orders].contiguous()
-        fourier = torch.view_as_real(turned).view(self.orders, self.rows, 2 * fields)
-        north, south = fourier[:, :half], fourier[:, half:].flip(1)
-        even, odd = north + south, north - south
+        """Grid (fields, latitude, longitude) -> coefficients (m, l - m, fields), up to degree truncation + 1."""
+        fields, half = grid.shape[0], self.rows // 2
+        turned = torch.fft.rfft(grid, dim=2, norm="forward")[:, :, : self.orders]
+        north, south = turned[:, :half], turned[:, half:].flip(1)
+        even, odd = (each.permute(2, 1, 0).contiguous() for each in (north + south, north - south))
         flat = torch.zeros(self.orders, self.degrees, 2 * fields, dtype=self.dtype, device=self.device)
         for block in self._blocks:
             orders = slice(block.first, block.end)
-            flat[orders, 0 : block.degrees : 2] = torch.bmm(block.even_weighted, even[orders])
-            flat[orders, 1 : block.degrees : 2] = torch.bmm(block.odd_weighted, odd[orders])
+            flat[orders, 0 : block.degrees : 2] = torch.bmm(block.even_weighted, _columns(even[orders]))
+            flat[orders, 1 : block.degrees : 2] = torch.bmm(block.odd_weighted, _columns(odd[orders]))
         return torch.view_as_complex(flat.view(self.orders, self.degrees, fields, 2))
 
     def _make_blocks(self, sines: np.ndarray) -> list[_Block]:
@@ -140,3 +140,8 @@ def coupling(order: np.ndarray | int, degree: np.ndarray | int) -> np.ndarray:
     """The factor of sin(latitude) Y(l-1, m) on Y(l, m): sqrt((l^2 - m^2) / (4 l^2 - 1))."""
     factor: np.ndarray = np.sqrt(np.maximum(np.square(degree) - np.square(order), 0) / (4.0 * np.square(degree) - 1))
     return factor
+
+
+def _columns(fourier: torch.Tensor) -> torch.Tensor:
+    """(m, latitude, fields) complex -> (m, latitude, 2 fields) real."""
+    return torch.view_as_real(fourier).flatten(2)

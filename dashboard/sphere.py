@@ -18,8 +18,8 @@ FIELD = "vorticity"
 def draw(history: History) -> tuple[Figure, str]:
     """Vorticity maps of the first frame and of the sampled frame that is least zonal."""
     stored = variables(history).get(FIELD)
-    if stored is None or len(stored.shape) != 2 or stored.shape[0] != 2 * stored.shape[1]:
-        raise NothingToDraw("the frames hold no vorticity on a Gaussian grid (longitude, latitude)")
+    if stored is None or len(stored.shape) != 2 or stored.shape[1] != 2 * stored.shape[0]:
+        raise NothingToDraw("the frames hold no vorticity on a Gaussian grid (latitude, longitude)")
     first, most = _extremes(history, stored)
     figure = style.sheet(2.6)
     left, right = figure.subplots(1, 2, subplot_kw={"projection": "mollweide"})
@@ -44,18 +44,18 @@ def _extremes(history: History, stored: StoredVariable) -> tuple[np.ndarray, np.
 
 
 def _waviness(fields: np.ndarray) -> np.ndarray:
-    """(n, longitude, latitude) -> (n,): the largest deviation from the mean along a circle of latitude."""
-    return np.asarray(np.abs(fields - fields.mean(axis=1, keepdims=True)).max(axis=(1, 2)))
+    """(n, latitude, longitude) -> (n,): the largest deviation from the mean along a circle of latitude."""
+    return np.asarray(np.abs(fields - fields.mean(axis=2, keepdims=True)).max(axis=(1, 2)))
 
 
 def _map(axes: Axes, field: np.ndarray, bound: float, title: str) -> QuadMesh:
-    """A field (longitude, latitude from the north) on the whole sphere."""
-    columns, rows = field.shape
+    """A field (latitude from the north, longitude) on the whole sphere."""
+    rows, columns = field.shape
     longitudes = np.linspace(-np.pi, np.pi, columns + 1)
     latitudes = np.arcsin(np.polynomial.legendre.leggauss(rows)[0][::-1])
     edges = np.concatenate([[np.pi / 2], (latitudes[1:] + latitudes[:-1]) / 2, [-np.pi / 2]])
-    turned = np.roll(field, columns // 2, axis=0)  # longitude 0 in the middle
-    mesh = axes.pcolormesh(longitudes, edges, turned.T, cmap="RdBu_r", vmin=-bound, vmax=bound, rasterized=True)
+    turned = np.roll(field, columns // 2, axis=1)  # longitude 0 in the middle
+    mesh = axes.pcolormesh(longitudes, edges, turned, cmap="RdBu_r", vmin=-bound, vmax=bound, rasterized=True)
     axes.set_title(title)
     axes.set_xticks([])
     axes.set_yticks(np.radians([-60, -30, 0, 30, 60]))

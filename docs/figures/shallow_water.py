@@ -28,7 +28,7 @@ def main() -> None:
         shown = axes.contourf(
             np.degrees(sphere.longitudes),
             np.degrees(sphere.latitudes[north]),
-            1e5 * np.roll(last.vorticity, sphere.columns // 4, axis=0)[:, north].T,
+            1e5 * np.roll(last.vorticity, sphere.columns // 4, axis=1)[north],
             levels=levels,
             cmap="RdBu_r",
             vmin=-15,

@@ -23,7 +23,7 @@ VARIABLES = {
     "contacts": Variable(("residue", "residue2"), "1", "near"),
     "positions": Variable(("atom", "xyz"), "nm", "atom positions"),
     "energy": Variable((), "kJ mol-1", "potential energy"),
-    "vorticity": Variable(("lon", "lat"), "s-1", "relative vorticity"),
+    "vorticity": Variable(("lat", "lon"), "s-1", "relative vorticity"),
 }
 
 
@@ -104,7 +104,7 @@ class MadeRun:
                 "contacts": near | near.transpose(0, 2, 1),
                 "positions": self.rng.normal(size=(rows, 12, 3)).astype(np.float32),
                 "energy": self.rng.normal(-100, 5, rows),
-                "vorticity": 1e-5 * self.rng.normal(size=(rows, 16, 8)).astype(np.float32),
+                "vorticity": 1e-5 * self.rng.normal(size=(rows, 8, 16)).astype(np.float32),
             })  # fmt: skip
             writer.close()
             told = {"walker": walker, "frames": rows, "segments": self.segments, "simulated": 2.0 * self.segments}
