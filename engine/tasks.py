@@ -27,6 +27,8 @@ from steersman.engine.run_directory import RunDirectory
 from steersman.engine.workflow import Params, Workflow
 from steersman.store import Span, Window
 
+AMD = Path("/dev/kfd")  # is there where AMD's GPUs are
+
 
 @functools.lru_cache(maxsize=1)
 def _opened(run: str) -> tuple[RunDirectory, Workflow, Params]:
@@ -55,9 +57,17 @@ def _space(bus: str) -> TupleSpace:
 
 def begin(bus: str, job: int, function: Callable[..., Any], *args: Any) -> Any:
     """Tell the engine that a job begins, on which manager's workers, and do it."""
+    _pin()
     with contextlib.suppress(BusError):
         _space(bus).put(EVENT, "job", {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})
     return function(*args)
+
+
+def _pin() -> None:
+    """Keep to one way of naming this worker's GPU: AMD's libraries count CUDA_VISIBLE_DEVICES among what is left by
+    ROCR_VISIBLE_DEVICES, and Parsl sets both."""
+    if AMD.exists():
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)
 
 
 def warm_up(run: str) -> None:

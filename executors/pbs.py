@@ -19,8 +19,9 @@ COMMANDS = ("qsub", "qstat", "qdel")
 def provider(site: Site, wanted: Executor, worker_init: str) -> PBSProProvider:
     """Parsl's provider for the blocks of one executor."""
     assert site.pbs is not None
-    # A job that PBS itself starts again would run beside the block that Parsl started in its place.
-    options = ["-r n", *site.pbs.options]
+    # A job that PBS itself starts again would run beside the block that Parsl started in its place; and without scatter
+    # several nodes may be parts of one.
+    options = ["-r n", "-l place=scatter", *site.pbs.options]
     return _Pbs(
         account=site.pbs.account or None,
         queue=site.pbs.queue or None,

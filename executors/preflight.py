@@ -51,7 +51,8 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
         return [*found, _network(site), _environment(site)]
     found += [_network(site), _needs(site), _commands(site), _environment(site), _cost(site, hours)]
     shown = [Finding(f"{site.scheduler} script of {role}", True, script) for role, script in scripts.items()]
-    return [*found, *_asked(site, scripts), *shown]
+    asked = [] if schedulers.missing(site) else _asked(site, scripts)
+    return [*found, *asked, *shown]
 
 
 def submit_scripts(site: Site) -> dict[str, str]:

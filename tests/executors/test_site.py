@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from steersman.executors import batch, slurm
+from steersman.executors import batch, schedulers, slurm
 from steersman.executors.errors import BadSite
 from steersman.executors.parsl_config import parsl_config
-from steersman.executors.preflight import ready
+from steersman.executors.preflight import findings, ready
 from steersman.executors.site import Site, sites
 from steersman.executors.site_files import load_site
 
@@ -18,6 +19,74 @@ from steersman.executors.site_files import load_site
 @pytest.mark.parametrize("name", sites())
 def test_a_shipped_site_is_valid_and_has_the_name_of_its_file(name: str) -> None:
     assert load_site(name).name == name
+
+
+@pytest.mark.parametrize("name", sites())
+def test_a_site_file_of_a_machine_tells_its_source_and_when_that_was_read(name: str) -> None:
+    text = sites()[name].read_text()
+    if load_site(name).node:
+        assert re.search(r"# From docs\.\S+ .* read on \d{4}-\d\d-\d\d", text)
+
+
+def test_the_workers_of_aurora_have_a_tile_and_cores_of_their_own() -> None:
+    simulation = load_site("aurora").simulation
+    groups = simulation.affinity.removeprefix("list:").split(":")
+    cores = [core for group in groups for part in group.split(",") for core in _range(part)]
+    assert len(groups) == len(set(simulation.gpu_names)) == simulation.workers
+    assert len(set(cores)) == len(cores) == 12 * 16
+    assert not {0, 52, 104, 156} & set(cores), "reserved for the system"
+
+
+def _range(part: str) -> range:
+    first, last = map(int, part.split("-"))
+    return range(first, last + 1)
+
+
+@pytest.mark.parametrize(("name", "word"), [("perlmutter", "qos"), ("slurm", "partition"), ("polaris", "queue")])
+def test_the_queue_of_the_command_line_is_what_the_scheduler_calls_one(name: str, word: str) -> None:
+    site = load_site(name, {"queue": "quick", "account": "lab"})
+    asked = getattr(site, site.scheduler)
+    assert (getattr(asked, word), asked.account, schedulers.queue(site)) == ("quick", "lab", "quick")
+
+
+def test_a_queue_means_nothing_without_a_scheduler() -> None:
+    with pytest.raises(BadSite, match="--queue means nothing here"):
+        load_site("laptop", {"queue": "debug"})
+
+
+def test_what_a_site_needs_is_asked_for_before_anything_else() -> None:
+    with pytest.raises(BadSite, match="needs --account and --queue"):
+        ready(load_site("polaris"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"simulation.gpus": 5}, "gpus = 5, but a node has 4"),
+        ({"simulation.workers": 40, "simulation.gpus": 0}, "workers = 40, but a node has 32 cores"),
+        ({"simulation.workers": 5}, "each worker has a GPU of its own"),
+        ({"slurm": {}}, "one of slurm, pbs, lsf, flux and inside"),
+    ],
+)
+def test_what_a_node_does_not_have_is_refused(changes: dict[str, object], told: str) -> None:
+    with pytest.raises(BadSite, match=told):
+        load_site("polaris", changes)
+
+
+def test_a_site_is_looked_at_where_its_scheduler_is_not() -> None:
+    """What is missing is named, and what would be submitted is shown."""
+    found = {finding.what: finding for finding in findings(load_site("polaris", {"account": "lab", "queue": "debug"}))}
+    assert not found["scheduler"].ok
+    assert "qsub, qstat, qdel not found" in found["scheduler"].found
+    assert "#PBS -l select=2:ncpus=64:ngpus=4:system=polaris" in found["pbs script of simulation"].found
+    assert "3 nodes; 3 for each round of blocks" in found["node hours"].found
+
+
+@pytest.mark.parametrize("line", ["module load nowhere", "source /nowhere/bin/activate", "exit 3"])
+def test_an_environment_line_is_tried(line: str) -> None:
+    site = Site(name="m", worker_init=line)
+    found = next(finding for finding in findings(site) if finding.what == "worker_init")
+    assert not found.ok, found
 
 
 def test_the_laptop_has_one_slot_for_each_core() -> None:

@@ -12,6 +12,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -129,6 +130,16 @@ class Cluster:
     def on_login(self, *command: str) -> list[str]:
         """A command line that runs a command on the login host, in the same working directory."""
         return [*self._enter(), "bash", "-c", 'cd "$0" && exec "$@"', os.getcwd(), *command]
+
+    def add_pbs(self) -> str:
+        """Give the login host PBS's commands. Returns: the folder that they are in, for PATH."""
+        folder = self.home / "pbs"
+        folder.mkdir()
+        program = Path(__file__).parent / "pbs_over_slurm.py"
+        for name in ("qsub", "qstat", "qdel", "mpiexec"):
+            (folder / name).write_text(f'#!/bin/bash\nexec {sys.executable} {program} {folder} {name} "$@"\n')
+            (folder / name).chmod(0o755)
+        return str(folder)
 
     def answer(self, *command: str) -> str:
         """What a command on the login host prints."""

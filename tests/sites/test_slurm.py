@@ -49,6 +49,12 @@ simulation: {nodes: 1, blocks: 2, workers: 1, walltime_s: 600}
 training: {workers: 1}
 slurm: {partition: debug}
 """,
+    "pbs": """
+simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}
+training: {workers: 1}
+pbs: {queue: workq, cpus: 4, select: ngpus=1}
+worker_init: export PATH=$PBS_O_PATH    # a job begins with a clean environment
+""",
     "limit": """
 simulation: {nodes: 1, workers: 1, walltime_s: 60}
 training: {workers: 1}
@@ -63,8 +69,11 @@ PATIENCE_S = 120.0
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if why := missing():
         pytest.skip(f"no real Slurm can be had here: {why}")
-    with Cluster(tmp_path_factory.mktemp("slurm"), 6) as cluster:
+    with Cluster(tmp_path_factory.mktemp("slurm"), 8) as cluster:
+        monkey = pytest.MonkeyPatch()
+        monkey.setenv("PATH", f"{cluster.add_pbs()}:{os.environ['PATH']}")
         yield cluster
+        monkey.undo()
 
 
 @dataclass
@@ -167,6 +176,16 @@ def test_a_cancelled_block_and_a_dead_node_cost_nothing_that_was_committed(
     assert all("ManagerLost" in each["cause"] for each in lost)
 
 
+def test_a_campaign_runs_on_pbs(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+    """PBS's commands in front of Slurm: blocks over two nodes through PBSProProvider and mpiexec."""
+    campaign = campaigns["pbs"]
+    joined = campaign.joined(2)
+    assert len({walker["node"] for walker in joined}) == 2
+    campaign.until(lambda: len({ended["walker"] for ended in campaign.records("ended")}) == 2)
+    check_nothing_is_lost(campaign.interrupt(), campaign.directory)
+    assert not campaign.records("lost")
+
+
 def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
     """Nobody is killed by the scheduler: the walker of the first block leaves in time."""
     campaign = campaigns["limit"]
@@ -180,6 +199,19 @@ def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: dict[str, Ca
     assert left["reason"] == "its block ends"
     assert left["t"] < first["block_ends"]
     assert not campaign.records("lost")
+
+
+def test_a_site_is_checked_with_the_schedulers_own_test(
+    campaigns: dict[str, Campaign], cluster: Cluster, tmp_path: Path
+) -> None:
+    for name, words in (("nodes", "sbatch --test-only accepts it"), ("pbs", "queue workq is open, at most walltime")):
+        file = campaigns[name].directory.path.with_name(f"{name}.yaml")
+        command = [sys.executable, "-m", "steersman.engine.cli", "check", "double_well", "--site", str(file), "--json"]
+        done = subprocess.run(cluster.on_login(*command), capture_output=True, text=True, check=False)
+        found = {each["what"]: each["found"] for each in json.loads(done.stdout)}
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert words in found["simulation nodes"]
+        assert "its lines work here" in found["worker_init"]
 
 
 def test_nothing_is_left_in_the_queue(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
