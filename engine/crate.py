@@ -1,13 +1,15 @@
 """A run directory -> ro-crate-metadata.json: what was run, by whom, on what, from when to when, and what came of it.
 
-It follows the Process Run Crate profile 0.5, https://w3id.org/ro/wfrun/process/0.5. It is no Workflow RO-Crate: that
-must name a licence, which is for the owner of the data to choose.
+It follows the Process Run Crate profile 0.5, https://w3id.org/ro/wfrun/process/0.5, and passes what roc-validator 0.13
+requires of it. The licence is for the owner of the data to choose; until then the crate says that there is none.
 """
 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 from steersman.engine.run_directory import RunDirectory
@@ -18,13 +20,14 @@ PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 TERMS = "https://w3id.org/ro/terms/workflow-run/context"
 DONE, FAILED = "http://schema.org/CompletedActionStatus", "http://schema.org/FailedActionStatus"
 RESULTS = (
-    ("frames.zarr", "frames of the simulations, a Zarr group for each walker"),
-    ("scores.zarr", "scores of the frames, a Zarr group for each model"),
-    ("models", "weights and cards of the models"),
-    ("journal.jsonl", "everything that happened, record after record"),
-    ("decisions.jsonl", "every choice of a start with the alternatives"),
-    ("report.html", "report of the run"),
+    ("frames.zarr", "", "frames of the simulations, a Zarr group for each walker"),
+    ("scores.zarr", "", "scores of the frames, a Zarr group for each model"),
+    ("models", "", "weights and cards of the models"),
+    ("journal.jsonl", "application/jsonl", "everything that happened, record after record"),
+    ("decisions.jsonl", "application/jsonl", "every choice of a start with the alternatives"),
+    ("report.html", "text/html", "report of the run"),
 )
+NO_LICENCE = "The owner of the data has not chosen a licence yet; until then all rights are reserved."
 
 
 def write_crate(directory: RunDirectory, state: State) -> None:
@@ -41,6 +44,9 @@ def write_crate(directory: RunDirectory, state: State) -> None:
     crate.datePublished = _time(state.end["t"])
     profile = _entity(crate, PROFILE, "CreativeWork", name="Process Run Crate", version="0.5")
     crate.root_dataset["conformsTo"] = profile
+    crate.root_dataset["license"] = _entity(
+        crate, "#licence", "CreativeWork", name="no licence yet", description=NO_LICENCE
+    )
     engine = _entity(
         crate,
         "#steersman",
@@ -51,7 +57,7 @@ def write_crate(directory: RunDirectory, state: State) -> None:
     workflow = crate.add_file(
         directory.workflow, dest_path="workflow.py",
         properties={"@type": ["File", "SoftwareSourceCode"], "name": settings["workflow"],
-                    "encodingFormat": "text/x-python"},
+                    "encodingFormat": "text/x-python", "version": _digest(directory.workflow)},
     )  # fmt: skip
     workflow["softwareRequirements"] = engine
     given = {"seed": settings["seed"], "rounds": settings["rounds"], **settings["params"]}
@@ -59,9 +65,10 @@ def write_crate(directory: RunDirectory, state: State) -> None:
         workflow,
         "#run",
         object=[_value(crate, f"#parameter/{key}", key, value) for key, value in given.items()],
-        result=[_data(crate, directory, file, what) for file, what in RESULTS if (directory.path / file).exists()],
+        result=[_data(crate, directory, *each) for each in RESULTS if (directory.path / each[0]).exists()],
         properties={
             "name": f"{name}: {state.end['reason']}",
+            "description": f"{state.ended.total()} segments of {state.run['slots']} walkers, {state.frames} frames",
             "startTime": _time(state.sessions[0]["t"]),
             "endTime": _time(state.end["t"]),
             "actionStatus": {"@id": DONE if state.finished else FAILED},
@@ -70,7 +77,7 @@ def write_crate(directory: RunDirectory, state: State) -> None:
     if not state.finished:
         action["error"] = state.end["reason"]
     user = environment["user"]
-    action["agent"] = _entity(crate, f"#{user}", "Person", name=user)
+    action["agent"] = crate.root_dataset["author"] = _entity(crate, f"#{user}", "Person", name=user)
     facts = {key: environment[key] for key in ("python", "platform", "processors", "git_commit")}
     installed = {**facts, **environment["packages"]}
     action["environment"] = [
@@ -91,11 +98,16 @@ def _value(crate: Any, identifier: str, name: str, value: Any) -> Any:
     return _entity(crate, identifier, "PropertyValue", name=name, value=plain)
 
 
-def _data(crate: Any, directory: RunDirectory, file: str, what: str) -> Any:
+def _data(crate: Any, directory: RunDirectory, file: str, encoding: str, what: str) -> Any:
     path = directory.path / file
     if path.is_dir():
         return crate.add_dataset(path, dest_path=f"{file}/", properties={"name": what})
-    return crate.add_file(path, dest_path=file, properties={"name": what})
+    return crate.add_file(path, dest_path=file, properties={"name": what, "encodingFormat": encoding})
+
+
+def _digest(file: Path) -> str:
+    """The version of a file that has no other: its content."""
+    return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 def _time(t: float) -> str:

@@ -32,6 +32,7 @@ def test_it_is_a_process_run_crate(described: Described) -> None:
     assert crate.metadata["conformsTo"] == "https://w3id.org/ro/crate/1.1"
     assert crate.root_dataset["name"]
     assert crate.root_dataset["datePublished"]
+    assert crate.root_dataset["license"]["description"]
     (action,) = crate.get_by_type("CreateAction")
     assert crate.root_dataset["mentions"] == [action] or crate.root_dataset["mentions"] == action
     assert action["instrument"].id == "workflow.py"
