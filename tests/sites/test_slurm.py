@@ -52,8 +52,19 @@ slurm: {partition: debug}
     "pbs": """
 simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}
 training: {workers: 1}
-pbs: {queue: workq, cpus: 4, select: ngpus=1}
+pbs: {queue: workq, cpus: 2, select: ngpus=1}
 worker_init: export PATH=$PBS_O_PATH    # a job begins with a clean environment
+""",
+    "inside": """
+inside: true
+simulation: {workers: 1}
+training: {workers: 1}
+""",
+    "broken": """
+simulation: {nodes: 1, workers: 1, walltime_s: 600}
+training: {workers: 1}
+pbs: {queue: workq}
+worker_init: source /nowhere/bin/activate || exit 1
 """,
     "limit": """
 simulation: {nodes: 1, workers: 1, walltime_s: 60}
@@ -62,6 +73,7 @@ slurm: {partition: debug}
 margin_s: 15
 """,
 }
+IN_A_JOB = {"inside": ["salloc", "--nodes=2", "--time=10", "--exclusive"]}
 PATIENCE_S = 120.0
 
 
@@ -69,7 +81,7 @@ PATIENCE_S = 120.0
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if why := missing():
         pytest.skip(f"no real Slurm can be had here: {why}")
-    with Cluster(tmp_path_factory.mktemp("slurm"), 8) as cluster:
+    with Cluster(tmp_path_factory.mktemp("slurm"), 9) as cluster:
         monkey = pytest.MonkeyPatch()
         monkey.setenv("PATH", f"{cluster.add_pbs()}:{os.environ['PATH']}")
         yield cluster
@@ -118,7 +130,8 @@ def campaigns(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     for name, text in SITES.items():
         (folder / f"{name}.yaml").write_text(text)
         words = ["run", folder / "ticks.py", "--site", folder / f"{name}.yaml", "--run-dir", folder / name]
-        command = cluster.on_login(sys.executable, "-m", "steersman.engine.cli", *map(str, words))
+        words = [*IN_A_JOB.get(name, []), sys.executable, "-m", "steersman.engine.cli", *words]
+        command = cluster.on_login(*map(str, words))
         with (folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         running[name] = Campaign(process, RunDirectory(folder / name))
@@ -184,6 +197,27 @@ def test_a_campaign_runs_on_pbs(campaigns: dict[str, Campaign], cluster: Cluster
     campaign.until(lambda: len({ended["walker"] for ended in campaign.records("ended")}) == 2)
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
     assert not campaign.records("lost")
+
+
+def test_a_campaign_runs_inside_a_job(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+    """Its nodes and its end are the job's: nothing in the site file says them."""
+    campaign = campaigns["inside"]
+    joined = campaign.joined(2)
+    assert len({walker["node"] for walker in joined}) == 2
+    assert {round(walker["block_ends"] - walker["t"], -2) for walker in joined} == {600}
+    campaign.until(lambda: len({ended["walker"] for ended in campaign.records("ended")}) == 2)
+    check_nothing_is_lost(campaign.interrupt(), campaign.directory)
+
+
+def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
+    campaigns: dict[str, Campaign],
+) -> None:
+    campaign = campaigns["broken"]
+    assert campaign.process.wait(PATIENCE_S) == 4
+    end = campaign.records("end")[0]
+    assert end["outcome"] == "failed"
+    assert "/nowhere/bin/activate: No such file" in end["reason"]
+    assert ".stderr" in end["reason"], "the file to look at"
 
 
 def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
