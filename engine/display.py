@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.markup import escape
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from steersman.engine.journal import Record
 from steersman.engine.state import State
 from steersman.engine.walkers import Model, Walker
 from steersman.steering import StopRule
@@ -117,17 +120,21 @@ def _figures(model: Model, now: float) -> tuple[str, str, str]:
     return (
         "" if loss is None else f"{loss:.4g}",
         "" if held_out is None else f"{held_out:.4g}",
-        f"{verdict} [dim]{model.reason}[/]",
+        f"{verdict} [dim]{escape(model.reason)}[/]",
     )
 
 
 def _newest(state: State) -> RenderableType:
     lines = [
-        f"[dim]start {record['start']}[/] {_origin(record['parent'])} [dim]{record['policy']}:[/] {record['reason']}"
-        for record in list(state.decisions)[-4:]
+        f"[dim]start {start['start']}[/] {_origin(start['parent'])} [dim]{start['policy']}:[/] {escape(start['reason'])}"
+        for start in list(state.decisions)[-4:]
     ]
-    lines += [f"[yellow]{note.get('text') or note['reason']}[/]" for note in list(state.notes)[-2:]]
+    lines += [f"[yellow]{escape(_words(note))}[/]" for note in list(state.notes)[-2:]]
     return Text.from_markup("\n".join(lines) or "no decisions yet")
+
+
+def _words(note: Record) -> str:
+    return str(note.get("text") or note["reason"])
 
 
 def _origin(parent: list[int] | None) -> str:
@@ -141,7 +148,7 @@ class Display:
         self.console = Console(stderr=True)
         self._rule, self._name = rule, name
         self._live: Live | None = None
-        self._shown = 0.0
+        self._shown, self._noted = 0.0, time.time()
 
     def show(self, state: State, now: float) -> None:
         if now - self._shown < (DRAW_S if self._live else LOG_S):
@@ -150,7 +157,10 @@ class Display:
         if self._live:
             self._live.update(view(state, self._rule, self._name, now), refresh=True)
         elif state.sessions:
-            self.console.print(line(state, self._rule, now), highlight=False, soft_wrap=True)
+            notes = [_words(note) for note in state.notes if self._noted < note["t"]]
+            self._noted = max(self._noted, state.now)
+            for text in [line(state, self._rule, now), *notes]:
+                self.console.print(text, highlight=False, soft_wrap=True, markup=False)
 
     @contextmanager
     def live(self) -> Iterator[None]:
