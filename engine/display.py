@@ -126,7 +126,8 @@ def _figures(model: Model, now: float) -> tuple[str, str, str]:
 
 def _newest(state: State) -> RenderableType:
     lines = [
-        f"[dim]start {start['start']}[/] {_origin(start['parent'])} [dim]{start['policy']}:[/] {escape(start['reason'])}"
+        f"[dim]start {start['start']}[/] {_origin(start['parent'])} "
+        f"[dim]{start['policy']}:[/] {escape(start['reason'])}"
         for start in list(state.decisions)[-4:]
     ]
     lines += [f"[yellow]{escape(_words(note))}[/]" for note in list(state.notes)[-2:]]
