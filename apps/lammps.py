@@ -1,0 +1,65 @@
+"""LAMMPS -> frames: a dump read while it is written, and a frame written as what LAMMPS begins from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from steersman.apps.command import lines
+
+HEADER = 9  # lines of a frame before its atoms
+ATOMS = 3  # the line of the header with their number
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One frame of a dump.
+
+    Args:
+        step: of the integrator.
+        columns: name in the dump (xu, vx, ...) -> (atoms,) float64, in LAMMPS's units, in the dump's order.
+    """
+
+    step: int
+    columns: dict[str, np.ndarray]
+
+    def vectors(self, *names: str) -> np.ndarray:
+        """(atoms, len(names)) float64."""
+        return np.stack([self.columns[name] for name in names], axis=-1)
+
+
+def dump(name: str) -> Callable[[Path], Iterator[Snapshot]]:
+    """A reader for `command`: the frames that are new in a text dump of the working directory; each is whole.
+
+    The dump is of style custom, with `dump_modify ... sort id` where the order of atoms matters.
+    """
+    new_lines, waiting = lines(name), list[str]()
+
+    def new(folder: Path) -> Iterator[Snapshot]:
+        waiting.extend(new_lines(folder))
+        while len(waiting) > ATOMS and len(waiting) >= (end := HEADER + int(waiting[ATOMS])):
+            frame, waiting[:end] = waiting[:end], []
+            names = frame[HEADER - 1].split()[2:]  # ITEM: ATOMS id xu ...
+            table = np.array([line.split() for line in frame[HEADER:]], dtype=np.float64)
+            yield Snapshot(int(frame[1]), dict(zip(names, table.T, strict=True)))
+
+    return new
+
+
+def write_data(file: Path, position: np.ndarray, velocity: np.ndarray, box: float, mass: float = 1.0) -> None:
+    """Write what `read_data` reads: atoms of one kind in a periodic cube.
+
+    Args:
+        position: (atoms, 3), in LAMMPS's units of length; may lie outside of the box.
+        velocity: (atoms, 3).
+        box: edge of the cube.
+    """
+    count = len(position)
+    edges = [f"0 {box:.17g} {axis}lo {axis}hi" for axis in "xyz"]
+    head = ["", f"{count} atoms", "1 atom types", *edges, "", "Masses", "", f"1 {mass:.17g}"]
+    atoms = [f"{i} 1 {x:.17g} {y:.17g} {z:.17g}" for i, (x, y, z) in enumerate(position % box, 1)]
+    speeds = [f"{i} {x:.17g} {y:.17g} {z:.17g}" for i, (x, y, z) in enumerate(velocity, 1)]
+    file.write_text("\n".join([*head, "", "Atoms # atomic", "", *atoms, "", "Velocities", "", *speeds, ""]))

@@ -1,0 +1,135 @@
+"""LAMMPS as a walker: its frames come while it runs, it is stopped over the bus, and goes on from a frame."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steersman.apps import lammps
+from steersman.engine import journal, people
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+from tests.engine.conftest import await_record, opened, started
+
+ARGON = Path(__file__).parents[2] / "examples" / "argon.py"
+FRAME = """ITEM: TIMESTEP
+{step}
+ITEM: NUMBER OF ATOMS
+2
+ITEM: BOX BOUNDS pp pp pp
+0 1
+0 1
+0 1
+ITEM: ATOMS id xu vx
+1 0.25 {step}
+2 0.5 -{step}
+"""
+# LAMMPS of Debian looks for its libraries and those of its MPI where they would be installed.
+START = """#!/bin/sh
+export LD_LIBRARY_PATH={libraries} OPAL_PREFIX={root}/usr
+export OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_pml=ob1 OMPI_MCA_btl=self
+exec {root}/usr/bin/lmp "$@"
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """LAMMPS that is installed, or Debian's package and what it needs, unpacked into a folder."""
+    if installed := shutil.which("lmp"):
+        return installed
+    if shutil.which("apt-get") is None:
+        pytest.skip("LAMMPS as a walker is left out: there is no lmp, nor apt-get to fetch Debian's")
+    folder = tmp_path_factory.mktemp("lammps")
+    asked = ["apt-get", "--simulate", "install", "--no-install-recommends", "lammps"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    packages = [line.split()[1] for line in told.splitlines() if line.startswith("Inst ")]
+    needed = [name for name in packages if not name.startswith(("gfortran", "libgfortran-", "mpi-default"))]
+    done = subprocess.run(["apt-get", "-qq", "download", *needed], cwd=folder, capture_output=True, check=False)
+    if not needed or done.returncode:
+        pytest.skip(f"LAMMPS as a walker is left out: Debian's packages cannot be had: {done.stderr.decode()[-200:]}")
+    for package in folder.glob("*.deb"):
+        subprocess.run(["dpkg", "-x", package, folder / "root"], check=True)
+    libraries = {str(file.parent) for file in (folder / "root" / "usr" / "lib").rglob("*.so*")}
+    (folder / "lmp").write_text(START.format(libraries=":".join(sorted(libraries)), root=folder / "root"))
+    (folder / "lmp").chmod(0o755)
+    return str(folder / "lmp")
+
+
+def test_a_dump_is_read_while_it_is_written(tmp_path: Path) -> None:
+    """Each frame once, whole, in order, wherever the writing was when it was read."""
+    read, text = lammps.dump("frames.dump"), "".join(FRAME.format(step=step) for step in (0, 50, 100))
+    assert list(read(tmp_path)) == [], "not there yet"
+    seen = []
+    with (tmp_path / "frames.dump").open("w") as file:
+        for at in range(0, len(text), 7):
+            file.write(text[at : at + 7])
+            file.flush()
+            seen += list(read(tmp_path))
+    assert [frame.step for frame in seen] == [0, 50, 100]
+    np.testing.assert_array_equal(seen[2].vectors("xu", "vx"), [[0.25, 100], [0.5, -100]])
+
+
+@pytest.mark.slow
+def test_argon_is_stopped_over_the_bus_and_goes_on_from_a_frame(program: str, tmp_path: Path) -> None:
+    """Without a kick, and with the equations of motion alone, a restarted segment repeats what followed its start."""
+    run = tmp_path / "run"
+    words = ("program=" + program, "kick=0", "melted=0", "steps=10000000", "frames=1000000", "every=20")
+    settings = [word for setting in words for word in ("--set", setting)]
+    driver = started("run", ARGON, *settings, "--workers", "1", "--run-dir", run, cwd=tmp_path)
+    try:
+        state = await_record(run, lambda state: state.frames > 20)
+        assert state.walkers[0].segments[0].end is None, "its frames are there while it runs"
+        processes = _running(program)
+        assert len(processes) == 1
+
+        people.tell(RunDirectory(run), ["pin", "w0.0:3"])
+        again = state.walkers[0].segments[0]
+        while again.start not in _pinned(run):  # starts that were chosen before come first
+            people.tell(RunDirectory(run), ["stop", again.name])
+            state = await_record(run, partial(_has_segment, again.number + 1))
+            assert state.walkers[0].segments[again.number].how == "stopped"
+            again = state.walkers[0].segments[again.number + 1]
+        assert not processes & _running(program)
+        await_record(run, lambda state: state.walkers[0].frames > again.first + 3)
+        people.tell(RunDirectory(run), ["finish"])
+        assert driver.wait(timeout=100) == 0
+        assert not _running(program)
+    finally:
+        driver.terminate()
+        driver.wait()
+
+    directory, state = opened(run)
+    first = state.walkers[0].segments[0]
+    for after in range(3):
+        then, now = (directory.frames.row("w0", row) for row in (first.first + 4 + after, again.first + after))
+        box = (4 / 0.8442) ** (1 / 3) * 4
+        apart = then["position"] - now["position"]
+        np.testing.assert_allclose(apart - box * np.round(apart / box), 0, atol=1e-6)
+        np.testing.assert_allclose(then["velocity"], now["velocity"], atol=1e-6)
+
+
+def _has_segment(number: int, state: State) -> bool:
+    return len(state.walkers[0].segments) > number
+
+
+def _pinned(run: Path) -> set[int]:
+    return {record["start"] for record in journal.read(run / "journal.jsonl") if record.get("policy") == "pin"}
+
+
+def _running(program: str) -> set[int]:
+    """Processes that run LAMMPS on the input of the workflow."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                command, state = (folder / "cmdline").read_bytes(), (folder / "stat").read_text().split()[2]
+            except OSError:
+                continue
+            if b"in.argon" in command and b"lmp" in command and state != "Z":
+                found.add(int(folder.name))
+    return found
