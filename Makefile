@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 EXTRAS := md,mpi,dev
 
-.PHONY: demo test quick soak format lint types wheel-test clean
+.PHONY: demo train-demo test quick soak format lint types wheel-test clean
 
 $(BIN)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -15,6 +15,10 @@ TORCH := torch==2.13.0
 
 demo: $(BIN)/.installed
 	$(BIN)/steersman run fold --params workflows/demo.yaml || [ $$? -eq 3 ]  # 3: it ended with its budget, as it should
+
+# A CVAE on a recorded window, two ranks; the figure of where the time went is runs/train-demo/profile.png.
+train-demo: $(BIN)/.installed
+	$(BIN)/python -m steersman.benchmarks.train_demo
 
 test: $(BIN)/.installed
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile  # much of the time is waiting: for servers, walkers, time limits

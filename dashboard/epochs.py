@@ -1,0 +1,61 @@
+"""Model cards -> figure: where the time of each epoch of training went, under DeepEx's labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from steersman.dashboard import style
+from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.history import History
+
+STACKED = {
+    "IpUpdateTime": style.SKY, "FwdTime": style.BLUE, "BwdTime": style.GREEN, "WtUpdateTime": style.ORANGE,
+    "SyncTime": style.VERMILION,
+}  # fmt: skip
+
+
+def draw(history: History) -> tuple[Figure, str]:
+    """Seconds of every epoch of all versions, one after another."""
+    return drawn([epoch for card in history.directory.cards() for epoch in card["history"]])
+
+
+def drawn(epochs: Sequence[dict[str, Any]]) -> tuple[Figure, str]:
+    """Stack the seconds of each epoch; TotalCompTime is the line above the first four labels.
+
+    Args:
+        epochs: records of `fit`; one without a profile is passed over.
+    Raises: NothingToDraw: none has a profile.
+    """
+    profiled = [epoch for epoch in epochs if "TotalCompTime" in epoch]
+    if not profiled:
+        raise NothingToDraw("no epoch of training has a profile")
+    figure = style.sheet(2.9)
+    axes = figure.subplots()
+    _stack(axes, profiled)
+    style.legend_above(axes)
+    return figure, told(profiled)
+
+
+def told(epochs: Sequence[dict[str, Any]]) -> str:
+    """A sentence: how long, and the share of each label."""
+    seconds = sum(epoch["seconds"] for epoch in epochs)
+    shares = ", ".join(f"{label} {sum(epoch[label] for epoch in epochs) / seconds:.1%}" for label in STACKED)
+    return f"{len(epochs)} epochs in {seconds:.3g} s: {shares}."
+
+
+def _stack(axes: Axes, epochs: Sequence[dict[str, Any]]) -> None:
+    numbers, top = 1 + np.arange(len(epochs)), np.zeros(len(epochs))
+    for label, colour in STACKED.items():
+        spent = np.array([epoch[label] for epoch in epochs])
+        axes.bar(numbers, spent, bottom=top, color=colour, label=label, width=0.85)
+        top += spent
+    computing = [epoch["TotalCompTime"] for epoch in epochs]
+    axes.hlines(computing, numbers - 0.48, numbers + 0.48, color=style.INK, linewidth=1.2, label="TotalCompTime")
+    axes.set(xlabel="epoch, versions one after another", ylabel="time of an epoch (s)", xlim=(0.4, len(epochs) + 0.6))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
