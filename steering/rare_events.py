@@ -1,0 +1,142 @@
+"""Simulations -> the probability of a rare extreme, with far fewer of them than plain sampling needs.
+
+    estimate = guided(lambda rng: rng.standard_normal((20_000, 8)), simulate, threshold, np.random.default_rng(1))
+    print(estimate)  # 0.0103 (95 %: 0.0071 to 0.0149), 200 runs, 41 extremes
+
+A surrogate, fitted to the runs so far, says where extremes are likely; runs are drawn there more often and count less.
+The weights make each estimate unbiased however wrong the surrogate is: a bad one costs precision, never truth.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+DEFENSIVE = 0.2  # share of draws that ignore the surrogate: with 0.1, a run it had missed could outweigh all others
+FIRST_WEIGHT = 0.15  # of a plain run of the first round beside a guided one
+NOISE = 0.05  # variance of the noise that the fit begins with, of standardized quantities
+Z_95 = 1.959964  # standard deviations
+
+Surrogate = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A probability as measured.
+
+    Args:
+        probability: unbiased; with few runs it may be 0.
+        error: its standard error, estimated from the same runs.
+        runs: simulations used.
+        extremes: how many of them were beyond the threshold.
+    """
+
+    probability: float
+    error: float
+    runs: int
+    extremes: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of 95 %, after Wilson (1927), for as many plain runs as would have this error.
+
+        From fewer than ten extremes it may be too narrow: it held the truth in 85 % of tries that met four.
+        """
+        p = min(max(self.probability, 0.0), 1.0)
+        n = p * (1 - p) / self.error**2 if self.error > 0 and 0 < p < 1 else float(self.runs)
+        middle, half = p + Z_95**2 / (2 * n), Z_95 * math.sqrt(p * (1 - p) / n + Z_95**2 / (4 * n**2))
+        return max((middle - half) / (1 + Z_95**2 / n), 0.0), min((middle + half) / (1 + Z_95**2 / n), 1.0)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        told = f"{self.probability:.3g} (95 %: {low:.3g} to {high:.3g})"
+        return f"{told}, {self.runs} runs, {self.extremes} extremes"
+
+
+def plain(quantities: np.ndarray, threshold: float) -> Estimate:
+    """Estimate from runs drawn without guidance. Args: quantities: (n,) of the runs."""
+    extreme = np.asarray(quantities) > threshold
+    p = float(extreme.mean())
+    return Estimate(p, math.sqrt(p * (1 - p) / len(extreme)), len(extreme), int(extreme.sum()))
+
+
+def guided(
+    draw: Callable[[np.random.Generator], np.ndarray],
+    simulate: Callable[[np.ndarray], np.ndarray],
+    threshold: float,
+    rng: np.random.Generator,
+    *,
+    rounds: Sequence[int] = (60, 35, 35, 35, 35),
+    surrogate: Surrogate | None = None,
+) -> Estimate:
+    """Estimate how often a simulated quantity exceeds a threshold.
+
+    Args:
+        draw: gives candidates (n, d) from the distribution of the parameters, new ones for each round: tens of
+            thousands, for their own scatter counts in the error. Few of them are simulated.
+        simulate: parameters (m, d) -> (m,) quantities, finite.
+        rounds: runs of each round; the first is drawn without guidance, the surrogate is fitted before every other.
+        surrogate: parameters (m, d) and quantities (m,) of the runs so far, candidates -> mean and spread (n,) of each
+            candidate's quantity; None: a Gaussian process.
+    Returns: the sum of the rounds' estimates with `round_weights`.
+    Raises: ValueError: rounds of fewer than 2 runs, or quantities that are not finite.
+    Source: Peherstorfer, Cui, Marzouk and Willcox (2016), Multifidelity importance sampling; Hansen and Hurwitz (1943).
+    """
+    if not rounds or min(rounds) < 2:
+        raise ValueError(f"rounds={tuple(rounds)}: each needs at least 2 runs")
+    parameters, quantities = np.empty((0, 0)), np.empty(0)
+    means, variances = [], []
+    for runs in rounds:
+        candidates = draw(rng)
+        n, share = len(candidates), np.full(len(candidates), 1 / len(candidates))
+        if len(quantities):
+            share = _shares(*(surrogate or gaussian_process)(parameters, quantities, candidates), threshold)
+        chosen = rng.choice(n, runs, p=share)
+        found = _checked(simulate(candidates[chosen]), runs)
+        counted = (found > threshold) / (n * share[chosen])
+        means.append(counted.mean())
+        variances.append(counted.var(ddof=1) / runs + means[-1] * max(1 - means[-1], 0) / n)
+        parameters = np.concatenate([parameters.reshape(-1, candidates.shape[1]), candidates[chosen]])
+        quantities = np.concatenate([quantities, found])
+    weights = round_weights(rounds)
+    error = math.sqrt(float(weights**2 @ variances))
+    return Estimate(float(weights @ means), error, len(quantities), int((quantities > threshold).sum()))
+
+
+def round_weights(rounds: Sequence[int]) -> np.ndarray:
+    """How much each round counts, (rounds,), their sum 1: later ones more, settled beforehand so as not to bias."""
+    weights = np.array([FIRST_WEIGHT * rounds[0], *(runs * (k + 1) for k, runs in enumerate(rounds[1:]))])
+    return np.asarray(weights / weights.sum())
+
+
+def gaussian_process(
+    parameters: np.ndarray, quantities: np.ndarray, candidates: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Regress quantities (m,) on parameters (m, d), a length for each. Returns: mean and spread (n,) at candidates."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    kernel = ConstantKernel(1.0) * RBF(np.full(parameters.shape[1], 2.0)) + WhiteKernel(NOISE)
+    with warnings.catch_warnings():  # that a length reaches its bound means: this parameter does not matter
+        warnings.simplefilter("ignore")
+        process = GaussianProcessRegressor(kernel, normalize_y=True).fit(parameters, quantities)
+        mean, spread = process.predict(candidates, return_std=True)
+    return mean, spread
+
+
+def _shares(mean: np.ndarray, spread: np.ndarray, threshold: float) -> np.ndarray:
+    """How often to draw each candidate: the root of its chance to be extreme gives the least variance."""
+    wanted = np.sqrt(ndtr((mean - threshold) / np.maximum(spread, 1e-6))) + 1e-12
+    return np.asarray((1 - DEFENSIVE) * wanted / wanted.sum() + DEFENSIVE / len(wanted))
+
+
+def _checked(found: np.ndarray, runs: int) -> np.ndarray:
+    values = np.asarray(found, float)
+    if values.shape != (runs,) or not np.isfinite(values).all():
+        raise ValueError(f"simulate gave {values.shape} with NaN or infinity, not {runs} finite quantities")
+    return values

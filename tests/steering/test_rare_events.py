@@ -1,0 +1,107 @@
+"""Estimates of rare events: unbiased whatever the surrogate says, and better when it is right."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+from steersman.benchmarks.rare_events import population, replayed
+from steersman.steering.rare_events import DEFENSIVE, Estimate, Surrogate, guided, plain
+
+TRUTH = 0.02
+THRESHOLD = 2.0537489106318225  # of a normal distribution, exceeded with that probability
+RUNS = 200
+
+
+def draw(rng: np.random.Generator) -> np.ndarray:
+    return rng.standard_normal((3000, 2))
+
+
+def simulate(parameters: np.ndarray) -> np.ndarray:
+    return np.asarray(0.8 * parameters[:, 0] + 0.6 * parameters[:, 1])
+
+
+def known(parameters: np.ndarray, quantities: np.ndarray, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return simulate(candidates), np.full(len(candidates), 0.3)
+
+
+def reversed_(parameters: np.ndarray, quantities: np.ndarray, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return -simulate(candidates), np.full(len(candidates), 0.3)
+
+
+def ignorant(parameters: np.ndarray, quantities: np.ndarray, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(len(candidates)), np.ones(len(candidates))
+
+
+@functools.cache
+def estimates(surrogate: Surrogate, loops: int = 1000) -> list[Estimate]:
+    rng = np.random.default_rng(7)
+    return [guided(draw, simulate, THRESHOLD, rng, surrogate=surrogate) for _ in range(loops)]
+
+
+@pytest.mark.parametrize("surrogate", [known, reversed_, ignorant])
+def test_no_surrogate_biases_the_estimate(surrogate: Surrogate) -> None:
+    """Not even one that sends every run to where no extreme is."""
+    found = np.array([estimate.probability for estimate in estimates(surrogate)])
+    assert abs(found.mean() - TRUTH) < 3 * found.std(ddof=1) / np.sqrt(len(found))
+
+
+def test_a_good_surrogate_saves_runs_and_a_bad_one_costs_at_most_its_share() -> None:
+    """Each run is drawn without the surrogate in one case of five, so it can count at most five times."""
+    plain_variance = TRUTH * (1 - TRUTH) / RUNS
+    good, bad = (np.var([e.probability for e in estimates(each)]) for each in (known, reversed_))
+    assert plain_variance / good > 10
+    assert bad / plain_variance < 1.8 / DEFENSIVE  # 1.6 for the weights of the rounds, and what 1,000 loops scatter
+
+
+def test_the_error_that_is_told_is_the_error_that_is_made() -> None:
+    found = estimates(known)
+    told = np.sqrt(np.mean([estimate.error**2 for estimate in found]))
+    assert told == pytest.approx(np.std([estimate.probability for estimate in found]), rel=0.1)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    held = np.mean([low <= TRUTH <= high for low, high in (e.interval for e in estimates(known))])
+    assert 0.92 < held < 0.98
+
+
+def test_the_interval_of_plain_runs_is_wilson_s() -> None:
+    """10 of 100: 5.52 % to 17.44 % (Brown, Cai and DasGupta, 2001, give the formula)."""
+    assert plain(np.arange(100), 89).interval == pytest.approx((0.0552, 0.1744), abs=1e-4)
+    assert plain(np.zeros(100), 1).interval == pytest.approx((0, 0.0370), abs=1e-4)
+    assert str(plain(np.arange(100), 89)) == "0.1 (95 %: 0.0552 to 0.174), 100 runs, 10 extremes"
+
+
+def test_the_stored_population_is_one_of_storms() -> None:
+    parameters, quantities = population()
+    assert parameters.shape == (2560, 8)
+    assert np.isfinite(quantities).all()
+    assert np.abs(parameters.mean(axis=0)).max() < 0.1
+    assert np.abs(parameters.std(axis=0) - 1).max() < 0.1
+
+
+def test_a_few_replayed_loops_are_close() -> None:
+    """The whole replay is the slow test below; this one tells at once when the Gaussian process is broken."""
+    found = replayed(5)
+    assert found["rare_event_extremes"] > 10, "plain sampling meets 2"
+    assert abs(found["rare_event_bias"]) < 0.5
+
+
+@pytest.mark.slow
+def test_on_stored_storms_guided_sampling_is_unbiased_and_saves_simulations() -> None:
+    found = replayed(100)
+    assert abs(found["rare_event_bias"]) < 2 * found["rare_event_bias_error"]
+    assert found["rare_event_gain"] > 6
+
+
+@pytest.mark.parametrize("rounds", [(), (1,), (60, 1)])
+def test_a_round_without_runs_is_refused(rounds: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="each needs at least 2 runs"):
+        guided(draw, simulate, THRESHOLD, np.random.default_rng(), rounds=rounds)
+
+
+def test_a_run_without_a_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="not 60 finite quantities"):
+        guided(draw, lambda chosen: np.full(len(chosen), np.nan), THRESHOLD, np.random.default_rng())
