@@ -31,7 +31,7 @@ from steersman.engine.crate import write_crate
 from steersman.engine.errors import BadInput, BadValue, EngineError, UnknownName
 from steersman.engine.run import Run
 from steersman.engine.run_directory import RunDirectory
-from steersman.engine.site_verbs import print_checks, sites
+from steersman.engine.site_verbs import doctor, print_checks, sites
 from steersman.engine.state import State
 from steersman.engine.template import TEMPLATE
 from steersman.executors.errors import BadSite
@@ -339,6 +339,7 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".
 
 
 app.command("bus")(bus_command.bus)
+app.command("doctor")(doctor)
 app.add_typer(sites, name="sites", help="List the site files that come with Steersman, or show one.")
 
 

@@ -1,9 +1,10 @@
-"""`steersman sites`, and what `check` and `sites show` tell of a site."""
+"""`steersman sites` and `steersman doctor`, and how what was found of a site is printed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from steersman.engine.doctor import examine
+from steersman.engine.probe import Probe
 from steersman.executors.preflight import Finding, submit_scripts
 from steersman.executors.site import sites as shipped_sites
 from steersman.executors.site_files import load_site
@@ -52,6 +55,43 @@ def show(
     _print_text(str(path), path.read_text())
     for role, script in scripts.items():
         _print_text(f"{loaded.scheduler} script of {role}", script)
+
+
+def doctor(
+    site: Annotated[str, typer.Option("--site", help="a shipped site, or the path of a .yaml file")] = "laptop",
+    account: Annotated[str | None, typer.Option("--account", help="account that the scheduler charges")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="queue or partition of the scheduler")] = None,
+    within: Annotated[float, typer.Option("--within", metavar="SECONDS", help="for the job to start and end")] = 900,
+    as_json: Json = False,
+) -> None:
+    """Run a small job on a site and tell what its nodes are like, what is wrong, and the cure."""
+    changes = {key: value for key, value in (("account", account), ("queue", queue)) if value is not None}
+    loaded = load_site(site, changes)
+    with Console(stderr=True).status(f"a small job on {loaded.name}"):
+        found = examine(loaded, Path.cwd(), within)
+    if as_json:
+        told = {"probes": [asdict(each) for each in found.probes], "findings": [f._asdict() for f in found.findings]}
+        typer.echo(json.dumps(told))
+    else:
+        out.print(_table(found.probes))
+        print_checks(found.findings)
+    raise typer.Exit(0 if found.well else 4)
+
+
+def _table(probes: Sequence[Probe]) -> Table:
+    """A row for each node and role."""
+    table = Table(box=None, header_style="dim", padding=(0, 1))
+    for column in ("node", "for", "workers", "cores", "GPUs", "bus MB/s", "store MB/s", "clock ms", "/tmp GB"):
+        table.add_column(column, justify="left" if column in ("node", "for") else "right")
+    places = sorted({(each.node, each.role) for each in probes})
+    for node, role in places:
+        here = [each for each in probes if (each.node, each.role) == (node, role)]
+        names = " ".join(sorted(each.gpus[0] for each in here if each.gpus)) or "-"
+        low = (min(each.bus for each in here), min(each.store_write for each in here))
+        skew = max((each.behind_s for each in here), key=abs)
+        figures = (f"{low[0]:.0f}", f"{low[1]:.0f}", f"{1e3 * skew:+.1f}", f"{here[0].scratch_gb:.0f}")
+        table.add_row(node, role, str(len(here)), str(here[0].cores), names, *figures)
+    return table
 
 
 def print_checks(checks: Sequence[Finding]) -> None:

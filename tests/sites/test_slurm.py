@@ -273,3 +273,28 @@ def test_what_slurm_refuses_is_told_before_the_run(slurm: str, told: str, cluste
     assert told in done.stderr
     assert "Slurm refuses the simulation nodes" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_the_doctor_sees_both_nodes_and_tells_the_cure_of_what_is_wrong(cluster: Cluster, tmp_path: Path) -> None:
+    """MPI between the nodes works; what Slurm calls a GPU here is none that torch could use."""
+    (tmp_path / "site.yaml").write_text("""
+simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}
+training: {workers: 1}
+slurm: {partition: debug, options: ["--gpus-per-node=1"]}
+launcher: srun --overlap --mpi=pmi2 --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1
+""")
+    command = [sys.executable, "-m", "steersman.engine.cli", "doctor", "--site", str(tmp_path / "site.yaml"), "--json"]
+    done = subprocess.run(
+        cluster.on_login("env", "-C", str(tmp_path), *command), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 4, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    found = {each["what"]: each for each in told["findings"]}
+    assert {name for name, each in found.items() if not each["ok"]} == {"GPUs"}, told
+    assert "torch sees 0 GPUs" in found["GPUs"]["found"]
+    assert "ask the scheduler for GPUs" in found["GPUs"]["found"]
+    assert "2 ranks on 2 nodes reach each other" in found["MPI"]["found"]
+    assert found["workers"]["found"].startswith("3 of 3 on 3 nodes")
+    assert len({each["node"] for each in told["probes"]}) == 3
+    assert all(each["bus"] > 0 and each["store_write"] > 0 and each["store_read"] > 0 for each in told["probes"])
+    assert list(tmp_path.iterdir()) == [tmp_path / "site.yaml"], "nothing is left"

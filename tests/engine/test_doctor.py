@@ -1,0 +1,51 @@
+"""The doctor: a small job on this machine, and what follows from what workers found elsewhere."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from steersman.engine.doctor import findings
+from steersman.engine.probe import Probe, versions
+
+from .conftest import steersman
+
+WELL = Probe(
+    node="n1", role="simulation", versions={"numpy": "2.4.6"}, cores=4, gpus=("0", 1), behind_s=0.001,
+    bus=100.0, store_write=50.0, store_read=50.0, scratch_gb=10.0,
+)  # fmt: skip
+HERE = {"numpy": "2.4.6"}
+
+
+def test_this_machine_is_well_and_nothing_is_left(tmp_path: Path) -> None:
+    done = steersman("doctor", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert all(finding["ok"] for finding in told["findings"])
+    assert {probe["role"] for probe in told["probes"]} == {"simulation", "training"}
+    assert told["probes"][0]["versions"] == versions()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_node_like_the_drivers_machine_is_well() -> None:
+    assert all(finding.ok for finding in findings([WELL, WELL], HERE))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what", "told"),
+    [
+        ({"versions": {"numpy": "1.26"}}, "versions", "numpy is 1.26 on n2 and 2.4.6 here; let worker_init activate"),
+        ({"versions": {}}, "versions", "numpy is none on n2"),
+        ({"gpus": ("1", 0)}, "GPUs", "torch sees 0 GPUs in a worker on n2 that has '1'; ask the scheduler"),
+        ({"behind_s": -7.0}, "clocks", "7000.0 ms from the driver's (n2); leases and time limits go by clocks"),
+        ({"bus": 0.5}, "bus", "slow from n2: does `interface:` name the fast network?"),
+        ({"store_write": 0.5}, "store", "slow from n2: use a faster file system"),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_cure(wrong: dict[str, object], what: str, told: str) -> None:
+    found = {finding.what: finding for finding in findings([WELL, replace(WELL, node="n2", **wrong)], HERE)}  # type: ignore[arg-type]
+    assert [name for name, finding in found.items() if not finding.ok] == [what]
+    assert told in found[what].found
