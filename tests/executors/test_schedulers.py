@@ -7,6 +7,7 @@ in tests/sites, in front of a real Slurm.
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from typing import Any
 import pytest
 from parsl.jobs.states import JobState, JobStatus
 
+from steersman.engine import tasks
 from steersman.executors import schedulers
 from steersman.executors.allocation import Allocation, allocation, settled
 from steersman.executors.errors import BadSite
-from steersman.executors.parsl_config import provider, submit_script
+from steersman.executors.parsl_config import parsl_config, provider, submit_script
 from steersman.executors.registration import NoWorkers, Registration
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
@@ -326,3 +328,38 @@ def test_a_block_that_runs_in_silence_is_told_of(tmp_path: Path) -> None:
     watch(blocks, states(JobState.RUNNING))
     assert "can the nodes reach 10.0.0.1" in str(blocks.cause)
     assert blocks.cancelled == ["job 0"]
+
+
+def test_a_job_that_accounting_does_not_know_yet_has_not_ended(commands: Commands, tmp_path: Path) -> None:
+    """sacct shows a new job up to seconds late; Parsl takes that for its end, for good."""
+    commands.says("sacct")
+    commands.says("sbatch", "Submitted batch job 17\n")
+    asked = Site.model_validate({"name": "m", "simulation": NODES, "slurm": {}})
+    made = provider(asked, asked.simulation)
+    made.script_dir = str(tmp_path)
+    job = made.submit("process_worker_pool.py", 1, "parsl.simulation.block-0")
+    assert state_of(made, job) is JobState.PENDING
+    commands.says("sacct", "17 RUNNING\n")
+    assert state_of(made, job) is JobState.RUNNING
+    commands.says("sacct", "17 COMPLETED\n")
+    assert state_of(made, job) is JobState.COMPLETED
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "pbs", "lsf", "flux"])
+def test_a_dead_block_is_noticed_in_seconds_and_none_is_cancelled_before_it_starts(
+    scheduler: str, commands: Commands, tmp_path: Path
+) -> None:
+    asked = site(scheduler) if scheduler in ASKED else load_site("slurm")
+    assert provider(asked, asked.simulation).status_polling_interval == 5
+    made = parsl_config(asked.model_copy(update={"interface": "lo"}), tmp_path)
+    assert made.strategy == "simple"
+
+
+def test_on_amds_gpus_one_variable_names_the_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """CUDA_VISIBLE_DEVICES would count among what ROCR_VISIBLE_DEVICES leaves; Parsl sets both."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    tasks.begin(str(tmp_path), 0, int)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"
+    monkeypatch.setattr(tasks, "AMD", tmp_path)
+    tasks.begin(str(tmp_path), 0, int)
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
