@@ -200,7 +200,7 @@ class ShallowWater:
         self._coriolis = self._field(case.coriolis)
         self._cosine = self._field(np.cos(sphere.latitudes)[:, None])
         self._over_cosine2 = 1 / self._cosine**2
-        self._ground = sphere.analysis(self._field(GRAVITY * case.orography)) * sphere.inside
+        self.ground = sphere.analysis(self._field(GRAVITY * case.orography)) * sphere.inside
         self.mean_geopotential = GRAVITY * float(((case.depth + 0 * lat) * self._area).sum())
         self._calculus = Derivatives(sphere, RADIUS)
         self._damping = self._diffusion(diffusion_hours)
@@ -245,7 +245,7 @@ class ShallowWater:
         found = self.sphere.analysis(torch.cat((*fluxes, kinetic)))
         a, b, *transports, energy = torch.split(found, divergence.shape[2], 2)
         spin, speeding = self._calculus.convergence(a, b), self._calculus.curl(a, b)
-        speeding += self._calculus.laplace * (energy + self._ground)
+        speeding += self._calculus.laplace * (energy + self.ground)
         mass, *tracer = (
             self._calculus.convergence(c, d) for c, d in zip(transports[::2], transports[1::2], strict=True)
         )
@@ -269,7 +269,7 @@ class ShallowWater:
 
     def shown(self, state: torch.Tensor) -> dict[str, torch.Tensor]:
         """Fields of the first member by the names of VARIABLES, and its depth: (latitude, longitude)."""
-        ground = self.sphere.synthesis(self._ground) / GRAVITY
+        ground = self.sphere.synthesis(self.ground) / GRAVITY
         depth, u, v, vorticity, *tracer = self.fields(state)
         found = {"depth": depth, "height": depth + ground, "vorticity": vorticity, "u": u, "v": v}
         return {name: field[0] for name, field in (found | dict(zip(["tracer"], tracer, strict=False))).items()}
@@ -286,7 +286,7 @@ class ShallowWater:
     def invariants(self, state: torch.Tensor) -> dict[str, float]:
         """Means over the sphere of the first member: mass (m), energy (m3/s2), potential enstrophy (1/(m s2))."""
         depth, u, v, vorticity, *_ = (field[0].double().cpu().numpy() for field in self.fields(state))
-        ground = self.sphere.synthesis(self._ground)[0].double().cpu().numpy() / GRAVITY
+        ground = self.sphere.synthesis(self.ground)[0].double().cpu().numpy() / GRAVITY
         coriolis = self._coriolis[0].double().cpu().numpy()
         energy = 0.5 * depth * (u**2 + v**2) + 0.5 * GRAVITY * ((depth + ground) ** 2 - ground**2)
         values = {"mass": depth, "energy": energy, "potential_enstrophy": 0.5 * (vorticity + coriolis) ** 2 / depth}

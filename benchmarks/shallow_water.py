@@ -1,0 +1,256 @@
+"""Shallow water: how fast and how exact, and how many simulations guided sampling of a rare storm saves.
+
+    python benchmarks/shallow_water.py --json
+    python benchmarks/shallow_water.py --table      # cases 5, 6 and the jet at T42 to T106 against T170: half an hour
+
+One thread. Speeds are CPU seconds in turns with what they are compared with, so that a busy machine slows both alike;
+a ratio is the median over the turns. torch-harmonics is measured where it is installed; elsewhere its ratio is null.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+
+from steersman.apps import shallow_water_cases as cases
+from steersman.apps.shallow_water import ShallowWater, default_step
+from steersman.apps.shallow_water_cases import DAY, GRAVITY, Case
+from steersman.apps.spherical_harmonics import SphericalHarmonics
+from steersman.benchmarks import rare_events
+
+DIFFUSION_HOURS = 28.0  # for the smallest waves of every truncation: at T42 the 5e15 m4/s of NCAR's own case 6
+THEIR_STEP_S = 12750.0  # times truncation: 300, 150, 75 s at T42, T85, T170, the longest stable ones of their scheme
+COARSE, REFERENCE = 42, 106
+TABLE = {"mountain": (15.0,), "rossby_haurwitz": (7.0,), "galewsky": (4.0, 6.0)}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, and print one JSON object."""
+    given = arguments().parse_args(argv)
+    torch.set_num_threads(1)
+    if given.table:
+        print(json.dumps(table(given.reference or 170)))
+        return
+    reference = given.reference or REFERENCE
+    stages: dict[str, Callable[[], dict[str, Any]]] = {
+        "speed": lambda: speed(given.truncation, given.turns),
+        "limit": lambda: limit(given.truncation, given.turns),
+        "case 2": lambda: {"case2_l2": max(steady_error(alpha) for alpha in (0.0, np.pi / 2 - 0.05))},
+        "case 5": lambda: {"case5_l2_day15": errors("mountain", (15.0,), [COARSE], reference)[0]["l2"]},
+        "rare events": lambda: rare_events.replayed(given.loops),
+    }
+    measured: dict[str, Any] = {}
+    for name, measure in stages.items():
+        print(name, file=sys.stderr, flush=True)
+        measured |= measure()
+    print(json.dumps({**measured, "truncation": given.truncation, "torch": torch.__version__}))
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Describe the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="the output is always one JSON object")
+    parser.add_argument("--table", action="store_true", help="the convergence of every case instead")
+    parser.add_argument("--truncation", type=int, default=85, help="of the speeds")
+    parser.add_argument("--reference", type=int, help=f"truncation of the truth; T{REFERENCE}, and T170 for the table")
+    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--loops", type=int, default=100, help="replays of the estimate of a rare event")
+    return parser
+
+
+def speed(truncation: int, turns: int) -> dict[str, Any]:
+    """CPU seconds for a simulated day in float64, beside torch-harmonics, of a batch of 8, and of the transforms."""
+    model, state = solver("galewsky", truncation)
+    batch = state.repeat_interleave(8, dim=2)
+    theirs = torch_harmonics(model, state)
+    spectral = state[:, :, :1].repeat(1, 1, 4)
+    grid = model.sphere.synthesis(spectral[:, :, :1].repeat(1, 1, 5))
+    steps_a_day = DAY / model.step_s
+    tried: dict[str, Callable[[], object]] = {
+        "ours": lambda: model.step(state),
+        "batch": lambda: model.step(batch),
+        "transforms": lambda: (model.sphere.synthesis(spectral), model.sphere.analysis(grid)),
+    }
+    seconds = in_turns(tried | ({"theirs": theirs} if theirs else {}), turns)
+    one = seconds["ours"]
+    ratio = median(seconds["theirs"] / one) * DAY * truncation / THEIR_STEP_S / steps_a_day if theirs else None
+    return {
+        "ratio_to_torch_harmonics": rounded(ratio),
+        "seconds_per_day": rounded(median(one) * steps_a_day),
+        "batch8_ratio": rounded(median(seconds["batch"] / 8 / one)),
+        "transform_share": rounded(median(4 * seconds["transforms"] / one)),
+        "step_s": model.step_s,
+    }
+
+
+def limit(truncation: int, turns: int) -> dict[str, Any]:
+    """Time of one evaluation (a quarter of a step) in float32 over what arithmetic and traffic need at least.
+
+    The limit is the sum of: Legendre products of 9 fields at the speed of a large matrix product; FFTs of 9 contiguous
+    fields; and every number read and written once (grid and Fourier coefficients of 9 fields, tables of Legendre
+    functions, state), at the speed of a copy. All of them measured in turns with the step.
+    """
+    model, state = solver("galewsky", truncation, torch.float32)
+    sphere = model.sphere
+    square, field = torch.randn(768, 768), torch.randn(9, sphere.rows, sphere.columns)
+    source = torch.randn(16 * 2**20)
+    target = torch.empty_like(source)
+    tried = {
+        "step": lambda: model.step(state),
+        "product": lambda: square @ square,
+        "transforms": lambda: torch.fft.rfft(field),
+        "copy": lambda: target.copy_(source),
+    }
+    seconds = in_turns(tried, turns)
+    coefficients = (sphere.truncation + 1) * (sphere.truncation + 2) / 2
+    flops = 9 * 2 * 2 * coefficients * sphere.rows / 2
+    traffic = 4 * (2 * 9 * sphere.rows * (sphere.columns + 2 * sphere.orders) + coefficients * (sphere.rows + 12))
+    least = (
+        flops * seconds["product"] / (2 * 768**3) + seconds["transforms"] + traffic * seconds["copy"] / (8 * 16 * 2**20)
+    )
+    return {
+        "limit_ratio": rounded(median(seconds["step"] / 4 / least)),
+        "limit_ms": rounded(1e3 * median(least)),
+        "evaluation_ms": rounded(1e3 * median(seconds["step"] / 4)),
+    }
+
+
+def steady_error(alpha: float, truncation: int = COARSE) -> float:
+    """l2 error of depth of Williamson's case 2 at day 5, float64."""
+    sphere = SphericalHarmonics(truncation)
+    case = cases.zonal_flow(*on_grid(sphere), alpha=alpha)
+    model = ShallowWater(sphere, case, step_s=default_step(truncation))
+    state = model.spectral(case)
+    for _ in range(round(5 * DAY / model.step_s)):
+        state = model.step(state)
+    return norms(model.fields(state)[0][0].numpy(), case.depth, sphere)["l2"]
+
+
+def table(reference: int) -> dict[str, Any]:
+    """Errors of height and vorticity at T42, T63, T85 and T106, rows by case, day and truncation."""
+    rows = []
+    for case, days in TABLE.items():
+        print(case, file=sys.stderr, flush=True)
+        rows += errors(case, days, [42, 63, 85, 106], reference)
+    return {"reference": reference, "rows": rows}
+
+
+def errors(case: str, days: Sequence[float], truncations: Sequence[int], reference: int) -> list[dict[str, Any]]:
+    """Errors against a finer run, on the grid of the finer one.
+
+    Returns: rows with l1, l2 and linf of the height of the free surface, and l2 of vorticity.
+    """
+    sphere = SphericalHarmonics(reference)
+    truth = heights_and_vorticity(case, days, reference, sphere)
+    rows = []
+    for truncation in truncations:
+        found = heights_and_vorticity(case, days, truncation, sphere)
+        for day, (height, vorticity), (true_height, true_vorticity) in zip(days, found, truth, strict=True):
+            row = {"case": case, "day": day, "truncation": truncation, **norms(height, true_height, sphere)}
+            rows.append(row | {"vorticity_l2": norms(vorticity, true_vorticity, sphere)["l2"]})
+            print(row, file=sys.stderr, flush=True)
+    return rows
+
+
+def heights_and_vorticity(
+    case: str, days: Sequence[float], truncation: int, finer: SphericalHarmonics
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Run a case; at each day give its height (m) and vorticity (1/s) on a finer grid, from its coefficients."""
+    model, state = solver(case, truncation)
+    found, step = [], 0
+    for day in days:
+        while step < round(day * DAY / model.step_s):
+            state, step = model.step(state), step + 1
+        coefficients = torch.stack([state[:, :, 2] + model.ground[:, :, 0], state[:, :, 0]], dim=2)
+        orders, degrees = min(model.sphere.orders, finer.orders), min(model.sphere.degrees, finer.degrees)
+        wide = torch.zeros(*finer.degree.shape, 2, dtype=torch.complex128)
+        wide[:orders, :degrees] = coefficients[:orders, :degrees]
+        height, vorticity = finer.synthesis(wide).numpy()
+        found.append((height / GRAVITY, vorticity))
+    return found
+
+
+def norms(found: np.ndarray, truth: np.ndarray, sphere: SphericalHarmonics) -> dict[str, float]:
+    """Errors of Williamson et al. (1992), eq. 82-84, relative."""
+    weights = sphere.weights[:, None]
+    wrong = np.abs(found - truth)
+    return {
+        "l1": float((wrong * weights).sum() / (np.abs(truth) * weights).sum()),
+        "l2": float(np.sqrt((wrong**2 * weights).sum() / (truth**2 * weights).sum())),
+        "linf": float(wrong.max() / np.abs(truth).max()),
+    }
+
+
+def solver(name: str, truncation: int, dtype: torch.dtype = torch.float64) -> tuple[ShallowWater, torch.Tensor]:
+    """A model with its case's beginning."""
+    sphere = SphericalHarmonics(truncation, dtype=dtype)
+    case: Case = cases.named(name)(*on_grid(sphere))
+    model = ShallowWater(sphere, case, step_s=default_step(truncation), diffusion_hours=DIFFUSION_HOURS)
+    return model, model.spectral(case)
+
+
+def torch_harmonics(model: ShallowWater, state: torch.Tensor) -> Callable[[], object] | None:
+    """Three steps of the ShallowWaterSolver of torch-harmonics 0.8.0 in float64; None where it is not installed."""
+    theirs = their_solver(model.sphere, THEIR_STEP_S / model.sphere.truncation)
+    if theirs is None:
+        return None
+    begun = their_state(theirs, model, state)
+    return lambda: theirs.timestep(begun, 1)
+
+
+def their_solver(sphere: SphericalHarmonics, step_s: float) -> Any:
+    """The solver of torch-harmonics on the same grid and truncation, or None."""
+    try:
+        solver_class = import_module("torch_harmonics.examples").ShallowWaterSolver
+    except ImportError:
+        return None
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)  # it builds its tables in the default
+    try:
+        wavenumbers = sphere.truncation + 1
+        size = {"lmax": wavenumbers, "mmax": wavenumbers, "grid": "legendre-gauss"}
+        return solver_class(sphere.rows, sphere.columns, step_s, **size).double()
+    finally:
+        torch.set_default_dtype(before)
+
+
+def their_state(theirs: Any, model: ShallowWater, state: torch.Tensor) -> torch.Tensor:
+    """Our state as theirs: geopotential, vorticity, divergence."""
+    geopotential_first = state[:, :, [2, 0, 1]]
+    converted: torch.Tensor = theirs.grid2spec(model.sphere.synthesis(geopotential_first))
+    return converted
+
+
+def in_turns(tried: dict[str, Callable[[], object]], turns: int) -> dict[str, np.ndarray]:
+    """CPU seconds of each, taken in turns after a first time that does not count. Returns: (turns,) each."""
+    seconds: dict[str, list[float]] = {name: [] for name in tried}
+    for turn in range(turns + 1):
+        for name, function in tried.items():
+            begun = time.process_time()
+            function()
+            seconds[name] += [time.process_time() - begun] if turn else []
+    return {name: np.array(taken) for name, taken in seconds.items()}
+
+
+def on_grid(sphere: SphericalHarmonics) -> tuple[np.ndarray, np.ndarray]:
+    """Latitudes and longitudes of a grid."""
+    lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
+    return lat, lon
+
+
+def rounded(value: float | None) -> float | None:
+    """Four figures."""
+    return None if value is None else float(f"{value:.4g}")
+
+
+if __name__ == "__main__":
+    main()
