@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from steersman.models import optimizers, parallel
+from steersman.models import parallel
 from steersman.models import strategy as strategies
 from steersman.models.errors import TrainingDiverged, UnusableData
 from steersman.models.model import Model
 from steersman.models.optimizers import warmed_up
 from steersman.models.parallel import Single
-from steersman.models.precision import Precision
 from steersman.models.profile import Profile
+from steersman.models.stepper import Stepper
 
 ModelT = TypeVar("ModelT", bound=Model)
 Loss = Callable[[ModelT, Tensor], dict[str, Tensor]]  # scalars, means over the batch; "loss" is the one to lower
 Record = dict[str, float]
-
-CLIP = 5.0  # gradient norm: the first steps of a warm start on new data are the only ones that meet it
 
 
 def fit(
@@ -70,18 +68,25 @@ def fit(
     """
     if len(data) == 0:
         raise UnusableData(tuple(data.shape), "there is nothing to train on")
-    ranks = parallel.begin(model, len(data), batch, seed, strategies.chosen(strategy))
-    stepper = Stepper(model, optimizer, precision, lambda epoch: warmed_up(lr, lr_scale, epoch, warmup_epochs))
+
+    def stepper_of(network: Model) -> Stepper:
+        return Stepper(
+            network, ranks.optimizer, optimizer, precision, lambda at: warmed_up(lr, lr_scale, at, warmup_epochs)
+        )
+
     model.history = []
-    with seeded(seed + ranks.rank):
-        for epoch in range(epochs):
-            record = _epoch(model, data, loss, stepper, ranks, epoch)
-            if not math.isfinite(record["loss"]):
-                raise TrainingDiverged(epoch, record["loss"], lr)
-            model.history.append(record)
-            if report is not None:
-                report(record)
-    ranks.check()
+    with closing(parallel.begin(model, len(data), batch, seed, strategies.chosen(strategy))) as ranks:
+        stepper = ranks.serve(stepper_of)
+        with seeded(seed + ranks.rank):
+            for epoch in range(epochs):
+                record = _epoch(model, data, loss, stepper, ranks, epoch)
+                if not math.isfinite(record["loss"]):
+                    raise TrainingDiverged(epoch, record["loss"], lr)
+                model.history.append(record)
+                if report is not None:
+                    report(record)
+        ranks.check()
+        model.card |= ranks.told(stepper)
     return model.eval()
 
 
@@ -132,21 +137,6 @@ class Total:
         return dict(zip(self._terms, (numbers[:-1] / numbers[-1]).tolist(), strict=True))
 
 
-class Stepper:
-    """Gradients -> weights: the optimizer, its rate at every moment, and the numbers in which gradients come."""
-
-    def __init__(self, model: Model, optimizer: str, precision: str, rate: Callable[[float], float]) -> None:
-        self.precision = Precision(precision, model.device)
-        self._parameters, self._rate = list(model.parameters()), rate
-        self._optimizer = optimizers.optimizer(optimizer, self._parameters, rate(0.0))
-
-    def step(self, epoch: float) -> None:
-        """Change the weights; `epoch` counts with fractions."""
-        for group in self._optimizer.param_groups:
-            group["lr"] = self._rate(epoch)
-        self.precision.step(self._optimizer, self._parameters, CLIP)
-
-
 def _epoch(model: ModelT, data: Tensor, loss: Loss[ModelT], stepper: Stepper, ranks: Single, epoch: int) -> Record:
     profile, total = Profile(model.device), Total()
     model.train()  # a report may have evaluated it
@@ -154,6 +144,8 @@ def _epoch(model: ModelT, data: Tensor, loss: Loss[ModelT], stepper: Stepper, ra
     for step, (picked, share) in enumerate(steps):
         part = data[picked].to(model.device)
         profile.lap("IpUpdateTime")
+        ranks.fetch_weights()
+        profile.lap("SyncTime")
         ranks.clear_gradients()
         if len(picked):
             with stepper.precision.casting():
@@ -164,7 +156,7 @@ def _epoch(model: ModelT, data: Tensor, loss: Loss[ModelT], stepper: Stepper, ra
             profile.lap("BwdTime")
         ranks.combine_gradients(share)
         profile.lap("SyncTime")
-        stepper.step(epoch + step / len(steps))
+        ranks.change_weights(stepper, epoch + step / len(steps))
         profile.lap("WtUpdateTime")
         ranks.combine_weights(step + 1, len(steps))
         profile.lap("SyncTime")

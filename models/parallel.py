@@ -5,16 +5,21 @@ Over torch.distributed's default group where one was joined (see ranks.py), else
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
+from steersman.models import optimizers
 from steersman.models.errors import RankLost, RanksDiffer, TooManyRanks
 from steersman.models.model import Model
+from steersman.models.stepper import Stepper
 from steersman.models.strategy import Strategy
 
 ALIGNED = 16  # float32 numbers: 64 bytes, on which matrix libraries repeat their results bit for bit
@@ -42,6 +47,17 @@ class Single:
         order = torch.randperm(self.samples, generator=self.order)
         return [(picked, 1.0) for picked in torch.split(order, self.batch)]
 
+    def optimizer(self, name: str, parameters: list[nn.Parameter], lr: float) -> Optimizer:
+        """Build what changes the weights."""
+        return optimizers.optimizer(name, parameters, lr)
+
+    def serve(self, make: Callable[[Model], Stepper]) -> Stepper:
+        """Make what changes the model's weights; before the first step."""
+        return make(self.model)
+
+    def fetch_weights(self) -> None:
+        """Before a step: see that the weights are those to start from."""
+
     def clear_gradients(self) -> None:
         """Begin a step."""
         for parameter in self.model.parameters():
@@ -49,6 +65,10 @@ class Single:
 
     def combine_gradients(self, share: float) -> None:
         """After the backward pass."""
+
+    def change_weights(self, stepper: Stepper, epoch: float) -> None:
+        """Take the step."""
+        stepper.step(epoch)
 
     def combine_weights(self, step: int, steps: int) -> None:
         """After step `step` (from 1) of an epoch's `steps`."""
@@ -58,6 +78,13 @@ class Single:
 
     def check(self) -> None:
         """See that all ranks ended with the same weights."""
+
+    def told(self, stepper: Stepper) -> dict[str, Any]:
+        """Give what the strategy has to say of the training, for the model's card."""
+        return {}
+
+    def close(self) -> None:
+        """Let go of what ranks share, also after an error."""
 
 
 class Shared(Single):
@@ -78,7 +105,7 @@ class Shared(Single):
             raise TooManyRanks(self.size, samples, batch)
         shapes = [(name, tuple(tensor.shape)) for name, tensor in model.state_dict().items()]
         self._agree("network, data, batch, seed or strategy", f"{shapes} {samples} {batch} {seed} {strategy}".encode())
-        self.block = one_block([*model.parameters(), *_averaged_buffers(model)])
+        self.block = one_block(averaged(model))
         if self.size > 1:
             with telling(self.rank, self.size):
                 dist.broadcast(self.block, src=0)
@@ -104,29 +131,20 @@ class Shared(Single):
                 raise RanksDiffer(rank, what)
 
 
-class DDP(Shared):
-    """Gradients averaged at every step, by one allreduce: `size` ranks are one with `size` times the batch."""
+class WithGradients(Shared):
+    """Ranks that exchange gradients, which lie in one contiguous block too.
+
+    Attributes:
+        gradients: 1-d; every parameter's gradient is a view of it.
+    """
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         super().__init__(model, samples, batch, seed, strategy)
-        parameters = list(model.parameters())
-        for parameter in parameters:
-            parameter.grad = torch.zeros_like(parameter)
-        self.gradients = one_block([parameter.grad for parameter in parameters if parameter.grad is not None])
-        self._buffers = self.block[len(self.gradients) :]
-
-    def batches(self) -> Sequence[tuple[Tensor, float]]:
-        order = torch.randperm(self.samples, generator=self.order)  # the same on all ranks
-        steps = torch.split(order, self.batch * self.size)
-        parts = [torch.tensor_split(picked, self.size)[self.rank] for picked in steps]
-        return [(part, len(part) / len(picked)) for part, picked in zip(parts, steps, strict=True)]
+        self.gradients = gradient_block(model)
+        self.weights, self._buffers = self.block[: len(self.gradients)], self.block[len(self.gradients) :]
 
     def clear_gradients(self) -> None:
         self.gradients.zero_()
-
-    def combine_gradients(self, share: float) -> None:
-        self.gradients.mul_(share)
-        self.add_up(self.gradients)
 
     def combine_weights(self, step: int, steps: int) -> None:
         if step == steps and len(self._buffers):  # running means of normalisation layers; the weights are the same
@@ -134,44 +152,131 @@ class DDP(Shared):
             self._buffers.div_(self.size)
 
 
-class LocalSGD(Shared):
-    """Each rank steps alone on its own share; weights are averaged by one allreduce `syncs_per_epoch` times an epoch.
+class DDP(WithGradients):
+    """Gradients averaged at every step, by one allreduce: `size` ranks are one with `size` times the batch.
+
+    With a lag of 1 a step is taken with the gradients of the step before, the first with zeros, the last one's are
+    dropped: the exchange has a whole step's time to happen beside the computation.
+    """
+
+    def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
+        super().__init__(model, samples, batch, seed, strategy)
+        self.lag = strategy.lag
+        self.late, self._exchange = torch.zeros_like(self.gradients) if self.lag else None, None
+
+    def batches(self) -> Sequence[tuple[Tensor, float]]:
+        order = torch.randperm(self.samples, generator=self.order)  # the same on all ranks
+        steps = torch.split(order, self.batch * self.size)
+        parts = [torch.tensor_split(picked, self.size)[self.rank] for picked in steps]
+        return [(part, len(part) / len(picked)) for part, picked in zip(parts, steps, strict=True)]
+
+    def combine_gradients(self, share: float) -> None:
+        self.gradients.mul_(share)
+        if self.late is None:
+            self.add_up(self.gradients)
+            return
+        self._arrive()
+        new = self.gradients.clone()
+        self.gradients.copy_(self.late)
+        self.late = new
+        if self.size > 1:
+            with telling(self.rank, self.size):
+                self._exchange = dist.all_reduce(self.late, async_op=True)
+
+    def check(self) -> None:
+        self._arrive()
+        super().check()
+
+    def _arrive(self) -> None:
+        """Wait for the exchange that was begun at the last step."""
+        if self._exchange is not None:
+            with telling(self.rank, self.size):
+                self._exchange.wait()
+            self._exchange = None
+
+
+class Zero(DDP):
+    """DDP where each rank keeps the optimizer's moments of its part of the weights, changes these, and sends them."""
+
+    def optimizer(self, name: str, parameters: list[nn.Parameter], lr: float) -> Optimizer:
+        if self.size == 1:
+            return super().optimizer(name, parameters, lr)
+        from torch.distributed.optim import ZeroRedundancyOptimizer  # takes a second to import
+
+        build = functools.partial(optimizers.optimizer, name)
+        return ZeroRedundancyOptimizer(parameters, build, lr=lr)  # type: ignore[arg-type]
+
+    def change_weights(self, stepper: Stepper, epoch: float) -> None:
+        with telling(self.rank, self.size):
+            stepper.step(epoch)
+
+    def told(self, stepper: Stepper) -> dict[str, Any]:
+        held = torch.zeros(self.size, dtype=torch.int64)
+        held[self.rank] = stepper.optimizer_bytes
+        self.add_up(held)
+        return {"optimizer_bytes": held.tolist()}
+
+
+class OwnSteps(Shared):
+    """Each rank steps alone on its own share of the samples, in an order of its own."""
+
+    def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
+        super().__init__(model, samples, batch, seed, strategy)
+        self.order.manual_seed((seed + self.rank) % 2**63)
+        self.share = torch.arange(samples)[self.rank :: self.size]  # neighbours in time are spread over the ranks
+
+    def batches(self) -> Sequence[tuple[Tensor, float]]:
+        order = torch.randperm(len(self.share), generator=self.order)
+        return [(picked, 1.0) for picked in torch.split(self.share[order], self.batch)]
+
+
+class LocalSGD(OwnSteps):
+    """Weights are averaged by one allreduce `syncs_per_epoch` times an epoch.
 
     Moments of the optimizer stay each rank's own. With more synchronisations than steps there is one after each step.
     """
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         super().__init__(model, samples, batch, seed, strategy)
-        self.order.manual_seed((seed + self.rank) % 2**63)
-        self.share = torch.arange(samples)[self.rank :: self.size]  # neighbours in time are spread over the ranks
-        self.syncs = min(strategy.syncs_per_epoch, -(-(samples // self.size) // batch))
-
-    def batches(self) -> Sequence[tuple[Tensor, float]]:
-        order = torch.randperm(len(self.share), generator=self.order)
-        return [(picked, 1.0) for picked in torch.split(self.share[order], self.batch)]
+        self._syncs = strategy.syncs_per_epoch
 
     def combine_weights(self, step: int, steps: int) -> None:
-        if step * self.syncs // steps > (step - 1) * self.syncs // steps:
+        fewest = -(-(self.samples // self.size) // self.batch)  # of all ranks: each must take part in all
+        syncs = min(self._syncs, fewest)
+        if step * syncs // steps > (step - 1) * syncs // steps:
             self.add_up(self.block)
             self.block.div_(self.size)
 
 
-STRATEGIES = {"single": Single, "ddp": DDP, "local_sgd": LocalSGD}
-
-
 def begin(model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> Single:
     """Prepare a model for a training; every rank calls it with the same arguments."""
-    return STRATEGIES[strategy.name](model, samples, batch, seed, strategy)
+    from steersman.models.hogwild import Hogwild  # these two build on this module
+    from steersman.models.parameter_server import Async
+
+    kinds = {"single": Single, "ddp": DDP, "zero": Zero, "local_sgd": LocalSGD, "hogwild": Hogwild, "async": Async}
+    return kinds[strategy.name](model, samples, batch, seed, strategy)
+
+
+def gradient_block(model: Model) -> Tensor:
+    """Give every parameter a gradient of zeros, all of them views of the block that is returned, as of `one_block`."""
+    gradients = [torch.zeros_like(parameter) for parameter in model.parameters()]
+    block = one_block(gradients)
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+        parameter.grad = gradient
+    return block
 
 
 @torch.no_grad()
-def one_block(tensors: Sequence[Tensor]) -> Tensor:
+def one_block(tensors: Sequence[Tensor], block: Tensor | None = None) -> Tensor:
     """Move tensors of one type and device into one contiguous block, of which each becomes a view.
 
+    Args:
+        block: of zeros, where it shall be; None makes a new one.
     Returns: 1-d; each tensor begins at a multiple of 64 bytes, what lies between is 0.
     """
     sizes = [-(-tensor.numel() // ALIGNED) * ALIGNED for tensor in tensors]
-    block = torch.zeros(sum(sizes), dtype=tensors[0].dtype, device=tensors[0].device)
+    if block is None:
+        block = torch.zeros(sum(sizes), dtype=tensors[0].dtype, device=tensors[0].device)
     for tensor, part in zip(tensors, torch.split(block, sizes), strict=True):
         view = part[: tensor.numel()].view(tensor.shape)
         view.copy_(tensor)
@@ -188,5 +293,6 @@ def telling(rank: int, size: int) -> Iterator[None]:
         raise RankLost(rank, size, str(error).strip().splitlines()[0]) from error
 
 
-def _averaged_buffers(model: Model) -> Iterator[Tensor]:
-    return (buffer for buffer in model.buffers() if buffer.is_floating_point())
+def averaged(model: Model) -> list[Tensor]:
+    """Give parameters and running means, of which ranks keep one value between them."""
+    return [*model.parameters(), *(buffer for buffer in model.buffers() if buffer.is_floating_point())]

@@ -6,14 +6,29 @@ import hashlib
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from steersman.models import Model
 from steersman.models.fit import Record, fit, seeded
 
 SAMPLES = 96
+
+
+class Falling(Model):
+    """One number that every step lowers alike."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.value = nn.Parameter(torch.zeros(()))
+
+
+def value(model: Falling, rows: Tensor) -> dict[str, Tensor]:
+    """The number itself."""
+    return {"loss": model.value + 0 * rows.sum()}
 
 
 class Small(Model):
@@ -59,6 +74,36 @@ def train(
                 file.write(weights_hash(model) + "\n")
 
     return fit(model, rows(samples), squared, epochs=epochs, batch=batch, lr=0.01, strategy=strategy, report=report)
+
+
+def train_each(*, words: list[str], batch: int, optimizer: str = "adam", samples: int = SAMPLES) -> Small:
+    """Fit once with each strategy; the card has each one's weights (flat), its history, what it told, and hashes.
+
+    `hashes`: of the weights after each epoch, for each rank.
+    """
+    card: dict[str, Any] = {}
+    for word in words:
+        model = fresh()
+        hashes: list[str] = []
+
+        def report(record: Record, model: Small = model, hashes: list[str] = hashes) -> None:
+            hashes.append(weights_hash(model))
+
+        fit(
+            model, rows(samples), squared, epochs=3, batch=batch, lr=0.01, optimizer=optimizer, strategy=word,
+            report=report,
+        )  # fmt: skip
+        everyone = [hashes]
+        if dist.is_initialized():
+            everyone = [[] for _ in range(dist.get_world_size())]
+            dist.all_gather_object(everyone, hashes)
+        weights = torch.cat([parameter.detach().flatten() for parameter in model.parameters()]).tolist()
+        card[word] = {"weights": weights, "history": model.history, "told": model.card, "hashes": everyone}
+    falling = fit(
+        Falling(), rows(samples), value, epochs=1, batch=batch, lr=0.01, optimizer="sgd", strategy="hogwild"
+    )  # fmt: skip
+    model.card = card | {"fallen": falling.value.item()}
+    return model
 
 
 def train_and_die(*, batch: int, dying: int, **other: object) -> Small:
