@@ -236,20 +236,27 @@ class ShallowWater:
 
     def tendency(self, state: torch.Tensor) -> torch.Tensor:
         """d(state)/dt of everything but the linear gravity waves of the mean depth."""
-        _, divergence, *_ = self._split(state)
-        vorticity, u, v, *carried = self._on_grid(state)
-        u_over, v_over = u * self._over_cosine2, v * self._over_cosine2
-        absolute = vorticity + self._coriolis
-        fluxes = [wind * q for q in (absolute, *carried) for wind in (u_over, v_over)]
-        kinetic = 0.5 * (u * u_over + v * v_over)
-        found = self.sphere.analysis(torch.cat((*fluxes, kinetic)))
-        a, b, *transports, energy = torch.split(found, divergence.shape[2], 2)
+        vorticity, divergence, *carried = self._split(state)
+        wind = self._calculus.wind(vorticity, divergence)
+        found = self.sphere.on_grid(torch.stack((vorticity, *wind, *carried), 3), self._products)
+        a, b, *transports, energy = found.unbind(3)
         spin, speeding = self._calculus.convergence(a, b), self._calculus.curl(a, b)
         speeding += self._calculus.laplace * (energy + self.ground)
         mass, *tracer = (
             self._calculus.convergence(c, d) for c, d in zip(transports[::2], transports[1::2], strict=True)
         )
         return torch.cat((spin, speeding, mass.add_(divergence, alpha=self.mean_geopotential), *tracer), 2)
+
+    def _products(self, fields: torch.Tensor) -> torch.Tensor:
+        """Vorticity, winds and what is carried -> its fluxes along both winds, and kinetic energy; one member."""
+        u, v = fields[1:3]
+        u_over, v_over = u * self._over_cosine2[0], v * self._over_cosine2[0]
+        products = torch.empty(2 * len(fields) - 3, *u.shape, dtype=u.dtype, device=u.device)
+        for number, carried in enumerate((fields[0] + self._coriolis[0], *fields[3:])):
+            torch.mul(u_over, carried, out=products[2 * number])
+            torch.mul(v_over, carried, out=products[2 * number + 1])
+        torch.mul(u, u_over, out=products[-1]).addcmul_(v, v_over).mul_(0.5)
+        return products
 
     def spectral(self, case: Case) -> torch.Tensor:
         """The state (one member) of fields on the grid."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +71,31 @@ class SphericalHarmonics:
 
     def synthesis(self, spectral: torch.Tensor) -> torch.Tensor:
         """Coefficients (m, l - m, fields) -> grid (fields, latitude, longitude)."""
+        return self._grid(self._circles(spectral))
+
+    def analysis(self, grid: torch.Tensor) -> torch.Tensor:
+        """Grid (fields, latitude, longitude) -> coefficients (m, l - m, fields), up to degree truncation + 1."""
+        return self._coefficients(*self._parities(grid))
+
+    def on_grid(self, spectral: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        """Coefficients of a function of fields on the grid, with many members at once.
+
+        The Legendre products are of all members together, for their tables are read once; on the grid it is one member
+        after another, for its fields stay in the cache.
+
+        Args:
+            spectral: (m, l - m, members, fields).
+            function: grid (fields, latitude, longitude) of one member -> other fields, likewise.
+        Returns: (m, l - m, members, other fields).
+        """
+        members, fields = spectral.shape[2:]
+        circles = self._circles(spectral.flatten(2)).view(self.orders, self.rows, members, fields)
+        found = [self._parities(function(self._grid(circles[:, :, member]))) for member in range(members)]
+        even, odd = (torch.cat(parity, dim=2) for parity in zip(*found, strict=True))
+        return self._coefficients(even, odd).view(self.orders, self.degrees, members, -1)
+
+    def _circles(self, spectral: torch.Tensor) -> torch.Tensor:
+        """Coefficients -> Fourier coefficients (m, latitude, fields) along circles of latitude."""
         fields, half = spectral.shape[2], self.rows // 2
         flat = torch.view_as_real(spectral).reshape(self.orders, self.degrees, 2 * fields)
         fourier = torch.empty(self.orders, self.rows, 2 * fields, dtype=self.dtype, device=self.device)
@@ -79,17 +105,21 @@ class SphericalHarmonics:
             odd = torch.bmm(block.odd, part[:, 1 : block.degrees : 2])
             torch.add(even, odd, out=fourier[block.first : block.end, :half])
             fourier[block.first : block.end, half:] = (even - odd).flip(1)
-        turned = torch.view_as_complex(fourier.view(self.orders, self.rows, fields, 2))
-        along = turned.permute(2, 1, 0).contiguous()  # an FFT along contiguous numbers takes half the time
+        return torch.view_as_complex(fourier.view(self.orders, self.rows, fields, 2))
+
+    def _grid(self, circles: torch.Tensor) -> torch.Tensor:
+        along = circles.permute(2, 1, 0).contiguous()  # an FFT along contiguous numbers takes half the time
         grid: torch.Tensor = torch.fft.irfft(along, n=self.columns, dim=2, norm="forward")
         return grid
 
-    def analysis(self, grid: torch.Tensor) -> torch.Tensor:
-        """Grid (fields, latitude, longitude) -> coefficients (m, l - m, fields), up to degree truncation + 1."""
-        fields, half = grid.shape[0], self.rows // 2
+    def _parities(self, grid: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Fourier coefficients (m, northern latitude, fields), symmetric and antisymmetric about the equator."""
         turned = torch.fft.rfft(grid, dim=2, norm="forward")[:, :, : self.orders]
-        north, south = turned[:, :half], turned[:, half:].flip(1)
-        even, odd = (each.permute(2, 1, 0).contiguous() for each in (north + south, north - south))
+        north, south = turned[:, : self.rows // 2], turned[:, self.rows // 2 :].flip(1)
+        return (north + south).permute(2, 1, 0).contiguous(), (north - south).permute(2, 1, 0).contiguous()
+
+    def _coefficients(self, even: torch.Tensor, odd: torch.Tensor) -> torch.Tensor:
+        fields = even.shape[2]
         flat = torch.zeros(self.orders, self.degrees, 2 * fields, dtype=self.dtype, device=self.device)
         for block in self._blocks:
             orders = slice(block.first, block.end)
