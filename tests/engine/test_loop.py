@@ -2,17 +2,20 @@
 
 import json
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray
+from rocrate.rocrate import ROCrate  # type: ignore[import-untyped]
 
 from steersman.engine import journal
+from steersman.engine.crate import PROFILE
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
-from steersman.store import FRAME, SEGMENT_FIELDS, Span, Window
+from steersman.store import FRAME, SEGMENT_FIELDS
 
 from .conftest import WriteWorkflow, completed, steersman
 
@@ -121,34 +124,52 @@ def test_nothing_is_left_running_or_readable_by_others(two_wells: Whole) -> None
     assert not steersman("workflows", cwd=directory.path).stderr
 
 
-def test_rounds_repeat_bit_for_bit_from_the_seed(tmp_path: Path) -> None:
-    """Same seed: same decisions, same frames, same weights. Another seed: others."""
-    runs = []
-    for number, seed in enumerate((3, 3, 4)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        directory, _, _ = completed(
-            "double_well", "--rounds", "--seed", seed, "--set", "frames=900", cwd=folder, code=None
-        )
-        runs.append(essence(directory))
-    assert runs[0] == runs[1]
-    assert runs[0] != runs[2]
+def test_a_run_describes_itself_as_a_process_run_crate(two_wells: Whole) -> None:
+    """What the profile says that a crate MUST: conformsTo, and an action whose instrument is an application."""
+    crate = ROCrate(two_wells[0].path)
+    assert crate.root_dataset["conformsTo"].id == PROFILE
+    assert crate.dereference(PROFILE).type == "CreativeWork"
+    assert crate.metadata["conformsTo"] == "https://w3id.org/ro/crate/1.1"
+    assert crate.root_dataset["name"]
+    assert crate.root_dataset["datePublished"]
+    assert crate.root_dataset["license"]["description"]
+    (action,) = crate.get_by_type("CreateAction")
+    assert crate.root_dataset["mentions"] == [action] or crate.root_dataset["mentions"] == action
+    assert action["instrument"].id == "workflow.py"
+    assert "SoftwareSourceCode" in action["instrument"].type
+    assert action["agent"].type == "Person"
 
 
-def essence(directory: RunDirectory) -> tuple[object, ...]:
-    decisions = [json.loads(line) for line in directory.decisions.read_text().splitlines()]
-    for decision in decisions:
-        del decision["t"]
-    frames = [Window(directory.frames, [span])["position"].tobytes() for span in whole(directory)]
-    weights = [path.read_bytes() for path in sorted(directory.path.glob("models/*/weights.safetensors"))]
-    assert decisions
-    assert frames
-    assert weights
-    return decisions, frames, weights
+def test_its_crate_tells_parameters_results_times_and_environment(two_wells: Whole) -> None:
+    directory, state, _ = two_wells
+    crate = ROCrate(directory.path)
+    (action,) = crate.get_by_type("CreateAction")
+    given = {each["name"]: each["value"] for each in action["object"]}
+    assert given == {"seed": 1, "rounds": False, **directory.settings()["params"]}
+    began, ended = (datetime.fromisoformat(action[key]) for key in ("startTime", "endTime"))
+    assert began.timestamp() == pytest.approx(state.sessions[0]["t"], abs=1)
+    assert state.end is not None
+    assert ended.timestamp() == pytest.approx(state.end["t"], abs=1)
+    assert action["actionStatus"] == "http://schema.org/CompletedActionStatus"
+    results = {each.id for each in action["result"]}
+    assert {"frames.zarr/", "models/", "report.html"} <= results
+    assert all((directory.path / name).exists() for name in results)
+    environment = {each["name"]: each["value"] for each in action["environment"]}
+    assert {"python", "numpy", "torch", "git_commit"} <= set(environment)
 
 
-def whole(directory: RunDirectory) -> list[Span]:
-    return [Span(walker, 0, directory.frames.count(walker)) for walker in directory.frames.walkers()]
+def test_nothing_in_its_crate_hangs_in_the_air(two_wells: Whole) -> None:
+    """Every entity that is referred to is there, and every file that is described exists."""
+    directory = two_wells[0]
+    crate = ROCrate(directory.path)
+    known = {entity.id for entity in crate.get_entities()}
+    for entity in crate.get_entities():
+        for value in entity.properties().values():
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, dict) and "@id" in each and not each["@id"].startswith("http"):
+                    assert each["@id"] in known
+    for entity in crate.data_entities:
+        assert (Path(directory.path) / entity.id).exists()
 
 
 def test_a_redundant_segment_is_stopped_and_its_slot_used_again_at_once(

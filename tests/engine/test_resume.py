@@ -71,7 +71,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 
 def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(unbroken: RunDirectory, tmp_path: Path) -> None:
-    """Bit for bit: choices, reasons, seeds, frames, weights. First the driver is killed, then everything."""
+    """Bit for bit from the seed: choices, reasons, frames, weights. First the driver is killed, then everything."""
     run = tmp_path / "run"
     driver = started(*ROUNDS, "--run-dir", run, cwd=tmp_path)
     for frames_before, whom in ((150, "driver"), (650, "everything")):
@@ -87,6 +87,13 @@ def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(unbroken: R
     assert decisions(directory) == decisions(unbroken)
     assert frames(directory) == frames(unbroken)
     assert weights(directory) == weights(unbroken)
+
+
+def test_another_seed_goes_another_way(unbroken: RunDirectory, tmp_path: Path) -> None:
+    other = completed("double_well", "--rounds", "--seed", 4, "--set", "frames=60", cwd=tmp_path, code=None)[0]
+    common = frames(other).keys() & frames(unbroken).keys()
+    assert common
+    assert all(frames(other)[start] != frames(unbroken)[start] for start in common)
 
 
 @pytest.fixture(scope="module")
