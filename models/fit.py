@@ -14,9 +14,9 @@ from steersman.models import parallel
 from steersman.models import strategy as strategies
 from steersman.models.errors import TrainingDiverged, UnusableData
 from steersman.models.model import Model
-from steersman.models.optimizers import warmed_up
 from steersman.models.parallel import Single
 from steersman.models.profile import Profile
+from steersman.models.schedule import Schedule
 from steersman.models.stepper import Stepper
 
 ModelT = TypeVar("ModelT", bound=Model)
@@ -36,6 +36,8 @@ def fit(
     optimizer: str = "adam",
     lr_scale: float = 1.0,
     warmup_epochs: float = 0.0,
+    double_every: int = 0,
+    largest_batch: int = 0,
     precision: str = "fp32",
     strategy: str | None = None,
     report: Callable[[Record], object] | None = None,
@@ -50,11 +52,10 @@ def fit(
             packed data stay packed.
         loss: of the model on a batch of the data.
         epochs: passes over the data, >= 1.
-        batch: samples per step of each rank.
-        lr: rate of the optimizer.
+        batch, lr: samples per step of each rank, and rate of the optimizer; at the beginning, see `Schedule`.
         seed: of the shuffling, and of the noise that the model draws, which differs between ranks.
         optimizer: "adam", "sgd" (momentum 0.9), "lars" or "larc".
-        lr_scale, warmup_epochs: linear scaling, see `warmed_up`.
+        lr_scale, warmup_epochs, double_every, largest_batch: linear scaling and growing batches, see `Schedule`.
         precision: "fp32", "bf16", or on a GPU "fp16", see `Precision`.
         strategy: see `Strategy`; None takes the one that @wf.train names, else "single".
         report: called with each epoch's record.
@@ -68,17 +69,18 @@ def fit(
     """
     if len(data) == 0:
         raise UnusableData(tuple(data.shape), "there is nothing to train on")
+    schedule = Schedule(batch, lr, lr_scale, warmup_epochs, double_every, largest_batch)
+    most = schedule.batch_at(epochs - 1)
 
     def stepper_of(network: Model) -> Stepper:
-        return Stepper(
-            network, ranks.optimizer, optimizer, precision, lambda at: warmed_up(lr, lr_scale, at, warmup_epochs)
-        )
+        return Stepper(network, ranks.optimizer, optimizer, precision, schedule.rate_at)
 
     model.history = []
-    with closing(parallel.begin(model, len(data), batch, seed, strategies.chosen(strategy))) as ranks:
+    with closing(parallel.begin(model, len(data), most, seed, strategies.chosen(strategy))) as ranks:
         stepper = ranks.serve(stepper_of)
         with seeded(seed + ranks.rank):
             for epoch in range(epochs):
+                ranks.batch = schedule.batch_at(epoch)
                 record = _epoch(model, data, loss, stepper, ranks, epoch)
                 if not math.isfinite(record["loss"]):
                     raise TrainingDiverged(epoch, record["loss"], lr)

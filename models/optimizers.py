@@ -95,16 +95,3 @@ def optimizer(name: str, params: Iterable[Parameter], lr: float) -> Optimizer:
     if name not in OPTIMIZERS:
         raise UnknownChoice("optimizer", name, tuple(OPTIMIZERS))
     return OPTIMIZERS[name](params, lr)
-
-
-def warmed_up(lr: float, scale: float, epoch: float, warmup_epochs: float) -> float:
-    """Give the rate at a moment of linear scaling: from `lr` it rises linearly to `scale` x `lr`, and stays there.
-
-    Args:
-        scale: how many times larger the batch of all ranks is than the one for which `lr` is right.
-        epoch: passes over the data since the beginning, with fractions.
-        warmup_epochs: until the full rate; 0 begins with it.
-    Source: Goyal et al. (2017), arXiv 1706.02677, section 2.2.
-    """
-    risen = min(1.0, epoch / warmup_epochs) if warmup_epochs > 0 else 1.0
-    return lr * (1 + (scale - 1) * risen)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 import torch
 from hypothesis import given
@@ -12,7 +10,7 @@ from torch import Tensor, nn
 
 from steersman.models.errors import TrainingDiverged, UnknownChoice
 from steersman.models.fit import fit, seeded
-from steersman.models.optimizers import LARS, OPTIMIZERS, optimizer, tensor_rate, warmed_up
+from steersman.models.optimizers import LARS, OPTIMIZERS, optimizer, tensor_rate
 from tests.models.mean_model import fresh, rows, squared
 
 norms = st.floats(0, 1e6)
@@ -82,15 +80,6 @@ def test_sgd_is_a_plain_loop_bit_for_bit() -> None:
             nn.utils.clip_grad_norm_(plain.parameters(), 5.0)
             steps.step()
     assert all(map(torch.equal, ours.parameters(), plain.parameters()))
-
-
-def test_the_rate_rises_linearly_from_the_single_to_the_scaled_rate() -> None:
-    """Goyal et al.: from lr to k lr within the warm-up, then constant; without one it is k lr at once."""
-    assert warmed_up(0.1, 8, epoch=0, warmup_epochs=5) == pytest.approx(0.1)
-    assert warmed_up(0.1, 8, epoch=2.5, warmup_epochs=5) == pytest.approx(0.45)
-    assert warmed_up(0.1, 8, 5, 5) == warmed_up(0.1, 8, 50, 5) == warmed_up(0.1, 8, 0, 0) == pytest.approx(0.8)
-    rises = [warmed_up(0.1, 8, step / 100, 5) for step in range(500)]
-    assert max(b - a for a, b in itertools.pairwise(rises)) == pytest.approx(0.7 / 500)
 
 
 def test_an_unknown_optimizer_is_told_with_those_there_are() -> None:

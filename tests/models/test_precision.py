@@ -10,6 +10,8 @@ import torch
 
 from steersman.models import CVAE
 from steersman.models.errors import UnknownChoice
+from steersman.models.fit import fit
+from tests.models.mean_model import Small, fresh, rows, squared
 
 Chains = Callable[..., np.ndarray]
 SEEDS = range(4)
@@ -33,12 +35,35 @@ def test_weights_stay_single_precision(chains: Chains) -> None:
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 
-def test_fp16_is_refused_on_a_cpu(chains: Chains) -> None:
-    """It has no fast one; on a GPU the loss is scaled."""
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU")
-    with pytest.raises(UnknownChoice, match="precision on cpu 'fp16': choose from fp32, bf16"):
-        _trained(chains(64, 10), 0, "fp16")
+@pytest.mark.parametrize(("precision", "scaled", "learns"), [
+    ("bf16", True, True), ("fp16", True, True), ("fp16", False, False),
+])  # fmt: skip
+def test_fp16_needs_its_loss_scaled_where_bf16_does_not(
+    precision: str, scaled: bool, learns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of a millionth, whose gradients fp16 (least 6e-8) rounds to zero: the same end as in fp32, or none.
+
+    Adam's steps do not depend on the loss's size; a tenth is many times what half precision changes.
+    """
+    if not scaled:
+        scaler = torch.amp.GradScaler
+        monkeypatch.setattr(torch.amp, "GradScaler", lambda device, enabled: scaler(device, enabled=False))
+    half, single = _tiny(precision), _tiny("fp32")
+    assert single[-1] < 0.5 * single[0]
+    assert (abs(half[-1] - single[-1]) < 0.1 * single[0]) is learns
+
+
+def _tiny(precision: str) -> list[float]:
+    def loss(model: Small, batch: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"loss": 1e-6 * squared(model, batch)["loss"]}
+
+    history = fit(fresh(), rows(), loss, epochs=60, batch=16, lr=0.02, precision=precision).history
+    return [record["loss"] for record in history]
+
+
+def test_an_unknown_precision_is_told_with_those_there_are(chains: Chains) -> None:
+    with pytest.raises(UnknownChoice, match="precision 'fp8': choose from fp32, bf16, fp16"):
+        _trained(chains(64, 10), 0, "fp8")
 
 
 def _trained(maps: np.ndarray, seed: int, precision: str, epochs: int = 8) -> CVAE:

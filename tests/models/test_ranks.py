@@ -210,7 +210,7 @@ def test_a_strategy_is_a_word() -> None:
     """One that does not exist is told with those that do; the one around a fit counts where it names none."""
     assert Strategy.parse("local_sgd(4)") == Strategy.parse("local_sgd(syncs_per_epoch=4)") == Strategy("local_sgd", 4)
     for wrong in ("dpd", "local_sgd(0)", "ddp(2)", "zero(1)", "async(lag=1)", ""):
-        with pytest.raises(UnknownChoice, match="choose from single, ddp, ddp.lag=N., zero"):
+        with pytest.raises(UnknownChoice, match=r"choose from single, ddp, ddp\(lag=N\), zero"):
             Strategy.parse(wrong)
     with used("ddp"):
         assert (chosen(None).name, chosen("single").name) == ("ddp", "single")
