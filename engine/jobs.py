@@ -75,9 +75,11 @@ class Jobs:
         number = next(self._numbers)
         with self._lock:
             self._open[number] = _Job(role, time.monotonic())
+        resources = getattr(self._kernel.executors[role], "resources", None)  # Parsl writes into it
         future: Future[Any] = self._kernel.submit(
             tasks.begin, app_args=(str(self._bus), number, function, *args), executors=[role], cache=False,
-            ignore_for_cache=None, app_kwargs={},
+            ignore_for_cache=None,
+            app_kwargs={"parsl_resource_specification": dict(resources)} if resources else {},
         )  # fmt: skip
         future.add_done_callback(lambda _: self._ended(number))
         return future

@@ -8,7 +8,7 @@ from pathlib import Path
 from parsl.jobs.states import JobState, JobStatus
 
 from steersman.executors.batch import Scripted, answer, blocks
-from steersman.executors.launcher import USUAL, OnEachNode
+from steersman.executors.launcher import launcher
 from steersman.executors.site import Executor, Site
 
 COMMANDS = ("flux",)
@@ -29,7 +29,7 @@ def provider(site: Site, wanted: Executor, worker_init: str) -> Flux:
         f"--time-limit={math.ceil((wanted.walltime_s or 0) / 60)}m",
         *(f"--{name}={value}" for name, value in named.items() if value), *site.flux.options,
     ]  # fmt: skip
-    return Flux(options, OnEachNode(site.launcher or USUAL["flux"]), **blocks(site, wanted, worker_init))
+    return Flux(options, launcher(site, wanted), **blocks(site, wanted, worker_init))
 
 
 def ask(site: Site, script: Path) -> str:

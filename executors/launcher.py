@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from parsl.launchers import SimpleLauncher
 from parsl.launchers.base import Launcher
+
+from steersman.executors.site import Executor, Site
 
 BINARIES = str(Path(sys.executable).parent)  # interchange.py and process_worker_pool.py lie beside this interpreter
 ONE_THREAD = "export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OPENMM_CPU_THREADS=1"
@@ -16,6 +19,20 @@ USUAL = {
     "lsf": 'blaunch -z "$(sort -u $LSB_DJOB_HOSTFILE | xargs)"',
     "flux": "flux run --nodes={nodes} --ntasks={nodes} --exclusive --setopt=cpu-affinity=off",
 }
+
+
+def launcher(site: Site, wanted: Executor, scheduler: str = "") -> Launcher:
+    """What starts the workers of a block: on each node, or on the first one where they start ranks on the others."""
+    if wanted.mpi:
+        return OnFirstNode()
+    return OnEachNode(site.launcher or USUAL[scheduler or site.scheduler])
+
+
+class OnFirstNode(SimpleLauncher):  # type: ignore[misc]  # Parsl has no types
+    """Workers that start ranks; the site's own mpiexec comes before one in this environment."""
+
+    def __call__(self, command: str, tasks_per_node: int, nodes_per_block: int, script_dir: str = "") -> str:
+        return "\n".join([f"export PATH=$PATH:{BINARIES}", ONE_THREAD, command])
 
 
 class OnEachNode(Launcher):  # type: ignore[misc]  # Parsl has no types

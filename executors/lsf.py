@@ -8,7 +8,7 @@ from pathlib import Path
 from parsl.jobs.states import JobState, JobStatus
 
 from steersman.executors.batch import Scripted, answer, blocks
-from steersman.executors.launcher import USUAL, OnEachNode
+from steersman.executors.launcher import launcher
 from steersman.executors.site import Executor, Site
 
 COMMANDS = ("bsub", "bjobs", "bkill", "bqueues")
@@ -30,7 +30,7 @@ def provider(site: Site, wanted: Executor, worker_init: str) -> Lsf:
         "-rn",  # a job that LSF itself starts again would run beside the block that Parsl started in its place
         *(f"{option} {value}" for option, value in named.items() if value), *site.lsf.options,
     ]  # fmt: skip
-    return Lsf(options, OnEachNode(site.launcher or USUAL["lsf"]), **blocks(site, wanted, worker_init))
+    return Lsf(options, launcher(site, wanted), **blocks(site, wanted, worker_init))
 
 
 def ask(site: Site, script: Path) -> str:

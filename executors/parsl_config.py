@@ -10,17 +10,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from parsl.config import Config
-from parsl.executors import HighThroughputExecutor
+from parsl.executors import HighThroughputExecutor, MPIExecutor
 from parsl.launchers import SimpleLauncher, WrappedLauncher
 from parsl.providers import LocalProvider
 from parsl.providers.errors import SubmitException
 
 from steersman.executors import schedulers
 from steersman.executors.allocation import allocation
-from steersman.executors.launcher import BINARIES, ONE_THREAD, USUAL, OnEachNode
+from steersman.executors.launcher import BINARIES, ONE_THREAD, launcher
 from steersman.executors.network import driver_address
 from steersman.executors.registration import Registration
-from steersman.executors.site import ROLES, Executor, Site
+from steersman.executors.site import ROLES, Executor, Mpi, Site
 
 
 def parsl_config(site: Site, run_directory: Path, roles: Iterable[str] = ROLES) -> Config:
@@ -51,21 +51,38 @@ def submit_script(site: Site, role: str) -> str:
 
 def _executor(site: Site, role: str) -> HighThroughputExecutor:
     wanted: Executor = getattr(site, role)
+    shared = {
+        "label": role,
+        "address": driver_address(site),
+        "loopback_address": "127.0.0.1",
+        "heartbeat_period": 2,  # a lost worker is known of within 8 s
+        "heartbeat_threshold": 8,
+        "poll_period": 10,
+        "drain_period": None if wanted.walltime_s is None else max(1, int(wanted.walltime_s - site.margin_s)),
+        "block_error_handler": Registration(site.name),
+        "provider": provider(site, wanted),
+    }
+    if wanted.mpi:
+        return OverNodes(wanted.mpi, max_workers_per_block=wanted.per_block, **shared)
     return HighThroughputExecutor(
-        label=role,
-        address=driver_address(site),
-        loopback_address="127.0.0.1",
         max_workers_per_node=wanted.per_node,
         cores_per_worker=1e-3,  # the count above decides, not the cores that this machine has
         available_accelerators=wanted.gpu_names,
         cpu_affinity=wanted.affinity,
-        heartbeat_period=2,  # a lost worker is known of within 8 s
-        heartbeat_threshold=8,
-        poll_period=10,
-        drain_period=None if wanted.walltime_s is None else max(1, int(wanted.walltime_s - site.margin_s)),
-        block_error_handler=Registration(site.name),
-        provider=provider(site, wanted),
+        **shared,
     )
+
+
+class OverNodes(MPIExecutor):  # type: ignore[misc]  # Parsl has no types
+    """Parsl's executor of MPI programs.
+
+    Attributes:
+        resources: what each job of it asks for.
+    """
+
+    def __init__(self, mpi: Mpi, **shared: Any) -> None:
+        super().__init__(mpi_launcher=mpi.launcher, **shared)
+        self.resources = {"num_nodes": mpi.nodes, "ranks_per_node": mpi.ranks, "launcher_options": mpi.options}
 
 
 def provider(site: Site, wanted: Executor) -> Any:
@@ -75,16 +92,15 @@ def provider(site: Site, wanted: Executor) -> Any:
         found = allocation()
         assert found is not None  # the site is settled
         ends = None if found.ends is None else f"export STEERSMAN_BLOCK_ENDS={found.ends:.0f}"
-        launcher = OnEachNode(site.launcher or USUAL[found.scheduler])
-        return _local(wanted, [*lines, ends or ""], launcher)
+        return _local(wanted, [*lines, ends or ""], launcher(site, wanted, found.scheduler))
     if wanted.walltime_s is not None:
         lines.append(f"export STEERSMAN_BLOCK_ENDS=$(( $(date +%s) + {int(wanted.walltime_s)} ))")
     if wanted.nodes:
         return schedulers.of(site).provider(site, wanted, "\n".join(lines))
     # A time limit is kept as a scheduler would keep it.
     limit_s = wanted.walltime_s
-    launcher = SimpleLauncher() if limit_s is None else WrappedLauncher(f"timeout --signal=KILL {int(limit_s)}")
-    return _local(wanted, [f"export PATH={BINARIES}:$PATH", ONE_THREAD, *lines], launcher)
+    starts = SimpleLauncher() if limit_s is None else WrappedLauncher(f"timeout --signal=KILL {int(limit_s)}")
+    return _local(wanted, [f"export PATH={BINARIES}:$PATH", ONE_THREAD, *lines], starts)
 
 
 def _local(wanted: Executor, lines: Iterable[str], launcher: Any) -> LocalProvider:

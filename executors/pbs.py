@@ -10,7 +10,7 @@ from parsl.jobs.states import JobState, JobStatus
 from parsl.providers import PBSProProvider
 
 from steersman.executors.batch import Mended, answer, blocks
-from steersman.executors.launcher import USUAL, OnEachNode
+from steersman.executors.launcher import launcher
 from steersman.executors.site import Executor, Site
 
 COMMANDS = ("qsub", "qstat", "qdel")
@@ -28,7 +28,7 @@ def provider(site: Site, wanted: Executor, worker_init: str) -> PBSProProvider:
         cpus_per_node=site.pbs.cpus,
         select_options=site.pbs.select,
         scheduler_options="\n".join(f"#PBS {option}" for option in options),
-        launcher=OnEachNode(site.launcher or USUAL["pbs"]),
+        launcher=launcher(site, wanted),
         # A job begins in the home directory.
         **blocks(site, wanted, f"cd $PBS_O_WORKDIR\n{worker_init}"),
     )

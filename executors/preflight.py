@@ -62,6 +62,9 @@ def submit_scripts(site: Site) -> dict[str, str]:
 
 
 def _where(site: Site, wanted: Executor) -> str:
+    if wanted.mpi:
+        ranks = f"{wanted.mpi.ranks} ranks on each of {wanted.mpi.nodes} nodes, by {wanted.mpi.launcher}"
+        return f"{wanted.count} slots in {wanted.blocks} blocks of {wanted.nodes} nodes, each with {ranks}"
     workers = f"{wanted.per_node} workers" + (f", {len(wanted.gpu_names)} GPUs" if wanted.gpu_names else "")
     if not wanted.nodes:
         return f"{workers} on this machine"

@@ -20,6 +20,22 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Mpi(_Strict):
+    """A walker that is an MPI program over several nodes: PARSL_MPI_PREFIX is what starts it there.
+
+    Args:
+        nodes: of one walker; a block has room for nodes // this of them.
+        ranks: on each node.
+        launcher: what starts ranks.
+        options: further words of the launcher, e.g. "--mpi=pmi2".
+    """
+
+    nodes: int = Field(default=2, ge=1)
+    ranks: int = Field(default=1, ge=1)
+    launcher: Literal["srun", "mpiexec", "aprun"] = "mpiexec"
+    options: str = ""
+
+
 class Executor(_Strict):
     """Worker processes of one kind.
 
@@ -27,6 +43,7 @@ class Executor(_Strict):
         workers: processes on a node, one slot each; "cores" for one on each core of the driver's machine.
         gpus: GPUs of a node, or their names (MIG devices, tiles of Intel's: "0.1"); each worker has one of its own.
         affinity: cores of the workers: none, block, block-reverse, alternating, or Parsl's list:0-7:8-15:...
+        mpi: each worker has so many whole nodes for ranks that it starts; `workers` and `gpus` are not looked at.
         nodes: of a block, asked of the scheduler; 0: the block is on the driver's machine, no scheduler is asked.
         blocks: so many times the above, each in its own allocation.
         walltime_s: a block is ended after this, and another takes its place; None: blocks do not end.
@@ -35,12 +52,17 @@ class Executor(_Strict):
     workers: Annotated[int, Field(ge=1)] | Literal["cores"] = "cores"
     gpus: Annotated[int, Field(ge=0)] | tuple[str, ...] = 0
     affinity: str = "none"
+    mpi: Mpi | None = None
     nodes: int = Field(default=0, ge=0)
     blocks: int = Field(default=1, ge=1)
     walltime_s: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _nodes_are_described(self) -> Self:
+        if self.mpi:
+            if not self.nodes or self.nodes % self.mpi.nodes or self.walltime_s is None:
+                raise ValueError(f"mpi needs `walltime_s`, and `nodes` that are a multiple of {self.mpi.nodes}")
+            return self
         if self.nodes and (self.workers == "cores" or self.walltime_s is None):
             raise ValueError("nodes of a scheduler need `workers` (a number for each node) and `walltime_s`")
         # Parsl would start as many workers as there are GPUs, and the others' slots would wait for ever.
@@ -60,8 +82,12 @@ class Executor(_Strict):
         return len(os.sched_getaffinity(0)) if self.workers == "cores" else self.workers
 
     @property
+    def per_block(self) -> int:
+        return self.nodes // self.mpi.nodes if self.mpi else self.per_node * max(1, self.nodes)
+
+    @property
     def count(self) -> int:
-        return self.per_node * max(1, self.nodes) * self.blocks
+        return self.per_block * self.blocks
 
 
 class Slurm(_Strict):
@@ -184,7 +210,7 @@ class Site(_Strict):
             wanted: Executor = getattr(self, role)
             if self.node and wanted.nodes and len(wanted.gpu_names) > self.node.gpus:
                 raise ValueError(f"{role}: gpus = {len(wanted.gpu_names)}, but a node has {self.node.gpus}")
-            if self.node and wanted.nodes and wanted.per_node > self.node.cores:
+            if self.node and wanted.nodes and not wanted.mpi and wanted.per_node > self.node.cores:
                 raise ValueError(f"{role}: workers = {wanted.per_node}, but a node has {self.node.cores} cores")
         return self
 

@@ -9,7 +9,7 @@ from parsl.jobs.states import JobState, JobStatus
 from parsl.providers import SlurmProvider
 
 from steersman.executors.batch import Mended, answer, blocks
-from steersman.executors.launcher import USUAL, OnEachNode
+from steersman.executors.launcher import launcher
 from steersman.executors.site import Executor, Site
 
 COMMANDS = ("sbatch", "squeue", "scancel")
@@ -20,7 +20,7 @@ def provider(site: Site, wanted: Executor, worker_init: str) -> SlurmProvider:
     return _Slurm(
         scheduler_options="\n".join(f"#SBATCH {option}" for option in _options(site)),
         exclusive=False,  # said in the options, if so
-        launcher=OnEachNode(site.launcher or USUAL["slurm"]),
+        launcher=launcher(site, wanted),
         **blocks(site, wanted, worker_init),
     )
 

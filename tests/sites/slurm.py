@@ -14,8 +14,9 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 PACKAGES = ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "iproute2"]
 PROGRAMS = ["slurmctld", "slurmd", "sbatch", "munged", "ip", "nsenter", "unshare"]
@@ -228,3 +229,16 @@ class Cluster:
                 logs = "\n".join(file.read_text()[-500:] for file in sorted(self.home.glob("*.out")))
                 raise TimeoutError(f"the test cluster has no {what} after {START_S} s:\n{logs}")
             time.sleep(0.05)
+
+
+def main(words: Sequence[str]) -> int:
+    """NODES COMMAND...: run a command on the login host of a cluster that is there for as long as the command runs."""
+    if why := missing():
+        print(f"no real Slurm can be had here: {why}", file=sys.stderr)
+        return 1
+    with TemporaryDirectory(prefix="steersman-slurm-") as home, Cluster(Path(home), int(words[0])) as cluster:
+        return subprocess.run(cluster.on_login(*words[1:]), check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -38,7 +38,41 @@ def ticks(p, start, out):
         out.append(x=float(i), gpu=int(os.environ.get("CUDA_VISIBLE_DEVICES", -1)))
         if out.stopped: break
 """
+PROGRAM = """
+import time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+for step in range(20):
+    nodes = len(set(world.allgather(MPI.Get_processor_name())))
+    total = world.allreduce(world.rank + step)
+    time.sleep(0.01)
+    if world.rank == 0:
+        print(total, world.size, nodes, file=open("frames.txt", "a"))
+"""
+RANKS = f"""
+import os, shlex, sys
+from steersman import Params, Workflow, budget
+from steersman.apps.command import command, lines
+from tempfile import TemporaryDirectory
+
+class P(Params): pass
+
+wf = Workflow("ranks", P, stop=budget(hours=1))
+
+@wf.simulate()
+def over_nodes(p, start, out):
+    program = [*shlex.split(os.environ["PARSL_MPI_PREFIX"]), sys.executable, "-c", {PROGRAM!r}]
+    with TemporaryDirectory() as folder:
+        for line in command(program, reader=lines("frames.txt"), cwd=folder, stop=lambda: out.stopped):
+            total, ranks, nodes = map(float, line.split())
+            out.append(x=total, ranks=ranks, nodes=nodes)
+"""
 SITES = {
+    "mpi": """
+simulation: {nodes: 2, mpi: {nodes: 2, ranks: 2, launcher: srun, options: --mpi=pmi2}, walltime_s: 600}
+training: {workers: 1}
+slurm: {partition: debug}
+""",
     "nodes": """
 simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 600}
 training: {workers: 1}
@@ -81,7 +115,7 @@ PATIENCE_S = 120.0
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if why := missing():
         pytest.skip(f"no real Slurm can be had here: {why}")
-    with Cluster(tmp_path_factory.mktemp("slurm"), 9) as cluster:
+    with Cluster(tmp_path_factory.mktemp("slurm"), 12) as cluster:
         monkey = pytest.MonkeyPatch()
         monkey.setenv("PATH", f"{cluster.add_pbs()}:{os.environ['PATH']}")
         yield cluster
@@ -126,10 +160,12 @@ def campaigns(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """One campaign on each site, side by side; they only sleep."""
     folder = tmp_path_factory.mktemp("campaigns")
     (folder / "ticks.py").write_text(WORKFLOW)
+    (folder / "ranks.py").write_text(RANKS)
     running = {}
     for name, text in SITES.items():
         (folder / f"{name}.yaml").write_text(text)
-        words = ["run", folder / "ticks.py", "--site", folder / f"{name}.yaml", "--run-dir", folder / name]
+        workflow = folder / ("ranks.py" if name == "mpi" else "ticks.py")
+        words = ["run", workflow, "--site", folder / f"{name}.yaml", "--run-dir", folder / name]
         words = [*IN_A_JOB.get(name, []), sys.executable, "-m", "steersman.engine.cli", *words]
         command = cluster.on_login(*map(str, words))
         with (folder / f"{name}.log").open("wb") as log:
@@ -218,6 +254,19 @@ def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
     assert end["outcome"] == "failed"
     assert "/nowhere/bin/activate: No such file" in end["reason"]
     assert ".stderr" in end["reason"], "the file to look at"
+
+
+def test_a_walker_is_an_mpi_program_over_two_nodes(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+    """Two ranks on each of two nodes: their frames come through the walker, by Parsl's MPIExecutor and srun."""
+    campaign = campaigns["mpi"]
+    campaign.until(lambda: bool(campaign.records("ended")))
+    state = campaign.interrupt()
+    check_nothing_is_lost(state, campaign.directory)
+    frames = campaign.directory.frames
+    assert {(float(frames.row("w0", row)["ranks"]), float(frames.row("w0", row)["nodes"])) for row in range(20)} == {
+        (4, 2)
+    }
+    assert [float(frames.row("w0", row)["x"]) for row in range(20)] == [6 + 4 * step for step in range(20)]
 
 
 def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
