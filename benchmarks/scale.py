@@ -1,0 +1,175 @@
+"""How many walkers one driver keeps busy: `steersman bench scale --json` prints one JSON object.
+
+Walkers are real (their bus, their leases, their groups of frames), but their simulation sleeps, and they are threads of
+a few processes: what is measured is driver, bus and store. idle_share: time of walkers between two segments, over their
+time from their first segment to their last frame; refill: the same gaps one by one; events_per_s: what the driver took
+in and wrote down; driver_rss_mb: memory of the driver at the end, and what it grew by since half of the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from steersman.apps.walker import Walker
+from steersman.benchmarks.loop import gaps_of
+from steersman.bus import TupleSpace
+from steersman.engine import campaign, journal, loading
+from steersman.engine import run as engine_run
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+
+WORKFLOW = Path(__file__).with_name("scale_workflow.py")
+OF_WALKERS = ("joined", "began", "published", "ended")
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    if list(arguments[:1]) == ["--host"]:
+        host(arguments[1])
+        return
+    parser = argparse.ArgumentParser(prog="steersman bench scale", description=__doc__)
+    parser.add_argument("--walkers", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=180, help="wall time of the run that is measured")
+    parser.add_argument("--segment-s", type=float, default=30, help="length of a segment")
+    parser.add_argument("--processes", type=int, default=4, help="that the walkers are threads of")
+    parser.add_argument("--json", action="store_true", help="the only format there is")
+    chosen = parser.parse_args(list(arguments))
+    with tempfile.TemporaryDirectory(prefix="steersman-bench-", ignore_cleanup_errors=True) as folder:
+        print(json.dumps(measure(Path(folder) / "run", chosen)))
+
+
+def measure(path: Path, chosen: argparse.Namespace) -> dict[str, Any]:
+    settings = [f"hours={chosen.seconds / 3600}", f"segment_s={chosen.segment_s}"]
+    # A walker out of a thousand in one process is heard of late, without being lost.
+    site = {"simulation.workers": chosen.walkers, "lease_s": 600}
+    plan = campaign.plan(str(WORKFLOW), assignments=settings, site_changes=site, seed=1)
+    directory, run = campaign.begin(plan, run_dir=path)
+    memory = Memory(chosen.seconds)
+    run.show = memory.look
+    engine_run.Jobs = lambda *_, **__: Crowd(path, chosen.processes)  # type: ignore[assignment,attr-defined]
+    began = time.monotonic()
+    state = run.execute()
+    took_s = time.monotonic() - began
+    assert state.end is not None
+    if state.end["outcome"] != "budget":
+        raise RuntimeError(f"the run ended early: {state.end['reason']}")
+    gaps, active = zip(*(gaps_of(directory, walker) for walker in directory.frames.walkers()), strict=True)
+    refill = np.concatenate(gaps)
+    events = sum(record["kind"] in OF_WALKERS for record in journal.read(directory.journal))
+    return {
+        "walkers": chosen.walkers,
+        "segment_s": chosen.segment_s,
+        "idle_share": round(float(refill.sum()) / sum(active), 5),
+        "refill_p50_s": round(float(np.median(refill)), 4),
+        "refill_p95_s": round(float(np.percentile(refill, 95)), 4),
+        "refills": len(refill),
+        "segments": state.ended.total(),
+        "lost": len(state.walkers) - chosen.walkers,
+        "events_per_s": round(events / took_s, 1),
+        "driver_rss_mb": round(memory.now(), 1),
+        "driver_grew_mb": round(memory.now() - memory.halfway, 1),
+        "driver_cpu_share": round(sum(psutil.Process().cpu_times()[:2]) / took_s, 3),
+    }
+
+
+class Memory:
+    """Resident memory of this process, MB, looked at half way through."""
+
+    def __init__(self, seconds: float) -> None:
+        self._half, self.halfway = time.monotonic() + seconds / 2, 0.0
+
+    def look(self, state: State) -> None:
+        if not self.halfway and time.monotonic() > self._half:
+            self.halfway = self.now()
+
+    def now(self) -> float:
+        return float(psutil.Process().memory_info().rss) / 1e6
+
+
+class Crowd:
+    """Stands for the engine's Jobs: walkers as threads of a few processes, instead of Parsl's workers."""
+
+    broken = hopeless = ""
+
+    def __init__(self, run: Path, processes: int) -> None:
+        command = [sys.executable, "-m", "steersman.benchmarks.scale", "--host", str(run)]
+        self._processes = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for _ in range(processes)
+        ]
+        self._open: dict[int, Future[Any]] = {}
+        for process in self._processes:
+            threading.Thread(target=self._collect, args=(process,), daemon=True).start()
+
+    def submit(self, role: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Start a walker; nothing else is asked for by this workflow."""
+        future: Future[Any] = Future()
+        if role != "simulation":
+            future.set_result(None)
+            return future
+        _, number, bag = args
+        self._open[number] = future
+        stdin = self._processes[number % len(self._processes)].stdin
+        assert stdin is not None
+        stdin.write(json.dumps([number, bag]) + "\n")
+        stdin.flush()
+        return future
+
+    def began(self, number: int, manager: str) -> None: ...
+
+    def end_stuck_blocks(self) -> list[str]:
+        return []
+
+    def hold(self, role: str, pool: str) -> None: ...
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+    def _collect(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            number, left = json.loads(line)
+            self._open.pop(number).set_result(left)
+
+
+def host(run: str) -> None:
+    """Be one of the processes: a thread for each walker that a line of standard input names."""
+    directory = RunDirectory(Path(run))
+    workflow = loading.load(directory.workflow)
+    params = loading.checked(workflow, directory.settings()["params"])
+    lease_s = directory.settings()["site"]["lease_s"]
+    assert workflow.simulation is not None
+    simulate, variables = workflow.simulation.function, dict(workflow.simulation.variables)
+
+    telling = threading.Lock()
+
+    def walk(number: int, bag: str) -> None:
+        walker = Walker(
+            number=number, bag=bag, simulate=simulate, params=params, prepared=None, frames=directory.frames,
+            space=TupleSpace.connect(directory.bus), variables=variables, attributes={}, errors=directory.errors,
+            lease_s=lease_s,
+        )  # fmt: skip
+        left = walker.run()
+        with telling:  # lines of several threads would run into each other
+            print(json.dumps([number, left]), flush=True)
+
+    for line in sys.stdin:
+        threading.Thread(target=walk, args=json.loads(line), daemon=True).start()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
