@@ -10,7 +10,8 @@ import pytest
 
 from steersman.executors import batch, schedulers, slurm
 from steersman.executors.errors import BadSite
-from steersman.executors.parsl_config import parsl_config
+from steersman.executors.launcher import BINARIES
+from steersman.executors.parsl_config import parsl_config, submit_script
 from steersman.executors.preflight import findings, ready
 from steersman.executors.site import Site, sites
 from steersman.executors.site_files import load_site
@@ -157,3 +158,20 @@ def test_the_submit_script_says_what_the_site_file_says(tmp_path: Path) -> None:
     options = [f"#SBATCH --{each}" for each in ("account=m1234", "partition=debug", "no-requeue", "gpus-per-node=2")]
     assert all(option in provider.scheduler_options for option in options)
     assert (provider.nodes_per_block, provider.init_blocks, provider.walltime) == (2, 2, "00:02:00")
+
+
+def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> None:
+    mpi = {"nodes": 6, "blocks": 2, "walltime_s": 600, "mpi": {"nodes": 2, "ranks": 4, "launcher": "srun"}}
+    site = Site.model_validate({"name": "m", "interface": "lo", "simulation": mpi, "slurm": {}})
+    assert site.simulation.count == 6
+    executor = next(each for each in parsl_config(site, tmp_path).executors if each.label == "simulation")
+    assert executor.max_workers_per_block == 3
+    assert executor.resources == {"num_nodes": 2, "ranks_per_node": 4, "launcher_options": ""}
+    script = submit_script(site, "simulation")
+    assert "srun" not in script, "the workers run on the first node, and start ranks on the others"
+    assert f"export PATH=$PATH:{BINARIES}" in script, "a mpiexec of this environment does not hide the site's"
+
+
+def test_nodes_that_walkers_cannot_share_are_refused() -> None:
+    with pytest.raises(BadSite, match="multiple of 2"):
+        load_site("slurm", {"simulation.nodes": 3, "simulation.mpi": {"nodes": 2}})

@@ -1,0 +1,20 @@
+"""The benchmark of scale runs real walkers under a real driver, and loses none."""
+
+import json
+from pathlib import Path
+
+from .conftest import steersman
+
+
+def test_a_few_walkers_are_kept_busy(tmp_path: Path) -> None:
+    words = ("--walkers", 6, "--seconds", 5, "--segment-s", 0.5, "--processes", 2)
+    done = steersman("bench", "scale", "--json", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["walkers"] == 6
+    assert told["lost"] == 0
+    assert told["refills"] > 6
+    assert 0 <= told["idle_share"] < 1
+    assert told["refill_p95_s"] >= told["refill_p50_s"] >= 0
+    assert told["events_per_s"] > 0
+    assert told["driver_rss_mb"] > 0
