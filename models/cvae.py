@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -78,6 +79,7 @@ class CVAE(Model):
         optimizer: str = "adam",
         precision: str = "fp32",
         strategy: str | None = None,
+        checkpoint: str | Path | None = None,
         report: Report | None = None,
     ) -> Self:
         """Fit a network to contact maps; on a GPU where there is one.
@@ -86,7 +88,7 @@ class CVAE(Model):
             contacts: (n, R, R) bool, uint8 or float in 0..1; bool and uint8 stay packed and are cast per batch.
             latent: dimensions of the latent space.
             init: a fitted network to go on from, left as it is; when its architecture differs the fit begins anew.
-            epochs, batch, lr, optimizer, precision, strategy: of the training loop, see `steersman.models.fit.fit`.
+            epochs, batch, lr, optimizer, precision, strategy, checkpoint: of the training loop, see `steersman.models.fit.fit`.
             channels, beta: of the network.
             seed: of the first weights, the shuffling and the latent noise.
             report: called with each epoch's record.
@@ -105,7 +107,7 @@ class CVAE(Model):
         model.to("cuda" if torch.cuda.is_available() else "cpu")
         return fit(
             model, data, elbo, epochs=epochs, batch=batch, lr=lr, seed=seed, optimizer=optimizer, precision=precision,
-            strategy=strategy, report=report,
+            strategy=strategy, checkpoint=checkpoint, report=report,
         )  # fmt: skip
 
     def forward(self, maps_BRR: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -12,6 +14,7 @@ from torch import Tensor
 
 from steersman.models import parallel
 from steersman.models import strategy as strategies
+from steersman.models.checkpoint import Checkpoints
 from steersman.models.errors import TrainingDiverged, UnusableData
 from steersman.models.model import Model
 from steersman.models.parallel import Single
@@ -40,6 +43,7 @@ def fit(
     largest_batch: int = 0,
     precision: str = "fp32",
     strategy: str | None = None,
+    checkpoint: str | Path | None = None,
     report: Callable[[Record], object] | None = None,
 ) -> ModelT:
     """Lower a loss on shuffled batches, on one process or on several ranks that make the same call.
@@ -58,6 +62,8 @@ def fit(
         lr_scale, warmup_epochs, double_every, largest_batch: linear scaling and growing batches, see `Schedule`.
         precision: "fp32", "bf16", or on a GPU "fp16", see `Precision`.
         strategy: see `Strategy`; None takes the one that @wf.train names, else "single".
+        checkpoint: a folder, on a file system that all ranks see, for the state of the training after each epoch; one
+            that is there is gone on from, bit for bit on one process. None: none.
         report: called with each epoch's record.
     Returns: the model, in eval mode; its `history` holds per epoch the mean of each term over all ranks, `seconds`, and
         where they went, see `Profile`.
@@ -65,6 +71,7 @@ def fit(
         UnusableData: there is none.
         UnknownChoice: of optimizer, precision or strategy.
         TrainingDiverged: the loss is no longer finite.
+        UnreadableModel: the checkpoint is of another training.
         TooManyRanks, RanksDiffer, RankLost: see there.
     """
     if len(data) == 0:
@@ -75,16 +82,20 @@ def fit(
     def stepper_of(network: Model) -> Stepper:
         return Stepper(network, ranks.optimizer, optimizer, precision, schedule.rate_at)
 
+    settings = {"samples": len(data), "seed": seed, "optimizer": optimizer, "schedule": asdict(schedule) | {"batch": 0}}
+    checkpoints = Checkpoints(checkpoint, settings)
     model.history = []
+    checkpoints.load_weights(model)
     with closing(parallel.begin(model, len(data), most, seed, strategies.chosen(strategy))) as ranks:
         stepper = ranks.serve(stepper_of)
         with seeded(seed + ranks.rank):
-            for epoch in range(epochs):
+            for epoch in range(checkpoints.resume(ranks, stepper, seed + ranks.rank), epochs):
                 ranks.batch = schedule.batch_at(epoch)
                 record = _epoch(model, data, loss, stepper, ranks, epoch)
                 if not math.isfinite(record["loss"]):
                     raise TrainingDiverged(epoch, record["loss"], lr)
                 model.history.append(record)
+                checkpoints.save(model, ranks, stepper)
                 if report is not None:
                     report(record)
         ranks.check()

@@ -33,7 +33,7 @@ class Hogwild(OwnSteps):
         super().__init__(model, samples, batch, seed, strategy)
         if model.device.type != "cpu":
             raise UnknownChoice(f"strategy on {model.device.type}", "hogwild", ("ddp", "zero", "local_sgd"))
-        self._agree("machine (hogwild shares memory)", socket.gethostname().encode())
+        self.agree("machine (hogwild shares memory)", socket.gethostname().encode())
         if self.size > 1:
             self._share()
 

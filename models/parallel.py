@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,9 +34,11 @@ class Single:
         seed: of the order, a new one every epoch.
     Attributes:
         rank, size: of this process, and how many train together.
+        own_moments: whether each rank's optimizer goes its own way.
     """
 
     rank, size = 0, 1
+    own_moments = False
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         self.model, self.samples, self.batch = model, samples, batch
@@ -79,6 +81,20 @@ class Single:
     def check(self) -> None:
         """See that all ranks ended with the same weights."""
 
+    def agree(self, what: str, data: bytes) -> None:
+        """Raises RanksDiffer: the bytes of a rank are not those of rank 0."""
+
+    def keeper(self, stepper: Stepper) -> Stepper | None:
+        """Give the one whose optimizer remembers anything here."""
+        return stepper
+
+    def exchanged(self) -> dict[str, Tensor]:
+        """Give what is still on its way between ranks at the end of an epoch, for a checkpoint."""
+        return {}
+
+    def restore(self, exchanged: Mapping[str, Tensor]) -> None:
+        """Take over what `exchanged` gave."""
+
     def told(self, stepper: Stepper) -> dict[str, Any]:
         """Give what the strategy has to say of the training, for the model's card."""
         return {}
@@ -104,7 +120,7 @@ class Shared(Single):
         if samples // batch < self.size:
             raise TooManyRanks(self.size, samples, batch)
         shapes = [(name, tuple(tensor.shape)) for name, tensor in model.state_dict().items()]
-        self._agree("network, data, batch, seed or strategy", f"{shapes} {samples} {batch} {seed} {strategy}".encode())
+        self.agree("network, data, batch, seed or strategy", f"{shapes} {samples} {batch} {seed} {strategy}".encode())
         self.block = one_block(averaged(model))
         if self.size > 1:
             with telling(self.rank, self.size):
@@ -116,10 +132,9 @@ class Shared(Single):
                 dist.all_reduce(numbers)
 
     def check(self) -> None:
-        self._agree("weights", self.block.cpu().numpy().tobytes())
+        self.agree("weights", self.block.cpu().numpy().tobytes())
 
-    def _agree(self, what: str, data: bytes) -> None:
-        """Raises RanksDiffer: the bytes of a rank are not those of rank 0."""
+    def agree(self, what: str, data: bytes) -> None:
         if self.size == 1:
             return
         digest = torch.frombuffer(bytearray(hashlib.sha256(data).digest()), dtype=torch.int64)
@@ -187,6 +202,14 @@ class DDP(WithGradients):
         self._arrive()
         super().check()
 
+    def exchanged(self) -> dict[str, Tensor]:
+        self._arrive()
+        return {} if self.late is None else {"late": self.late}
+
+    def restore(self, exchanged: Mapping[str, Tensor]) -> None:
+        if self.late is not None and "late" in exchanged:
+            self.late.copy_(exchanged["late"])
+
     def _arrive(self) -> None:
         """Wait for the exchange that was begun at the last step."""
         if self._exchange is not None:
@@ -219,6 +242,8 @@ class Zero(DDP):
 
 class OwnSteps(Shared):
     """Each rank steps alone on its own share of the samples, in an order of its own."""
+
+    own_moments = True
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         super().__init__(model, samples, batch, seed, strategy)

@@ -85,6 +85,8 @@ class Async(WithGradients, OwnSteps):
     other and take the same weights. The bus is a server of its own on the machine of rank 0, where all ranks are.
     """
 
+    own_moments = False
+
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         super().__init__(model, samples, batch, seed, strategy)
         self._bound = strategy.max_staleness
@@ -113,6 +115,9 @@ class Async(WithGradients, OwnSteps):
             self.add_up(torch.zeros(1))  # all gradients of the epoch are on the bus before the first looks
             self._ask("look")
             super().combine_weights(step, steps)
+
+    def keeper(self, stepper: Stepper) -> Stepper | None:
+        return self._server.stepper if self._server is not None else None
 
     def told(self, stepper: Stepper) -> dict[str, Any]:
         counts = torch.zeros(self._bound + 1, dtype=torch.int64)
@@ -146,7 +151,7 @@ class ParameterServer(threading.Thread):
         self.staleness = Staleness(bound)
         self._space = TupleSpace.connect(url, space="training")
         self._block, self._gradients = one_block(averaged(model)), gradient_block(model)
-        self._stepper = make(model)
+        self.stepper = make(model)
         self._pushed: dict[int, tuple[float, Tensor]] = {}
 
     def run(self) -> None:
@@ -170,7 +175,7 @@ class ParameterServer(threading.Thread):
         else:
             epoch, gradients = self._pushed.pop(rank)
             self._gradients.copy_(gradients)
-            self._stepper.step(epoch)
+            self.stepper.step(epoch)
 
     def _give(self, rank: int) -> None:
         self._space.put(GIVE, rank, self._block[: len(self._gradients)].cpu())

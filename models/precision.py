@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,6 +36,15 @@ class Precision:
     def backward(self, loss: Tensor) -> None:
         """Compute gradients."""
         torch.autograd.backward(self._scaler.scale(loss))
+
+    def scale(self) -> dict[str, Any]:
+        """Give the loss scaling of fp16, as plain values; empty otherwise."""
+        return dict(self._scaler.state_dict())
+
+    def set_scale(self, scale: Mapping[str, Any]) -> None:
+        """Take over what `scale` gave."""
+        if scale:
+            self._scaler.load_state_dict(dict(scale))
 
     def step(self, optimizer: Optimizer, parameters: list[torch.nn.Parameter], clip: float) -> None:
         """Clip the gradients' norm, step; with fp16 a step is left out, and the scale halved, where they overflowed."""

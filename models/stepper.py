@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -39,6 +40,28 @@ class Stepper:
     @property
     def optimizer_bytes(self) -> int:
         """Memory of the moments that this process keeps."""
-        kept = getattr(self.optimizer, "optim", self.optimizer)  # ZeroRedundancyOptimizer's own part
-        values = [value for state in kept.state.values() for value in state.values()]
-        return sum(value.nbytes for value in values if isinstance(value, Tensor))
+        return sum(value.nbytes for value in self.moments().values())
+
+    def moments(self) -> dict[str, Tensor]:
+        """Give what the optimizer remembers, by "number of the parameter/name"; of `zero` only what is kept here."""
+        return {
+            f"{number}/{name}": value
+            for number, parameter in enumerate(self._parameters)
+            for name, value in self._kept.state.get(parameter, {}).items()
+            if isinstance(value, Tensor)
+        }
+
+    def restore(self, moments: Mapping[str, Tensor], scale: Mapping[str, Any]) -> None:
+        """Take over what `moments` gave, maybe of all ranks: what is of no use here is left."""
+        own = {id(parameter) for group in self._kept.param_groups for parameter in group["params"]}
+        for key, value in moments.items():
+            number, _, name = key.partition("/")
+            parameter = self._parameters[int(number)]
+            if id(parameter) in own:
+                self._kept.state[parameter][name] = value.to(parameter.device)
+        self.precision.set_scale(scale)
+
+    @property
+    def _kept(self) -> Optimizer:
+        kept: Optimizer = getattr(self.optimizer, "optim", self.optimizer)  # ZeroRedundancyOptimizer's own part
+        return kept

@@ -116,6 +116,16 @@ def train_and_die(*, batch: int, dying: int, **other: object) -> Small:
     return fit(fresh(), rows(), squared, epochs=1000, batch=batch, lr=0.01, report=report)
 
 
+def train_with_checkpoints(*, batch: int, epochs: int, folder: str, dying: int = -1) -> Small:
+    """Fit; one rank is killed after the third epoch."""
+
+    def report(record: Record) -> None:
+        if os.environ["RANK"] == str(dying) and (Path(folder) / "epoch-000003").exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return fit(fresh(), rows(), squared, epochs=epochs, batch=batch, lr=0.01, checkpoint=folder, report=report)
+
+
 def train_on_less(*, batch: int) -> Small:
     """Fit, each rank on another number of samples."""
     return train(batch=batch, samples=SAMPLES - int(os.environ["RANK"]))

@@ -136,7 +136,7 @@ def _member(name: str, rank: int, size: int) -> DDP | LocalSGD:
         patch.setattr(dist, "get_rank", lambda: rank)
         patch.setattr(dist, "get_world_size", lambda: size)
         patch.setattr(dist, "broadcast", lambda *_, **__: None)
-        patch.setattr(kind, "_agree", lambda *_: None)
+        patch.setattr(kind, "agree", lambda *_: None)
         return kind(fresh(), 50, 7, 0, Strategy(name))
 
 

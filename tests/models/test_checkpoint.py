@@ -1,0 +1,89 @@
+"""A training that was interrupted goes on as if it had not been."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from steersman.models import CVAE
+from steersman.models.checkpoint import newest
+from steersman.models.contact_data import checked_maps
+from steersman.models.cvae import elbo
+from steersman.models.errors import RanksFailed, UnreadableModel
+from steersman.models.fit import fit, seeded
+from steersman.models.ranks import launch
+from tests.models.mean_model import fresh, rows, squared, train
+
+ROOT = Path(__file__).parents[2]
+Chains = Callable[..., np.ndarray]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimizer": "adam"},
+        {"optimizer": "sgd", "warmup_epochs": 3.0, "lr_scale": 2.0},
+        {"optimizer": "larc", "double_every": 2},
+        {"optimizer": "adam", "strategy": "ddp(lag=1)"},
+        {"optimizer": "adam", "strategy": "hogwild"},
+        {"optimizer": "adam", "strategy": "async(max_staleness=0)"},
+        {"optimizer": "adam", "precision": "fp16"},
+    ],
+    ids=lambda settings: " ".join(map(str, settings.values())),
+)
+def test_a_resumed_training_continues_bit_for_bit(chains: Chains, tmp_path: Path, settings: dict[str, Any]) -> None:
+    """A network that draws noise: optimizer, schedule, random state, order of the data and loss scale are all there."""
+    maps = checked_maps(chains(100, 6))
+
+    def trained(epochs: int, folder: Path | None) -> CVAE:
+        with seeded(0):
+            model = CVAE(6, channels=4, hidden=8)
+        return fit(model, maps, elbo, epochs=epochs, batch=20, lr=1e-2, checkpoint=folder, **settings)
+
+    trained(3, tmp_path)
+    resumed, whole = trained(5, tmp_path), trained(5, None)
+    assert all(map(torch.equal, resumed.state_dict().values(), whole.state_dict().values()))
+    assert [record["loss"] for record in resumed.history] == [record["loss"] for record in whole.history]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["epoch-000004", "epoch-000005"]
+
+
+def test_a_checkpoint_that_was_not_finished_does_not_count(tmp_path: Path) -> None:
+    """Its .metadata is written last; the one before it is used. Its model can be loaded by itself."""
+    fit(fresh(), rows(), squared, epochs=2, batch=16, lr=0.01, checkpoint=tmp_path)
+    (tmp_path / "epoch-000002" / ".metadata").unlink()
+    assert newest(tmp_path) == tmp_path / "epoch-000001"
+    again = fit(fresh(), rows(), squared, epochs=2, batch=16, lr=0.01, checkpoint=tmp_path)
+    assert newest(tmp_path) == tmp_path / "epoch-000002"
+    assert all(map(torch.equal, again.parameters(), train(batch=16, epochs=2).parameters()))
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"optimizer": "sgd"}, {"lr": 0.02}])
+def test_another_training_s_checkpoint_is_told(tmp_path: Path, change: dict[str, Any]) -> None:
+    """Before anything is changed."""
+    settings: dict[str, Any] = {"epochs": 1, "batch": 16, "lr": 0.01, "checkpoint": tmp_path}
+    fit(fresh(), rows(), squared, **settings)
+    with pytest.raises(UnreadableModel, match="the checkpoint of a training with"):
+        fit(fresh(), rows(), squared, **settings | change)
+
+
+@pytest.mark.slow
+def test_ranks_that_were_killed_go_on_as_fewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four ranks of zero with batches of 8, one of them killed in the fourth epoch; then two with batches of 16: as one
+    with 32 that was left in peace, to the rounding of sums, see test_two_ddp_ranks_equal_one_with_twice_the_batch."""
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    target = "tests.models.mean_model:train_with_checkpoints"
+    job = {"epochs": 6, "folder": str(tmp_path / "checkpoints")}
+    common: dict[str, Any] = {"strategy": "zero", "folder": tmp_path / "ranks", "timeout_s": 60}
+    with pytest.raises(RanksFailed, match="rank 3: was ended by signal 9"):
+        launch(target, job | {"batch": 8, "dying": 3}, ranks=4, **common)
+    assert newest(tmp_path / "checkpoints") == tmp_path / "checkpoints" / "epoch-000003"
+    resumed, whole = launch(target, job | {"batch": 16}, ranks=2, **common), train(batch=32, epochs=6)
+    assert len(resumed.history) == 6
+    for mine, other in zip(resumed.parameters(), whole.parameters(), strict=True):
+        assert torch.allclose(mine, other, rtol=0, atol=1e-5)
