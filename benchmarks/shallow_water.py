@@ -1,7 +1,7 @@
 """Shallow water: how fast and how exact, and how many simulations guided sampling of a rare storm saves.
 
     python benchmarks/shallow_water.py --json
-    python benchmarks/shallow_water.py --table      # cases 5, 6 and the jet at T42 to T106 against T170: half an hour
+    python benchmarks/shallow_water.py --table      # cases 5, 6 and the jet at T42 to T106 against T170: 10 minutes
 
 One thread. Speeds are CPU seconds in turns with what they are compared with, so that a busy machine slows both alike;
 a ratio is the median over the turns. torch-harmonics is measured where it is installed; elsewhere its ratio is null.
@@ -73,6 +73,8 @@ def speed(truncation: int, turns: int) -> dict[str, Any]:
     """CPU seconds for a simulated day in float64, beside torch-harmonics, of a batch of 8, and of the transforms."""
     model, state = solver("galewsky", truncation)
     batch = state.repeat_interleave(8, dim=2)
+    single, single_state = solver("galewsky", truncation, torch.float32)
+    single_batch = single_state.repeat_interleave(8, dim=2)
     theirs = torch_harmonics(model, state)
     spectral = state[:, :, :1].repeat(1, 1, 4)
     grid = model.sphere.synthesis(spectral[:, :, :1].repeat(1, 1, 5))
@@ -81,6 +83,8 @@ def speed(truncation: int, turns: int) -> dict[str, Any]:
         "ours": lambda: model.step(state),
         "batch": lambda: model.step(batch),
         "transforms": lambda: (model.sphere.synthesis(spectral), model.sphere.analysis(grid)),
+        "ours, float32": lambda: single.step(single_state),
+        "batch, float32": lambda: single.step(single_batch),
     }
     seconds = in_turns(tried | ({"theirs": theirs} if theirs else {}), turns)
     one = seconds["ours"]
@@ -89,6 +93,7 @@ def speed(truncation: int, turns: int) -> dict[str, Any]:
         "ratio_to_torch_harmonics": rounded(ratio),
         "seconds_per_day": rounded(median(one) * steps_a_day),
         "batch8_ratio": rounded(median(seconds["batch"] / 8 / one)),
+        "batch8_ratio_float32": rounded(median(seconds["batch, float32"] / 8 / seconds["ours, float32"])),
         "transform_share": rounded(median(4 * seconds["transforms"] / one)),
         "step_s": model.step_s,
     }
@@ -201,7 +206,7 @@ def solver(name: str, truncation: int, dtype: torch.dtype = torch.float64) -> tu
 
 
 def torch_harmonics(model: ShallowWater, state: torch.Tensor) -> Callable[[], object] | None:
-    """Three steps of the ShallowWaterSolver of torch-harmonics 0.8.0 in float64; None where it is not installed."""
+    """One step of the ShallowWaterSolver of torch-harmonics 0.8.0 in float64; None where it is not installed."""
     theirs = their_solver(model.sphere, THEIR_STEP_S / model.sphere.truncation)
     if theirs is None:
         return None
