@@ -5,7 +5,9 @@ random) learns contact maps by SGD at a fixed rate until its held-out loss, of t
 per map; the best constant map has 12.4. For p ranks with local SGD: per-epoch speed-up
 S_p = tau_1 / tau_p, tau being the median seconds of an epoch; epochs N_p of each seed, null where the threshold was
 never reached (censored); learning speed-up S_L = (tau_1 N_1) / (tau_p N_p) with the medians of N over the seeds, null
-where the median is censored. Ranks beyond the cores are marked oversubscribed. Source: DeepEx (Yoginath et al.).
+where the median is censored. Ranks beyond the cores are marked oversubscribed. `model`: a cost model fitted to the
+computing of an epoch on one rank and to bare allreduces of the weights, with its prediction for more ranks, see
+cost_model.py. Source: DeepEx (Yoginath et al.).
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from steersman.benchmarks.train import Figures, chains, say
+import torch
+import torch.distributed as dist
+
+from steersman.benchmarks.cost_model import CostModel, told
+from steersman.benchmarks.train import Figures, chains, say, timed
 from steersman.models import CVAE
 from steersman.models.cvae import elbo
 from steersman.models.fit import Record, evaluate, fit, seeded
@@ -28,7 +34,7 @@ from steersman.models.ranks import launch
 
 SIZE, MAPS, HELD_OUT, BATCH, LR = 10, 2048, 512, 32, 0.02
 THRESHOLD = 3.0  # nats per map
-SYNCS = {1: (1,), 2: (1, 4, 16), 4: (1, 16)}  # per epoch, by ranks
+SYNCS = {1: (1,), 2: (1, 4, 16), 4: (1, 4, 16)}  # per epoch, by ranks
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -38,6 +44,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--json", action="store_true", help="the only format there is")
     chosen = parser.parse_args(list(arguments))
     curves: dict[tuple[int, int], list[list[Record]]] = {}
+    allreduce_s: dict[int, float] = {}
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as folder:
         for ranks, syncs in SYNCS.items():
             say(f"{ranks} ranks ...")
@@ -45,7 +52,11 @@ def main(arguments: Sequence[str] = ()) -> None:
             target = "steersman.benchmarks.learning:learn"
             made = launch(target, wanted, ranks=ranks, strategy="local_sgd", folder=Path(folder) / str(ranks))
             curves |= {(ranks, each): made.card["curves"][str(each)] for each in syncs}
-    print(json.dumps(compared(curves, THRESHOLD)))
+            if ranks > 1:
+                allreduce_s[ranks] = made.card["allreduce_s"]
+    computing = statistics.median(record["TotalCompTime"] for curve in curves[1, 1] for record in curve[1:])
+    model = told(CostModel.fitted(computing, allreduce_s), allreduce_s)
+    print(json.dumps(compared(curves, THRESHOLD) | {"model": model}))
 
 
 def learn(seeds: int, epochs: int, syncs: list[int]) -> Figures:
@@ -66,8 +77,18 @@ def learn(seeds: int, epochs: int, syncs: list[int]) -> Figures:
             )  # fmt: skip
             curves[each].append(model.history)
     figures = Figures()
-    figures.card = {"curves": {str(each): curve for each, curve in curves.items()}}
+    figures.card = {"curves": {str(each): curve for each, curve in curves.items()}, "allreduce_s": allreduce()}
     return figures
+
+
+def allreduce() -> float:
+    """Median seconds of a bare allreduce of the network's weights, of 30; the ranks begin together."""
+    weights, seconds = torch.ones(CVAE(SIZE, latent=8).parameter_count), []
+    for _ in range(30):
+        dist.barrier()
+        seconds.append(timed(lambda: dist.all_reduce(weights)))
+        weights.fill_(1)
+    return statistics.median(seconds)
 
 
 def compared(curves: dict[tuple[int, int], list[list[Record]]], threshold: float) -> dict[str, Any]:
@@ -92,7 +113,7 @@ def compared(curves: dict[tuple[int, int], list[list[Record]]], threshold: float
         })  # fmt: skip
     settings = {"maps": MAPS, "size": SIZE, "batch": BATCH, "lr": LR, "optimizer": "sgd", "seeds": len(alone)}
     settings |= {"most_epochs": len(alone[0]), "threads_per_rank": 1, "cores": os.cpu_count()}
-    return {"threshold": threshold, "rows": rows, "model": None, "settings": settings}
+    return {"threshold": threshold, "rows": rows, "settings": settings}
 
 
 def tau(family: list[list[Record]]) -> float:

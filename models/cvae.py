@@ -88,7 +88,8 @@ class CVAE(Model):
             contacts: (n, R, R) bool, uint8 or float in 0..1; bool and uint8 stay packed and are cast per batch.
             latent: dimensions of the latent space.
             init: a fitted network to go on from, left as it is; when its architecture differs the fit begins anew.
-            epochs, batch, lr, optimizer, precision, strategy, checkpoint: of the training loop, see `steersman.models.fit.fit`.
+            epochs, batch, lr, optimizer, precision, strategy, checkpoint: of the training loop, see
+                `steersman.models.fit.fit`.
             channels, beta: of the network.
             seed: of the first weights, the shuffling and the latent noise.
             report: called with each epoch's record.
