@@ -49,3 +49,14 @@ def test_what_is_wrong_is_told_with_the_cure(wrong: dict[str, object], what: str
     found = {finding.what: finding for finding in findings([WELL, replace(WELL, node="n2", **wrong)], HERE)}  # type: ignore[arg-type]
     assert [name for name, finding in found.items() if not finding.ok] == [what]
     assert told in found[what].found
+
+
+def test_sites_are_listed_with_what_they_need_and_shown_with_their_scripts(tmp_path: Path) -> None:
+    listed = steersman("sites", cwd=tmp_path).stdout
+    assert "needs --account, --queue" in listed
+    assert all(name in listed for name in ("laptop", "inside", "slurm", "pbs", "lsf", "flux", "aurora", "frontier"))
+    shown = steersman("sites", "show", "polaris", cwd=tmp_path)
+    assert shown.returncode == 0
+    assert "interface: bond0" in shown.stdout
+    assert "#PBS -l select=1:ncpus=64:ngpus=4:system=polaris" in shown.stdout
+    assert "did you mean 'polaris'" in steersman("sites", "show", "polars", cwd=tmp_path).stderr
