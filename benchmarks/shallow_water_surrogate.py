@@ -2,8 +2,8 @@
 
     python benchmarks/shallow_water_surrogate.py --json
 
-Truth is T42 on its 64 x 128 grid, frames of 6 h from day 6 to day 12, jets drawn from the 8-parameter family. Trained on
-some runs, reported on others.
+Truth is T42 on its 64 x 128 grid, frames of 6 h from day 6 to day 12, jets drawn from the 8-parameter family. Trained
+on some runs, reported on others.
 """
 
 from __future__ import annotations
