@@ -4,7 +4,10 @@ ratio_to_plain: samples per second of fit() over those of a plain PyTorch loop o
 optimizer, in alternating epochs, by processor time, since other programs take turns with this one; the median of the
 pairs. bf16_over_fp32: of fit(), likewise. samples_per_s and flops_per_s: by wall time. Operations: convolutions
 and dense layers by count of shapes, checked with torch.utils.flop_counter. sync_ratio: one synchronisation of the
-weights of DeepEx's CVAE over a bare allreduce of the same bytes, two gloo ranks of this machine. One thread a process.
+weights of DeepEx's CVAE over a bare allreduce of the same bytes, two gloo ranks of this machine. store_over_memory:
+samples per second of an epoch streamed from Zarr, an eighth of the window in memory at a time, over one of the same
+tensor in memory; input_stall_share: of that streamed epoch, the share of waiting for input. double_buffer_ms: the
+median batch where reading takes 10 ms beside a step of 10 ms (both only wait). One thread a process, and one to read.
 Figures of a GPU (share_of_peak, images of ResNet-50 at 224x224) are null where there is none.
 """
 
@@ -29,12 +32,15 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from steersman.models import CVAE, Model, ResNet50
+from steersman.models.contact_data import checked_maps
 from steersman.models.cvae import elbo
-from steersman.models.fit import Loss, fit, seeded
+from steersman.models.fit import Loss, Record, fit, seeded
 from steersman.models.flops import training_flops
+from steersman.models.input import Stream, fed
 from steersman.models.parallel import LocalSGD, begin
 from steersman.models.ranks import launch
 from steersman.models.strategy import Strategy
+from steersman.store import FRAME, Frames, GroupWriter, Window
 
 LR = 1e-3
 
@@ -63,7 +69,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as folder:
         target = "steersman.benchmarks.train:synchronise"
         card = launch(target, {}, ranks=2, strategy="local_sgd", folder=Path(folder)).card
-    result |= card | {"share_of_peak": None, "input_stall_share": None, "store_over_memory": None, "gpu": None}
+        say("input ...")
+        result |= card | streamed(Path(folder) / "frames.zarr")
+    result |= {"double_buffer_ms": round(1e3 * double_buffer(), 2), "share_of_peak": None, "gpu": None}
     print(json.dumps(result))
 
 
@@ -187,6 +195,52 @@ def synchronise() -> Model:
         "sync_weights": len(bare),
     }
     return figures
+
+
+def streamed(path: Path) -> dict[str, float]:
+    """Epochs of the CVAE fed from a store and from memory, in alternation, without the first pair."""
+    maps = chains(8192, 28)
+    writer = GroupWriter(path / "walker0000")
+    writer.extend(FRAME, {"contacts": maps.numpy().astype(bool)})
+    writer.publish()
+    found = Frames(path)
+    stream = Stream(Window(found, found.spans()), "contacts", maps.nbytes // 8, checked_maps)
+    records: dict[str, list[Record]] = {"store": [], "memory": []}
+    model = CVAE(28)
+    for _ in range(6):
+        for name, data in (("store", stream), ("memory", maps)):
+            records[name] += fit(model, data, elbo, epochs=1, batch=128, lr=LR).history
+    store, memory = (np.array([record["seconds"] for record in records[name][1:]]) for name in ("store", "memory"))
+    stalls = [record["IpUpdateTime"] / record["seconds"] for record in records["store"][1:]]
+    return {
+        "store_over_memory": round(float(np.median(memory / store)), 3),
+        "input_stall_share": round(float(np.median(stalls)), 4),
+    }
+
+
+class Waiting:
+    """Rows whose reading takes 10 ms."""
+
+    shape = (100, 1)
+
+    def __len__(self) -> int:
+        return 100
+
+    def order(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        return rows
+
+    def read(self, rows: Tensor) -> Tensor:
+        time.sleep(0.01)
+        return rows[:, None].float()
+
+
+def double_buffer() -> float:
+    """Median seconds of a batch, of 100."""
+    began = [time.perf_counter()]
+    for _ in fed(Waiting(), torch.split(torch.arange(100), 1), torch.device("cpu")):
+        time.sleep(0.01)
+        began.append(time.perf_counter())
+    return float(np.median(np.diff(began)))
 
 
 def say(text: str) -> None:

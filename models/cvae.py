@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from steersman.models.contact_data import checked_maps
 from steersman.models.fit import Record, evaluate, fit, seeded
+from steersman.models.input import Rows
 from steersman.models.model import Model
 
 # With the full KL term two of three latent dimensions collapse (spread below 0.1) in the first 20 epochs on a few
@@ -66,7 +67,7 @@ class CVAE(Model):
     @classmethod
     def fit(
         cls,
-        contacts: np.ndarray,
+        contacts: np.ndarray | Rows,
         *,
         latent: int = 3,
         init: CVAE | None = None,
@@ -85,7 +86,8 @@ class CVAE(Model):
         """Fit a network to contact maps; on a GPU where there is one.
 
         Args:
-            contacts: (n, R, R) bool, uint8 or float in 0..1; bool and uint8 stay packed and are cast per batch.
+            contacts: (n, R, R) bool, uint8 or float in 0..1; bool and uint8 stay packed and are cast per batch. Also
+                what `taken(window, "contacts", check=checked_maps)` gives, for windows larger than the memory.
             latent: dimensions of the latent space.
             init: a fitted network to go on from, left as it is; when its architecture differs the fit begins anew.
             epochs, batch, lr, optimizer, precision, strategy, checkpoint: of the training loop, see
@@ -99,7 +101,7 @@ class CVAE(Model):
             UnusableData: no maps, NaN, or no square maps.
             TrainingDiverged: the loss is no longer finite.
         """
-        data = checked_maps(contacts)
+        data = checked_maps(contacts) if isinstance(contacts, np.ndarray) else contacts
         with seeded(seed):
             model = cls(data.shape[-1], latent=latent, channels=channels, beta=beta)
         model.card["warm_start"] = init is not None and model.fits(init)

@@ -16,6 +16,7 @@ from steersman.models import parallel
 from steersman.models import strategy as strategies
 from steersman.models.checkpoint import Checkpoints
 from steersman.models.errors import TrainingDiverged, UnusableData
+from steersman.models.input import Rows, fed
 from steersman.models.model import Model
 from steersman.models.parallel import Single
 from steersman.models.profile import Profile
@@ -29,7 +30,7 @@ Record = dict[str, float]
 
 def fit(
     model: ModelT,
-    data: Tensor,
+    data: Tensor | Rows,
     loss: Loss[ModelT],
     *,
     epochs: int,
@@ -52,8 +53,8 @@ def fit(
 
     Args:
         model: changed in place, on the device where it is.
-        data: (n, ...) of any type, n >= 1, all of it on every rank; moved to the model's device batch by batch, so
-            packed data stay packed.
+        data: (n, ...) of any type, n >= 1, the same on every rank; moved to the model's device batch by batch, so
+            packed data stay packed. What is no tensor is read batch by batch, one ahead, see input.py.
         loss: of the model on a batch of the data.
         epochs: passes over the data, >= 1.
         batch, lr: samples per step of each rank, and rate of the optimizer; at the beginning, see `Schedule`.
@@ -88,6 +89,8 @@ def fit(
     checkpoints.load_weights(model)
     with closing(parallel.begin(model, len(data), most, seed, strategies.chosen(strategy))) as ranks:
         stepper = ranks.serve(stepper_of)
+        if not isinstance(data, Tensor):
+            ranks.order_of = data.order
         with seeded(seed + ranks.rank):
             for epoch in range(checkpoints.resume(ranks, stepper, seed + ranks.rank), epochs):
                 ranks.batch = schedule.batch_at(epoch)
@@ -150,12 +153,14 @@ class Total:
         return dict(zip(self._terms, (numbers[:-1] / numbers[-1]).tolist(), strict=True))
 
 
-def _epoch(model: ModelT, data: Tensor, loss: Loss[ModelT], stepper: Stepper, ranks: Single, epoch: int) -> Record:
+def _epoch(
+    model: ModelT, data: Tensor | Rows, loss: Loss[ModelT], stepper: Stepper, ranks: Single, epoch: int
+) -> Record:
     profile, total = Profile(model.device), Total()
     model.train()  # a report may have evaluated it
     steps = ranks.batches()
-    for step, (picked, share) in enumerate(steps):
-        part = data[picked].to(model.device)
+    parts = fed(data, [picked for picked, _ in steps], model.device)
+    for step, ((picked, share), part) in enumerate(zip(steps, parts, strict=True)):
         profile.lap("IpUpdateTime")
         ranks.fetch_weights()
         profile.lap("SyncTime")

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 
 from steersman.models import optimizers
 from steersman.models.errors import RankLost, RanksDiffer, TooManyRanks
+from steersman.models.input import shuffled
 from steersman.models.model import Model
 from steersman.models.stepper import Stepper
 from steersman.models.strategy import Strategy
@@ -35,6 +36,7 @@ class Single:
     Attributes:
         rank, size: of this process, and how many train together.
         own_moments: whether each rank's optimizer goes its own way.
+        order_of: puts ascending rows in a random order; of streamed data in one in which reading is cheap.
     """
 
     rank, size = 0, 1
@@ -43,10 +45,11 @@ class Single:
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         self.model, self.samples, self.batch = model, samples, batch
         self.order = torch.Generator().manual_seed(seed % 2**63)
+        self.order_of: Callable[[Tensor, torch.Generator], Tensor] = shuffled
 
     def batches(self) -> Sequence[tuple[Tensor, float]]:
         """Give an epoch's steps: the samples (at most `batch` indices), and their share of all ranks' in this step."""
-        order = torch.randperm(self.samples, generator=self.order)
+        order = self.order_of(torch.arange(self.samples), self.order)
         return [(picked, 1.0) for picked in torch.split(order, self.batch)]
 
     def optimizer(self, name: str, parameters: list[nn.Parameter], lr: float) -> Optimizer:
@@ -180,7 +183,7 @@ class DDP(WithGradients):
         self.late, self._exchange = torch.zeros_like(self.gradients) if self.lag else None, None
 
     def batches(self) -> Sequence[tuple[Tensor, float]]:
-        order = torch.randperm(self.samples, generator=self.order)  # the same on all ranks
+        order = self.order_of(torch.arange(self.samples), self.order)  # the same on all ranks
         steps = torch.split(order, self.batch * self.size)
         parts = [torch.tensor_split(picked, self.size)[self.rank] for picked in steps]
         return [(part, len(part) / len(picked)) for part, picked in zip(parts, steps, strict=True)]
@@ -251,8 +254,8 @@ class OwnSteps(Shared):
         self.share = torch.arange(samples)[self.rank :: self.size]  # neighbours in time are spread over the ranks
 
     def batches(self) -> Sequence[tuple[Tensor, float]]:
-        order = torch.randperm(len(self.share), generator=self.order)
-        return [(picked, 1.0) for picked in torch.split(self.share[order], self.batch)]
+        order = self.order_of(self.share, self.order)
+        return [(picked, 1.0) for picked in torch.split(order, self.batch)]
 
 
 class LocalSGD(OwnSteps):

@@ -152,9 +152,11 @@ class ParameterServer(threading.Thread):
         self._space = TupleSpace.connect(url, space="training")
         self._block, self._gradients = one_block(averaged(model)), gradient_block(model)
         self.stepper = make(model)
+        self._threads = torch.get_num_threads()
         self._pushed: dict[int, tuple[float, Tensor]] = {}
 
     def run(self) -> None:
+        torch.set_num_threads(self._threads)  # a new thread would take as many as there are cores
         while True:
             _, rank, kind, epoch, gradients = self._space.take(ASK, int, str, float, torch.Tensor)
             if kind == "end":

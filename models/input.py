@@ -1,0 +1,143 @@
+"""Frames of a store -> batches: held in memory where they fit, else streamed, and read ahead while a step computes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from steersman.store import Span, Window
+
+MEMORY_BYTES = 4 * 2**30  # a window of 5 million packed maps of 28 residues
+BLOCK_ROWS = 4096  # read at once; zarr spends about 0.1 ms on a chunk, however little of it is wanted
+LEAST_BLOCKS = 8  # held at a time, so that what is far apart in time is mixed
+
+Check = Callable[[np.ndarray], Tensor]  # an array as it is stored -> a tensor, or an error
+
+
+class Rows(Protocol):
+    """Samples that are read when they are wanted."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, ...), as of a tensor."""
+
+    def __len__(self) -> int: ...
+
+    def order(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """Give ascending rows (n,) int64 in a random order in which reading is cheap."""
+
+    def read(self, rows: Tensor) -> Tensor:
+        """Read the samples of these numbers (B,); called by one thread, one call after another."""
+
+
+class Stream:
+    """A variable of a window, read block by block; never more than `memory_bytes` of blocks at a time.
+
+    The order of an epoch takes the blocks at random, as many together as memory holds, and mixes the rows of these. So
+    every block is read once an epoch by each rank.
+
+    Args:
+        memory_bytes: at least one row is held, whatever it says.
+        check: of every block.
+    """
+
+    def __init__(self, window: Window, name: str, memory_bytes: int, check: Check = torch.from_numpy) -> None:
+        self._window, self._name, self._check = window, name, check
+        first = window.spans[0]
+        row = check(window.frames.read(name, Span(first.walker, first.first, first.first + 1)))
+        self.shape = (window.rows, *row.shape[1:])
+        self.block = max(1, min(BLOCK_ROWS, memory_bytes // LEAST_BLOCKS // row.nbytes))
+        self.pool = max(1, memory_bytes // (self.block * row.nbytes))
+        self._ends = np.cumsum([span.rows for span in window.spans])
+        self._held: OrderedDict[int, Tensor] = OrderedDict()
+
+    def __len__(self) -> int:
+        return self._window.rows
+
+    def order(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """See Rows."""
+        _, counts = torch.unique_consecutive(rows // self.block, return_counts=True)
+        blocks = torch.split(rows, counts.tolist())
+        mixed = [blocks[number] for number in torch.randperm(len(blocks), generator=generator).tolist()]
+        pools = [torch.cat(mixed[first : first + self.pool]) for first in range(0, len(mixed), self.pool)]
+        return torch.cat([shuffled(pool, generator) for pool in pools])
+
+    def read(self, rows: Tensor) -> Tensor:
+        """See Rows; in the order of the blocks' first appearance, so that one that is done with goes first."""
+        numbers = rows // self.block
+        result: Tensor | None = None
+        for number in dict.fromkeys(numbers.tolist()):
+            block = self._block(number)
+            if result is None:
+                result = block.new_empty((len(rows), *self.shape[1:]))
+            here = numbers == number
+            result[here] = block[rows[here] - number * self.block]
+        return torch.empty((0, *self.shape[1:])) if result is None else result
+
+    def _block(self, number: int) -> Tensor:
+        if number not in self._held:
+            if len(self._held) == self.pool:
+                self._held.popitem(last=False)
+            self._held[number] = self._check(self._read(number * self.block, (number + 1) * self.block))
+        self._held.move_to_end(number)
+        return self._held[number]
+
+    def _read(self, first: int, end: int) -> np.ndarray:
+        """Rows [first, end) of the window."""
+        spans, begins = self._window.spans, self._ends - [span.rows for span in self._window.spans]
+        within = range(int(np.searchsorted(self._ends, first, side="right")), len(spans))
+        parts = [_part(spans[i], first - begins[i], end - begins[i]) for i in within if begins[i] < end]
+        return Window(self._window.frames, parts)[self._name]
+
+
+def _part(span: Span, first: int, end: int) -> Span:
+    """Rows [first, end) of a span, as far as it reaches."""
+    return Span(span.walker, span.first + max(0, int(first)), span.first + min(span.rows, int(end)))
+
+
+def shuffled(rows: Tensor, generator: torch.Generator) -> Tensor:
+    """Give rows (n,) in a random order."""
+    return rows[torch.randperm(len(rows), generator=generator)]
+
+
+def taken(
+    window: Window, name: str, *, memory_bytes: int = MEMORY_BYTES, check: Check = torch.from_numpy
+) -> Tensor | Stream:
+    """Take a variable of a window for training: all of it into memory once, or a stream where that is too much.
+
+    Args:
+        memory_bytes: the most that may be held; each rank holds so much.
+        check: stored array -> tensor, e.g. checked_maps.
+    Returns: (n, ...), pinned where there is a GPU.
+    """
+    stream = Stream(window, name, memory_bytes, check)
+    if -(-len(stream) // stream.block) > stream.pool:
+        return stream
+    held = check(window[name])
+    return held.pin_memory() if torch.cuda.is_available() else held
+
+
+def fed(data: Tensor | Rows, picks: Sequence[Tensor], device: torch.device) -> Iterator[Tensor]:
+    """Give the samples of each step, on a device; those of a stream are read while the step before computes.
+
+    Raises: whatever reading raised, when the batch that it was for is wanted.
+    """
+    if isinstance(data, Tensor):
+        for picked in picks:
+            yield data[picked].to(device, non_blocking=True)
+        return
+    threads = torch.get_num_threads()  # a new thread would take as many as there are cores
+    with ThreadPoolExecutor(1, "reading", torch.set_num_threads, (threads,)) as reading:
+        ahead: deque[Future[Tensor]] = deque()
+        for picked in picks:
+            ahead.append(reading.submit(data.read, picked))
+            if len(ahead) == 2:
+                yield ahead.popleft().result().to(device)
+        if ahead:
+            yield ahead.popleft().result().to(device)
