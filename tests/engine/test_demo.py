@@ -60,7 +60,7 @@ def test_shallow_water_at_a_tiny_size(tmp_path: Path) -> None:
     assert sum(bool(model.accepted) for model in state.models) >= 2
     assert summary["metrics"]["strongest_wind"] > 20
     opened = xarray.open_zarr(directory.frames.path / "w0")
-    assert opened.vorticity.dims == ("frame", "lon", "lat")
+    assert opened.vorticity.dims == ("frame", "lat", "lon")
     assert opened.vorticity.attrs["units"] == "s-1"
     assert "sphere" in {path.stem for path in directory.figures.glob("*.svg")}
     assert "This figure is missing" not in directory.report.read_text()
