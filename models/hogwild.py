@@ -11,9 +11,10 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from steersman.models.block import averaged, one_block
 from steersman.models.errors import UnknownChoice
 from steersman.models.model import Model
-from steersman.models.parallel import OwnSteps, averaged, one_block, telling
+from steersman.models.parallel import OwnSteps, telling
 from steersman.models.strategy import Strategy
 
 SHARED_MEMORY = Path("/dev/shm")  # where there is none, a file of the temporary directory, which is slower

@@ -17,13 +17,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from steersman.models import optimizers
+from steersman.models.block import averaged, gradient_block, one_block
 from steersman.models.errors import RankLost, RanksDiffer, TooManyRanks
 from steersman.models.input import shuffled
 from steersman.models.model import Model
 from steersman.models.stepper import Stepper
 from steersman.models.strategy import Strategy
-
-ALIGNED = 16  # float32 numbers: 64 bytes, on which matrix libraries repeat their results bit for bit
 
 
 class Single:
@@ -285,33 +284,6 @@ def begin(model: Model, samples: int, batch: int, seed: int, strategy: Strategy)
     return kinds[strategy.name](model, samples, batch, seed, strategy)
 
 
-def gradient_block(model: Model) -> Tensor:
-    """Give every parameter a gradient of zeros, all of them views of the block that is returned, as of `one_block`."""
-    gradients = [torch.zeros_like(parameter) for parameter in model.parameters()]
-    block = one_block(gradients)
-    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
-        parameter.grad = gradient
-    return block
-
-
-@torch.no_grad()
-def one_block(tensors: Sequence[Tensor], block: Tensor | None = None) -> Tensor:
-    """Move tensors of one type and device into one contiguous block, of which each becomes a view.
-
-    Args:
-        block: of zeros, where it shall be; None makes a new one.
-    Returns: 1-d; each tensor begins at a multiple of 64 bytes, what lies between is 0.
-    """
-    sizes = [-(-tensor.numel() // ALIGNED) * ALIGNED for tensor in tensors]
-    if block is None:
-        block = torch.zeros(sum(sizes), dtype=tensors[0].dtype, device=tensors[0].device)
-    for tensor, part in zip(tensors, torch.split(block, sizes), strict=True):
-        view = part[: tensor.numel()].view(tensor.shape)
-        view.copy_(tensor)
-        tensor.data = view
-    return block
-
-
 @contextmanager
 def telling(rank: int, size: int) -> Iterator[None]:
     """Turn torch's error of a call that needs the other ranks into RankLost."""
@@ -319,8 +291,3 @@ def telling(rank: int, size: int) -> Iterator[None]:
         yield
     except RuntimeError as error:
         raise RankLost(rank, size, str(error).strip().splitlines()[0]) from error
-
-
-def averaged(model: Model) -> list[Tensor]:
-    """Give parameters and running means, of which ranks keep one value between them."""
-    return [*model.parameters(), *(buffer for buffer in model.buffers() if buffer.is_floating_point())]

@@ -16,9 +16,10 @@ import torch.distributed as dist
 from torch import Tensor
 
 from steersman.bus import BusError, Server, TupleSpace
+from steersman.models.block import averaged, gradient_block, one_block
 from steersman.models.errors import RankLost
 from steersman.models.model import Model
-from steersman.models.parallel import OwnSteps, WithGradients, averaged, gradient_block, one_block, telling
+from steersman.models.parallel import OwnSteps, WithGradients, telling
 from steersman.models.stepper import Stepper
 from steersman.models.strategy import Strategy
 

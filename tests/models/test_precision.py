@@ -41,7 +41,7 @@ def test_weights_stay_single_precision(chains: Chains) -> None:
 def test_fp16_needs_its_loss_scaled_where_bf16_does_not(
     precision: str, scaled: bool, learns: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A loss of a millionth, whose gradients fp16 (least 6e-8) rounds to zero: the same end as in fp32, or none.
+    """A loss of a millionth, most of whose gradients fp16 (least 6e-8) rounds to zero: the same end as in fp32, or not.
 
     Adam's steps do not depend on the loss's size; a tenth is many times what half precision changes.
     """

@@ -17,8 +17,9 @@ import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from steersman.models import Model
+from steersman.models.block import one_block
 from steersman.models.errors import RankLost, RanksFailed, TooManyRanks, UnknownChoice
-from steersman.models.parallel import DDP, LocalSGD, begin, one_block
+from steersman.models.parallel import DDP, LocalSGD, begin
 from steersman.models.ranks import Place, joined, launch, place
 from steersman.models.strategy import Strategy, chosen, used
 from tests.models.mean_model import fresh, train, weights_hash
