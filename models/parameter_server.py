@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -101,7 +102,7 @@ class Async(WithGradients, OwnSteps):
 
     def serve(self, make: Callable[[Model], Stepper]) -> Stepper:
         if self._home is not None:
-            self._server = ParameterServer(self._home.url, copy.deepcopy(self.model), make, self._bound)
+            self._server = ParameterServer(self._home.url, self.size, copy.deepcopy(self.model), make, self._bound)
             self._server.start()
         return make(self.model)
 
@@ -141,15 +142,17 @@ class Async(WithGradients, OwnSteps):
             weights = self._space.take(GIVE, self.rank, torch.Tensor, timeout_s=PATIENCE_S)[2]
         except BusError as error:
             raise RankLost(self.rank, self.size, str(error)) from error
+        if len(weights) == 0:
+            raise RankLost(self.rank, self.size, "the parameter server failed, see rank 0's standard error")
         self.weights.copy_(weights)
 
 
 class ParameterServer(threading.Thread):
     """A thread beside rank 0's own work, with weights, optimizer and connection of its own."""
 
-    def __init__(self, url: str, model: Model, make: Callable[[Model], Stepper], bound: int) -> None:
+    def __init__(self, url: str, ranks: int, model: Model, make: Callable[[Model], Stepper], bound: int) -> None:
         super().__init__(name="parameter server", daemon=True)
-        self.staleness = Staleness(bound)
+        self._ranks, self.staleness = ranks, Staleness(bound)
         self._space = TupleSpace.connect(url, space="training")
         self._block, self._gradients = one_block(averaged(model)), gradient_block(model)
         self.stepper = make(model)
@@ -158,6 +161,14 @@ class ParameterServer(threading.Thread):
 
     def run(self) -> None:
         torch.set_num_threads(self._threads)  # a new thread would take as many as there are cores
+        try:
+            self._serve()
+        except Exception:  # whatever it is: every rank must know, at once
+            traceback.print_exc()
+            for rank in range(self._ranks):
+                self._space.put(GIVE, rank, torch.empty(0))
+
+    def _serve(self) -> None:
         while True:
             _, rank, kind, epoch, gradients = self._space.take(ASK, int, str, float, torch.Tensor)
             if kind == "end":

@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from steersman.models.errors import RankLost
 from steersman.models.fit import fit
 from steersman.models.parameter_server import Staleness
 from steersman.models.ranks import launch
+from steersman.models.stepper import Stepper
 from tests.models.mean_model import fresh, rows, squared, train_each
 
 ROOT = Path(__file__).parents[2]
@@ -94,6 +96,17 @@ def test_staleness_stays_below_its_bound_and_is_counted(two: dict[str, Any]) -> 
         counts = two[f"async(max_staleness={bound})"]["told"]["staleness"]
         assert len(counts) == bound + 1
         assert sum(counts) == 2 * 3 * 6
+
+
+def test_a_parameter_server_that_fails_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after the time that a slow rank may take."""
+
+    def fail(stepper: Stepper, epoch: float) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Stepper, "step", fail)
+    with pytest.raises(RankLost, match="the parameter server failed, see rank 0"):
+        train_each(words=["async(max_staleness=1)"], batch=10)
 
 
 @given(st.integers(0, 4), st.integers(1, 6), st.randoms(use_true_random=False))
