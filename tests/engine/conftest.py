@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from steersman.engine.state import State
 
 Steersman = Callable[..., subprocess.CompletedProcess[str]]
 WriteWorkflow = Callable[[str], Path]
+_drivers: list[subprocess.Popen[bytes]] = []
 
 HEAD = """
 import numpy as np
@@ -53,7 +54,18 @@ def completed(*words: object, cwd: Path, code: int | None = 0) -> tuple[RunDirec
 def started(*words: object, cwd: Path) -> subprocess.Popen[bytes]:
     """A run in the background, in cwd/run."""
     command = [sys.executable, "-m", "steersman.engine.cli", *map(str, words)]
-    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _drivers.append(subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    return _drivers[-1]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_driver_outlives_its_tests() -> Iterator[None]:
+    """A test that fails leaves its driver behind; nothing may run beside the next."""
+    yield
+    for driver in _drivers:
+        driver.kill()
+        driver.wait()
+    _drivers.clear()
 
 
 def await_record(run: Path, found: Any, *, within_s: float = 200) -> State:
