@@ -14,7 +14,7 @@ ROOMS = (
 MAY_IMPORT = {
     "bus": set(),
     "store": {"bus"},
-    "models": {"store"},
+    "models": {"bus", "store"},
     "apps": {"store", "models", "bus"},
     "executors": {"bus", "site_configs"},
     "steering": {"store"},

@@ -250,7 +250,7 @@ def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow
     """The process of one walker kills itself once: its start comes back by its lease and the run reaches its end."""
     path = write_workflow(f"""
         import os, pathlib, signal
-        wf = Workflow("mortal", P, stop=lambda p: budget(hours=0.012))
+        wf = Workflow("mortal", P, stop=lambda p: budget(hours=0.007))
         once = pathlib.Path({str(tmp_path / "died")!r})
 
         @wf.simulate()
@@ -261,7 +261,8 @@ def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow
                     once.touch()
                     os.kill(os.getpid(), signal.SIGKILL)
         """)
-    _, state, _ = completed(path, cwd=tmp_path)
+    (tmp_path / "site.yaml").write_text("lease_s: 3\nsimulation: {workers: 2}\n")
+    _, state, _ = completed(path, "--site", "site.yaml", cwd=tmp_path)
     assert (tmp_path / "died").exists()
     assert len(state.walkers) == 3
     lost = {segment.start for segment in state.walkers[0].segments if segment.how == "lost"}

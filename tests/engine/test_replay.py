@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", params=["asynchronous", "rounds"])
 def steered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    frames = 1500 if request.param == "rounds" else 12_000
+    frames = 900 if request.param == "rounds" else 8_000
     words = ["--set", f"frames={frames}", "--set", "train_every=500", "--set", "barrier_kT=30", "--seed", 5]
     order = ["--rounds"] if request.param == "rounds" else []
     return completed("double_well", *words, *order, cwd=tmp_path_factory.mktemp("steered"), code=None)[0]
