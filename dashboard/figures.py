@@ -9,7 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from steersman.dashboard import choices, learning, lineage, sampling, slots, sphere, structure, style
+from steersman.dashboard import choices, epochs, learning, lineage, sampling, slots, sphere, structure, style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.history import History
 
@@ -22,6 +22,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
     "sphere": ("The flow on the sphere", sphere.draw),
     "quantities": ("What the frames hold", structure.draw_quantities),
     "models": ("What the models learned", learning.draw),
+    "epochs": ("Where the time of training went", epochs.draw),
     "lineage": ("Which segment came from which", lineage.draw),
     "slots": ("What the slots did", slots.draw),
 }

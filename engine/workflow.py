@@ -142,7 +142,8 @@ class Workflow:
             gate: name of the score that must not get worse on held-out frames, smaller being better.
             hang_s: a training that takes longer is ended.
             ranks: processes on the training worker's machine that each call the function; the first one's model counts.
-            strategy: how fit() shares its work among them: "ddp" or "local_sgd(syncs_per_epoch=1)".
+            strategy: how fit() shares its work among them: "ddp", "ddp(lag=1)", "zero",
+                "local_sgd(syncs_per_epoch=1)", "hogwild" or "async(max_staleness=8)"; see docs/training.md.
         Raises: ValueError: no such strategy, or one that does not go with `ranks`.
         """
         if ranks < 1 or (ranks > 1) == (Strategy.parse(strategy).name == "single"):

@@ -115,7 +115,9 @@ class MadeRun:
         self.now += 1.0
         figures = {"held_out": 0.1 * version, "predecessor": 0.1 if version > 1 else None}
         verdict = {"accepted": accepted, "reason": "the first model" if accepted else "worse than its predecessor"}
-        history = [{"loss": 10.0 / epoch, "seconds": 0.1} for epoch in range(1, 6)]
+        spent = {"IpUpdateTime": 0.01, "FwdTime": 0.03, "BwdTime": 0.04, "WtUpdateTime": 0.02, "SyncTime": 0.0}
+        profile = {**spent, "TotalCompTime": 0.1}
+        history = [{"loss": 10.0 / epoch, "seconds": 0.1, **profile} for epoch in range(1, 6)]
         self.tell("model", model=version, frames=40, epochs=5, loss=2.0, seconds=1.0, **verdict, **figures)
         self.directory.model(version).mkdir(parents=True)
         card = {"version": version, "gate": "error", "history": history, **verdict, **figures}
