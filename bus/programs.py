@@ -202,6 +202,9 @@ def _recover(session: Session, message: str, outage: _Outage) -> Program[None]:
         raise ServerRefused(str(session.address), message)
 
 
+_JITTER = random.Random()  # its own: the numbers that a program draws are not ours to change
+
+
 class _Outage:
     """How long a server has been gone, and how long to wait before asking again."""
 
@@ -217,7 +220,7 @@ class _Outage:
         if now - self._since > self._session.patience_s:
             raise ServerLost(str(self._session.address), self._session.patience_s, reason)
         longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(next(self._pauses), 10))
-        return longest * random.uniform(0.5, 1.0)
+        return longest * _JITTER.uniform(0.5, 1.0)
 
     def over(self) -> None:
         if self._since:

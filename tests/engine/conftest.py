@@ -80,7 +80,11 @@ def await_record(run: Path, found: Any, *, within_s: float = 200) -> State:
 
 def resumed(run: Path, *, until: Callable[[State], Any]) -> State:
     """Resume a run, wait until its state fulfils a condition, tell it to finish; its state then."""
-    driver = started("resume", run, cwd=run)
+    return finished(started("resume", run, cwd=run), run, until=until)
+
+
+def finished(driver: subprocess.Popen[bytes], run: Path, *, until: Callable[[State], Any]) -> State:
+    """Wait until the state of a run fulfils a condition, tell its driver to finish; the state then."""
     await_record(run, until)
     assert steersman("tell", run, "finish", cwd=run).returncode == 0
     assert driver.wait(timeout=100) == 0

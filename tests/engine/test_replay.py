@@ -14,17 +14,19 @@ from steersman.engine.run_directory import RunDirectory
 from steersman.engine.why import tree
 from steersman.steering import Novelty, Random, Turns
 
-from .conftest import completed, steersman
+from .conftest import finished, started, steersman
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", params=["asynchronous", "rounds"])
 def steered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    frames = 900 if request.param == "rounds" else 8_000
-    words = ["--set", f"frames={frames}", "--set", "train_every=500", "--set", "barrier_kT=30", "--seed", 5]
-    order = ["--rounds"] if request.param == "rounds" else []
-    return completed("double_well", *words, *order, cwd=tmp_path_factory.mktemp("steered"), code=None)[0]
+    cwd = tmp_path_factory.mktemp("steered")
+    words = ["run", "double_well", "--set", "frames=100000000", "--set", "train_every=500", "--set", "barrier_kT=30",
+             "--seed", 5, "--run-dir", cwd / "run"]  # fmt: skip
+    driver = started(*words, *(["--rounds"] if request.param == "rounds" else []), cwd=cwd)
+    finished(driver, cwd / "run", until=lambda state: [r["policy"] for r in state.decisions].count("Novelty") > 4)
+    return RunDirectory(cwd / "run")
 
 
 def test_the_own_policy_decides_again_as_it_did(steered: RunDirectory) -> None:
