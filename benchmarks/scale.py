@@ -59,13 +59,14 @@ def measure(path: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     memory = Memory(chosen.seconds)
     run.show = memory.look
     engine_run.Jobs = lambda *_, **__: Crowd(path, chosen.processes)  # type: ignore[assignment,attr-defined]
-    began = time.monotonic()
+    since = time.monotonic()
     state = run.execute()
-    took_s = time.monotonic() - began
+    took_s = time.monotonic() - since
     assert state.end is not None
     if state.end["outcome"] != "budget":
         raise RuntimeError(f"the run ended early: {state.end['reason']}")
-    gaps, active = zip(*(gaps_of(directory, walker) for walker in directory.frames.walkers()), strict=True)
+    began = [span.walker for span in directory.frames.spans()]  # one that has no frame yet has no gap either
+    gaps, active = zip(*(gaps_of(directory, walker) for walker in began), strict=True)
     refill = np.concatenate(gaps)
     events = sum(record["kind"] in OF_WALKERS for record in journal.read(directory.journal))
     return {
