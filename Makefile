@@ -21,7 +21,7 @@ train-demo: $(BIN)/.installed
 	$(BIN)/python -m steersman.benchmarks.train_demo
 
 test: $(BIN)/.installed
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder  # much of the time is waiting: for servers, walkers, time limits
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile  # much of the time is waiting: for servers, walkers, time limits
 
 quick: $(BIN)/.installed
 	$(BIN)/python -m pytest -q -m "not slow"

@@ -11,7 +11,7 @@ from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 from steersman.store import Window
 
-from .conftest import HEAD, completed
+from .conftest import HEAD, finished, started
 
 pytestmark = pytest.mark.slow
 WORKFLOW = """
@@ -32,7 +32,7 @@ class Odd(Novelty):
             return [Candidate(10**9, "Odd", 0.0, "nonsense")]
         return super().rank(scores, rng)
 
-wf = Workflow("odd", P, stop=lambda p: budget(frames=1600))
+wf = Workflow("odd", P, stop=lambda p: budget(frames=10**8))
 
 @wf.simulate(retries=0)
 def simulate(p, start, out):
@@ -67,8 +67,16 @@ Told = tuple[RunDirectory, State, list[Record]]
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Told:
     cwd = tmp_path_factory.mktemp("odd")
     (cwd / "odd.py").write_text(HEAD + WORKFLOW)
-    directory, state, _ = completed(cwd / "odd.py", "--seed", 1, cwd=cwd)
+    driver = started("run", cwd / "odd.py", "--seed", 1, "--run-dir", cwd / "run", cwd=cwd)
+    state = finished(driver, cwd / "run", until=has_seen_all)
+    directory = RunDirectory(cwd / "run")
     return directory, state, list(journal.read(directory.journal))
+
+
+def has_seen_all(state: State) -> bool:
+    """Four models are judged, and the policy chooses again after it failed twice."""
+    judged = [model for model in state.models if model.accepted is not None]
+    return len(judged) >= 4 and [record["policy"] for record in state.decisions].count("Odd") >= 6
 
 
 def test_a_frame_that_is_not_finite_is_not_stored_and_those_before_it_are(odd: Told) -> None:
@@ -98,4 +106,4 @@ def test_a_policy_that_raises_or_proposes_nonsense_is_told_and_its_fallback_choo
     policies = {json.loads(line)["policy"] for line in directory.decisions.read_text().splitlines()}
     assert {"Odd", "Random"} <= policies
     assert state.end is not None
-    assert state.end["outcome"] == "budget"
+    assert state.end["outcome"] == "finished"
