@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -65,7 +65,9 @@ class Scripted(Mended, ClusterProvider):  # type: ignore[misc]  # Parsl has no t
     """A provider for a scheduler that Parsl has none for, or one with too many defects.
 
     A subclass says: how an option stands in a script (PREFIX), which options name the job and its files (NAMED), how a
-    script is submitted and jobs are cancelled, and what the scheduler's answer says of the job's id.
+    script is submitted and jobs are cancelled, what the scheduler's answer says of the job's id (ANSWER), what prints a
+    line of id and state for each job (STATUS), what these states are (STATES), and perhaps how its stderr tells that a
+    job is forgotten (FORGOTTEN), which then has ended.
     """
 
     PREFIX: ClassVar[str]
@@ -73,6 +75,9 @@ class Scripted(Mended, ClusterProvider):  # type: ignore[misc]  # Parsl has no t
     SUBMIT: ClassVar[str]
     CANCEL: ClassVar[str]
     ANSWER: ClassVar[str]
+    STATUS: ClassVar[str]
+    STATES: ClassVar[Mapping[str, JobState]]
+    FORGOTTEN: ClassVar[str | None] = None
 
     def __init__(self, options: Sequence[str], launcher: Launcher, *, worker_init: str, **shared: Any) -> None:
         super().__init__(type(self).__name__, parallelism=1, launcher=launcher, **shared)
@@ -100,8 +105,17 @@ class Scripted(Mended, ClusterProvider):  # type: ignore[misc]  # Parsl has no t
             self.resources[job]["status"] = JobStatus(JobState.CANCELLED)
         return [code == 0] * len(job_ids)
 
-    def _unfinished(self) -> list[str]:
-        return [job for job, known in self.resources.items() if not known["status"].terminal]
+    def _status(self) -> None:
+        asked = [job for job, known in self.resources.items() if not known["status"].terminal]
+        if not asked:
+            return
+        _, told, problems = self.execute_wait(self.STATUS.format(jobs=" ".join(asked)))
+        states = dict(line.split() for line in told.splitlines() if line.strip())
+        for job in asked:
+            if job in states:
+                self.resources[job]["status"] = JobStatus(self.STATES.get(states[job], JobState.UNKNOWN))
+            elif self.FORGOTTEN and self.FORGOTTEN.format(job=job) in problems:
+                self.resources[job]["status"] = JobStatus(JobState.COMPLETED)
 
 
 def blocks(site: Site, wanted: Executor, worker_init: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from parsl.jobs.states import JobState, JobStatus
+from parsl.jobs.states import JobState
 
 from steersman.executors.batch import Scripted, answer, blocks
 from steersman.executors.launcher import launcher
@@ -49,12 +49,5 @@ class Flux(Scripted):
     SUBMIT = "flux batch {script}"
     CANCEL = "flux cancel"
     ANSWER = r"(\S+)"
-
-    def _status(self) -> None:
-        asked = self._unfinished()
-        if not asked:
-            return
-        _, told, _ = self.execute_wait(f"flux jobs -n -o '{{id.f58}} {{status}}' {' '.join(asked)}")
-        states = dict(line.split() for line in told.splitlines() if line.strip())
-        for job in states.keys() & set(asked):
-            self.resources[job]["status"] = JobStatus(STATES.get(states[job], JobState.UNKNOWN))
+    STATUS = "flux jobs -n -o '{{id.f58}} {{status}}' {jobs}"
+    STATES = STATES

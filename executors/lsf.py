@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from parsl.jobs.states import JobState, JobStatus
+from parsl.jobs.states import JobState
 
 from steersman.executors.batch import Scripted, answer, blocks
 from steersman.executors.launcher import launcher
@@ -53,15 +53,6 @@ class Lsf(Scripted):
     SUBMIT = "bsub < {script}"  # an argument would be run as a command, and its #BSUB lines not be read
     CANCEL = "bkill"
     ANSWER = r"Job <(\d+)> is submitted"
-
-    def _status(self) -> None:
-        asked = self._unfinished()
-        if not asked:
-            return
-        _, told, problems = self.execute_wait(f"bjobs -noheader -o 'jobid stat' {' '.join(asked)}")
-        states = dict(line.split() for line in told.splitlines() if line.strip())
-        for job in asked:
-            if job in states:
-                self.resources[job]["status"] = JobStatus(STATES.get(states[job], JobState.UNKNOWN))
-            elif f"Job <{job}> is not found" in problems:  # LSF forgets jobs an hour after their end
-                self.resources[job]["status"] = JobStatus(JobState.COMPLETED)
+    STATUS = "bjobs -noheader -o 'jobid stat' {jobs}"
+    STATES = STATES
+    FORGOTTEN = "Job <{job}> is not found"  # an hour after its end

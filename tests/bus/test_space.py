@@ -175,11 +175,13 @@ def test_a_forked_child_opens_connections_of_its_own(server: Any) -> None:
 def test_an_interrupted_take_leaves_the_line(server: Any) -> None:
     code = (
         "import sys\nfrom steersman.bus import TupleSpace\n"
-        "try:\n    TupleSpace.connect(sys.argv[1], space='interrupt').take('x', int)\n"
+        "try:\n    TupleSpace.connect(sys.argv[1], space='interrupt').take('x', int, timeout_s=60)\n"
         "except KeyboardInterrupt:\n    print('interrupted')"
     )
-    child = subprocess.Popen([sys.executable, "-c", code, server.url], stdout=subprocess.PIPE, text=True)
-    with TupleSpace.connect(server.url, space="interrupt") as space:
+    with (
+        subprocess.Popen([sys.executable, "-c", code, server.url], stdout=subprocess.PIPE, text=True) as child,
+        TupleSpace.connect(server.url, space="interrupt") as space,
+    ):
         until(lambda: space.statistics("x")["x"].blocked == 1, 30)
         os.kill(child.pid, signal.SIGINT)
         assert child.communicate(timeout=30)[0] == "interrupted\n"
