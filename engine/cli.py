@@ -12,7 +12,7 @@ import sys
 import time
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -22,19 +22,21 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.bus import BusError
-from steersman.engine import bus_command, campaign, display, journal, loading, people, records, run_directory
+from steersman.engine import bus_command, display, journal, loading, people, records, run_directory
 from steersman.engine import replay as replaying
 from steersman.engine import verify as verification
 from steersman.engine import why as reasons
-from steersman.engine.check import check_plan
 from steersman.engine.crate import write_crate
 from steersman.engine.errors import BadInput, BadValue, EngineError, UnknownName
-from steersman.engine.run import Run
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.site_verbs import doctor, print_checks, sites
 from steersman.engine.state import State
 from steersman.engine.template import TEMPLATE
 from steersman.executors.errors import BadSite
+
+# What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
+if TYPE_CHECKING:
+    from steersman.engine.run import Run
 
 EXIT = {"goal": 0, "finished": 0, "budget": 3, "failed": 4, "interrupted": 130}
 UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -83,6 +85,8 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a workflow file and show it live; at the end a report."""
+    from steersman.engine import campaign
+
     changes = _site_changes(workers, nodes, walltime, account, queue)
     plan = campaign.plan(
         workflow, params_file=params, assignments=assignments, site=site, site_changes=changes, seed=seed, rounds=rounds
@@ -102,6 +106,8 @@ def resume(
     as_json: Json = False,
 ) -> None:
     """Go on with a run that was interrupted, whatever died."""
+    from steersman.engine import campaign
+
     directory = run_directory.open_run(run)
     made = campaign.resume(directory, bus_url=bus)
     if made.state.finished:
@@ -291,6 +297,9 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Check everything that can be wrong before a job starts."""
+    from steersman.engine import campaign
+    from steersman.engine.check import check_plan
+
     changes = _site_changes(workers, nodes, walltime, account, queue)
     plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, site_changes=changes)
     checks = check_plan(plan)

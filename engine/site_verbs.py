@@ -6,18 +6,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steersman.engine.doctor import examine
-from steersman.engine.probe import Probe
-from steersman.executors.preflight import Finding, submit_scripts
 from steersman.executors.site import sites as shipped_sites
 from steersman.executors.site_files import load_site
+
+if TYPE_CHECKING:  # see engine/cli.py
+    from steersman.engine.probe import Probe
+    from steersman.executors.preflight import Finding
 
 out = Console()
 Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
@@ -46,6 +47,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show a site file, and the scripts that it gives to the scheduler."""
+    from steersman.executors.preflight import submit_scripts
+
     loaded = load_site(site)
     scripts = submit_scripts(loaded)
     if as_json:
@@ -65,6 +68,8 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Run a small job on a site and tell what its nodes are like, what is wrong, and the cure."""
+    from steersman.engine.doctor import examine
+
     changes = {key: value for key, value in (("account", account), ("queue", queue)) if value is not None}
     loaded = load_site(site, changes)
     with Console(stderr=True).status(f"a small job on {loaded.name}"):

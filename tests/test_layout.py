@@ -1,6 +1,8 @@
 """The folders are the architecture: table, links and folders agree, and imports point down."""
 
 import ast
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -62,3 +64,8 @@ def imported(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
+
+
+def test_words_that_start_no_job_do_not_wait_for_parsl_and_torch() -> None:
+    code = "import sys, steersman.engine.cli; print(*{'parsl', 'torch'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
