@@ -2,10 +2,9 @@
 
 import time
 
-from steersman import Params, Workflow, budget, every
+from steersman import Params, Workflow, budget, every, models
 from steersman.apps import molecular_dynamics as md
 from steersman.apps.simulation_context import SimulationContext
-from steersman.models import CVAE
 from steersman.steering import LocalOutlierFactor, Novelty
 from steersman.store import Variable
 
@@ -42,7 +41,7 @@ def fold(p, start, out):
 
 @wf.train(when=lambda p: every(frames=p.train_every))
 def fit(p, frames, last):
-    return CVAE.fit(frames["contacts"], init=last)
+    return models.CVAE.fit(frames["contacts"], init=last)
 
 
 @wf.score()

@@ -125,7 +125,7 @@ class Run:
         self._clear_bus()
         try:
             self.jobs = Jobs(
-                parsl_config(self.site, self.directory.parsl), self.space, self.directory.bus,
+                parsl_config(self.site, self.directory.parsl, self.workflow.roles), self.space, self.directory.bus,
                 begins_s=BEGINS_LEASES * self.site.lease_s,
             )  # fmt: skip
         except ExecutorLost as error:

@@ -191,6 +191,11 @@ class Workflow:
         when = self.training.when
         return when if isinstance(when, Every) else when(params)
 
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Executors of a site that the stages use; training and scoring share one."""
+        return ("simulation", "training") if self.scoring else ("simulation",)
+
     def problems(self) -> list[str]:
         """What is missing or does not fit together."""
         found = []

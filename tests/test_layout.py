@@ -66,6 +66,7 @@ def imported(file: Path) -> set[str]:
     return names
 
 
-def test_words_that_start_no_job_do_not_wait_for_parsl_and_torch() -> None:
-    code = "import sys, steersman.engine.cli; print(*{'parsl', 'torch'} & set(sys.modules))"
+def test_words_that_start_no_job_and_walkers_do_not_wait_for_parsl_and_torch() -> None:
+    code = "import sys, steersman.engine.cli, steersman.engine.tasks, steersman.workflows.fold\n"
+    code += "print(*{'parsl', 'torch'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"

@@ -4,9 +4,8 @@
 """
 from pydantic import Field
 
-from steersman import Params, Workflow, budget, every, reached
+from steersman import Params, Workflow, budget, every, models, reached
 from steersman.apps import double_well
-from steersman.models import PCA
 from steersman.steering import Novelty
 
 
@@ -26,7 +25,7 @@ def segment(p, start, out):
         if out.stopped: break
 
 @wf.train(when=lambda p: every(frames=p.train_every, first=200))
-def fit(p, frames, last): return PCA.fit(frames["position"], latent=1)
+def fit(p, frames, last): return models.PCA.fit(frames["position"], latent=1)
 
 @wf.score()
 def place(p, model, frames):

@@ -4,9 +4,8 @@
 """
 from pydantic import Field
 
-from steersman import Params, Workflow, budget, every, plateau
+from steersman import Params, Workflow, budget, every, models, plateau
 from steersman.apps import molecular_dynamics as md
-from steersman.models import CVAE
 from steersman.steering import LocalOutlierFactor, Novelty, Random
 
 
@@ -34,7 +33,7 @@ def fold(p, start, out):
     out.state(velocities=frame.velocities)
 
 @wf.train(gpus=1, when=lambda p: every(frames=p.train_every, first=p.train_every // 4))
-def fit(p, frames, last): return CVAE.fit(frames["contacts"], latent=p.latent, init=last)
+def fit(p, frames, last): return models.CVAE.fit(frames["contacts"], latent=p.latent, init=last)
 
 @wf.score()
 def embed(p, model, frames):

@@ -2,9 +2,8 @@
 
 import time
 
-from steersman import Params, Workflow, budget, every
+from steersman import Params, Workflow, budget, every, models
 from steersman.apps import double_well
-from steersman.models import PCA
 from steersman.steering import Novelty
 
 
@@ -27,7 +26,7 @@ def segment(p, start, out):
 @wf.train(when=every(frames=1500, first=300))
 def fit(p, frames, last):
     time.sleep(1.0)
-    return PCA.fit(frames["position"], latent=1)
+    return models.PCA.fit(frames["position"], latent=1)
 
 
 @wf.score()
