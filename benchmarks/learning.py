@@ -5,9 +5,10 @@ random) learns contact maps by SGD at a fixed rate until its held-out loss, of t
 per map; the best constant map has 12.4. For p ranks with local SGD: per-epoch speed-up
 S_p = tau_1 / tau_p, tau being the median seconds of an epoch; epochs N_p of each seed, null where the threshold was
 never reached (censored); learning speed-up S_L = (tau_1 N_1) / (tau_p N_p) with the medians of N over the seeds, null
-where the median is censored. Ranks beyond the cores are marked oversubscribed. `model`: a cost model fitted to the
-computing of an epoch on one rank and to bare allreduces of the weights, with its prediction for more ranks, see
-cost_model.py. Source: DeepEx (Yoginath et al.).
+where the median is censored. Each also with the rate scaled by p after a warm-up of an epoch (lr_scale), and, to tell
+what the larger rate alone is worth, one rank with the same rates. Ranks beyond the cores are marked oversubscribed.
+`model`: a cost model fitted to the computing of an epoch on one rank and to bare allreduces of the weights, with its
+prediction for more ranks, see cost_model.py. Source: DeepEx (Yoginath et al.).
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 
 from steersman.benchmarks.cost_model import CostModel, told
 from steersman.benchmarks.train import Figures, chains, say, timed
-from steersman.models import CVAE
+from steersman.models import CVAE, Schedule
 from steersman.models.cvae import elbo
 from steersman.models.fit import Record, evaluate, fit, seeded
 from steersman.models.ranks import launch
@@ -35,6 +36,18 @@ from steersman.models.ranks import launch
 SIZE, MAPS, HELD_OUT, BATCH, LR = 10, 2048, 512, 32, 0.02
 THRESHOLD = 3.0  # nats per map
 SYNCS = {1: (1,), 2: (1, 4, 16), 4: (1, 4, 16)}  # per epoch, by ranks
+LR_SCALES = {1: (1, 2, 4), 2: (1, 2), 4: (1, 4)}
+
+
+class Kind(NamedTuple):
+    """Of a training."""
+
+    ranks: int
+    syncs: int
+    lr_scale: int
+
+
+ALONE = Kind(1, 1, 1)
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -43,42 +56,46 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--epochs", type=int, default=20, help="the most of each training")
     parser.add_argument("--json", action="store_true", help="the only format there is")
     chosen = parser.parse_args(list(arguments))
-    curves: dict[tuple[int, int], list[list[Record]]] = {}
+    curves: dict[Kind, list[list[Record]]] = {}
     allreduce_s: dict[int, float] = {}
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as folder:
-        for ranks, syncs in SYNCS.items():
+        for ranks in SYNCS:
             say(f"{ranks} ranks ...")
-            wanted = {"seeds": chosen.seeds, "epochs": chosen.epochs, "syncs": list(syncs)}
+            kinds = [Kind(ranks, syncs, scale) for scale in LR_SCALES[ranks] for syncs in SYNCS[ranks]]
+            wanted = {"seeds": chosen.seeds, "epochs": chosen.epochs, "kinds": kinds}
             target = "steersman.benchmarks.learning:learn"
             made = launch(target, wanted, ranks=ranks, strategy="local_sgd", folder=Path(folder) / str(ranks))
-            curves |= {(ranks, each): made.card["curves"][str(each)] for each in syncs}
+            curves |= dict(zip(kinds, made.card["curves"], strict=True))
             if ranks > 1:
                 allreduce_s[ranks] = made.card["allreduce_s"]
-    computing = statistics.median(record["TotalCompTime"] for curve in curves[1, 1] for record in curve[1:])
+    computing = statistics.median(record["TotalCompTime"] for curve in curves[ALONE] for record in curve[1:])
     model = told(CostModel.fitted(computing, allreduce_s), allreduce_s)
     print(json.dumps(compared(curves, THRESHOLD) | {"model": model}))
 
 
-def learn(seeds: int, epochs: int, syncs: list[int]) -> Figures:
-    """One rank: train with every seed and number of synchronisations; the card has each epoch's record."""
-    data, held_out = chains(MAPS, SIZE), chains(HELD_OUT, SIZE, seed=1)
-    curves: dict[int, list[list[Record]]] = {each: [] for each in syncs}
-    for seed in range(seeds):
-        for each in syncs:
-            with seeded(seed):
-                model = CVAE(SIZE, latent=8, beta=0.0)
-
-            def report(record: Record, model: CVAE = model) -> None:
-                record["held_out"] = evaluate(model, held_out, elbo)["loss"]
-
-            fit(
-                model, data, elbo, epochs=epochs, batch=BATCH, lr=LR, seed=seed, optimizer="sgd",
-                strategy=f"local_sgd({each})", report=report,
-            )  # fmt: skip
-            curves[each].append(model.history)
+def learn(seeds: int, epochs: int, kinds: list[list[int]]) -> Figures:
+    """One rank: train in every way with every seed; the card has each epoch's record, by kind and seed."""
     figures = Figures()
-    figures.card = {"curves": {str(each): curve for each, curve in curves.items()}, "allreduce_s": allreduce()}
+    curves = [[learned(seed, epochs, Kind(*kind)) for seed in range(seeds)] for kind in kinds]
+    figures.card = {"curves": curves, "allreduce_s": allreduce()}
     return figures
+
+
+def learned(seed: int, epochs: int, kind: Kind) -> list[Record]:
+    """One training: each epoch's record with its held-out loss."""
+    data, held_out = chains(MAPS, SIZE), chains(HELD_OUT, SIZE, seed=1)
+    with seeded(seed):
+        model = CVAE(SIZE, latent=8, beta=0.0)
+
+    def report(record: Record) -> None:
+        record["held_out"] = evaluate(model, held_out, elbo)["loss"]
+
+    scaled = Schedule(lr_scale=kind.lr_scale, warmup_epochs=1.0 if kind.lr_scale > 1 else 0.0)
+    fit(
+        model, data, elbo, epochs=epochs, batch=BATCH, lr=LR, schedule=scaled, seed=seed, optimizer="sgd",
+        strategy=f"local_sgd({kind.syncs})", report=report,
+    )  # fmt: skip
+    return model.history
 
 
 def allreduce() -> float:
@@ -91,18 +108,19 @@ def allreduce() -> float:
     return statistics.median(seconds)
 
 
-def compared(curves: dict[tuple[int, int], list[list[Record]]], threshold: float) -> dict[str, Any]:
-    """Curves by (ranks, synchronisations per epoch), one for each seed -> speed-ups over one rank."""
-    alone = curves[1, 1]
+def compared(curves: dict[Kind, list[list[Record]]], threshold: float) -> dict[str, Any]:
+    """Curves by kind, one for each seed -> speed-ups over one rank."""
+    alone = curves[ALONE]
     tau_1, n_1 = tau(alone), middle([reached(curve, threshold) for curve in alone])
     rows = []
-    for (ranks, syncs), family in curves.items():
+    for kind, family in curves.items():
         epochs = [reached(curve, threshold) for curve in family]
         n_p, tau_p = middle(epochs), tau(family)
         rows.append({
-            "ranks": ranks,
-            "oversubscribed": ranks > (os.cpu_count() or 1),
-            "syncs_per_epoch": syncs,
+            "ranks": kind.ranks,
+            "oversubscribed": kind.ranks > (os.cpu_count() or 1),
+            "syncs_per_epoch": kind.syncs,
+            "lr_scale": kind.lr_scale,
             "tau_s": round(tau_p, 4),
             "sync_share": round(sum_of(family, "SyncTime") / sum_of(family, "seconds"), 3),
             "S_p": round(tau_1 / tau_p, 3),

@@ -10,15 +10,17 @@ if TYPE_CHECKING:
     from steersman.models.model import Model as Model
     from steersman.models.pca import PCA as PCA
     from steersman.models.resnet import ResNet50 as ResNet50
+    from steersman.models.schedule import Schedule as Schedule
 
 _HOMES = {
     "CVAE": "steersman.models.cvae",
     "Model": "steersman.models.model",
     "PCA": "steersman.models.pca",
     "ResNet50": "steersman.models.resnet",
+    "Schedule": "steersman.models.schedule",
 }
 
-__all__ = ["CVAE", "PCA", "Model", "ResNet50"]
+__all__ = ["CVAE", "PCA", "Model", "ResNet50", "Schedule"]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ from steersman.models.contact_data import checked_maps
 from steersman.models.fit import Record, evaluate, fit, seeded
 from steersman.models.input import Rows
 from steersman.models.model import Model
+from steersman.models.schedule import CONSTANT, Schedule
 
 # With the full KL term two of three latent dimensions collapse (spread below 0.1) in the first 20 epochs on a few
 # thousand maps of 10 residues: there are only some 20 nats in such a map. With a tenth of it they stay apart.
@@ -78,6 +79,7 @@ class CVAE(Model):
         beta: float = BETA,
         seed: int = 0,
         optimizer: str = "adam",
+        schedule: Schedule = CONSTANT,
         precision: str = "fp32",
         strategy: str | None = None,
         checkpoint: str | Path | None = None,
@@ -90,7 +92,7 @@ class CVAE(Model):
                 what `taken(window, "contacts", check=checked_maps)` gives, for windows larger than the memory.
             latent: dimensions of the latent space.
             init: a fitted network to go on from, left as it is; when its architecture differs the fit begins anew.
-            epochs, batch, lr, optimizer, precision, strategy, checkpoint: of the training loop, see
+            epochs, batch, lr, optimizer, schedule, precision, strategy, checkpoint: of the training loop, see
                 `steersman.models.fit.fit`.
             channels, beta: of the network.
             seed: of the first weights, the shuffling and the latent noise.
@@ -109,8 +111,8 @@ class CVAE(Model):
             model.load_state_dict(init.state_dict())
         model.to("cuda" if torch.cuda.is_available() else "cpu")
         return fit(
-            model, data, elbo, epochs=epochs, batch=batch, lr=lr, seed=seed, optimizer=optimizer, precision=precision,
-            strategy=strategy, checkpoint=checkpoint, report=report,
+            model, data, elbo, epochs=epochs, batch=batch, lr=lr, seed=seed, optimizer=optimizer, schedule=schedule,
+            precision=precision, strategy=strategy, checkpoint=checkpoint, report=report,
         )  # fmt: skip
 
     def forward(self, maps_BRR: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,7 @@ from steersman.models.input import Rows, fed
 from steersman.models.model import Model
 from steersman.models.parallel import Single
 from steersman.models.profile import Profile
-from steersman.models.schedule import Schedule
+from steersman.models.schedule import CONSTANT, Schedule
 from steersman.models.stepper import Stepper
 
 ModelT = TypeVar("ModelT", bound=Model)
@@ -38,10 +38,7 @@ def fit(
     lr: float,
     seed: int = 0,
     optimizer: str = "adam",
-    lr_scale: float = 1.0,
-    warmup_epochs: float = 0.0,
-    double_every: int = 0,
-    largest_batch: int = 0,
+    schedule: Schedule = CONSTANT,
     precision: str = "fp32",
     strategy: str | None = None,
     checkpoint: str | Path | None = None,
@@ -57,10 +54,10 @@ def fit(
             packed data stay packed. What is no tensor is read batch by batch, one ahead, see input.py.
         loss: of the model on a batch of the data.
         epochs: passes over the data, >= 1.
-        batch, lr: samples per step of each rank, and rate of the optimizer; at the beginning, see `Schedule`.
+        batch, lr: samples per step of each rank, and rate of the optimizer; at the beginning.
         seed: of the shuffling, and of the noise that the model draws, which differs between ranks.
         optimizer: "adam", "sgd" (momentum 0.9), "lars" or "larc".
-        lr_scale, warmup_epochs, double_every, largest_batch: linear scaling and growing batches, see `Schedule`.
+        schedule: linear scaling with warm-up, and growing batches.
         precision: "fp32", "bf16", or on a GPU "fp16", see `Precision`.
         strategy: see `Strategy`; None takes the one that @wf.train names, else "single".
         checkpoint: a folder, on a file system that all ranks see, for the state of the training after each epoch; one
@@ -77,13 +74,12 @@ def fit(
     """
     if len(data) == 0:
         raise UnusableData(tuple(data.shape), "there is nothing to train on")
-    schedule = Schedule(batch, lr, lr_scale, warmup_epochs, double_every, largest_batch)
-    most = schedule.batch_at(epochs - 1)
+    most = schedule.batch_at(epochs - 1, batch)
 
     def stepper_of(network: Model) -> Stepper:
-        return Stepper(network, ranks.optimizer, optimizer, precision, schedule.rate_at)
+        return Stepper(network, ranks.optimizer, optimizer, precision, lambda now: lr * schedule.factor_at(now, batch))
 
-    settings = {"samples": len(data), "seed": seed, "optimizer": optimizer, "schedule": asdict(schedule) | {"batch": 0}}
+    settings = {"samples": len(data), "seed": seed, "optimizer": optimizer, "lr": lr, "schedule": asdict(schedule)}
     checkpoints = Checkpoints(checkpoint, settings)
     model.history = []
     checkpoints.load_weights(model)
@@ -93,7 +89,7 @@ def fit(
             ranks.order_of = data.order
         with seeded(seed + ranks.rank):
             for epoch in range(checkpoints.resume(ranks, stepper, seed + ranks.rank), epochs):
-                ranks.batch = schedule.batch_at(epoch)
+                ranks.batch = schedule.batch_at(epoch, batch)
                 record = _epoch(model, data, loss, stepper, ranks, epoch)
                 if not math.isfinite(record["loss"]):
                     raise TrainingDiverged(epoch, record["loss"], lr)

@@ -10,36 +10,37 @@ class Schedule:
     """Linear scaling with warm-up, and a batch that grows while the training goes on.
 
     Attributes:
-        batch: samples per step of each rank at the beginning.
-        lr: the rate that is right for this batch on one rank.
-        lr_scale: how many times larger the batch of all ranks is than the one for which `lr` is right.
-        warmup_epochs: until the rate has risen from `lr` to `lr_scale` x `lr`; 0 begins with it.
+        lr_scale: how many times larger the batch of all ranks is than the one for which the training's rate is right.
+        warmup_epochs: until the rate has risen to `lr_scale` times itself; 0 begins with it.
         double_every: epochs after which batch and rate double; 0 never.
         largest_batch: the batch doubles only while it stays within this; 0: always.
     Source: Goyal et al. (2017), arXiv 1706.02677, section 2.2; growing: Lee et al. (2019), Improving scalability of
         parallel CNN training by adjusting mini-batch size at run-time, IEEE Big Data.
     """
 
-    batch: int
-    lr: float
     lr_scale: float = 1.0
     warmup_epochs: float = 0.0
     double_every: int = 0
     largest_batch: int = 0
 
-    def batch_at(self, epoch: float) -> int:
-        """Give the samples per step of each rank; `epoch` counts passes over the data, with fractions."""
-        return self.batch * self._growth(epoch)
+    def batch_at(self, epoch: float, batch: int) -> int:
+        """Give the samples per step of each rank.
 
-    def rate_at(self, epoch: float) -> float:
-        """Give the optimizer's rate: it rises linearly during the warm-up, and grows with the batch."""
-        risen = min(1.0, epoch / self.warmup_epochs) if self.warmup_epochs > 0 else 1.0
-        return self.lr * (1 + (self.lr_scale - 1) * risen) * self._growth(epoch)
-
-    def _growth(self, epoch: float) -> int:
+        Args:
+            epoch: passes over the data, with fractions.
+            batch: samples per step at the beginning.
+        """
         growth = 1
         for _ in range(int(epoch // self.double_every) if self.double_every else 0):
-            if self.largest_batch and 2 * growth * self.batch > self.largest_batch:
+            if self.largest_batch and 2 * growth * batch > self.largest_batch:
                 break
             growth *= 2
-        return growth
+        return batch * growth
+
+    def factor_at(self, epoch: float, batch: int) -> float:
+        """Give the rate over the training's own: it rises linearly during the warm-up, and grows with the batch."""
+        risen = min(1.0, epoch / self.warmup_epochs) if self.warmup_epochs > 0 else 1.0
+        return (1 + (self.lr_scale - 1) * risen) * (self.batch_at(epoch, batch) // batch)
+
+
+CONSTANT = Schedule()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.models import CVAE
+from steersman.models import CVAE, Schedule
 from steersman.models.checkpoint import newest
 from steersman.models.contact_data import checked_maps
 from steersman.models.cvae import elbo
@@ -28,8 +28,8 @@ Chains = Callable[..., np.ndarray]
     "settings",
     [
         {"optimizer": "adam"},
-        {"optimizer": "sgd", "warmup_epochs": 3.0, "lr_scale": 2.0},
-        {"optimizer": "larc", "double_every": 2},
+        {"optimizer": "sgd", "schedule": Schedule(warmup_epochs=3.0, lr_scale=2.0)},
+        {"optimizer": "larc", "schedule": Schedule(double_every=2)},
         {"optimizer": "adam", "strategy": "ddp(lag=1)"},
         {"optimizer": "adam", "strategy": "hogwild"},
         {"optimizer": "adam", "strategy": "async(max_staleness=0)"},

@@ -18,20 +18,20 @@ from tests.models.mean_model import fresh, rows, squared
 
 def test_the_rate_rises_linearly_from_the_single_to_the_scaled_rate() -> None:
     """Goyal et al.: from lr to k lr within the warm-up, then constant; without one it is k lr at once."""
-    rate = Schedule(32, 0.1, lr_scale=8, warmup_epochs=5).rate_at
-    assert rate(0) == pytest.approx(0.1)
-    assert rate(2.5) == pytest.approx(0.45)
-    assert rate(5) == rate(50) == Schedule(32, 0.1, lr_scale=8).rate_at(0) == pytest.approx(0.8)
-    rises = [rate(step / 100) for step in range(500)]
-    assert max(b - a for a, b in itertools.pairwise(rises)) == pytest.approx(0.7 / 500)
+    schedule = Schedule(lr_scale=8, warmup_epochs=5)
+    factors = [schedule.factor_at(step / 100, 32) for step in range(501)]
+    assert factors[0] == 1
+    assert factors[250] == pytest.approx(4.5)
+    assert factors[500] == schedule.factor_at(50, 32) == Schedule(lr_scale=8).factor_at(0, 32) == 8
+    assert max(b - a for a, b in itertools.pairwise(factors)) == pytest.approx(7 / 500)
 
 
 @given(st.integers(1, 100), st.integers(1, 9), st.integers(0, 5000), st.floats(0, 100))
 def test_a_batch_grows_with_its_rate_and_within_its_limit(batch: int, every: int, limit: int, epoch: float) -> None:
     """Lee et al.: rate over batch stays; a limit below the first batch leaves it as it is."""
-    schedule = Schedule(batch, 0.1, double_every=every, largest_batch=limit)
-    now = schedule.batch_at(epoch)
-    assert schedule.rate_at(epoch) / now == pytest.approx(0.1 / batch)
+    schedule = Schedule(double_every=every, largest_batch=limit)
+    now = schedule.batch_at(epoch, batch)
+    assert schedule.factor_at(epoch, batch) == now / batch
     assert not limit or now <= max(limit, batch)
     assert now == batch * 2 ** int(epoch // every) or 2 * now > limit > 0
 
@@ -39,8 +39,8 @@ def test_a_batch_grows_with_its_rate_and_within_its_limit(batch: int, every: int
 def test_training_with_a_growing_batch_is_a_loop_by_hand() -> None:
     """Batches of 12, then 24, at twice the rate; bit for bit."""
     ours, plain, data = fresh(), fresh(), rows()
-    settings = {"double_every": 2, "largest_batch": 24}
-    fit(ours, data, squared, epochs=6, batch=12, lr=0.01, seed=3, optimizer="sgd", **settings)  # type: ignore[arg-type]
+    growing = Schedule(double_every=2, largest_batch=24)
+    fit(ours, data, squared, epochs=6, batch=12, lr=0.01, seed=3, optimizer="sgd", schedule=growing)
     steps = torch.optim.SGD(plain.parameters(), 0.01, momentum=0.9, fused=True)
     order = torch.Generator().manual_seed(3)
     for growth in (1, 1, 2, 2, 2, 2):
@@ -55,6 +55,6 @@ def test_training_with_a_growing_batch_is_a_loop_by_hand() -> None:
 
 def test_more_ranks_than_full_batches_are_refused_before_the_batch_has_grown() -> None:
     """One rank, 96 samples: batches of 12, 24, 48, 96 and 192."""
-    fit(fresh(), rows(), squared, epochs=4, batch=12, lr=0.01, double_every=1, strategy="ddp")
+    fit(fresh(), rows(), squared, epochs=4, batch=12, lr=0.01, schedule=Schedule(double_every=1), strategy="ddp")
     with pytest.raises(TooManyRanks, match="1 ranks for 0 full batches"):
-        fit(fresh(), rows(), squared, epochs=5, batch=12, lr=0.01, double_every=1, strategy="ddp")
+        fit(fresh(), rows(), squared, epochs=5, batch=12, lr=0.01, schedule=Schedule(double_every=1), strategy="ddp")
