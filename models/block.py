@@ -27,13 +27,14 @@ def one_block(tensors: Sequence[Tensor], block: Tensor | None = None) -> Tensor:
 
     Args:
         block: of zeros, where it shall be; None makes a new one.
-    Returns: 1-d; each tensor begins at a multiple of 64 bytes, what lies between is 0.
+    Returns: 1-d; each tensor begins at a multiple of 64 bytes, with its numbers in the order in which it had them (as
+        of channels_last), what lies between is 0.
     """
     sizes = [-(-tensor.numel() // ALIGNED) * ALIGNED for tensor in tensors]
     if block is None:
         block = torch.zeros(sum(sizes), dtype=tensors[0].dtype, device=tensors[0].device)
     for tensor, part in zip(tensors, torch.split(block, sizes), strict=True):
-        view = part[: tensor.numel()].view(tensor.shape)
+        view = part.as_strided(tensor.shape, tensor.stride())
         view.copy_(tensor)
         tensor.data = view
     return block

@@ -12,6 +12,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from steersman.models import compiled as compiling
 from steersman.models import parallel
 from steersman.models import strategy as strategies
 from steersman.models.checkpoint import Checkpoints
@@ -40,6 +41,7 @@ def fit(
     optimizer: str = "adam",
     schedule: Schedule = CONSTANT,
     precision: str = "fp32",
+    compiled: str = "no",
     strategy: str | None = None,
     checkpoint: str | Path | None = None,
     report: Callable[[Record], object] | None = None,
@@ -58,22 +60,24 @@ def fit(
         seed: of the shuffling, and of the noise that the model draws, which differs between ranks.
         optimizer: "adam", "sgd" (momentum 0.9), "lars" or "larc".
         schedule: linear scaling with warm-up, and growing batches.
-        precision: "fp32", "bf16", or on a GPU "fp16", see `Precision`.
+        precision: "fp32", "tf32", "bf16", or on a GPU "fp16", see `Precision`.
+        compiled: "no", "yes" (torch.compile), or on a CUDA device "graphs", see compiled.py.
         strategy: see `Strategy`; None takes the one that @wf.train names, else "single".
         checkpoint: a folder, on a file system that all ranks see, for the state of the training after each epoch; one
             that is there is gone on from, bit for bit on one process. None: none.
         report: called with each epoch's record.
     Returns: the model, in eval mode; its `history` holds per epoch the mean of each term over all ranks, `seconds`, and
-        where they went, see `Profile`.
+        where they went, see `Profile`; its card says in which `precision` was computed.
     Raises:
         UnusableData: there is none.
-        UnknownChoice: of optimizer, precision or strategy.
+        UnknownChoice: of optimizer, precision, compiled or strategy.
         TrainingDiverged: the loss is no longer finite.
         UnreadableModel: the checkpoint is of another training.
         TooManyRanks, RanksDiffer, RankLost: see there.
     """
     if len(data) == 0:
         raise UnusableData(tuple(data.shape), "there is nothing to train on")
+    compiled_loss = compiling.compiled(loss, compiled, model.device)
     most = schedule.batch_at(epochs - 1, batch)
 
     def stepper_of(network: Model) -> Stepper:
@@ -87,10 +91,10 @@ def fit(
         stepper = ranks.serve(stepper_of)
         if not isinstance(data, Tensor):
             ranks.order_of = data.order
-        with seeded(seed + ranks.rank):
+        with seeded(seed + ranks.rank), stepper.precision.set():
             for epoch in range(checkpoints.resume(ranks, stepper, seed + ranks.rank), epochs):
                 ranks.batch = schedule.batch_at(epoch, batch)
-                record = _epoch(model, data, loss, stepper, ranks, epoch)
+                record = _epoch(model, data, compiled_loss, stepper, ranks, epoch)
                 if not math.isfinite(record["loss"]):
                     raise TrainingDiverged(epoch, record["loss"], lr)
                 model.history.append(record)
@@ -98,7 +102,7 @@ def fit(
                 if report is not None:
                     report(record)
         ranks.check()
-        model.card |= ranks.told(stepper)
+        model.card |= {"precision": stepper.precision.used} | ranks.told(stepper)
     return model.eval()
 
 

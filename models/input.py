@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from steersman.models.device import best
 from steersman.store import Span, Window
 
 MEMORY_BYTES = 4 * 2**30  # a window of 5 million packed maps of 28 residues
@@ -120,7 +121,7 @@ def taken(
     if -(-len(stream) // stream.block) > stream.pool:
         return stream
     held = check(window[name])
-    return held.pin_memory() if torch.cuda.is_available() else held
+    return held.pin_memory() if best().type != "cpu" else held
 
 
 def fed(data: Tensor | Rows, picks: Sequence[Tensor], device: torch.device) -> Iterator[Tensor]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -12,12 +12,18 @@ from torch.optim import Optimizer
 
 from steersman.models.errors import UnknownChoice
 
-TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+TYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Precision:
-    """fp32, bf16, or fp16 with a loss that is scaled so that small gradients do not vanish; fp16 is slow on a CPU.
+    """How products are computed.
 
+    fp32; tf32: on a GPU products of float32 numbers keep 10 bits of their fractions, a CPU knows no such thing, there
+    it is fp32 and `used` says so; bf16; fp16 with a loss that is scaled so that small gradients do not vanish, slow on
+    a CPU.
+
+    Attributes:
+        used: the word for what is really computed here.
     Raises: UnknownChoice: another word.
     """
 
@@ -25,7 +31,23 @@ class Precision:
         if word not in TYPES:
             raise UnknownChoice("precision", word, tuple(TYPES))
         self._device, self._type = device.type, TYPES[word]
+        self.used = "fp32" if word == "tf32" and device.type == "cpu" else word
         self._scaler = torch.amp.GradScaler(device.type, enabled=word == "fp16")
+
+    @contextmanager
+    def set(self) -> Iterator[None]:
+        """Let a GPU's units for tf32 be used inside, or, since torch lets convolutions use them unasked, not."""
+        if self._device == "cpu":
+            yield
+            return
+        before, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+        torch.set_float32_matmul_precision("high" if self.used == "tf32" else "highest")
+        torch.backends.cudnn.allow_tf32 = self.used == "tf32"
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+            torch.backends.cudnn.allow_tf32 = cudnn
 
     def casting(self) -> AbstractContextManager[None]:
         """Let convolutions and matrix products inside compute in this type; sums and losses in float32."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
+from typing import Any
 
 import torch
 
@@ -14,15 +15,15 @@ class Profile:
 
     IpUpdateTime: batches picked and moved to the device; FwdTime, BwdTime: loss and gradients; WtUpdateTime: clipping
     and the optimizer's step; TotalCompTime: these four; SyncTime: exchange with other ranks, waiting for them included.
-    On a GPU the marks are CUDA events, so that they do not stop it.
+    On a GPU the marks are its events, so that they do not stop it.
     Source: the labels are those of DeepEx (Yoginath et al.).
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._on_gpu = device.type == "cuda"
+        self._gpus = None if device.type == "cpu" else torch.get_device_module(device)
         self._began = perf_counter()
         self._last = self._mark()
-        self._laps: list[tuple[str, float | torch.cuda.Event, float | torch.cuda.Event]] = []
+        self._laps: list[tuple[str, Any, Any]] = []
 
     def lap(self, label: str) -> None:
         """Count the time since the last mark under a label."""
@@ -32,23 +33,22 @@ class Profile:
 
     def seconds(self) -> dict[str, float]:
         """End the epoch: `seconds` in all, and each label's."""
-        if self._on_gpu:
-            torch.cuda.synchronize()
+        if self._gpus is not None:
+            self._gpus.synchronize()
         spent = dict.fromkeys((*COMPUTING, "TotalCompTime", "SyncTime"), 0.0)
         for label, begin, end in self._laps:
             spent[label] += _between(begin, end)
         spent["TotalCompTime"] = sum(spent[label] for label in COMPUTING)
         return {"seconds": perf_counter() - self._began, **spent}
 
-    def _mark(self) -> float | torch.cuda.Event:
-        if not self._on_gpu:
+    def _mark(self) -> Any:
+        """A time in seconds, or an event of a GPU's stream."""
+        if self._gpus is None:
             return perf_counter()
-        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event = self._gpus.Event(enable_timing=True)
         event.record()
         return event
 
 
-def _between(begin: float | torch.cuda.Event, end: float | torch.cuda.Event) -> float:
-    if isinstance(begin, float) and isinstance(end, float):
-        return end - begin
-    return float(begin.elapsed_time(end)) / 1e3  # type: ignore[union-attr, arg-type]
+def _between(begin: Any, end: Any) -> float:
+    return float(end - begin if isinstance(begin, float) else begin.elapsed_time(end) / 1e3)

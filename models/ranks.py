@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch does not list it
 
+from steersman.models import device
 from steersman.models.errors import RankLost, RanksDiffer, RanksFailed
 from steersman.models.model import Model
 from steersman.models.parallel import telling
@@ -68,20 +69,21 @@ def place(environment: Mapping[str, str]) -> Place:
 
 @contextmanager
 def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
-    """Be one of the ranks: inside, `fit` shares its work with the others. Over gloo, on CPUs and GPUs alike.
+    """Be one of the ranks: inside, `fit` shares its work with the others, over what `device.backends` chooses.
 
     Raises:
         RankLost: not all ranks arrived within timeout_s; each waits that long itself.
         RanksDiffer: they run different versions of torch or steersman.
     """
     limit = timedelta(seconds=timeout_s)
-    if torch.cuda.is_available():
-        torch.cuda.set_device(where.local_rank % torch.cuda.device_count())
+    device.take(where.local_rank)
     try:
         store = TCPStore(
             where.address, where.port, where.size, where.hosts, timeout=limit, wait_for_workers=False
         )  # fmt: skip
-        dist.init_process_group("gloo", store=store, rank=where.rank, world_size=where.size, timeout=limit)
+        dist.init_process_group(
+            _backends(store, where), store=store, rank=where.rank, world_size=where.size, timeout=limit
+        )
     except RuntimeError as error:
         reason = f"not all arrived at {where.address}:{where.port} within {timeout_s:g} s"
         raise RankLost(where.rank, where.size, reason) from error
@@ -170,6 +172,15 @@ def _first_node(nodes: str) -> str:
     """`a[03-05,9],b` -> a03: the first of a Slurm node list; this machine where there is none."""
     found = re.match(r"([^,\[]+)(?:\[(\w+))?", nodes)
     return found[1] + (found[2] or "") if found else "127.0.0.1"
+
+
+def _backends(store: TCPStore, where: Place) -> str:
+    """Rank 0 looks at the devices of all ranks and chooses."""
+    store.set(f"device/{where.rank}", device.identity())
+    if where.rank == 0:
+        identities = [store.get(f"device/{rank}").decode() for rank in range(where.size)]
+        store.set("backends", device.backends(identities, os.environ))
+    return store.get("backends").decode()
 
 
 def _versions() -> str:

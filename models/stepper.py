@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -58,10 +59,17 @@ class Stepper:
             number, _, name = key.partition("/")
             parameter = self._parameters[int(number)]
             if id(parameter) in own:
-                self._kept.state[parameter][name] = value.to(parameter.device)
+                self._kept.state[parameter][name] = _laid_out(value, parameter)
         self.precision.set_scale(scale)
 
     @property
     def _kept(self) -> Optimizer:
         kept: Optimizer = getattr(self.optimizer, "optim", self.optimizer)  # ZeroRedundancyOptimizer's own part
         return kept
+
+
+def _laid_out(value: Tensor, parameter: Tensor) -> Tensor:
+    """Order a moment's numbers as its parameter's are: fused optimizers walk through both at once."""
+    if value.shape != parameter.shape:
+        return value.to(parameter.device)
+    return torch.empty_like(parameter, dtype=value.dtype).copy_(value)

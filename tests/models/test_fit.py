@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from steersman.models import Model
-from steersman.models.errors import UnusableData
+from steersman.models.errors import UnknownChoice, UnusableData
 from steersman.models.fit import Total, evaluate, fit
 
 
@@ -47,6 +48,19 @@ def test_totals_of_two_halves_are_the_total() -> None:
     total.add({"loss": torch.tensor(1.0)}, 1)
     total.add({"loss": torch.tensor(4.0)}, 2)
     assert total.mean() == {"loss": 3.0}
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # of torch's own modules
+def test_a_compiled_training_is_the_same_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traced as always, run by torch itself, for C++ would take half a minute to compile. CUDA graphs need CUDA."""
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    data = torch.linspace(1, 3, 10)
+    plain, same = (
+        fit(Mean(), data, squared, epochs=2, batch=4, lr=0.05, compiled=word).value.item() for word in ("no", "yes")
+    )
+    assert same == pytest.approx(plain, rel=1e-6)
+    with pytest.raises(UnknownChoice, match="compiled on cpu 'graphs': choose from no, yes"):
+        fit(Mean(), data, squared, epochs=1, batch=4, lr=0.05, compiled="graphs")
 
 
 def test_nothing_to_train_on_is_told() -> None:

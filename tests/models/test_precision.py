@@ -35,6 +35,17 @@ def test_weights_stay_single_precision(chains: Chains) -> None:
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 
+def test_tf32_on_a_cpu_is_fp32_and_says_so() -> None:
+    """The same weights bit for bit; torch's settings are left as they were."""
+    before = torch.get_float32_matmul_precision()
+    tf32, fp32 = (
+        fit(fresh(), rows(), squared, epochs=2, batch=16, lr=0.02, precision=word) for word in ("tf32", "fp32")
+    )
+    assert all(map(torch.equal, tf32.parameters(), fp32.parameters()))
+    assert tf32.card["precision"] == "fp32"
+    assert torch.get_float32_matmul_precision() == before
+
+
 @pytest.mark.parametrize(("precision", "scaled", "learns"), [
     ("bf16", True, True), ("fp16", True, True), ("fp16", False, False),
 ])  # fmt: skip
@@ -62,7 +73,7 @@ def _tiny(precision: str) -> list[float]:
 
 
 def test_an_unknown_precision_is_told_with_those_there_are(chains: Chains) -> None:
-    with pytest.raises(UnknownChoice, match="precision 'fp8': choose from fp32, bf16, fp16"):
+    with pytest.raises(UnknownChoice, match="precision 'fp8': choose from fp32, tf32, bf16, fp16"):
         _trained(chains(64, 10), 0, "fp8")
 
 

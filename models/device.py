@@ -1,0 +1,57 @@
+"""What is here -> the device that a process trains on, and the backends over which its ranks exchange.
+
+Written for NVIDIA's and AMD's GPUs ("cuda") and Intel's ("xpu"); so far only the CPU's part was ever run.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+
+import torch
+import torch.distributed as dist
+
+MPIEXEC = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")  # set by mpich's and Open MPI's
+
+
+def best() -> torch.device:
+    """Give this process's GPU where there is one, else the CPU."""
+    for kind in ("cuda", "xpu"):
+        if torch.get_device_module(kind).is_available():
+            return torch.device(kind)
+    return torch.device("cpu")
+
+
+def take(local_rank: int) -> None:
+    """Let a rank of this machine use a GPU of its own, as far as there are enough."""
+    if best().type != "cpu":
+        gpus = torch.get_device_module(best())
+        gpus.set_device(local_rank % gpus.device_count())
+
+
+def identity() -> str:
+    """Tell this process's device from those of others: "cpu", or kind, machine and GPU."""
+    if best().type == "cpu":
+        return "cpu"
+    gpus = torch.get_device_module(best())
+    mine = gpus.current_device()
+    return f"{best().type} {platform.node()} {getattr(gpus.get_device_properties(mine), 'uuid', mine)}"
+
+
+def backends(identities: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Choose what torch.distributed exchanges over, given the `identity` of every rank.
+
+    What lies on GPUs goes over NCCL (AMD's RCCL has its name), on Intel's over XCCL, that is oneCCL, where torch was
+    built with it and each rank has a GPU of its own: NCCL refuses ranks that share one. MPI serves ranks on CPUs that
+    mpiexec started, where torch was built with it. Everything else goes over gloo, from GPUs through host memory.
+    """
+    kinds = {each.split()[0] for each in identities}
+    if kinds == {"cpu"}:
+        by_mpiexec = "RANK" not in environment and any(name in environment for name in MPIEXEC)
+        return "mpi" if by_mpiexec and dist.is_mpi_available() else "gloo"
+    if len(kinds) == 1 and len(set(identities)) == len(identities):
+        if kinds == {"cuda"} and dist.is_nccl_available():
+            return "cpu:gloo,cuda:nccl"
+        if kinds == {"xpu"} and getattr(dist, "is_xccl_available", bool)():
+            return "cpu:gloo,xpu:xccl"
+    return "gloo"
