@@ -43,6 +43,7 @@ class Single:
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         self.model, self.samples, self.batch = model, samples, batch
+        self._parameters = list(model.parameters())  # to walk through the modules at every step takes 30 us
         self.order = torch.Generator().manual_seed(seed % 2**63)
         self.order_of: Callable[[Tensor, torch.Generator], Tensor] = shuffled
 
@@ -64,7 +65,7 @@ class Single:
 
     def clear_gradients(self) -> None:
         """Begin a step."""
-        for parameter in self.model.parameters():
+        for parameter in self._parameters:
             parameter.grad = None
 
     def combine_gradients(self, share: float) -> None:
