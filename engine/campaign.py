@@ -21,6 +21,7 @@ from steersman.executors.allocation import settled
 from steersman.executors.preflight import ready
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
+from steersman.models.strategy import Strategy
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def plan(
     if chosen < 0:
         raise BadValue("--seed", str(seed), "a seed is 0 or above")
     where = load_site(site, site_changes)
+    _check_ranks(loaded, where)
     return Plan(source, loaded, params, where, chosen, rounds)
 
 
@@ -106,6 +108,18 @@ def resume(directory: RunDirectory, *, bus_url: str | None = None) -> Run:
         directory, workflow, params, settled(Site.model_validate(settings["site"])), recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url,
     )  # fmt: skip
+
+
+def _check_ranks(workflow: Workflow, site: Site) -> None:
+    """Ranks must be placeable on the nodes that the site gives them."""
+    stage, nodes = workflow.training, site.training.nodes
+    if stage is None or nodes < 2:
+        return
+    if stage.ranks < nodes:
+        words = f"each node has a rank: the workflow says @wf.train(ranks={stage.ranks}); change either"
+        raise BadValue("training.nodes", str(nodes), words)
+    if Strategy.parse(stage.strategy).name == "hogwild":
+        raise BadValue("training.nodes", str(nodes), "ranks of hogwild share memory: 1 node, or another strategy")
 
 
 def _check_rules(workflow: Workflow, params: Params) -> None:

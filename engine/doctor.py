@@ -14,8 +14,8 @@ from steersman.bus import Server, TupleSpace
 from steersman.engine import probe as probing
 from steersman.engine.jobs import Jobs
 from steersman.engine.probe import Probe, probe
-from steersman.executors.allocation import allocation, settled
-from steersman.executors.launcher import USUAL
+from steersman.executors.allocation import settled
+from steersman.executors.launcher import words
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.preflight import Finding, ready
@@ -77,7 +77,7 @@ def _examine(site: Site, at: Path, jobs: Jobs, within_s: float) -> Diagnosis:
         for wanted in [getattr(site, role)]
         for number in range(wanted.count)
     ]
-    across = jobs.submit("simulation", probing.mpi, _words(site)) if site.simulation.nodes > 1 else None
+    across = jobs.submit("simulation", probing.mpi, words(site, "simulation")) if site.simulation.nodes > 1 else None
     waiting = [*asked, across] if across else asked
     while not all(job.done() for job in waiting) and not jobs.hopeless and time.monotonic() - began < within_s:
         time.sleep(0.1)
@@ -158,18 +158,14 @@ def _mpi(site: Site, across: Future[Any] | None) -> Iterable[Finding]:
     ranks = [line.split()[1:] for line in said.splitlines() if "RANKS" in line]
     nodes = max((len(set(names)) for names in ranks), default=0)
     if nodes == site.simulation.nodes:
-        yield Finding("MPI", True, f"{nodes} ranks on {nodes} nodes reach each other, started by: {_words(site)}")
+        yield Finding(
+            "MPI", True, f"{nodes} ranks on {nodes} nodes reach each other, started by: {words(site, 'simulation')}"
+        )
     elif ranks:
         cure = "`launcher:` must start what the MPI of mpi4py knows, e.g. srun --mpi=pmi2 ..., and mpi4py be the site's"
         yield Finding("MPI", False, f"{len(ranks)} processes, each by itself; {cure}")
     else:
         yield Finding("MPI", False, f"only needed for walkers or training over several nodes: {said.strip()[-300:]}")
-
-
-def _words(site: Site) -> str:
-    found = allocation() if site.inside else None
-    words = site.launcher or USUAL[found.scheduler if found else site.scheduler]
-    return words.replace("{nodes}", str(site.simulation.nodes))
 
 
 def _answered(job: Future[Any]) -> bool:

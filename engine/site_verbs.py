@@ -47,7 +47,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show a site file, and the scripts that it gives to the scheduler."""
-    from steersman.executors.preflight import submit_scripts
+    from steersman.executors.parsl_config import submit_scripts
 
     loaded = load_site(site)
     scripts = submit_scripts(loaded)

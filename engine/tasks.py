@@ -20,7 +20,7 @@ import yaml
 
 from steersman.apps import training, watchdog
 from steersman.apps.walker import EVENT, Walker
-from steersman.bus import BusError, TupleSpace
+from steersman.bus import BusError, TupleSpace, addresses
 from steersman.engine import loading
 from steersman.engine.errors import BlockEnds
 from steersman.engine.run_directory import RunDirectory
@@ -207,10 +207,26 @@ def _fit(
     }  # fmt: skip
     folder = directory.errors / f"training-{version:04d}"  # left only when it fails
     made = launch(
-        "steersman.engine.tasks:fit_rank", arguments, ranks=stage.ranks, strategy=stage.strategy, folder=folder
-    )
+        "steersman.engine.tasks:fit_rank", arguments, ranks=stage.ranks, strategy=stage.strategy, folder=folder,
+        nodes=_training_nodes(directory),
+    )  # fmt: skip
     shutil.rmtree(folder)
     return made
+
+
+def _training_nodes(directory: RunDirectory) -> Any:
+    """Where the ranks of a training are placed: this worker is on the first node of its block."""
+    from steersman.executors.launcher import words
+    from steersman.executors.network import address_towards
+    from steersman.executors.site import Site
+    from steersman.models.ranks import Nodes
+
+    site = Site.model_validate(directory.settings()["site"])
+    gpus = site.training.gpu_names
+    if site.training.nodes < 2:
+        return Nodes(gpus=gpus)
+    here = address_towards(addresses.read(directory.bus).host)
+    return Nodes(site.training.nodes, words(site, "training"), here, gpus)
 
 
 def fit_rank(run: str, last: int, spans: Sequence[Sequence[Any]], params: dict[str, Any]) -> Any:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from steersman.executors.batch import ANSWER_S
 from steersman.executors.errors import BadSite
-from steersman.executors.site import Executor, Site
+from steersman.executors.site import Site
+
+VARIABLES = {"FLUX_URI": "flux", "SLURM_JOB_ID": "slurm", "PBS_JOBID": "pbs", "LSB_JOBID": "lsf"}
 
 
 @dataclass(frozen=True)
@@ -32,22 +34,30 @@ class Allocation:
 
 def allocation(environment: Mapping[str, str] = os.environ) -> Allocation | None:
     """The job that this process runs in; None outside of any."""
-    if "FLUX_URI" in environment:  # first: Flux may run within a job of another scheduler
+    scheduler = scheduler_here(environment)
+    if scheduler == "flux":
         left = _said("flux", "job", "timeleft")
         return Allocation("flux", int(_said("flux", "getattr", "size") or 1), _in(float(left) if left else None))
-    if "SLURM_JOB_ID" in environment:
+    if scheduler == "slurm":
         left = _said("squeue", "-h", "-j", environment["SLURM_JOB_ID"], "-o", "%L")
         return Allocation("slurm", int(environment.get("SLURM_JOB_NUM_NODES", "1")), _in(_seconds(left)))
-    if "PBS_JOBID" in environment:
+    if scheduler == "pbs":
         return Allocation("pbs", _lines(environment, "PBS_NODEFILE"), _pbs_end(environment["PBS_JOBID"]))
-    if "LSB_JOBID" in environment:
+    if scheduler == "lsf":
         left = _said("bjobs", "-noheader", "-o", "time_left", environment["LSB_JOBID"]).split(" ")[0]
         return Allocation("lsf", _lines(environment, "LSB_DJOB_HOSTFILE"), _in(_seconds(f"{left}:00")))
     return None
 
 
+def scheduler_here(environment: Mapping[str, str] = os.environ) -> str:
+    """Whose job this process runs in; "" outside of any. Flux first: it may run within a job of another scheduler."""
+    return next((name for variable, name in VARIABLES.items() if variable in environment), "")
+
+
 def settled(site: Site) -> Site:
     """A site with what the job has where it says `inside`; others as they are.
+
+    Nodes that are not said to train simulate.
 
     Raises: BadSite: this process runs in no job, or the job has fewer nodes than asked for.
     """
@@ -55,16 +65,17 @@ def settled(site: Site) -> Site:
         return site
     found = allocation()
     if found is None:
-        raise BadSite(
-            site.name, "this is no job: no FLUX_URI, SLURM_JOB_ID, PBS_JOBID or LSB_JOBID is set; start in one"
-        )
-    changes = {}
-    for role, share in (("simulation", site.simulation.nodes or found.nodes), ("training", site.training.nodes)):
-        wanted: Executor = getattr(site, role)
-        if share > found.nodes:
-            raise BadSite(site.name, f"{role}: {share} nodes are asked for, and the job has {found.nodes}")
-        left_s = None if found.ends is None else max(1.0, found.ends - time.time())
-        changes[role] = wanted.model_copy(update={"nodes": share, "blocks": 1, "walltime_s": left_s})
+        raise BadSite(site.name, f"this is no job: {', '.join(VARIABLES)} are not set; start in one")
+    training = site.training.nodes
+    simulation = site.simulation.nodes or found.nodes - training
+    if simulation + training > found.nodes or simulation < 1:
+        asked = f"{site.simulation.nodes or 'at least 1'} to simulate and {training} to train"
+        raise BadSite(site.name, f"nodes: {asked} are asked for, and the job has {found.nodes}")
+    left_s = None if found.ends is None else max(1.0, found.ends - time.time())
+    changes = {
+        role: getattr(site, role).model_copy(update={"nodes": nodes, "blocks": 1, "walltime_s": left_s})
+        for role, nodes in (("simulation", simulation), ("training", training))
+    }
     return site.model_copy(update=changes)
 
 

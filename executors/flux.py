@@ -6,9 +6,9 @@ import math
 from pathlib import Path
 
 from parsl.jobs.states import JobState
+from parsl.launchers.base import Launcher
 
 from steersman.executors.batch import Scripted, answer, blocks
-from steersman.executors.launcher import launcher
 from steersman.executors.site import Executor, Site
 
 COMMANDS = ("flux",)
@@ -20,7 +20,7 @@ STATES = {
 }  # fmt: skip
 
 
-def provider(site: Site, wanted: Executor, worker_init: str) -> Flux:
+def provider(site: Site, wanted: Executor, starts: Launcher, worker_init: str) -> Flux:
     """A provider for the blocks of one executor."""
     assert site.flux is not None
     named = {"queue": site.flux.queue, "bank": site.flux.account}
@@ -29,7 +29,7 @@ def provider(site: Site, wanted: Executor, worker_init: str) -> Flux:
         f"--time-limit={math.ceil((wanted.walltime_s or 0) / 60)}m",
         *(f"--{name}={value}" for name, value in named.items() if value), *site.flux.options,
     ]  # fmt: skip
-    return Flux(options, launcher(site, wanted), **blocks(site, wanted, worker_init))
+    return Flux(options, starts, **blocks(site, wanted, worker_init))
 
 
 def ask(site: Site, script: Path) -> str:

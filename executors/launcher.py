@@ -1,4 +1,4 @@
-"""A command -> the same on every node of a block."""
+"""A command -> the same on every node of a block, or on the first of them."""
 
 from __future__ import annotations
 
@@ -8,47 +8,76 @@ from pathlib import Path
 from parsl.launchers import SimpleLauncher
 from parsl.launchers.base import Launcher
 
+from steersman.executors.allocation import scheduler_here
 from steersman.executors.site import Executor, Site
 
 BINARIES = str(Path(sys.executable).parent)  # interchange.py and process_worker_pool.py lie beside this interpreter
 ONE_THREAD = "export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OPENMM_CPU_THREADS=1"
 USUAL = {
     # Without --cpu-bind=none the one task of a node may be bound to one core.
-    "slurm": "srun --overlap --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --cpu-bind=none --label",
+    "slurm": "srun --overlap --relative={first} --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --cpu-bind=none"
+    " --label",
     "pbs": "mpiexec -n {nodes} --ppn 1 --hostfile $PBS_NODEFILE",
     "lsf": 'blaunch -z "$(sort -u $LSB_DJOB_HOSTFILE | xargs)"',
-    "flux": "flux run --nodes={nodes} --ntasks={nodes} --exclusive --setopt=cpu-affinity=off",
+    "flux": "flux run --requires=ranks:{first}-{last} --nodes={nodes} --ntasks={nodes} --exclusive"
+    " --setopt=cpu-affinity=off",
+}
+# Launchers that take their nodes from what the environment names are shown a part of these; for Slurm it is Parsl's
+# MPIExecutor that looks there. sed counts nodes from 1.
+PART = {
+    "slurm": "export SLURM_NODELIST=$(scontrol show hostnames $SLURM_JOB_NODELIST | sed -n {range}p | paste -sd,)",
+    "pbs": "PART=$(mktemp) && awk '!seen[$0]++' $PBS_NODEFILE | sed -n {range}p > $PART && export PBS_NODEFILE=$PART",
+    "lsf": "PART=$(mktemp) && awk '!seen[$0]++' $LSB_DJOB_HOSTFILE | sed -n {range}p > $PART"
+    " && export LSB_DJOB_HOSTFILE=$PART",
 }
 
 
-def launcher(site: Site, wanted: Executor, scheduler: str = "") -> Launcher:
+def words(site: Site, role: str, nodes: int | None = None) -> str:
+    """Shell words that start a program once on each node of an executor, or on its first `nodes` nodes."""
+    pattern = site.launcher or USUAL[site.scheduler or scheduler_here()]
+    first, count = site.first_node(role), nodes or getattr(site, role).nodes
+    values = {"first": first, "nodes": count, "last": first + count - 1}
+    for name, value in values.items():
+        pattern = pattern.replace(f"{{{name}}}", str(value))
+    return pattern
+
+
+def launcher(site: Site, role: str) -> Launcher:
     """What starts the workers of a block: on each node, or on the first one where they start ranks on the others."""
-    if wanted.mpi:
-        return OnFirstNode()
-    return OnEachNode(site.launcher or USUAL[scheduler or site.scheduler])
+    wanted: Executor = getattr(site, role)
+    if not wanted.on_first_node:
+        return Started(part(site, role), f"export PATH={BINARIES}:$PATH", words(site, role))
+    # The site's own mpiexec comes before one in this environment. A job of `salloc` may begin on a login node.
+    lies_elsewhere = site.inside and not wanted.mpi and scheduler_here() == "slurm"
+    return Started(
+        part(site, role), f"export PATH=$PATH:{BINARIES}", words(site, role, nodes=1) if lies_elsewhere else ""
+    )
 
 
-class OnFirstNode(SimpleLauncher):  # type: ignore[misc]  # Parsl has no types
-    """Workers that start ranks; the site's own mpiexec comes before one in this environment."""
+def part(site: Site, role: str) -> str:
+    """A shell line that hides the nodes of the other executor, where both share an allocation."""
+    if not site.shares:
+        return ""
+    first, nodes = site.first_node(role), getattr(site, role).nodes
+    return PART.get(site.scheduler or scheduler_here(), "").replace("{range}", f"{first + 1},{first + nodes}")
 
-    def __call__(self, command: str, tasks_per_node: int, nodes_per_block: int, script_dir: str = "") -> str:
-        return "\n".join([f"export PATH=$PATH:{BINARIES}", ONE_THREAD, command])
 
-
-class OnEachNode(Launcher):  # type: ignore[misc]  # Parsl has no types
+class Started(SimpleLauncher):  # type: ignore[misc]  # Parsl has no types
     """Parsl's way to say how a block of nodes starts its workers.
 
     Args:
-        words: shell words that start a program once on each of {nodes} nodes.
+        before: a shell line, once.
+        path: a shell line for the workers only: a mpiexec beside them must not hide the site's own before.
+        words: shell words that start a program once on each node; "": the program is started here.
     """
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, before: str, path: str, words: str) -> None:
         super().__init__()
-        self.words = words
+        self.before, self.path, self.words = before, path, words
 
     def __call__(self, command: str, tasks_per_node: int, nodes_per_block: int, script_dir: str = "") -> str:
-        # This environment comes first for the workers only: a mpiexec in it must not hide the site's own.
+        lines = [self.path, ONE_THREAD, command]
+        if not self.words:
+            return "\n".join([self.before, *lines])
         file = f"{script_dir}/$JOBNAME.start"
-        lines = [f"export PATH={BINARIES}:$PATH", ONE_THREAD, command]
-        start = f"{self.words.replace('{nodes}', str(nodes_per_block))} /bin/bash {file}"
-        return "\n".join([f"cat > {file} <<'EOF'", *lines, "EOF", start])
+        return "\n".join([self.before, f"cat > {file} <<'EOF'", *lines, "EOF", f"{self.words} /bin/bash {file}"])

@@ -6,9 +6,9 @@ import math
 from pathlib import Path
 
 from parsl.jobs.states import JobState
+from parsl.launchers.base import Launcher
 
 from steersman.executors.batch import Scripted, answer, blocks
-from steersman.executors.launcher import launcher
 from steersman.executors.site import Executor, Site
 
 COMMANDS = ("bsub", "bjobs", "bkill", "bqueues")
@@ -20,7 +20,7 @@ STATES = {
 }  # fmt: skip
 
 
-def provider(site: Site, wanted: Executor, worker_init: str) -> Lsf:
+def provider(site: Site, wanted: Executor, starts: Launcher, worker_init: str) -> Lsf:
     """A provider for the blocks of one executor."""
     assert site.lsf is not None
     slots = site.lsf.cpus
@@ -30,7 +30,7 @@ def provider(site: Site, wanted: Executor, worker_init: str) -> Lsf:
         "-rn",  # a job that LSF itself starts again would run beside the block that Parsl started in its place
         *(f"{option} {value}" for option, value in named.items() if value), *site.lsf.options,
     ]  # fmt: skip
-    return Lsf(options, launcher(site, wanted), **blocks(site, wanted, worker_init))
+    return Lsf(options, starts, **blocks(site, wanted, worker_init))
 
 
 def ask(site: Site, script: Path) -> str:

@@ -21,6 +21,7 @@ from steersman.executors.launcher import BINARIES, ONE_THREAD, launcher
 from steersman.executors.network import driver_address
 from steersman.executors.registration import Registration
 from steersman.executors.site import ROLES, Executor, Mpi, Site
+from steersman.executors.together import Share, SideBySide, Together
 
 
 def parsl_config(site: Site, run_directory: Path, roles: Iterable[str] = ROLES) -> Config:
@@ -28,7 +29,7 @@ def parsl_config(site: Site, run_directory: Path, roles: Iterable[str] = ROLES) 
     if BINARIES not in os.environ["PATH"].split(os.pathsep):  # Parsl starts its own programs by name
         os.environ["PATH"] = BINARIES + os.pathsep + os.environ["PATH"]
     return Config(
-        executors=[_executor(site, role) for role in roles],
+        executors=[_executor(site, role, given) for role, given in providers(site, roles).items()],
         run_dir=str(run_directory),
         strategy="simple",  # a block that ended or died is replaced
         strategy_period=1,
@@ -38,18 +39,26 @@ def parsl_config(site: Site, run_directory: Path, roles: Iterable[str] = ROLES) 
     )
 
 
-def submit_script(site: Site, role: str) -> str:
-    """The script with which a block of one executor is submitted; files of the run lie in $RUN."""
-    written = provider(site, getattr(site, role))
+def submit_scripts(site: Site) -> dict[str, str]:
+    """The script with which a block of each executor is given to a scheduler; files of the run lie in $RUN."""
+    if site.inside:
+        return {}
+    if site.together:
+        return {" and ".join(ROLES): _script(_together(site).provider, "together")}
+    return {role: _script(provider(site, role), role) for role in ROLES if getattr(site, role).nodes}
+
+
+def _script(written: Any, name: str) -> str:
     with TemporaryDirectory() as folder:
         written.script_dir = folder
         written.execute_wait = lambda *_: (1, "", "")  # it is written, and not submitted
         with contextlib.suppress(SubmitException):
-            written.submit("process_worker_pool.py ...", 1, f"steersman.{role}")
+            command = "$RUN/together" if name == "together" else "process_worker_pool.py ..."
+            written.submit(command, 1, f"steersman.{name}")
         return next(Path(folder).iterdir()).read_text().replace(folder, "$RUN")
 
 
-def _executor(site: Site, role: str) -> HighThroughputExecutor:
+def _executor(site: Site, role: str, given: Any) -> HighThroughputExecutor:
     wanted: Executor = getattr(site, role)
     shared = {
         "label": role,
@@ -60,7 +69,7 @@ def _executor(site: Site, role: str) -> HighThroughputExecutor:
         "poll_period": 10,
         "drain_period": None if wanted.walltime_s is None else max(1, int(wanted.walltime_s - site.margin_s)),
         "block_error_handler": Registration(site.name),
-        "provider": provider(site, wanted),
+        "provider": given,
     }
     if wanted.mpi:
         return OverNodes(wanted.mpi, max_workers_per_block=wanted.per_block, **shared)
@@ -85,22 +94,43 @@ class OverNodes(MPIExecutor):  # type: ignore[misc]  # Parsl has no types
         self.resources = {"num_nodes": mpi.nodes, "ranks_per_node": mpi.ranks, "launcher_options": mpi.options}
 
 
-def provider(site: Site, wanted: Executor) -> Any:
-    """What gives Parsl the blocks of one executor."""
-    lines = [site.worker_init]
+def providers(site: Site, roles: Iterable[str] = ROLES) -> dict[str, Any]:
+    """What gives Parsl the blocks of each executor."""
+    if not site.together:
+        return {role: provider(site, role) for role in roles}
+    jobs = _together(site)
+    return {role: Share(jobs, role, getattr(site, role), launcher(site, role)) for role in roles}
+
+
+def _together(site: Site) -> Together:
+    nodes = site.simulation.nodes + site.training.nodes
+    whole = site.simulation.model_copy(update={"nodes": nodes})
+    lines = _lines(site, whole)
+    return Together(schedulers.of(site).provider(site, whole, SideBySide(ROLES), "\n".join(lines)))
+
+
+def provider(site: Site, role: str) -> Any:
+    """What gives Parsl the blocks of one executor that has its own."""
+    wanted: Executor = getattr(site, role)
+    lines = _lines(site, wanted)
     if site.inside and wanted.nodes:
-        found = allocation()
-        assert found is not None  # the site is settled
-        ends = None if found.ends is None else f"export STEERSMAN_BLOCK_ENDS={found.ends:.0f}"
-        return _local(wanted, [*lines, ends or ""], launcher(site, wanted, found.scheduler))
-    if wanted.walltime_s is not None:
-        lines.append(f"export STEERSMAN_BLOCK_ENDS=$(( $(date +%s) + {int(wanted.walltime_s)} ))")
+        return _local(wanted, lines, launcher(site, role))
     if wanted.nodes:
-        return schedulers.of(site).provider(site, wanted, "\n".join(lines))
+        return schedulers.of(site).provider(site, wanted, launcher(site, role), "\n".join(lines))
     # A time limit is kept as a scheduler would keep it.
     limit_s = wanted.walltime_s
     starts = SimpleLauncher() if limit_s is None else WrappedLauncher(f"timeout --signal=KILL {int(limit_s)}")
     return _local(wanted, [f"export PATH={BINARIES}:$PATH", ONE_THREAD, *lines], starts)
+
+
+def _lines(site: Site, wanted: Executor) -> list[str]:
+    """Shell lines before a block's workers, the last of which says when it ends."""
+    if site.inside and wanted.nodes:
+        found = allocation()
+        ends = None if found is None or found.ends is None else f"{found.ends:.0f}"
+    else:
+        ends = None if wanted.walltime_s is None else f"$(( $(date +%s) + {int(wanted.walltime_s)} ))"
+    return [site.worker_init] if ends is None else [site.worker_init, f"export STEERSMAN_BLOCK_ENDS={ends}"]
 
 
 def _local(wanted: Executor, lines: Iterable[str], launcher: Any) -> LocalProvider:

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from parsl.jobs.states import JobState, JobStatus
+from parsl.launchers.base import Launcher
 from parsl.providers import PBSProProvider
 
 from steersman.executors.batch import Mended, answer, blocks
-from steersman.executors.launcher import launcher
 from steersman.executors.site import Executor, Site
 
 COMMANDS = ("qsub", "qstat", "qdel")
 
 
-def provider(site: Site, wanted: Executor, worker_init: str) -> PBSProProvider:
+def provider(site: Site, wanted: Executor, starts: Launcher, worker_init: str) -> PBSProProvider:
     """Parsl's provider for the blocks of one executor."""
     assert site.pbs is not None
     # A job that PBS itself starts again would run beside the block that Parsl started in its place; and without scatter
@@ -28,7 +28,7 @@ def provider(site: Site, wanted: Executor, worker_init: str) -> PBSProProvider:
         cpus_per_node=site.pbs.cpus,
         select_options=site.pbs.select,
         scheduler_options="\n".join(f"#PBS {option}" for option in options),
-        launcher=launcher(site, wanted),
+        launcher=starts,
         # A job begins in the home directory.
         **blocks(site, wanted, f"cd $PBS_O_WORKDIR\n{worker_init}"),
     )

@@ -13,7 +13,7 @@ from steersman.executors import schedulers
 from steersman.executors.errors import BadSite
 from steersman.executors.launcher import BINARIES
 from steersman.executors.network import driver_address
-from steersman.executors.parsl_config import submit_script
+from steersman.executors.parsl_config import submit_scripts
 from steersman.executors.site import ROLES, Executor, Site
 
 TRIAL_S = 60.0  # modules and environments are loaded within so long
@@ -55,12 +55,6 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
     return [*found, *asked, *shown]
 
 
-def submit_scripts(site: Site) -> dict[str, str]:
-    """The script of each executor that is given to a scheduler."""
-    roles = [role for role in ROLES if getattr(site, role).nodes and not site.inside]
-    return {role: submit_script(site, role) for role in roles}
-
-
 def _where(site: Site, wanted: Executor) -> str:
     if wanted.mpi:
         ranks = f"{wanted.mpi.ranks} ranks on each of {wanted.mpi.nodes} nodes, by {wanted.mpi.launcher}"
@@ -69,9 +63,11 @@ def _where(site: Site, wanted: Executor) -> str:
     if not wanted.nodes:
         return f"{workers} on this machine"
     blocks = "this job's" if site.inside else f"{wanted.blocks} x" if wanted.blocks > 1 else "a block of"
+    each = "on the first, ranks of a training on all" if wanted.on_first_node and wanted.nodes > 1 else "on each"
+    shared = "; both share an allocation" if site.together else ""
     has = f" (a node has {site.node.cores} cores, {site.node.gpus} GPUs)" if site.node else ""
     limit = f" for {_hours(wanted):.3g} h" if wanted.walltime_s else ""
-    return f"{wanted.count} slots: {blocks} {wanted.nodes} nodes{limit}, {workers} on each{has}"
+    return f"{wanted.count} slots: {blocks} {wanted.nodes} nodes{limit}, {workers} {each}{has}{shared}"
 
 
 def _needs(site: Site) -> Finding:

@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any, Protocol
 
+from parsl.launchers.base import Launcher
+
 from steersman.executors import flux, lsf, pbs, slurm
 from steersman.executors.errors import BadSite
 from steersman.executors.site import Executor, Site
@@ -17,7 +19,7 @@ class Scheduler(Protocol):
     @property
     def COMMANDS(self) -> tuple[str, ...]: ...
 
-    def provider(self, site: Site, wanted: Executor, worker_init: str) -> Any: ...
+    def provider(self, site: Site, wanted: Executor, starts: Launcher, worker_init: str) -> Any: ...
 
     def ask(self, site: Site, script: Path) -> str: ...
 

@@ -60,11 +60,11 @@ class Executor(_Strict):
     @model_validator(mode="after")
     def _nodes_are_described(self) -> Self:
         if self.mpi:
-            if not self.nodes or self.nodes % self.mpi.nodes or self.walltime_s is None:
-                raise ValueError(f"mpi needs `walltime_s`, and `nodes` that are a multiple of {self.mpi.nodes}")
+            if not self.nodes or self.nodes % self.mpi.nodes:
+                raise ValueError(f"mpi needs `nodes` that are a multiple of {self.mpi.nodes}")
             return self
-        if self.nodes and (self.workers == "cores" or self.walltime_s is None):
-            raise ValueError("nodes of a scheduler need `workers` (a number for each node) and `walltime_s`")
+        if self.nodes and self.workers == "cores":
+            raise ValueError("nodes of a scheduler need `workers`, a number for each node")
         # Parsl would start as many workers as there are GPUs, and the others' slots would wait for ever.
         if self.gpu_names and self.per_node > len(self.gpu_names):
             raise ValueError(
@@ -72,6 +72,11 @@ class Executor(_Strict):
                 "lower `workers`, or name MIG devices as `gpus`"
             )
         return self
+
+    @property
+    def on_first_node(self) -> bool:
+        """Whether workers are on the first node of a block only, and start ranks on the others."""
+        return self.mpi is not None
 
     @property
     def gpu_names(self) -> tuple[str, ...]:
@@ -88,6 +93,26 @@ class Executor(_Strict):
     @property
     def count(self) -> int:
         return self.per_block * self.blocks
+
+
+class Training(Executor):
+    """Workers that train and score; they are on the first node of a block, and place a training's ranks on all."""
+
+    workers: Annotated[int, Field(ge=1)] | Literal["cores"] = 2
+
+    @model_validator(mode="after")
+    def _ranks_need_no_mpi(self) -> Self:
+        if self.mpi:
+            raise ValueError("mpi is for walkers; ranks of @wf.train(ranks=...) are placed on all `nodes` without it")
+        return self
+
+    @property
+    def on_first_node(self) -> bool:
+        return self.nodes > 0
+
+    @property
+    def per_block(self) -> int:
+        return self.per_node
 
 
 class Slurm(_Strict):
@@ -164,9 +189,11 @@ class Site(_Strict):
         name: what `--site` says.
         simulation: slots for walkers.
         training: workers that train and score; two let scoring go on beside a training.
+        together: simulation and training share each allocation by nodes; the first ones train.
         slurm, pbs, lsf, flux: the scheduler that is asked for nodes; one of them.
         inside: the driver runs in a job; nodes and time are those of the job, whatever the scheduler.
-        launcher: shell words that start a program once on each of {nodes} nodes; empty: the scheduler's usual.
+        launcher: shell words that start a program once on each of {nodes} nodes, of which {first} are left out before;
+            empty: the scheduler's usual.
         needs: what must be given before a run, of account and queue.
         node: what a node has.
         interface: network interface of the driver's machine that the nodes reach, e.g. "hsn0"; empty: the address of
@@ -178,7 +205,8 @@ class Site(_Strict):
 
     name: str
     simulation: Executor = Executor()
-    training: Executor = Executor(workers=2)
+    training: Training = Training()
+    together: bool = False
     slurm: Slurm | None = None
     pbs: Pbs | None = None
     lsf: Lsf | None = None
@@ -202,6 +230,26 @@ class Site(_Strict):
                 "nodes are asked for, but no scheduler is named: add `slurm: {partition: ..., account: ...}`, "
                 "or pbs, lsf, flux"
             )
+        for role in ROLES:
+            wanted: Executor = getattr(self, role)
+            if wanted.nodes and wanted.walltime_s is None and not self.inside:
+                raise ValueError(f"{role}: nodes of a scheduler need `walltime_s`, after which a block ends")
+        return self
+
+    @model_validator(mode="after")
+    def _an_allocation_can_be_shared(self) -> Self:
+        each = (self.simulation, self.training)
+        if self.together and (
+            not self.scheduler
+            or not all(one.nodes for one in each)
+            or len({(one.blocks, one.walltime_s) for one in each}) > 1
+        ):
+            raise ValueError(
+                "together: name a scheduler, and give simulation and training `nodes`, the same `blocks` and the same "
+                "`walltime_s`; in a job (`inside: true`) both share its nodes anyway"
+            )
+        if self.shares and self.scheduler in ("slurm", "flux") and self.launcher and "{first}" not in self.launcher:
+            raise ValueError("launcher: say where a share of nodes begins, e.g. srun --relative={first} ...")
         return self
 
     @model_validator(mode="after")
@@ -222,6 +270,15 @@ class Site(_Strict):
     @property
     def asks_for_nodes(self) -> bool:
         return bool(self.simulation.nodes or self.training.nodes)
+
+    @property
+    def shares(self) -> bool:
+        """Whether simulation and training have different nodes of one allocation."""
+        return self.together or bool(self.inside and self.training.nodes)
+
+    def first_node(self, role: str) -> int:
+        """Where the nodes of an executor begin among those of its allocation, from 0; the first ones train."""
+        return self.training.nodes if self.shares and role == "simulation" else 0
 
     @property
     def gpus(self) -> int:

@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from parsl.jobs.states import JobState, JobStatus
+from parsl.launchers.base import Launcher
 from parsl.providers import SlurmProvider
 
 from steersman.executors.batch import Mended, answer, blocks
-from steersman.executors.launcher import launcher
 from steersman.executors.site import Executor, Site
 
 COMMANDS = ("sbatch", "squeue", "scancel")
 
 
-def provider(site: Site, wanted: Executor, worker_init: str) -> SlurmProvider:
+def provider(site: Site, wanted: Executor, starts: Launcher, worker_init: str) -> SlurmProvider:
     """Parsl's provider for the blocks of one executor."""
     return _Slurm(
         scheduler_options="\n".join(f"#SBATCH {option}" for option in _options(site)),
         exclusive=False,  # said in the options, if so
-        launcher=launcher(site, wanted),
+        launcher=starts,
         **blocks(site, wanted, worker_init),
     )
 

@@ -6,9 +6,6 @@ import importlib.metadata
 import json
 import os
 import re
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,14 +17,12 @@ import torch
 import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch does not list it
 
-from steersman.models import device
+from steersman.models import device, node
 from steersman.models.errors import RankLost, RanksDiffer, RanksFailed
 from steersman.models.model import Model
 from steersman.models.parallel import telling
 
 TIMEOUT_S = 300.0  # until all ranks have arrived, and for any exchange, waiting for the slowest rank included
-GRACE_S = 10.0  # for the others to say what they saw when one has failed
-LOOK_S = 0.05
 PORT = 29500
 LAUNCHERS = (  # rank, number of ranks, rank on the node; the innermost launcher first
     ("RANK", "WORLD_SIZE", "LOCAL_RANK"),  # torchrun, and launch() below
@@ -97,6 +92,23 @@ def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
         dist.destroy_process_group()
 
 
+@dataclass(frozen=True)
+class Nodes:
+    """Machines that ranks are placed on, the first of them in turn until all have their share.
+
+    Args:
+        count: how many.
+        start: shell words that start a program once on each of them; not looked at for one, which is this machine.
+        address: of this machine, as they reach it.
+        gpus: names of a node's GPUs; the ranks of a node take one each, in turn.
+    """
+
+    count: int = 1
+    start: str = ""
+    address: str = "127.0.0.1"
+    gpus: tuple[str, ...] = ()
+
+
 def launch(
     target: str,
     arguments: Mapping[str, Any],
@@ -105,16 +117,18 @@ def launch(
     strategy: str,
     folder: Path,
     timeout_s: float = TIMEOUT_S,
+    nodes: Nodes = Nodes(),
 ) -> Model:
-    """Train on several processes of this machine, one thread each.
+    """Train on several processes, one thread each.
 
     Args:
         target: "module:name" of a function that returns a Model; every rank calls it.
         arguments: plain JSON values, by name.
         ranks: how many processes.
         strategy: of every fit() in the target that names none.
-        folder: for the job, the model and what the ranks have to say; made when missing.
+        folder: for the job, the model and what the ranks have to say; made when missing; all nodes see it.
         timeout_s: until all ranks have arrived, and for any exchange.
+        nodes: where they run; this machine by default.
     Returns: rank 0's model, in eval mode, on the CPU.
     Raises: RanksFailed: with each failed rank's error.
     """
@@ -122,50 +136,22 @@ def launch(
     for old in folder.glob("rank*"):
         old.unlink()
     job = {"target": target, "arguments": dict(arguments), "strategy": strategy, "timeout_s": timeout_s}
-    (folder / "job.json").write_text(json.dumps(job))
-    meeting = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
-    environment = os.environ | {
-        "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(meeting.port),
-        "TORCHELASTIC_USE_AGENT_STORE": "True", "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1",
-    }  # fmt: skip
-    processes = [_started(folder, rank, environment) for rank in range(ranks)]
-    try:
-        codes = _codes(processes)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    if any(codes):
-        raise RanksFailed(ranks, tuple(_reason(folder, rank, code) for rank, code in enumerate(codes) if code != 0))
+    placed = {"ranks": ranks, "nodes": nodes.count, "gpus": nodes.gpus}
+    (folder / "job.json").write_text(json.dumps(job | placed))
+    meeting = TCPStore(nodes.address, 0, None, True, wait_for_workers=False)
+    if nodes.count == 1:
+        node.run(folder, 0, nodes.address, meeting.port)
+        ended = ""
+    else:
+        ended = node.on_each(nodes.start, nodes.count, folder, meeting, nodes.address, timeout_s)
+    told = [file.read_text() for file in sorted(folder.glob("rank*.error"), key=_number)]
+    if told or ended:
+        raise RanksFailed(ranks, (*told, *([ended] if ended else [])))
     return Model.load(folder / "model")
 
 
-def _started(folder: Path, rank: int, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    own = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-    with (folder / f"rank{rank}.stderr").open("wb") as stderr:
-        command = [sys.executable, "-m", "steersman.models.rank", str(folder)]
-        return subprocess.Popen(command, env=environment | own, stdout=stderr, stderr=stderr)
-
-
-def _codes(processes: list[subprocess.Popen[bytes]]) -> list[int | None]:
-    """Exit codes, when all have ended or one has failed and the others had time to notice; None: it had not ended."""
-    limit = float("inf")
-    while None in (codes := [process.poll() for process in processes]) and time.monotonic() < limit:
-        if any(codes):
-            limit = min(limit, time.monotonic() + GRACE_S)
-        time.sleep(LOOK_S)
-    return codes
-
-
-def _reason(folder: Path, rank: int, code: int | None) -> str:
-    told = folder / f"rank{rank}.error"
-    if told.exists():
-        return f"rank {rank}: {told.read_text()}"
-    if code is None:
-        return f"rank {rank}: still waited for the others"
-    lines = (folder / f"rank{rank}.stderr").read_text(errors="replace").strip().splitlines()
-    ended = f"was ended by signal {-code}" if code < 0 else f"exit code {code}"
-    return f"rank {rank}: {ended}" + (f", {lines[0 if code < 0 else -1]}" if lines else "")
+def _number(file: Path) -> int:
+    return int(file.stem.removeprefix("rank"))
 
 
 def _first_node(nodes: str) -> str:

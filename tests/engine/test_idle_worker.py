@@ -16,7 +16,7 @@ from steersman.bus import ALL, BusTimeout, Server, TupleSpace
 from steersman.engine import orphans
 from steersman.engine.jobs import Jobs, lost
 from steersman.executors.parsl_config import parsl_config
-from steersman.executors.site import Executor, Site
+from steersman.executors.site import Site, Training
 
 pytestmark = pytest.mark.slow
 RECOVERY_S = 120.0
@@ -26,7 +26,7 @@ RECOVERY_S = 120.0
 def jobs(tmp_path: Path) -> Iterator[tuple[Jobs, TupleSpace]]:
     bus = tmp_path / "bus"
     bus.mkdir()
-    site = Site(name="one", training=Executor(workers=1))
+    site = Site(name="one", training=Training(workers=1))
     with orphans.guarded(tmp_path), Server.start(bus):
         space = TupleSpace.connect(bus)
         config = parsl_config(site, tmp_path / "parsl", ["training"])

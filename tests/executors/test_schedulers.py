@@ -19,7 +19,7 @@ from steersman.engine import tasks
 from steersman.executors import schedulers
 from steersman.executors.allocation import Allocation, allocation, settled
 from steersman.executors.errors import BadSite
-from steersman.executors.parsl_config import parsl_config, provider, submit_script
+from steersman.executors.parsl_config import parsl_config, provider, submit_scripts
 from steersman.executors.registration import NoWorkers, Registration
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
@@ -63,7 +63,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
 
 def submitted(which: str, folder: Path) -> tuple[Any, str]:
     """A provider with a block submitted, and the job's id."""
-    made = provider(site(which), site(which).simulation)
+    made = provider(site(which), "simulation")
     (folder / "scripts").mkdir()
     made.script_dir = str(folder / "scripts")
     return made, made.submit("process_worker_pool.py", 1, "parsl.simulation.block-0")
@@ -74,7 +74,7 @@ def state_of(made: Any, job: str) -> JobState:
 
 
 def test_the_script_for_pbs_says_what_the_site_file_says() -> None:
-    script = submit_script(site("pbs"), "simulation")
+    script = submit_scripts(site("pbs"))["simulation"]
     for line in (
         "#PBS -l walltime=01:30:00", "#PBS -l select=2:ncpus=64:ngpus=4", "#PBS -l filesystems=home", "#PBS -r n",
         "cd $PBS_O_WORKDIR", "mpiexec -n 2 --ppn 1 --hostfile $PBS_NODEFILE /bin/bash $RUN/$JOBNAME.start",
@@ -83,7 +83,7 @@ def test_the_script_for_pbs_says_what_the_site_file_says() -> None:
 
 
 def test_the_script_for_lsf_says_what_the_site_file_says() -> None:
-    script = submit_script(site("lsf"), "simulation")
+    script = submit_scripts(site("lsf"))["simulation"]
     for line in (
         "#BSUB -W 90", "#BSUB -P lab", "#BSUB -q debug", "#BSUB -n 64", '#BSUB -R "span[ptile=32]"', "#BSUB -rn",
         '#BSUB -gpu "num=4"',
@@ -94,7 +94,7 @@ def test_the_script_for_lsf_says_what_the_site_file_says() -> None:
 
 def test_the_script_for_flux_has_its_directives_together_and_first() -> None:
     """flux-batch(1): a directive after any other line is an error."""
-    lines = submit_script(site("flux"), "simulation").splitlines()
+    lines = submit_scripts(site("flux"))["simulation"].splitlines()
     directives = [line for line in lines if line.startswith("#flux: ")]
     assert lines[1 : 1 + len(directives)] == directives
     for option in (
@@ -107,18 +107,18 @@ def test_the_script_for_flux_has_its_directives_together_and_first() -> None:
 @pytest.mark.parametrize(("scheduler", "command"), [("pbs", "qsub"), ("lsf", "bsub"), ("flux", "flux")])
 def test_to_show_a_script_nothing_is_submitted(scheduler: str, command: str, commands: Commands) -> None:
     commands.says(command, "17\n")
-    submit_script(site(scheduler), "simulation")
+    submit_scripts(site(scheduler))["simulation"]
     assert not (commands.folder / "out" / f"{command}.asked").exists()
 
 
 def test_a_site_names_what_starts_a_program_on_each_node() -> None:
-    script = submit_script(site("lsf", launcher="jsrun -n {nodes} -r 1"), "simulation")
+    script = submit_scripts(site("lsf", launcher="jsrun -n {nodes} -r 1"))["simulation"]
     assert "jsrun -n 2 -r 1 /bin/bash $RUN/$JOBNAME.start" in script
 
 
 def test_the_workers_environment_does_not_hide_the_sites_mpiexec() -> None:
     """It may hold a mpiexec of its own, which knows nothing of the job."""
-    script = submit_script(site("pbs"), "simulation")
+    script = submit_scripts(site("pbs"))["simulation"]
     assert script.index("cat > $RUN") < script.index("export PATH=") < script.index("\nEOF\n") < script.index("mpiexec")
 
 
@@ -186,7 +186,7 @@ def test_a_refusal_of_lsf_is_told_in_its_words_and_not_asked_for_again_at_once(
     commands: Commands, tmp_path: Path
 ) -> None:
     commands.says("bsub", "", "nowhere: No such queue. Job not submitted.\n", 255)
-    made = provider(site("lsf"), site("lsf").simulation)
+    made = provider(site("lsf"), "simulation")
     made.script_dir = str(tmp_path)
     for _ in range(3):
         with pytest.raises(Exception, match="No such queue"):
@@ -335,7 +335,7 @@ def test_a_job_that_accounting_does_not_know_yet_has_not_ended(commands: Command
     commands.says("sacct")
     commands.says("sbatch", "Submitted batch job 17\n")
     asked = Site.model_validate({"name": "m", "simulation": NODES, "slurm": {}})
-    made = provider(asked, asked.simulation)
+    made = provider(asked, "simulation")
     made.script_dir = str(tmp_path)
     job = made.submit("process_worker_pool.py", 1, "parsl.simulation.block-0")
     assert state_of(made, job) is JobState.PENDING
@@ -350,7 +350,7 @@ def test_a_dead_block_is_noticed_in_seconds_and_none_is_cancelled_before_it_star
     scheduler: str, commands: Commands, tmp_path: Path
 ) -> None:
     asked = site(scheduler) if scheduler in ASKED else load_site("slurm")
-    assert provider(asked, asked.simulation).status_polling_interval == 5
+    assert provider(asked, "simulation").status_polling_interval == 5
     made = parsl_config(asked.model_copy(update={"interface": "lo"}), tmp_path)
     assert made.strategy == "simple"
 

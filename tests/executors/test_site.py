@@ -11,7 +11,7 @@ import pytest
 from steersman.executors import batch, schedulers, slurm
 from steersman.executors.errors import BadSite
 from steersman.executors.launcher import BINARIES
-from steersman.executors.parsl_config import parsl_config, submit_script
+from steersman.executors.parsl_config import parsl_config, submit_scripts
 from steersman.executors.preflight import findings, ready
 from steersman.executors.site import Site, sites
 from steersman.executors.site_files import load_site
@@ -167,7 +167,7 @@ def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> No
     executor = next(each for each in parsl_config(site, tmp_path).executors if each.label == "simulation")
     assert executor.max_workers_per_block == 3
     assert executor.resources == {"num_nodes": 2, "ranks_per_node": 4, "launcher_options": ""}
-    script = submit_script(site, "simulation")
+    script = submit_scripts(site)["simulation"]
     assert "srun" not in script, "the workers run on the first node, and start ranks on the others"
     assert f"export PATH=$PATH:{BINARIES}" in script, "a mpiexec of this environment does not hide the site's"
 

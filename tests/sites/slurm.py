@@ -147,6 +147,9 @@ class Cluster:
         done = subprocess.run(self.on_login(*command), capture_output=True, text=True, timeout=30, check=False)
         return done.stdout.strip()
 
+    def address(self, host: str) -> str:
+        return f"{NETWORK}.1{host.removeprefix('login').removeprefix('n')}"
+
     def crash(self, node: str) -> None:
         """A power failure."""
         os.killpg(self._hosts[node].pid, signal.SIGKILL)
@@ -168,7 +171,7 @@ class Cluster:
         (self.home / "etc").mkdir()
         (self.home / "state").mkdir()
         Path("/etc/slurm").mkdir(exist_ok=True)
-        addresses = {"login": f"{NETWORK}.1"} | {node: f"{NETWORK}.1{node[1:]}" for node in self.nodes}
+        addresses = {host: self.address(host) for host in ("login", *self.nodes)}
         lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in addresses.items())]
         (self.home / "hosts").write_text("\n".join(lines) + "\n")
         nodes = "\n".join(f"NodeName={node} NodeAddr={addresses[node]}" for node in self.nodes)
@@ -197,7 +200,7 @@ class Cluster:
             self._ip("-n", login, "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", there)
             self._ip("-n", login, "link", "set", cable, "master", "br0", "up")
             self._ip("-n", there, "link", "set", "lo", "up")
-            self._ip("-n", there, "address", "add", f"{NETWORK}.1{node[1:]}/24", "dev", "eth0")
+            self._ip("-n", there, "address", "add", f"{self.address(node)}/24", "dev", "eth0")
             self._ip("-n", there, "link", "set", "eth0", "up")
 
     def _start_daemons(self) -> None:

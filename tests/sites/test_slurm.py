@@ -67,16 +67,55 @@ def over_nodes(p, start, out):
             total, ranks, nodes = map(float, line.split())
             out.append(x=total, ranks=ranks, nodes=nodes)
 """
+TRAINED = """
+import os, platform, time
+from pathlib import Path
+import numpy as np
+from steersman import Params, Workflow, budget, every
+from steersman.models import CVAE
+
+class P(Params): pass
+
+wf = Workflow("trained", P, stop=budget(hours=1))
+
+@wf.simulate()
+def maps(p, start, out):
+    random = np.random.default_rng(out.seed)
+    for _ in range(20):
+        time.sleep(0.01)  # the simulation
+        contacts = random.random((6, 6)) < 0.4
+        out.append(contacts=contacts | contacts.T)
+        if out.stopped: break
+
+@wf.train(when=every(frames=10**6, first=100), ranks=2, strategy="ddp")
+def fit(p, frames, last):
+    place = f"{platform.node()} {os.environ['MASTER_ADDR']} {os.environ['CUDA_VISIBLE_DEVICES']}"
+    (Path(__file__).parent / f"rank{os.environ['RANK']}").write_text(place)
+    return CVAE.fit(frames["contacts"], latent=2, channels=4, batch=16, epochs=2)
+
+@wf.score()
+def place(p, model, frames):
+    z, error = model.encode(frames["contacts"])
+    return {"z": z, "error": error}
+"""
+WORKFLOWS = {"mpi": "ranks.py", "together": "trained.py"}
 SITES = {
+    "together": """
+together: true
+simulation: {nodes: 1, workers: 1, walltime_s: 600}
+training: {nodes: 2, workers: 1, gpus: 2, walltime_s: 600}
+slurm: {partition: debug, options: ["--gpus-per-node=2"]}
+""",
     "mpi": """
 simulation: {nodes: 2, mpi: {nodes: 2, ranks: 2, launcher: srun, options: --mpi=pmi2}, walltime_s: 600}
 training: {workers: 1}
 slurm: {partition: debug}
 """,
     "nodes": """
-simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 600}
+simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 60}
 training: {workers: 1}
 slurm: {partition: debug, options: ["--gpus-per-node=2"]}
+margin_s: 15
 """,
     "faults": """
 simulation: {nodes: 1, blocks: 2, workers: 1, walltime_s: 600}
@@ -92,7 +131,7 @@ worker_init: export PATH=$PBS_O_PATH    # a job begins with a clean environment
     "inside": """
 inside: true
 simulation: {workers: 1}
-training: {workers: 1}
+training: {nodes: 1, workers: 1}
 """,
     "broken": """
 simulation: {nodes: 1, workers: 1, walltime_s: 600}
@@ -100,14 +139,8 @@ training: {workers: 1}
 pbs: {queue: workq}
 worker_init: source /nowhere/bin/activate || exit 1
 """,
-    "limit": """
-simulation: {nodes: 1, workers: 1, walltime_s: 60}
-training: {workers: 1}
-slurm: {partition: debug}
-margin_s: 15
-""",
 }
-IN_A_JOB = {"inside": ["salloc", "--nodes=2", "--time=10", "--exclusive"]}
+IN_A_JOB = {"inside": ["salloc", "--nodes=3", "--time=10", "--exclusive"]}
 PATIENCE_S = 120.0
 
 
@@ -115,7 +148,7 @@ PATIENCE_S = 120.0
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if why := missing():
         pytest.skip(f"no real Slurm can be had here: {why}")
-    with Cluster(tmp_path_factory.mktemp("slurm"), 12) as cluster:
+    with Cluster(tmp_path_factory.mktemp("slurm"), 16) as cluster:
         monkey = pytest.MonkeyPatch()
         monkey.setenv("PATH", f"{cluster.add_pbs()}:{os.environ['PATH']}")
         yield cluster
@@ -161,10 +194,11 @@ def campaigns(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = tmp_path_factory.mktemp("campaigns")
     (folder / "ticks.py").write_text(WORKFLOW)
     (folder / "ranks.py").write_text(RANKS)
+    (folder / "trained.py").write_text(TRAINED)
     running = {}
     for name, text in SITES.items():
         (folder / f"{name}.yaml").write_text(text)
-        workflow = folder / ("ranks.py" if name == "mpi" else "ticks.py")
+        workflow = folder / WORKFLOWS.get(name, "ticks.py")
         words = ["run", workflow, "--site", folder / f"{name}.yaml", "--run-dir", folder / name]
         words = [*IN_A_JOB.get(name, []), sys.executable, "-m", "steersman.engine.cli", *words]
         command = cluster.on_login(*map(str, words))
@@ -195,11 +229,9 @@ def test_walkers_on_two_nodes_have_a_gpu_each(campaigns: dict[str, Campaign], cl
     bus = campaign.directory.bus / "bus.json"
     assert f"{NETWORK}.1" in bus.read_text(), "on the network that the nodes reach"
     assert bus.stat().st_mode & 0o777 == 0o600
-    state = campaign.interrupt()
-    check_nothing_is_lost(state, campaign.directory)
     gpus = {
         (walker["node"], int(campaign.directory.frames.row(f"w{walker['walker']}", 0)["gpu"]))
-        for walker in campaign.records("joined")
+        for walker in campaign.joined(4)
     }
     assert len(gpus) == 4
     assert {gpu for _, gpu in gpus} == {0, 1}
@@ -236,10 +268,12 @@ def test_a_campaign_runs_on_pbs(campaigns: dict[str, Campaign], cluster: Cluster
 
 
 def test_a_campaign_runs_inside_a_job(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
-    """Its nodes and its end are the job's: nothing in the site file says them."""
+    """Its nodes and its end are the job's: nothing in the site file says them but that one of the three trains."""
     campaign = campaigns["inside"]
     joined = campaign.joined(2)
-    assert len({walker["node"] for walker in joined}) == 2
+    job = cluster.answer("squeue", "-h", "-o", "%N", "-w", joined[0]["node"])
+    nodes = cluster.answer("scontrol", "show", "hostnames", job).split()
+    assert sorted(walker["node"] for walker in joined) == sorted(nodes[1:])
     assert {round(walker["block_ends"] - walker["t"], -2) for walker in joined} == {600}
     campaign.until(lambda: len({ended["walker"] for ended in campaign.records("ended")}) == 2)
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
@@ -269,9 +303,32 @@ def test_a_walker_is_an_mpi_program_over_two_nodes(campaigns: dict[str, Campaign
     assert [float(frames.row("w0", row)["x"]) for row in range(20)] == [6 + 4 * step for step in range(20)]
 
 
+def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
+    campaigns: dict[str, Campaign], cluster: Cluster
+) -> None:
+    """A job of three nodes: one simulates, and a rank on each of the others makes one model."""
+    campaign = campaigns["together"]
+    walker = campaign.joined(1)[0]
+    jobs = cluster.answer("squeue", "-h", "-o", "%i %D", "-w", walker["node"]).splitlines()
+    assert [job.split()[1] for job in jobs] == ["3"]
+    campaign.until(lambda: bool(campaign.records("model")))
+    model = campaign.records("model")[0]
+    assert model["accepted"], model
+    card = campaign.directory.card(1)
+    assert card is not None
+    assert all(record["SyncTime"] > 0 for record in card["history"])
+    places = [(campaign.directory.path / f"rank{rank}").read_text().split() for rank in range(2)]
+    nodes = [node for node, _, _ in places]
+    assert len({walker["node"], *nodes}) == 3
+    assert {address for _, address, _ in places} <= {cluster.address(node) for node in nodes}
+    assert [gpu for _, _, gpu in places] == ["0", "0"]
+    campaign.until(lambda: bool(campaign.records("scored")))
+    check_nothing_is_lost(campaign.interrupt(), campaign.directory)
+
+
 def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
     """Nobody is killed by the scheduler: the walker of the first block leaves in time."""
-    campaign = campaigns["limit"]
+    campaign = campaigns["nodes"]
     first = campaign.joined(1)[0]
     campaign.until(lambda: any(walker["block_ends"] > first["block_ends"] for walker in campaign.records("joined")))
     later = next(walker for walker in campaign.records("joined") if walker["block_ends"] > first["block_ends"])
