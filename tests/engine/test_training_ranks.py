@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from steersman import Params, Workflow, budget, every
+from steersman.engine.campaign import plan
+from steersman.engine.errors import BadValue
 
 from .conftest import WriteWorkflow, completed
 
@@ -45,6 +47,13 @@ def test_ranks_and_strategy_that_do_not_go_together_are_refused(ranks: int, stra
     workflow = Workflow("mine", Params, stop=budget(frames=1))
     with pytest.raises(ValueError, match="single"):
         workflow.train(when=every(frames=1), ranks=ranks, strategy=strategy)
+
+
+def test_fewer_ranks_than_nodes_are_refused(tmp_path: Path) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text("slurm: {}\ntraining: {nodes: 2, workers: 1, walltime_s: 60}\n")
+    with pytest.raises(BadValue, match=r"training.nodes = 2: each node has a rank: .* @wf.train\(ranks=1\)"):
+        plan("double_well", site=str(site))
 
 
 @pytest.mark.slow

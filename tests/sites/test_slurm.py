@@ -349,7 +349,7 @@ def test_a_site_is_checked_with_the_schedulers_own_test(campaigns: dict[str, Cam
     found = {each["what"]: each["found"] for each in json.loads(done.stdout)}
     assert found["simulation nodes"] == "sbatch --test-only accepts it"
     assert "its lines work here" in found["worker_init"]
-    assert "2 nodes; 0.333 for each round of blocks" in found["node hours"]
+    assert "2 nodes; 0.0333 for each round of blocks" in found["node hours"]
     assert "#SBATCH --gpus-per-node=2" in found["slurm script of simulation"]
 
 
@@ -361,22 +361,38 @@ def test_nothing_is_left_in_the_queue(campaigns: dict[str, Campaign], cluster: C
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize(
-    ("slurm", "told"),
-    [
-        ("{partition: nowhere}", "invalid partition specified: nowhere"),
-        ("{options: [--gpus-per-node=99]}", "Requested node configuration is not available"),
-        ("{options: [--no-such-option]}", "unrecognized option '--no-such-option'"),
-    ],
-)
-def test_what_slurm_refuses_is_told_before_the_run(slurm: str, told: str, cluster: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "site.yaml").write_text(f"simulation: {{nodes: 1, workers: 1, walltime_s: 60}}\nslurm: {slurm}\n")
-    words = ["run", "double_well", "--site", str(tmp_path / "site.yaml"), "--run-dir", str(tmp_path / "run")]
-    command = cluster.on_login(sys.executable, "-m", "steersman.engine.cli", *words)
+REFUSED = {
+    "{partition: nowhere}": "invalid partition specified: nowhere",
+    "{options: [--gpus-per-node=99]}": "Requested node configuration is not available",
+    "{options: [--no-such-option]}": "unrecognized option '--no-such-option'",
+}
+ASK = """
+import sys
+from steersman.executors.errors import BadSite
+from steersman.executors.preflight import ready
+from steersman.executors.site_files import load_site
+for file in sys.argv[1:]:
+    try:
+        ready(load_site(file))
+    except BadSite as refused:
+        print(refused)
+"""
+
+
+def test_what_slurm_refuses_is_told_before_the_run(cluster: Cluster, tmp_path: Path) -> None:
+    """In its own words, one line each, and nothing is left behind."""
+    files = [tmp_path / f"site{number}.yaml" for number in range(len(REFUSED))]
+    for file, slurm in zip(files, REFUSED, strict=True):
+        file.write_text(f"simulation: {{nodes: 1, workers: 1, walltime_s: 60}}\nslurm: {slurm}\n")
+    told = cluster.answer(sys.executable, "-c", ASK, *map(str, files)).splitlines()
+    assert len(told) == len(REFUSED)
+    for line, words in zip(told, REFUSED.values(), strict=True):
+        assert words in line
+        assert "Slurm refuses the simulation nodes" in line
+    run = ["run", "double_well", "--site", str(files[0]), "--run-dir", str(tmp_path / "run")]
+    command = cluster.on_login(sys.executable, "-m", "steersman.engine.cli", *run)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert told in done.stderr
-    assert "Slurm refuses the simulation nodes" in done.stderr
+    assert (done.returncode, done.stderr.count("invalid partition specified: nowhere")) == (2, 1)
     assert not (tmp_path / "run").exists()
 
 
