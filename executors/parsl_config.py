@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,10 +24,12 @@ from steersman.executors.site import ROLES, Executor, Mpi, Site
 from steersman.executors.together import Share, SideBySide, Together
 
 
-def parsl_config(site: Site, run_directory: Path, roles: Iterable[str] = ROLES) -> Config:
+def parsl_config(site: Site, run_directory: Path, roles: Sequence[str] = ROLES) -> Config:
     """Parsl's configuration for one run."""
     if BINARIES not in os.environ["PATH"].split(os.pathsep):  # Parsl starts its own programs by name
         os.environ["PATH"] = BINARIES + os.pathsep + os.environ["PATH"]
+    if set(roles) != set(ROLES):
+        site = site.model_copy(update={"together": False})  # there is nobody to share with
     return Config(
         executors=[_executor(site, role, given) for role, given in providers(site, roles).items()],
         run_dir=str(run_directory),
@@ -94,7 +96,7 @@ class OverNodes(MPIExecutor):  # type: ignore[misc]  # Parsl has no types
         self.resources = {"num_nodes": mpi.nodes, "ranks_per_node": mpi.ranks, "launcher_options": mpi.options}
 
 
-def providers(site: Site, roles: Iterable[str] = ROLES) -> dict[str, Any]:
+def providers(site: Site, roles: Sequence[str] = ROLES) -> dict[str, Any]:
     """What gives Parsl the blocks of each executor."""
     if not site.together:
         return {role: provider(site, role) for role in roles}

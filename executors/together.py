@@ -19,13 +19,13 @@ from parsl.providers.base import ExecutionProvider
 from steersman.executors.batch import ASK_S
 from steersman.executors.site import Executor
 
+# Not with `wait -n`, which waits for ever for a child that has ended before it is called.
 JOB = """
+trap 'kill $(jobs -p); exit 1' TERM
 for role in {roles}; do
-  (until [ -e {folder}/$role ]; do sleep 1; done; exec /bin/bash {folder}/$role) &
+  (until [ -e {folder}/$role ]; do sleep 1; done; /bin/bash {folder}/$role || kill $$) &
 done
-for role in {roles}; do
-  wait -n || {{ code=$?; kill $(jobs -p); exit $code; }}
-done
+wait
 """
 
 

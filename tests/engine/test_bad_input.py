@@ -75,7 +75,8 @@ def test_an_unknown_workflow_is_refused_with_the_nearest(refused: Refused) -> No
         ("simulation: {workrs: 2}", ["no key 'simulation.workrs'", "did you mean 'workers'"]),
         ("simulation: {workers: 0}", ["simulation.workers = 0", "greater than or equal to 1"]),
         ("simulation: {workers: two}", ["simulation.workers = 'two'", "integer"]),
-        ("simulation: {nodes: 2}", ["simulation: nodes of a scheduler need `workers`", "`walltime_s`"]),
+        ("simulation: {nodes: 2}", ["simulation: nodes of a scheduler need `workers`"]),
+        ("slurm: {}\nsimulation: {nodes: 2, workers: 1}", ["simulation: nodes of a scheduler need `walltime_s`"]),
         ("simulation: {nodes: 2, workers: 1, walltime_s: 60}", ["no scheduler is named", "slurm: {partition"]),
         ("slurm: {partion: debug}", ["no key 'slurm.partion'", "did you mean 'partition'"]),  # codespell:ignore
         (
