@@ -17,7 +17,12 @@ def driver_address(site: Site) -> str:
 
     Raises: BadSite: the named interface has no address, or the host name means this machine only.
     """
-    if not site.asks_for_nodes:
+    if site.parsl:
+        from steersman.executors import python_site
+
+        if given := python_site.address(site):
+            return given
+    elif not site.asks_for_nodes:
         return LOOPBACK
     if site.interface:
         return _of_interface(site)

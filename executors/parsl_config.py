@@ -15,7 +15,7 @@ from parsl.launchers import SimpleLauncher, WrappedLauncher
 from parsl.providers import LocalProvider
 from parsl.providers.errors import SubmitException
 
-from steersman.executors import schedulers
+from steersman.executors import python_site, schedulers
 from steersman.executors.allocation import allocation
 from steersman.executors.launcher import BINARIES, ONE_THREAD, launcher
 from steersman.executors.network import driver_address
@@ -28,6 +28,8 @@ def parsl_config(site: Site, run_directory: Path, roles: Sequence[str] = ROLES) 
     """Parsl's configuration for one run."""
     if BINARIES not in os.environ["PATH"].split(os.pathsep):  # Parsl starts its own programs by name
         os.environ["PATH"] = BINARIES + os.pathsep + os.environ["PATH"]
+    if site.parsl:
+        return python_site.config(site, run_directory.parent, roles)
     if set(roles) != set(ROLES):
         site = site.model_copy(update={"together": False})  # there is nobody to share with
     return Config(

@@ -60,6 +60,8 @@ def _where(site: Site, wanted: Executor) -> str:
         ranks = f"{wanted.mpi.ranks} ranks on each of {wanted.mpi.nodes} nodes, by {wanted.mpi.launcher}"
         return f"{wanted.count} slots in {wanted.blocks} blocks of {wanted.nodes} nodes, each with {ranks}"
     workers = f"{wanted.per_node} workers" + (f", {len(wanted.gpu_names)} GPUs" if wanted.gpu_names else "")
+    if site.parsl:
+        return f"{wanted.count} slots, as {site.parsl} says"
     if not wanted.nodes:
         return f"{workers} on this machine"
     blocks = "this job's" if site.inside else f"{wanted.blocks} x" if wanted.blocks > 1 else "a block of"

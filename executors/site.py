@@ -191,6 +191,8 @@ class Site(_Strict):
         training: workers that train and score; two let scoring go on beside a training.
         together: simulation and training share each allocation by nodes; the first ones train.
         slurm, pbs, lsf, flux: the scheduler that is asked for nodes; one of them.
+        parsl: a Python file that says all this in Parsl's own words, see python_site.py; the rest is not looked at but
+            lease_s and margin_s.
         inside: the driver runs in a job; nodes and time are those of the job, whatever the scheduler.
         launcher: shell words that start a program once on each of {nodes} nodes, of which {first} are left out before;
             empty: the scheduler's usual.
@@ -211,6 +213,7 @@ class Site(_Strict):
     pbs: Pbs | None = None
     lsf: Lsf | None = None
     flux: Flux | None = None
+    parsl: str = ""
     inside: bool = False
     launcher: str = ""
     needs: tuple[Literal["account", "queue"], ...] = ()

@@ -24,6 +24,8 @@ def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Si
             the site's scheduler, whatever its words for them.
     Raises: BadSite: unknown name or key (with the nearest valid one), wrong type or range.
     """
+    if name_or_path.endswith(".py"):
+        return _python_site(name_or_path, changes)
     known = sites()
     path = Path(name_or_path) if name_or_path.endswith((".yaml", ".yml")) else known.get(name_or_path)
     if path is None:
@@ -46,6 +48,14 @@ def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Si
         return Site.model_validate(values)
     except ValidationError as error:
         raise BadSite(name_or_path, _first_problem(error)) from None
+
+
+def _python_site(name: str, changes: Mapping[str, Any] | None) -> Site:
+    from steersman.executors.python_site import site  # Parsl's import takes a second
+
+    if changes:
+        raise BadSite(name, f"{', '.join(changes)} cannot be changed from here: the file itself says so")
+    return site(Path(name))
 
 
 def _path(site: str, values: Mapping[str, Any], key: str) -> list[str]:

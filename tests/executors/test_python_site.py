@@ -1,0 +1,69 @@
+"""A site in Parsl's own words: it runs a campaign, and what is wrong with it is told before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steersman.executors.errors import BadSite
+from steersman.executors.network import driver_address
+from steersman.executors.site_files import load_site
+from tests.engine.conftest import steersman
+
+MINE = """
+from parsl.config import Config
+from parsl.executors import HighThroughputExecutor, ThreadPoolExecutor
+from parsl.providers import LocalProvider, SlurmProvider
+
+def executor(label, workers, provider=LocalProvider, address="127.0.0.1"):
+    given = {"provider": provider(init_blocks=1, max_blocks=1), "address": address, "cores_per_worker": 0.1}
+    return HighThroughputExecutor(label=label, max_workers_per_node=workers, **given)
+
+def config(run):
+    return Config(executors=[executor("simulation", 2), executor("training", 1)], strategy="simple")
+"""
+
+
+def test_a_campaign_runs_on_the_executors_of_a_python_file(tmp_path: Path) -> None:
+    """And its slots are counted from them."""
+    (tmp_path / "mine.py").write_text(MINE)
+    words = ["run", "double_well", "--site", "mine.py", "--set", "frames=300", "--seed", 1, "--run-dir", "run"]
+    done = steersman(*words, cwd=tmp_path)
+    assert done.returncode in (0, 3), done.stderr
+    assert "2 slots" in done.stderr
+    assert (tmp_path / "run" / "parsl" / "000" / "simulation").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("x = 1", "it has no function `config"),
+        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("def config(run): 1 / 0", "config(run) fails: ZeroDivisionError"),
+        ("def config(run): return {}", "config(run) returns dict, not a parsl.Config"),
+        (MINE.replace('"training"', '"train"'), "labelled simulation, train; one with label='training' is needed"),
+        (MINE.replace('"simulation", 2', '"simulation", None'), "say how many walkers it has room for"),
+        (MINE.replace('executor("training", 1)', 'ThreadPoolExecutor("training")'), "is a ThreadPoolExecutor"),
+    ],
+)
+def test_what_is_wrong_with_a_python_file_is_told(code: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    with pytest.raises(BadSite) as caught:
+        load_site(str(tmp_path / "mine.py"))
+    assert told in str(caught.value)
+
+
+def test_a_python_file_is_not_changed_from_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    with pytest.raises(BadSite, match=r"simulation.nodes cannot be changed from here"):
+        load_site(str(tmp_path / "mine.py"), {"simulation.nodes": 2})
+    with pytest.raises(BadSite, match=r"gone.py: cannot be read: No such file"):
+        load_site(str(tmp_path / "gone.py"))
+
+
+def test_the_bus_listens_where_the_file_says_workers_reach_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    assert driver_address(load_site(str(tmp_path / "mine.py"))) == "127.0.0.1"
+    (tmp_path / "mine.py").write_text(MINE.replace(", 2)", ", 2, SlurmProvider, '10.1.2.3')"))
+    assert driver_address(load_site(str(tmp_path / "mine.py"))) == "10.1.2.3"
