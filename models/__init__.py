@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steersman.models.cvae import CVAE as CVAE
+    from steersman.models.memory import largest_batch as largest_batch
     from steersman.models.model import Model as Model
     from steersman.models.pca import PCA as PCA
     from steersman.models.resnet import ResNet50 as ResNet50
@@ -18,13 +19,14 @@ _HOMES = {
     "PCA": "steersman.models.pca",
     "ResNet50": "steersman.models.resnet",
     "Schedule": "steersman.models.schedule",
+    "largest_batch": "steersman.models.memory",
 }
 
-__all__ = ["CVAE", "PCA", "Model", "ResNet50", "Schedule"]
+__all__ = ["CVAE", "PCA", "Model", "ResNet50", "Schedule", "largest_batch"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a class when it is first asked for: a workflow file is read in milliseconds, torch in seconds."""
+    """Import a name when it is first asked for: a workflow file is read in milliseconds, torch in seconds."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -5,6 +5,7 @@ ModelError
 ├── TrainingDiverged    the loss became NaN or infinite
 ├── UnreadableModel     a directory that holds no model, or a damaged one
 ├── UnknownChoice       a strategy, optimizer or precision that is not there
+├── OutOfMemory         a batch that does not fit
 ├── TooManyRanks        more ranks than full batches
 ├── RankLost            what a rank says when another died or never arrived
 ├── RanksDiffer         ranks that do not train the same thing
@@ -62,6 +63,20 @@ class UnknownChoice(ModelError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.what} {self.word!r}: choose from {', '.join(self.known)}"
+
+
+class OutOfMemory(ModelError, MemoryError):
+    """A training step needs more memory than there is, or than was allowed."""
+
+    def __init__(self, batch: int, reason: str) -> None:
+        super().__init__(batch, reason)
+        self.batch, self.reason = batch, reason
+
+    def __str__(self) -> str:
+        return (
+            f"out of memory in a batch of {self.batch} ({self.reason}); use a smaller batch, see largest_batch, or a "
+            "smaller network"
+        )
 
 
 class TooManyRanks(ModelError, ValueError):

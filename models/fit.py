@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from steersman.models import compiled as compiling
-from steersman.models import parallel
+from steersman.models import memory, parallel
 from steersman.models import strategy as strategies
 from steersman.models.checkpoint import Checkpoints
 from steersman.models.errors import TrainingDiverged, UnusableData
@@ -72,6 +72,7 @@ def fit(
         UnusableData: there is none.
         UnknownChoice: of optimizer, precision, compiled or strategy.
         TrainingDiverged: the loss is no longer finite.
+        OutOfMemory: a batch does not fit.
         UnreadableModel: the checkpoint is of another training.
         TooManyRanks, RanksDiffer, RankLost: see there.
     """
@@ -94,7 +95,8 @@ def fit(
         with seeded(seed + ranks.rank), stepper.precision.set():
             for epoch in range(checkpoints.resume(ranks, stepper, seed + ranks.rank), epochs):
                 ranks.batch = schedule.batch_at(epoch, batch)
-                record = _epoch(model, data, compiled_loss, stepper, ranks, epoch)
+                with memory.telling(ranks.batch):
+                    record = _epoch(model, data, compiled_loss, stepper, ranks, epoch)
                 if not math.isfinite(record["loss"]):
                     raise TrainingDiverged(epoch, record["loss"], lr)
                 model.history.append(record)

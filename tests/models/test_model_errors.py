@@ -8,6 +8,7 @@ import pytest
 
 from steersman.models.errors import (
     ModelError,
+    OutOfMemory,
     RankLost,
     RanksDiffer,
     RanksFailed,
@@ -19,6 +20,7 @@ from steersman.models.errors import (
 )
 
 ERRORS = [
+    OutOfMemory(4096, "DefaultCPUAllocator: can't allocate memory"),
     RankLost(1, 2, "connection closed"),
     RanksDiffer(1, "data"),
     RanksFailed(2, ("rank 1: killed",)),
