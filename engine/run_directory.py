@@ -49,6 +49,10 @@ class RunDirectory:
     def model(self, version: int) -> Path:
         return self.path / "models" / f"{version:04d}"
 
+    def checkpoints(self, version: int) -> Path:
+        """Of a training that is under way, or was when its worker died."""
+        return self.path / "checkpoints" / f"{version:04d}"
+
     def settings(self) -> dict[str, Any]:
         loaded: dict[str, Any] = yaml.safe_load(self.settings_file.read_text())
         return loaded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import json
 import os
 import pickle
 import platform
@@ -25,7 +26,7 @@ from steersman.engine import loading
 from steersman.engine.errors import BlockEnds
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.workflow import Params, Workflow
-from steersman.store import Span, Window
+from steersman.store import Span, Window, replace_file
 
 AMD = Path("/dev/kfd")  # is there where AMD's GPUs are
 
@@ -156,8 +157,27 @@ def train(
     if ends is not None and time.time() + needs_s > ends:
         raise BlockEnds(needs_s, ends - time.time())
     params = _changed(workflow, params, settings)
+    kept = directory.checkpoints(version)
+    spans, held_out = _begun(kept, last, params, spans, held_out)
     with _bounded(workflow.training.hang_s):
-        return _train(directory, workflow, params, version, last, spans, held_out)
+        try:
+            return _train(directory, workflow, params, version, last, spans, held_out)
+        finally:
+            shutil.rmtree(kept, ignore_errors=True)
+
+
+def _begun(
+    kept: Path, last: int, params: Params, spans: Sequence[Span], held_out: Sequence[Span]
+) -> tuple[Sequence[Span], Sequence[Span]]:
+    """Give the frames of the training that a worker died of, so that it goes on from its checkpoints, else these."""
+    file, same = kept / "window.json", {"last": last, "params": params.model_dump(mode="json")}
+    if file.exists() and (found := json.loads(file.read_text())) and same.items() <= found.items():
+        return [Span(*span) for span in found["spans"]], [Span(*span) for span in found["held_out"]]
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
+    window = {"spans": [*map(dataclasses.astuple, spans)], "held_out": [*map(dataclasses.astuple, held_out)]}
+    replace_file(file, json.dumps(same | window))
+    return spans, held_out
 
 
 def _train(
@@ -197,19 +217,25 @@ def _fit(
     """Call the train stage here, or on ranks that call it each."""
     stage = workflow.training
     assert stage is not None
+    from steersman.models.checkpoint import going_on, kept_in
+
+    kept = directory.checkpoints(version)
     if stage.ranks == 1:
-        return stage.function(params, frames, model)
+        with kept_in(kept):
+            return stage.function(params, frames, model)
     from steersman.models.ranks import launch
 
     arguments = {
         "run": str(directory.path), "last": last, "spans": [dataclasses.astuple(span) for span in spans],
-        "params": params.model_dump(mode="json"),
+        "params": params.model_dump(mode="json"), "kept": str(kept),
     }  # fmt: skip
     folder = directory.errors / f"training-{version:04d}"  # left only when it fails
-    made = launch(
-        "steersman.engine.tasks:fit_rank", arguments, ranks=stage.ranks, strategy=stage.strategy, folder=folder,
-        nodes=_training_nodes(directory),
-    )  # fmt: skip
+    target, nodes = "steersman.engine.tasks:fit_rank", _training_nodes(directory)
+
+    def tried() -> Any:
+        return launch(target, arguments, ranks=stage.ranks, strategy=stage.strategy, folder=folder, nodes=nodes)
+
+    made = going_on(kept, tried)
     shutil.rmtree(folder)
     return made
 
@@ -229,12 +255,15 @@ def _training_nodes(directory: RunDirectory) -> Any:
     return Nodes(site.training.nodes, words(site, "training"), here, gpus)
 
 
-def fit_rank(run: str, last: int, spans: Sequence[Sequence[Any]], params: dict[str, Any]) -> Any:
+def fit_rank(run: str, last: int, spans: Sequence[Sequence[Any]], params: dict[str, Any], kept: str) -> Any:
     """Be one rank of a training: read the window, call the train stage."""
+    from steersman.models.checkpoint import kept_in
+
     directory, workflow, _ = _opened(run)
     assert workflow.training is not None
     frames = Window(directory.frames, [Span(*span) for span in spans])
-    return workflow.training.function(loading.checked(workflow, params), frames, _model(run, last))
+    with kept_in(Path(kept)):
+        return workflow.training.function(loading.checked(workflow, params), frames, _model(run, last))
 
 
 def score(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any]) -> dict[str, np.ndarray]:

@@ -7,36 +7,76 @@ written last, so a checkpoint that has one is whole.
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from steersman.models.errors import UnreadableModel
+from steersman.models.errors import RanksFailed, UnreadableModel
 from steersman.models.model import Model
 from steersman.models.parallel import Single, telling
 from steersman.models.stepper import Stepper
 
+ModelT = TypeVar("ModelT", bound=Model)
 KEPT = 2  # the last ones: a file system that loses the newest leaves one
+
+# A campaign's train function calls fit() without naming a folder: the engine does, around the call.
+_folders: ContextVar[Iterator[Path] | None] = ContextVar("folders", default=None)
+
+
+@contextmanager
+def kept_in(folder: Path) -> Iterator[None]:
+    """Let every fit() inside that names no folder keep its checkpoints in this one: fit-0, fit-1 ... in their order."""
+    token = _folders.set(folder / f"fit-{number}" for number in itertools.count())
+    try:
+        yield
+    finally:
+        _folders.reset(token)
+
+
+def chosen(folder: str | Path | None) -> Path | None:
+    """Give the folder that was named, or the next of those that `kept_in` says."""
+    if folder is not None:
+        return Path(folder)
+    folders = _folders.get()
+    return None if folders is None else next(folders)
+
+
+def going_on(folder: Path, train: Callable[[], ModelT]) -> ModelT:
+    """Train, and where ranks failed go on from their checkpoints, as long as each try comes further than the last.
+
+    Raises: RanksFailed: a try came no further.
+    """
+    reached: list[Path] = []
+    while True:
+        try:
+            return train()
+        except RanksFailed:
+            before, reached = reached, sorted(folder.glob("fit-*/epoch-*/.metadata"))
+            if reached == before:
+                raise
 
 
 class Checkpoints:
     """The checkpoints of one training.
 
     Args:
-        folder: of all ranks the same; made when missing. None: nothing is written and nothing found.
+        folder: of all ranks the same; made when missing. None: the next of `kept_in`, or nothing is written or found.
         settings: what must be the same when a training goes on; plain JSON values.
     Raises: UnreadableModel: those in the folder are of another training.
     """
 
     def __init__(self, folder: str | Path | None, settings: Mapping[str, Any]) -> None:
-        self._folder = Path(folder) if folder is not None else None
+        self._folder = chosen(folder)
         self._settings = json.loads(json.dumps(dict(settings)))
         self._found = newest(self._folder) if self._folder is not None else None
 

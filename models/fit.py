@@ -64,7 +64,7 @@ def fit(
         compiled: "no", "yes" (torch.compile), or on a CUDA device "graphs", see compiled.py.
         strategy: see `Strategy`; None takes the one that @wf.train names, else "single".
         checkpoint: a folder, on a file system that all ranks see, for the state of the training after each epoch; one
-            that is there is gone on from, bit for bit on one process. None: none.
+            that is there is gone on from, bit for bit on one process. None: none, but in a campaign one of its own.
         report: called with each epoch's record.
     Returns: the model, in eval mode; its `history` holds per epoch the mean of each term over all ranks, `seconds`, and
         where they went, see `Profile`; its card says in which `precision` was computed.

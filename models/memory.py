@@ -1,4 +1,4 @@
-"""A network, its loss, data -> the largest batch that a memory cap allows; and what is said of one that does not fit."""
+"""A network, its loss, data -> the largest batch that a memory cap allows; what is said of one that is too large."""
 
 from __future__ import annotations
 

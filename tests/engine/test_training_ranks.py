@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,11 +13,14 @@ import pytest
 from steersman import Params, Workflow, budget, every
 from steersman.engine.campaign import plan
 from steersman.engine.errors import BadValue
+from steersman.engine.run_directory import RunDirectory
+from steersman.store import Span
 
 from .conftest import WriteWorkflow, completed
 
 BODY = """
-import os
+import os, signal
+from pathlib import Path
 from steersman.models import CVAE
 
 wf = Workflow("mine", P, stop=budget(frames=340))
@@ -30,7 +37,16 @@ def segment(p, start, out):
 def fit(p, frames, last):
     if last is not None and os.environ["RANK"] == "1":
         os._exit(7)
-    return CVAE.fit(frames["contacts"], latent=2, channels=4, batch=32, epochs=2, init=last)
+    return CVAE.fit(frames["contacts"], latent=2, channels=4, batch=32, epochs=3, init=last, report=told)
+
+def told(record):
+    log = Path(__file__).with_name("epochs" + os.environ["RANK"])
+    with log.open("a") as file:
+        file.write("epoch\\n")
+    epochs = len(log.read_text().split())
+    if epochs == 2 and os.environ["RANK"] == os.environ.get("DYING", "1"):
+        os.kill(os.getpid() if "DYING" not in os.environ else os.getppid(), signal.SIGKILL)
+        signal.pause()
 
 @wf.score()
 def place(p, model, frames):
@@ -57,19 +73,51 @@ def test_fewer_ranks_than_nodes_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_ranks_train_and_a_rank_that_dies_leaves_the_last_model(
+def test_two_ranks_train_and_one_that_dies_costs_an_epoch_or_leaves_the_last_model(
     write_workflow: WriteWorkflow, tmp_path: Path
 ) -> None:
-    """The first model is made by both; then one dies: the run goes on with the first and says why."""
+    """The first model's rank is killed after the second of three epochs: only the third is left to do. Then one dies
+    each time before anything is done: the run goes on with the first model and says why."""
     directory, state, _ = completed(write_workflow(BODY), "--seed", 1, "--rounds", cwd=tmp_path, code=None)
     first, *later = state.models
     card = directory.card(first.version)
     assert first.accepted
     assert card is not None
+    assert len(card["history"]) == 3
     assert all(record["SyncTime"] > 0 for record in card["history"])
+    assert epochs(directory) == 3
     assert later
     assert not any(model.accepted for model in later)
     assert "rank 1: exit code 7" in later[0].reason
     assert state.frames >= 300
     assert not (directory.errors / "training-0001").exists()
     assert (directory.errors / "training-0002" / "rank1.stderr").exists()
+    assert not list(directory.path.glob("checkpoints/*"))
+    _a_worker_that_is_killed_costs_an_epoch(directory)
+
+
+def _a_worker_that_is_killed_costs_an_epoch(directory: RunDirectory) -> None:
+    """On the frames of that run, and others by the time it is done again: it goes on with those that it began with."""
+    for log in directory.path.glob("epochs*"):
+        log.unlink()
+    spans = directory.frames.spans()
+    assert trained(directory, spans, DYING="0") == -signal.SIGKILL
+    assert epochs(directory) == 2
+    assert trained(directory, spans[:1]) == 0
+    card = directory.card(9)
+    assert card is not None
+    assert len(card["history"]) == 3
+    assert epochs(directory) == 3
+    assert card["frames"] == sum(span.rows for span in spans)
+
+
+def trained(directory: RunDirectory, spans: list[Span], **environment: str) -> int:
+    """Train model 9 in a process as a worker does; returns its exit code."""
+    call = f"tasks.train({str(directory.path)!r}, 9, 0, {spans}, [], {{}})"
+    code = f"from steersman.engine import tasks; from steersman.store import Span; {call}"
+    return subprocess.run([sys.executable, "-c", code], env=os.environ | environment, timeout=100).returncode
+
+
+def epochs(directory: RunDirectory) -> int:
+    """How many rank 0 has done."""
+    return len((directory.path / "epochs0").read_text().split())
