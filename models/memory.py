@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import ctypes
+import gc
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -99,10 +101,19 @@ def peak_of_a_step(
 
 def reset_peak(device: torch.device) -> None:
     """Let the peak be what is in use now. Where the system cannot do that (not Linux), peaks only rise."""
+    gc.collect()
     if device.type != "cpu":
         torch.get_device_module(device).reset_peak_memory_stats()
     elif CLEAR.exists():
+        _give_back_freed()
         CLEAR.write_text("5")
+
+
+def _give_back_freed() -> None:
+    """Let the C library return to the system what was freed; else it depends on what came before what a step takes."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def peak_bytes(device: torch.device) -> float:

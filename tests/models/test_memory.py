@@ -27,7 +27,7 @@ def test_the_largest_batch_fits_and_one_a_quarter_larger_does_not() -> None:
     cap = int(peak_bytes(CPU)) + ROOM
     found = largest_batch(model, maps, elbo, memory_bytes=cap)
     assert 10 < found < 450
-    assert peak_of_a_step(model, maps[:found], elbo, "adam", "fp32") <= cap * 1.01
+    assert peak_of_a_step(model, maps[:found], elbo, "adam", "fp32") <= cap + ROOM / 8
     assert peak_of_a_step(model, maps[: found * 5 // 4], elbo, "adam", "fp32") > cap
     assert all(map(torch.equal, model.parameters(), before))
 
