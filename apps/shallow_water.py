@@ -20,7 +20,7 @@ from steersman.apps.errors import FlowUnstable, OutOfRange, WrongStart
 from steersman.apps.shallow_water_cases import GRAVITY, RADIUS, Case, named
 from steersman.apps.shallow_water_transport import Transport
 from steersman.apps.spherical_derivatives import Derivatives
-from steersman.apps.spherical_harmonics import SphericalHarmonics
+from steersman.models.spherical_harmonics import SphericalHarmonics
 from steersman.apps.start import Start
 from steersman.store import Variable
 

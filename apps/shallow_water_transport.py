@@ -8,7 +8,7 @@ import torch
 from steersman.apps.errors import OutOfRange
 from steersman.apps.shallow_water_cases import RADIUS, Case
 from steersman.apps.spherical_derivatives import Derivatives
-from steersman.apps.spherical_harmonics import SphericalHarmonics
+from steersman.models.spherical_harmonics import SphericalHarmonics
 
 
 class Transport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from steersman.apps.spherical_harmonics import SphericalHarmonics, coupling
+from steersman.models.spherical_harmonics import SphericalHarmonics, coupling
 
 
 class Derivatives:

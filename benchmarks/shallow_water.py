@@ -25,7 +25,7 @@ import torch
 from steersman.apps import shallow_water_cases as cases
 from steersman.apps.shallow_water import ShallowWater, default_step
 from steersman.apps.shallow_water_cases import DAY, GRAVITY, Case
-from steersman.apps.spherical_harmonics import SphericalHarmonics
+from steersman.models.spherical_harmonics import SphericalHarmonics
 from steersman.benchmarks import rare_events
 
 DIFFUSION_HOURS = 28.0  # for the smallest waves of every truncation: at T42 the 5e15 m4/s of NCAR's own case 6

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from steersman.models.pca import PCA as PCA
     from steersman.models.resnet import ResNet50 as ResNet50
     from steersman.models.schedule import Schedule as Schedule
+    from steersman.models.spherical_fourier import SphericalFourier as SphericalFourier
+    from steersman.models.unet import SphericalUNet as SphericalUNet
 
 _HOMES = {
     "CVAE": "steersman.models.cvae",
@@ -19,10 +21,12 @@ _HOMES = {
     "PCA": "steersman.models.pca",
     "ResNet50": "steersman.models.resnet",
     "Schedule": "steersman.models.schedule",
+    "SphericalFourier": "steersman.models.spherical_fourier",
+    "SphericalUNet": "steersman.models.unet",
     "largest_batch": "steersman.models.memory",
 }
 
-__all__ = ["CVAE", "PCA", "Model", "ResNet50", "Schedule", "largest_batch"]
+__all__ = ["CVAE", "PCA", "Model", "ResNet50", "Schedule", "SphericalFourier", "SphericalUNet", "largest_batch"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 ModelError
 ├── UnusableData        nothing, NaN, or another size than the model was built for
+├── UnfitGrid           a grid on the sphere that its truncation does not fit
 ├── TrainingDiverged    the loss became NaN or infinite
 ├── UnreadableModel     a directory that holds no model, or a damaged one
 ├── UnknownChoice       a strategy, optimizer or precision that is not there
@@ -30,6 +31,17 @@ class UnusableData(ModelError, ValueError):
 
     def __str__(self) -> str:
         return f"data of shape {self.shape}: {self.reason}"
+
+
+class UnfitGrid(ModelError, ValueError):
+    """A Gaussian grid that its truncation does not fit."""
+
+    def __init__(self, rows: int, fewest: int, truncation: int) -> None:
+        super().__init__(rows, fewest, truncation)
+        self.rows, self.fewest, self.truncation = rows, fewest, truncation
+
+    def __str__(self) -> str:
+        return f"rows is {self.rows}; it must be even and at least {self.fewest} for T{self.truncation}"
 
 
 class TrainingDiverged(ModelError, ArithmeticError):

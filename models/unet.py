@@ -5,42 +5,28 @@ Axes: B batch, C channels, H latitudes from the north, W longitudes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steersman.models.errors import UnusableData
-from steersman.models.fit import Record, fit
-from steersman.models.model import Model
+from steersman.models.forecaster import Forecaster
 
 GROUPS = 8  # of the normalization: a batch of few large fields has no statistics of its own
 
 
-class SphericalUNet(Model):
-    """Three levels of 3x3 convolutions below a pixel unshuffle; its output is scaled to the spread of the increments.
+class SphericalUNet(Forecaster):
+    """Three levels of 3x3 convolutions below a pixel unshuffle.
 
     Args:
-        channels: C of the fields.
-        latitudes: H, for the weights by area; a multiple of 8, W = 2 H.
+        latitudes: a multiple of 8.
         width: channels of the first level, a multiple of 8; doubled at each of the two below.
     Source: Ronneberger et al. (2015), U-Net, arXiv 1505.04597.
     """
 
-    mean: Tensor
-    spread: Tensor
-    increment: Tensor
-    area: Tensor
-
-    def __init__(self, channels: int, latitudes: int, width: int = 32) -> None:
-        super().__init__(channels=channels, latitudes=latitudes, width=width)
-        for name in ("mean", "spread", "increment"):
-            self.register_buffer(name, torch.ones(channels, 1, 1))
-        weights = np.polynomial.legendre.leggauss(latitudes)[1]
-        self.register_buffer("area", torch.tensor(weights / weights.mean(), dtype=torch.float32)[:, None])
+    def __init__(self, channels: int, latitudes: int, *, width: int = 32, kept: Sequence[int] = ()) -> None:
+        super().__init__(channels, latitudes, kept=kept, width=width)
         self.down1 = _level(4 * channels, width)
         self.down2 = _level(width, 2 * width)
         self.bottom = _level(2 * width, 4 * width)
@@ -50,62 +36,14 @@ class SphericalUNet(Model):
         nn.init.zeros_(self.last.weight)  # an untrained network is persistence
         nn.init.zeros_(self.last.bias)  # type: ignore[arg-type]
 
-    def forward(self, fields: Tensor) -> Tensor:
-        """Fields (B, C, H, W) in their units, a step later."""
-        x = functional.pixel_unshuffle((fields - self.mean) / self.spread, 2)
-        first = self.down1(x)
+    def change(self, fields: Tensor) -> Tensor:
+        """See Forecaster."""
+        first = self.down1(functional.pixel_unshuffle(fields, 2))
         second = self.down2(functional.avg_pool2d(first, 2))
         deep = self.bottom(functional.avg_pool2d(second, 2))
         deep = self.up2(torch.cat((_doubled(deep), second), 1))
         deep = self.up1(torch.cat((_doubled(deep), first), 1))
-        step: Tensor = functional.pixel_shuffle(self.last(deep), 2) * self.increment
-        return fields + step
-
-    def loss(self, pairs: Tensor) -> dict[str, Tensor]:
-        """Of pairs (B, 2, C, H, W): mean square error over the sphere, in variances of the increments."""
-        wrong = (self(pairs[:, 0]) - pairs[:, 1]) / self.increment
-        return {"loss": (wrong**2 * self.area).mean()}
-
-    @torch.no_grad()
-    def forecast(self, fields: Tensor, steps: int) -> Tensor:
-        """Step by step from fields (B, C, H, W). Returns: (steps, B, C, H, W)."""
-        found = []
-        for _ in range(steps):
-            fields = self(fields)
-            found.append(fields)
-        return torch.stack(found)
-
-    @classmethod
-    def fit(
-        cls,
-        runs: np.ndarray,
-        *,
-        width: int = 32,
-        epochs: int = 10,
-        batch: int = 16,
-        lr: float = 1e-3,
-        seed: int = 0,
-        report: Callable[[Record], object] | None = None,
-    ) -> Self:
-        """Fit to consecutive frames of runs (n, times, C, H, W), two times at least.
-
-        Raises: UnusableData: no pair of frames, not a grid of 8k x 16k points, or values that are not finite.
-        """
-        x = np.asarray(runs, dtype=np.float32)
-        if x.ndim != 5 or x.shape[1] < 2 or x.shape[3] % 8 or x.shape[4] != 2 * x.shape[3] or not np.isfinite(x).all():
-            raise UnusableData(
-                tuple(x.shape), "frames (runs, times >= 2, channels, 8k, 16k) of finite numbers are needed"
-            )
-        torch.manual_seed(seed)
-        model = cls(x.shape[2], x.shape[3], width)
-        axes = (0, 1, 3, 4)
-        model.mean.copy_(torch.from_numpy(x.mean(axes))[:, None, None])
-        model.spread.copy_(torch.from_numpy(x.std(axes))[:, None, None] + 1e-12)
-        model.increment.copy_(torch.from_numpy(np.diff(x, axis=1).std(axes))[:, None, None] + 1e-12)
-        pairs = np.stack([x[:, :-1], x[:, 1:]], axis=2).reshape(-1, 2, *x.shape[2:])
-        return fit(
-            model, torch.from_numpy(pairs), cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=report
-        )
+        return functional.pixel_shuffle(self.last(deep), 2)
 
 
 def sphere_pad(fields: Tensor) -> Tensor:

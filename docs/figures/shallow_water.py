@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from steersman.apps.shallow_water import run
-from steersman.apps.spherical_harmonics import SphericalHarmonics
+from steersman.models.spherical_harmonics import SphericalHarmonics
 from steersman.apps.start import Start
 from steersman.dashboard import style
 

@@ -7,7 +7,7 @@ import torch
 
 from steersman.apps import shallow_water_cases as cases
 from steersman.apps.shallow_water import ShallowWater
-from steersman.apps.spherical_harmonics import SphericalHarmonics
+from steersman.models.spherical_harmonics import SphericalHarmonics
 from steersman.benchmarks.shallow_water import errors, norms, on_grid, their_solver, their_state
 
 DAY = 86400

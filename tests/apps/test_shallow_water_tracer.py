@@ -14,7 +14,7 @@ from steersman.apps.errors import OutOfRange
 from steersman.apps.shallow_water import ShallowWater, run
 from steersman.apps.shallow_water_cases import Case
 from steersman.apps.shallow_water_transport import Transport
-from steersman.apps.spherical_harmonics import SphericalHarmonics
+from steersman.models.spherical_harmonics import SphericalHarmonics
 from steersman.apps.start import Start
 
 DAY = 86400

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from steersman.apps.errors import OutOfRange
+from steersman.models.errors import UnfitGrid
 
 BLOCKS = 4  # zonal wavenumbers are multiplied in so many blocks: the triangle's empty half is mostly left out
 
@@ -41,7 +41,7 @@ class SphericalHarmonics:
         latitudes, longitudes: radians; weights: Gaussian, their sum is 2.
         degree: l of every coefficient (m, l - m); order: m, as a column.
         inside: 1 where l is at most the truncation, else 0.
-    Raises: OutOfRange: rows that are odd, or too few.
+    Raises: UnfitGrid: rows that are odd, or too few.
     Source: Durran (2010), Numerical Methods for Fluid Dynamics, section 6.4.
     """
 
@@ -52,7 +52,7 @@ class SphericalHarmonics:
         fewest = 2 * math.ceil((3 * truncation + 1) / 4)
         self.rows = fewest if rows is None else rows
         if self.rows < fewest or self.rows % 2:
-            raise OutOfRange("rows", self.rows, f"even and at least {fewest} for T{truncation}")
+            raise UnfitGrid(self.rows, fewest, truncation)
         self.columns = 2 * self.rows
         self.orders = truncation + 1
         self.degrees = truncation + 2 + truncation % 2
@@ -103,7 +103,7 @@ class SphericalHarmonics:
             part = flat[block.first : block.end]
             even = torch.bmm(block.even, part[:, 0 : block.degrees : 2])
             odd = torch.bmm(block.odd, part[:, 1 : block.degrees : 2])
-            torch.add(even, odd, out=fourier[block.first : block.end, :half])
+            fourier[block.first : block.end, :half] = even + odd
             fourier[block.first : block.end, half:] = (even - odd).flip(1)
         return torch.view_as_complex(fourier.view(self.orders, self.rows, fields, 2))
 

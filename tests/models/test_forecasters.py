@@ -1,0 +1,118 @@
+"""Networks that step fields on the sphere: what their layers promise, and that they learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from steersman.models.errors import UnusableData
+from steersman.models.forecaster import Forecaster
+from steersman.models.model import Model
+from steersman.models.spherical_fourier import SphericalFourier
+from steersman.models.unet import SphericalUNet, sphere_pad
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Two on busy cores are up to twenty times slower than one."""
+    torch.set_num_threads(1)
+
+
+def untrained() -> SphericalUNet:
+    torch.manual_seed(1)
+    model = SphericalUNet(2, 16, width=8)
+    torch.nn.init.normal_(model.last.weight)
+    return model.eval()
+
+
+def moving_waves() -> np.ndarray:
+    """Runs of waves that move east by one column a step, heights of 10 km beside winds of 10 m/s."""
+    rng = np.random.default_rng(0)
+    lon = 2 * np.pi * np.arange(32) / 32
+    runs = np.empty((24, 5, 2, 16, 32), np.float32)
+    for run in runs:
+        wave = np.sin(2 * lon[None] + rng.uniform(0, 6)) * np.cos(np.linspace(-1.4, 1.4, 16))[:, None]
+        for time, frame in enumerate(run):
+            frame[0], frame[1] = 1e4 + 100 * np.roll(wave, time, 1), 10 * np.roll(wave, time + 4, 1)
+    return runs
+
+
+def test_a_padded_field_goes_on_around_the_sphere_and_across_the_poles() -> None:
+    """A field that is smooth on the sphere: beyond a pole it is what lies on the opposite meridian."""
+    lat = np.radians(90 - (np.arange(-1, 17) + 0.5) * 180 / 16)[:, None]
+    lon = 2 * np.pi * np.arange(-1, 33)[None] / 32
+    field = np.sin(lat) + np.cos(lat) * np.cos(lon) + np.cos(lat) ** 2 * np.sin(2 * lon)
+    inner = torch.as_tensor(field[None, None, 1:-1, 1:-1])
+    np.testing.assert_allclose(sphere_pad(inner)[0, 0].numpy(), field, atol=1e-12)
+
+
+def test_turning_the_sphere_turns_the_forecast() -> None:
+    """By 8 columns, which all levels can follow."""
+    model, fields = untrained(), torch.randn(1, 2, 16, 32)
+    with torch.no_grad():
+        turned, forecast = model(fields.roll(8, 3)), model(fields).roll(8, 3)
+    torch.testing.assert_close(turned, forecast, rtol=1e-4, atol=1e-4)
+
+
+def test_an_untrained_network_is_persistence() -> None:
+    fields = torch.randn(2, 3, 16, 32)
+    torch.testing.assert_close(SphericalUNet(3, 16, width=8).eval().forecast(fields, 2)[1], fields)
+
+
+@pytest.mark.parametrize(
+    ("network", "settings"),
+    [(SphericalUNet, {"width": 8}), (SphericalFourier, {"width": 8, "layers": 2, "truncation": 10})],
+)
+def test_it_learns_to_turn_a_field_in_its_units(network: type[Forecaster], settings: dict[str, int]) -> None:
+    runs = moving_waves()
+    model = network.fit(runs[:20], epochs=8, batch=8, lr=3e-3, **settings)
+    assert model.history[-1]["loss"] < 0.2
+    held_out = torch.from_numpy(runs[20:])
+    error = (model.forecast(held_out[:, 0], 2)[1] - held_out[:, 2]).square().mean((0, 2, 3))
+    persistence = (held_out[:, 0] - held_out[:, 2]).square().mean((0, 2, 3))
+    assert (error < 0.3 * persistence).all()
+
+
+def test_what_is_kept_is_kept_for_a_month() -> None:
+    """Mean of the first channel over the sphere, which is not the mean over the grid; the second may drift."""
+    torch.manual_seed(1)
+    model = SphericalUNet(2, 16, width=8, kept=(0,)).eval()
+    torch.nn.init.normal_(model.last.weight, std=0.1)
+    fields = 1e4 + torch.randn(1, 2, 16, 32)
+    means = (model.forecast(fields, 120)[-1] * model.area).double().mean((2, 3)) / 1e4
+    before = (fields * model.area).double().mean((2, 3)) / 1e4
+    drift = (means - before).abs()[0]
+    assert drift[0] < 1e-6, "rounding of float32"
+    assert drift[1] > 1e-4
+
+
+def test_a_fit_goes_on_from_the_last_network() -> None:
+    runs = moving_waves()[:4]
+    first = SphericalUNet.fit(runs, width=8, epochs=1)
+    again = SphericalUNet.fit(runs, width=8, epochs=1, lr=1e-9, init=first)
+    assert again.card["warm_start"]
+    assert not SphericalUNet.fit(runs, width=16, epochs=1, init=first).card["warm_start"]
+    torch.testing.assert_close(again(torch.from_numpy(runs[:, 0])), first(torch.from_numpy(runs[:, 0])))
+
+
+def test_a_filter_by_degree_does_not_know_longitudes() -> None:
+    """Turning the sphere by any column turns the forecast of the operator."""
+    torch.manual_seed(1)
+    model = SphericalFourier(2, 16, width=8, layers=1, truncation=10).eval()
+    torch.nn.init.normal_(model.last.weight)
+    fields = torch.randn(1, 2, 16, 32)
+    with torch.no_grad():
+        torch.testing.assert_close(model(fields.roll(8, 3)), model(fields).roll(8, 3), rtol=1e-4, atol=1e-4)
+
+
+def test_a_saved_network_forecasts_as_before(tmp_path: object) -> None:
+    model, fields = untrained(), torch.randn(1, 2, 16, 32)
+    model.save(str(tmp_path))
+    torch.testing.assert_close(Model.load(str(tmp_path))(fields), model(fields))
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1, 16, 32), (2, 3, 1, 12, 24), (2, 3, 1, 16, 16), (3, 1, 16, 32)])
+def test_data_that_no_network_can_be_fitted_to_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UnusableData, match="frames"):
+        SphericalUNet.fit(np.zeros(shape))
