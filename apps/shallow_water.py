@@ -20,8 +20,8 @@ from steersman.apps.errors import FlowUnstable, OutOfRange, WrongStart
 from steersman.apps.shallow_water_cases import GRAVITY, RADIUS, Case, named
 from steersman.apps.shallow_water_transport import Transport
 from steersman.apps.spherical_derivatives import Derivatives
-from steersman.models.spherical_harmonics import SphericalHarmonics
 from steersman.apps.start import Start
+from steersman.models.spherical_harmonics import SphericalHarmonics
 from steersman.store import Variable
 
 STEPS = (3600, 2400, 1800, 1200, 900, 720, 600, 450, 300, 240, 150, 120)  # seconds, parts of a day
@@ -73,6 +73,7 @@ def run(
     seed: int,
     days: float,
     case: str = "jet",
+    parameters: np.ndarray | None = None,
     truncation: int = 42,
     report_hours: float = 6.0,
     step_s: float | None = None,
@@ -82,9 +83,11 @@ def run(
     rows: int | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Iterator[Frame]:
-    """Simulate from a stored frame, or from a case: its `jet` gets parameters drawn from the seed.
+    """Simulate from a stored frame, or from a case.
 
     Args:
+        parameters: (8,) of the case `jet`, for which a standard normal distribution is meant; None draws them from the
+            seed.
         step_s: rounded down to a part of report_hours; None takes a safe one for truncation and wind.
         diffusion_hours: time in which the smallest waves decay to 1/e (fourth-order diffusion); None: not at all.
         perturbation_m: spread of smooth random heights added to a stored frame, so that a restart becomes another.
@@ -100,7 +103,8 @@ def run(
         state = _stored(model, start.frame["state"])
         state = state + model.bump(rng, perturbation_m) if perturbation_m else state
     elif case == "jet":
-        state = model.spectral(replace(named(case)(*model.grid, rng.standard_normal(8)), tracer=beginning.tracer))
+        drawn = rng.standard_normal(8) if parameters is None else parameters
+        state = model.spectral(replace(named(case)(*model.grid, drawn), tracer=beginning.tracer))
     else:
         state = model.spectral(beginning)
     if cause := _trouble(model, model.shown(state)):

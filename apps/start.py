@@ -18,8 +18,10 @@ class Start:
         frame: the stored variables of the frame to start from; empty at the prepared start.
         state: the full restart state that the frame's segment left at its end (see `out.state`); empty unless the
             segment is to be continued exactly, then e.g. the velocities.
+        draw: what a policy drew for a new member of the ensemble, by name, float64; empty of all other starts.
     """
 
     prepared: Any = None
     frame: Mapping[str, np.ndarray] = field(default_factory=dict)
     state: Mapping[str, np.ndarray] = field(default_factory=dict)
+    draw: Mapping[str, np.ndarray] = field(default_factory=dict)

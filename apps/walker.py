@@ -173,13 +173,14 @@ class Walker:
         return bool(cause)
 
     def _read_start(self, order: dict[str, Any]) -> Start:
+        draw = {name: np.asarray(value, np.float64) for name, value in order.get("draw", {}).items()}
         parent = order.get("parent")
         if parent is None:
-            return Start(self.prepared)
+            return Start(self.prepared, draw=draw)
         walker, row, segment = parent
         frame = self.frames.row(f"w{walker}", row)
         state = self.frames.row(f"w{walker}", segment, dimension=SEGMENT) if order.get("exact") else {}
-        return Start(self.prepared, frame, state)
+        return Start(self.prepared, frame, state, draw)
 
     def _close_segment(self, out: Segment, start_id: int, order: dict[str, Any], how: int) -> None:
         walker, row = (order.get("parent") or (-1, -1))[:2]

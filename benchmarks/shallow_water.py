@@ -25,8 +25,8 @@ import torch
 from steersman.apps import shallow_water_cases as cases
 from steersman.apps.shallow_water import ShallowWater, default_step
 from steersman.apps.shallow_water_cases import DAY, GRAVITY, Case
-from steersman.models.spherical_harmonics import SphericalHarmonics
 from steersman.benchmarks import rare_events
+from steersman.models.spherical_harmonics import SphericalHarmonics
 
 DIFFUSION_HOURS = 28.0  # for the smallest waves of every truncation: at T42 the 5e15 m4/s of NCAR's own case 6
 OUR_STEP_S, THEIR_STEP_S = 102_000.0, 12_750.0  # times truncation: 1200 s and 150 s at T85, both stable for this jet

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from steersman.apps import shallow_water_forecasts as forecasts
 from steersman.benchmarks import jet_forecasts as jets
 from steersman.dashboard import style
 from steersman.models.forecaster import Forecaster
@@ -47,14 +48,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         jets.truth(rng.standard_normal((runs, 8)), DAYS)
         for runs in (given.runs, given.validation_runs, given.test_runs)
     )
-    found = {"persistence": jets.vrmse(jets.persistence(test), test)}
+    found = {"persistence": forecasts.vrmse(forecasts.persistence(test), test)}
     costs = {f"T{each}": solver_cost(states, each) for each in COARSER}
     told: dict[str, Any] = {}
     for kind in given.networks:
         made = [trained(kind, seed, train, validation, given) for seed in range(given.seeds)]
-        rolled = [forecast(model, test, DAYS) for model in made]
-        found |= {f"{kind} {seed}": jets.vrmse(frames, test) for seed, frames in enumerate(rolled)}
-        found[f"{kind}, mean of {len(made)}"] = jets.vrmse(np.mean(rolled, axis=0), test)
+        rolled = [forecasts.forecast(model, test) for model in made]
+        found |= {f"{kind} {seed}": forecasts.vrmse(frames, test) for seed, frames in enumerate(rolled)}
+        found[f"{kind}, mean of {len(made)}"] = forecasts.vrmse(np.mean(rolled, axis=0), test)
         costs[kind] = network_cost(made[0], test)
         equal = min(COARSER, key=lambda each: abs(np.log(costs[f"T{each}"] / costs[kind])))
         told[kind] = {
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "long": [stability(model, test) for model in made],
             "uncertainty": uncertainty(np.stack(rolled), test),
         }
-    found |= {f"T{each}": jets.vrmse(jets.coarser(states, each, DAYS), test) for each in COARSER}
+    found |= {f"T{each}": forecasts.vrmse(jets.coarser(states, each, DAYS), test) for each in COARSER}
     if given.figure:
         draw(found, told, given.figure)
     print(json.dumps(summary(found, costs) | {"networks": told, "pairs": train.shape[0] * (train.shape[1] - 1)}))
@@ -96,9 +97,8 @@ def trained(kind: str, seed: int, train: np.ndarray, validation: np.ndarray, giv
     model: Forecaster | None = None
     for passes, rate in zip(given.epochs or epochs, (RATE, FINE_RATE), strict=True):
         if passes:
-            model = network.fit(
-                train, epochs=passes, batch=BATCH, lr=rate, seed=seed, init=model, report=choice.see, kept=(0,), **settings
-            )  # fmt: skip
+            fitting = {"epochs": passes, "batch": BATCH, "lr": rate, "seed": seed, "kept": (0,)}
+            model = network.fit(train, init=model, report=choice.see, **fitting, **settings)
     if folder:
         choice.best.save(folder)
     return choice.best
@@ -115,7 +115,7 @@ class Choice:
     def see(self, record: dict[str, float], model: Forecaster) -> None:
         """Look at the network after an epoch."""
         self.epoch, self.seconds = self.epoch + 1, self.seconds + time.process_time() - self.since
-        error = float(jets.vrmse(forecast(model.eval(), self.validation, DAYS), self.validation)[CHOSEN_AT, 3])
+        error = float(forecasts.vrmse(forecasts.forecast(model.eval(), self.validation), self.validation)[CHOSEN_AT, 3])
         print(f"epoch {self.epoch}, {self.seconds:.0f} CPU s: loss {record['loss']:.4f}, 5 days {error:.3f}",
               file=sys.stderr, flush=True)  # fmt: skip
         if error < self.error:
@@ -125,13 +125,6 @@ class Choice:
         self.since = time.process_time()
 
 
-def forecast(model: Forecaster, true: np.ndarray, days: float) -> np.ndarray:
-    """Frames from the first ones of the truth."""
-    steps = round(days * 86400 / jets.FRAME_S)
-    rolled = model.forecast(torch.from_numpy(true[:, 0]), steps).transpose(0, 1).numpy()
-    return np.concatenate([true[:, :1], rolled], 1)
-
-
 def network_cost(model: Forecaster, true: np.ndarray) -> float:
     """CPU seconds for a day of one of 8 members, the best of three."""
     return min(cost(lambda: model.forecast(torch.from_numpy(true[: jets.TOGETHER, 0]), 8)) for _ in range(3))
@@ -139,10 +132,9 @@ def network_cost(model: Forecaster, true: np.ndarray) -> float:
 
 def solver_cost(states: torch.Tensor, truncation: int) -> float:
     """The same of a solver on its own grid, without showing fields."""
-    model = jets.solver(truncation, own_grid=True)
-    orders, degrees = model.sphere.degree.shape
-    state = states[:orders, :degrees, :, : jets.TOGETHER].flatten(2) * model.sphere.inside
-    return min(cost(lambda: jets.stepped(model, state, 2.0)) for _ in range(3))
+    model = jets.solver(truncation)
+    state = forecasts.truncated(model, states[..., : jets.TOGETHER])
+    return min(cost(lambda: forecasts.stepped(model, state, 2.0)) for _ in range(3))
 
 
 def cost(two_days: Any) -> float:
@@ -154,8 +146,8 @@ def cost(two_days: Any) -> float:
 
 def stability(model: Forecaster, true: np.ndarray) -> dict[str, float]:
     """A month from the first frames: the drift of the mean height, and the strongest wind over that of the truth."""
-    frames = forecast(model, true, LONG_DAYS)
-    height = jets.averaged(frames)[:, :, 0]
+    frames = forecasts.forecast(model, true, steps=jets.frames_of(LONG_DAYS) - 1)
+    height = forecasts.averaged(frames)[:, :, 0]
     wind = np.hypot(frames[:, :, 1], frames[:, :, 2]).max()
     return {
         "finite": bool(np.isfinite(frames).all()),
@@ -166,7 +158,7 @@ def stability(model: Forecaster, true: np.ndarray) -> dict[str, float]:
 
 def uncertainty(members: np.ndarray, true: np.ndarray) -> dict[str, dict[str, float]]:
     """Spread of the members (K, runs, ...) beside the error of their mean: their ratio, and how both go together."""
-    weights = jets.area(true)
+    weights = forecasts.area(true)
     scale = true.std((0, 1, 3, 4))[:, None, None]
     spread = np.sqrt((members.var(0, ddof=1) / scale**2 * weights).sum((3, 4)).mean(2))
     error = np.sqrt((((members.mean(0) - true) / scale) ** 2 * weights).sum((3, 4)).mean(2))

@@ -6,12 +6,15 @@ import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from steersman.dashboard import choices, epochs, learning, lineage, sampling, slots, sphere, structure, style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.history import History
+from steersman.engine import loading
+from steersman.engine.results import Results
 
 Draw = Callable[[History], tuple[Figure, str]]
 
@@ -48,6 +51,29 @@ class Drawing:
 def draw_all(history: History, folder: Path, figures: Mapping[str, tuple[str, Draw]] = FIGURES) -> list[Drawing]:
     """Draw every figure and save it in the folder; one that cannot be drawn says why."""
     return [_drawn(history, folder, name, title, draw) for name, (title, draw) in figures.items()]
+
+
+def contributed(history: History) -> dict[str, tuple[str, Draw]]:
+    """The figures that the run's own workflow file draws.
+
+    Raises: BadInput: the file, or the run's parameters, can no longer be read.
+    """
+    if not history.directory.settings_file.exists():
+        return {}
+    workflow = loading.load(history.directory.workflow)
+    params = loading.checked(workflow, history.settings()["params"])
+
+    def drawn_by(function: Callable[[Any, Any], Any]) -> Draw:
+        def draw(history: History) -> tuple[Figure, str]:
+            found = function(params, Results(history.directory, history.state))
+            if found is None:
+                raise NothingToDraw("the workflow has nothing to draw here yet")
+            figure, caption = found
+            return figure, str(caption)
+
+        return draw
+
+    return {name: (title, drawn_by(function)) for name, (title, function) in workflow.figures.items()}
 
 
 def save_svg(figure: Figure, path: Path) -> str:

@@ -6,12 +6,12 @@ python -m steersman.dashboard.report RUN
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from pathlib import Path
 
 from steersman.dashboard import page, tables
-from steersman.dashboard.figures import draw_all
+from steersman.dashboard.figures import FIGURES, Draw, contributed, draw_all
 from steersman.dashboard.history import History
 from steersman.engine.errors import BadInput
 from steersman.engine.run_directory import RunDirectory, open_run
@@ -46,15 +46,23 @@ def _page(directory: RunDirectory) -> str:
 def _sections(history: History) -> Iterator[str]:
     yield _heading(history)
     yield _part("The run", lambda: page.facts(tables.facts(history)))
-    for drawing in draw_all(history, history.directory.figures):
-        if drawing.svg or drawing.failed:
-            yield page.section(drawing.title, page.figure(drawing))
+    yield from _figures(history, FIGURES)
+    try:
+        yield from _figures(history, contributed(history))
+    except BadInput as error:  # of an older Steersman, say: the run is told all the same
+        yield page.section("The workflow's own figures", page.paragraph(str(error), "failed"))
     yield _part("Models", lambda: page.table(MODELS, tables.models(history)))
     yield _part("The most influential starts", lambda: page.table(STARTS, tables.influential(history)))
     yield _part("Failures", lambda: _failures(history))
     yield _part("Go on from here", lambda: page.commands(tables.commands(history)))
     yield _part("Parameters", lambda: page.facts(tables.parameters(history)))
     yield _part("Made with", lambda: page.facts(tables.versions(history)))
+
+
+def _figures(history: History, figures: Mapping[str, tuple[str, Draw]]) -> Iterator[str]:
+    for drawing in draw_all(history, history.directory.figures, figures):
+        if drawing.svg or drawing.failed:
+            yield page.section(drawing.title, page.figure(drawing))
 
 
 def _heading(history: History) -> str:

@@ -13,10 +13,10 @@ from steersman.bus import TupleSpace
 from steersman.engine.journal import Record
 from steersman.engine.recorder import Recorder
 from steersman.engine.walkers import Broken
-from steersman.steering import Candidate, Choice, Decider, Scores, Steering
+from steersman.steering import NEW, Candidate, Choice, Decider, Scores, Steering
 
 _STARTS, _DECISIONS = 0, 1  # streams of the run's seed
-AGAIN = ("slot", "parent", "policy", "reason", "model", "exact", "set")  # what a start keeps when it is tried again
+AGAIN = ("slot", "parent", "policy", "reason", "model", "exact", "draw", "set")  # kept when a start is tried again
 DEATHS = 2  # walkers that may die on a start before it is blamed
 
 
@@ -94,7 +94,7 @@ class Bag:
         segment, losses = broken.segment, broken.losses
         assert segment.end is not None
         rows = segment.end - segment.first
-        if not rows:
+        if not rows or "draw" in broken.record:  # a drawn member counts as a whole, so it is run from its beginning
             self._again(broken.record, number, losses=losses)
             return
         reason = f"{segment.name} was cut short after {rows} frames: it goes on from the last of them"
@@ -133,11 +133,12 @@ class Bag:
             self._recorder.note(f"the policy failed, its fallback chooses: {self._decider.trouble}")
             self._decider.trouble = ""
         chosen = choice.candidate
-        fields = {
+        fields: Record = {
             "start": number, "slot": slot, "parent": None if chosen is None else frame(scores, chosen),
             "seed": self._start_seed(number), "policy": choice.policy, "reason": choice.reason,
             "model": scores.model if chosen else 0, "exact": bool(chosen and chosen.exact),
         }  # fmt: skip
+        fields |= {"draw": dict(chosen.draw)} if chosen and chosen.draw else {}
         return fields | ({"set": state.settings} if state.settings else {}), choice
 
     def _pinned(self, pin: Record, number: int, slot: int) -> tuple[Record, Choice]:
@@ -157,7 +158,7 @@ class Bag:
         self._decisions.write(json.dumps(line) + "\n")
 
     def _put(self, *records: Record) -> None:
-        keys = ("parent", "seed", "model", "exact", "set")
+        keys = ("parent", "seed", "model", "exact", "draw", "set")
         self._space.put_many(
             (self.name(record["slot"]), record["start"], {key: record[key] for key in keys if key in record})
             for record in records
@@ -176,9 +177,11 @@ def _rng(seed: int, stream: int, number: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream, number)))
 
 
-def frame(scores: Scores, candidate: Candidate) -> list[int]:
-    """[walker, row, segment] of a candidate."""
+def frame(scores: Scores, candidate: Candidate) -> list[int] | None:
+    """[walker, row, segment] of a candidate; None of a new member."""
     i = candidate.index
+    if i == NEW:
+        return None
     return [int(scores.walker[i]), int(scores.row[i]), int(scores.segment[i])]
 
 

@@ -127,8 +127,9 @@ class _Replay:
         if explored:
             self.kept += 1
             return
-        chosen = None if choice.candidate is None else frame(scores, choice.candidate)
-        if chosen != record["parent"]:
+        candidate = choice.candidate
+        chosen = None if candidate is None else frame(scores, candidate)
+        if (chosen, dict(candidate.draw) if candidate else {}) != (record["parent"], record.get("draw", {})):
             before = {"frame": record["parent"], "policy": record["policy"], "reason": record["reason"]}
             now = {"frame": chosen, "policy": choice.policy, "reason": choice.reason}
             self.different.append({"start": number, "recorded": before, "chosen": now})

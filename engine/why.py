@@ -71,7 +71,8 @@ def tree(directory: RunDirectory, segment: str) -> dict[str, Any]:
     while name is not None:
         start = starts[began[name]]
         told = {key: start[key] for key in ("start", "seed", "model", "policy", "exact")}
-        segments.append({"segment": name, "parent": _named(start["parent"]), "set": start.get("set", {}), **told})
+        changed = {"set": start.get("set", {}), "draw": start.get("draw", {})}
+        segments.append({"segment": name, "parent": _named(start["parent"]), **changed, **told})
         name = segments[-1]["parent"]["segment"] if start["parent"] else None
     versions = sorted({each["model"] for each in segments if each["model"]})
     return {
@@ -91,7 +92,7 @@ def tree_lines(told: dict[str, Any]) -> list[str]:
         parent, model = each["parent"], f"model {each['model']}" if each["model"] else "no model"
         origin = f"frame {parent['row']} of {parent['segment']}" if parent else "the prepared start"
         how = "exactly, " if each["exact"] else ""
-        changed = "".join(f", {key}={value}" for key, value in each["set"].items())
+        changed = "".join(f", {key}={value}" for key, value in (each["set"] | each["draw"]).items())
         text.append(
             f"{each['segment']:<8} from {origin} {how}by {each['policy']}, {model}, seed {each['seed']}{changed}"
         )

@@ -91,6 +91,7 @@ class Workflow:
         self.training: Train | None = None
         self.scoring: Score | None = None
         self.metrics: dict[str, Callable[[Scores], float]] = {}
+        self.figures: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {}
         self._stop, self._steering = stop, Steering()
 
     def prepare(self, function: F) -> F:
@@ -177,6 +178,18 @@ class Workflow:
         """Decorate `function(scores) -> number`, a figure of merit recorded after every scoring."""
         self.metrics[function.__name__] = _stage("metric", function, ("scores",))
         return function
+
+    def figure(self, title: str) -> Callable[[F], F]:
+        """Decorate `function(params, results) -> (matplotlib Figure, caption)`, drawn for the report under this title.
+
+        `results` are a run's `Results`; None in place of the two means that there is nothing to draw yet.
+        """
+
+        def decorate(function: F) -> F:
+            self.figures[function.__name__] = title, _stage("figure", function, ("params", "results"))
+            return function
+
+        return decorate
 
     @property
     def steering(self) -> Steering:

@@ -98,14 +98,15 @@ def _kept(sphere: SphericalHarmonics) -> tuple[Tensor, Tensor]:
 def _analysed(fields: Tensor, sphere: SphericalHarmonics) -> Tensor:
     """(B, C, H, W) -> complex (M x N, B, C); in float32 whatever the precision around it."""
     with torch.autocast(fields.device.type, enabled=False):
-        return sphere.analysis(fields.float().flatten(0, 1)).flatten(0, 1).unflatten(1, fields.shape[:2])
+        columns = sphere.analysis(fields.float().flatten(0, 1))
+    return columns.reshape(-1, *fields.shape[:2])
 
 
 def _synthesized(spectral: Tensor, sphere: SphericalHarmonics) -> Tensor:
     """Complex (M x N, B, C) -> (B, C, H, W)."""
     with torch.autocast(spectral.device.type, enabled=False):
-        columns = spectral.flatten(1).unflatten(0, (sphere.orders, sphere.degrees))
-        return sphere.synthesis(columns).unflatten(0, spectral.shape[1:])
+        grid = sphere.synthesis(spectral.reshape(sphere.orders, sphere.degrees, -1))
+    return grid.reshape(*spectral.shape[1:], sphere.rows, sphere.columns)
 
 
 def _regridded(fields: Tensor, old: SphericalHarmonics, new: SphericalHarmonics) -> Tensor:

@@ -1,7 +1,9 @@
 """What to do next: pure functions of scores and progress."""
 
 from steersman.steering.decide import Choice, Decider, Steering
+from steersman.steering.importance import DRAWN, Importance
 from steersman.steering.policies import (
+    NEW,
     Candidate,
     LeastCounts,
     LocalOutlierFactor,
@@ -17,11 +19,14 @@ from steersman.steering.scores import Scores
 from steersman.steering.stop import SECONDS, Progress, StopRule, budget, plateau, reached
 
 __all__ = [
+    "DRAWN",
+    "NEW",
     "SECONDS",
     "Candidate",
     "Choice",
     "Decider",
     "Hopeless",
+    "Importance",
     "LeastCounts",
     "LocalOutlierFactor",
     "Novelty",

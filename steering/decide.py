@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from steersman.steering.policies import Candidate, Policy, Random
+from steersman.steering.policies import NEW, Candidate, Policy, Random
 from steersman.steering.pruning import SegmentRule
 from steersman.steering.scores import Scores
 
@@ -18,7 +18,7 @@ SHOWN_ALTERNATIVES = 3
 
 @dataclass(frozen=True)
 class Choice:
-    """One chosen start; `candidate` is None for the prepared start."""
+    """One chosen start; `candidate` is None for the prepared start with nothing drawn."""
 
     candidate: Candidate | None
     reason: str
@@ -51,7 +51,8 @@ class Steering:
         return self.policy.guided or self.fallback.guided
 
     def ready(self, scores: Scores) -> bool:
-        return len(scores) > 0 and all(name in scores.values for name in self.policy.needs)
+        known = len(scores) > 0 or self.policy.draws
+        return known and all(name in scores.values for name in self.policy.needs)
 
 
 class Decider:
@@ -86,6 +87,8 @@ class Decider:
         for _ in range(len(ranking)):
             candidate = ranking[0]
             ranking.rotate(-1)  # a ranking that is used up before new scores come is used again from its best on
+            if candidate.index == NEW:
+                return Choice(candidate, candidate.reason, candidate.policy)
             if (int(scores.walker[candidate.index]), int(scores.row[candidate.index])) not in blamed:
                 policy = "explore" if explores else candidate.policy
                 refused = tuple(islice(ranking, min(SHOWN_ALTERNATIVES, len(ranking) - 1)))
@@ -94,8 +97,6 @@ class Decider:
 
     def _rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         self.trouble = ""
-        if not len(scores):
-            return []
         if self.steering.ready(scores):
             try:
                 ranking = _checked(self.steering.policy.rank(scores, rng), len(scores))
@@ -104,11 +105,13 @@ class Decider:
             else:
                 if ranking:
                     return ranking
+        if not len(scores):
+            return []
         return _checked(self.steering.fallback.rank(scores, rng), len(scores))
 
 
 def _checked(ranking: list[Candidate], n: int) -> list[Candidate]:
     for candidate in ranking:
-        if not 0 <= candidate.index < n:
+        if not 0 <= candidate.index < n and not (candidate.index == NEW and candidate.draw):
             raise ValueError(f"policy {candidate.policy} proposed frame {candidate.index} of {n}")
     return list(ranking)

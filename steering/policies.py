@@ -1,11 +1,12 @@
-"""Scores -> ranking: which frames deserve the next segments, best first.
+"""Scores -> ranking: which frames deserve the next segments, best first; or new members, drawn.
 
 A policy is a pure function of the scores and a random generator. `a | b` lets two policies take turns.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain, zip_longest
 from typing import ClassVar
@@ -14,19 +15,21 @@ import numpy as np
 
 from steersman.steering.scores import Scores
 
+NEW = -1  # in place of a frame's position
 LONGEST = 256  # a ranking is used until the next scores come, which is sooner than this many starts
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One frame that could be started from, and why.
+    """One frame that could be started from, or one new member that was drawn, and why.
 
     Args:
-        index: position in the scores.
+        index: position in the scores; NEW of a member, which begins at the prepared start.
         policy: name of the policy that proposes it.
         value: what the policy measured there.
         reason: the sentence that `why` shows.
         exact: continue with the full restart state, not with new velocities.
+        draw: what was drawn for a new member, by name; its simulation finds it as `start.draw`.
     """
 
     index: int
@@ -34,12 +37,18 @@ class Candidate:
     value: float
     reason: str
     exact: bool = False
+    draw: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
 
 
 class Policy:
-    """Ranks frames. A subclass gives `rank`, and `needs`: the names of the scores it looks at."""
+    """Ranks frames. A subclass gives `rank`, and `needs`: the names of the scores it looks at.
+
+    Attributes:
+        draws: it proposes new members, so it is asked before there are frames, too.
+    """
 
     guided: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
     needs: tuple[str, ...] = ()
 
     @property
@@ -50,7 +59,10 @@ class Policy:
         """Import what ranking needs: slow at the first time, and a slot must not wait for it."""
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        """Order frames, best first; `scores` holds at least one frame. An empty list means: no opinion."""
+        """Order frames, best first; `scores` holds at least one frame unless the policy draws.
+
+        An empty list means: no opinion.
+        """
         raise NotImplementedError
 
     def __or__(self, other: Policy) -> Turns:
@@ -207,16 +219,20 @@ class Turns(Policy):
     def guided(self) -> bool:  # type: ignore[override]
         return any(policy.guided for policy in self.policies)
 
+    @property
+    def draws(self) -> bool:  # type: ignore[override]
+        return any(policy.draws for policy in self.policies)
+
     def load(self) -> None:
         for policy in self.policies:
             policy.load()
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        rankings = [policy.rank(scores, rng) for policy in self.policies]
-        in_turn = (candidate for turn in zip_longest(*rankings) for candidate in turn if candidate is not None)
+        rankings = [policy.rank(scores, rng) for policy in self.policies if len(scores) or policy.draws]
+        in_turn = [candidate for turn in zip_longest(*rankings) for candidate in turn if candidate is not None]
         first: dict[int, Candidate] = {}
-        for candidate in in_turn:
-            first.setdefault(candidate.index, candidate)
+        for number, candidate in enumerate(in_turn):  # every draw is one of its own
+            first.setdefault(candidate.index if candidate.index != NEW else -1 - number, candidate)
         return list(first.values())
 
 

@@ -9,10 +9,12 @@ The weights make each estimate unbiased however wrong the surrogate is: a bad on
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -65,6 +67,21 @@ def plain(quantities: np.ndarray, threshold: float) -> Estimate:
     return Estimate(p, math.sqrt(p * (1 - p) / len(extreme)), len(extreme), int(extreme.sum()))
 
 
+def weighted(quantities: np.ndarray, weights: np.ndarray, trust: np.ndarray, threshold: float) -> Estimate:
+    """Estimate from runs drawn one after another, each from a distribution of its own.
+
+    Args:
+        quantities: (n,) of the runs.
+        weights: (n,), the density of the parameters over that from which this run was drawn; 1 without guidance.
+        trust: (n,), how much a run counts beside others, settled before its quantity was known.
+    """
+    extreme, share = quantities > threshold, trust / trust.sum()
+    counted = weights * extreme
+    p = float(share @ counted)
+    error = math.sqrt(float(share**2 @ (counted - p) ** 2))
+    return Estimate(p, error, len(quantities), int(extreme.sum()))
+
+
 def guided(
     draw: Callable[[np.random.Generator], np.ndarray],
     simulate: Callable[[np.ndarray], np.ndarray],
@@ -95,7 +112,7 @@ def guided(
         candidates = draw(rng)
         n, share = len(candidates), np.full(len(candidates), 1 / len(candidates))
         if len(quantities):
-            share = _shares(*(surrogate or gaussian_process)(parameters, quantities, candidates), threshold)
+            share = shares(*(surrogate or gaussian_process)(parameters, quantities, candidates), threshold)
         chosen = rng.choice(n, runs, p=share)
         found = _checked(simulate(candidates[chosen]), runs)
         counted = (found > threshold) / (n * share[chosen])
@@ -118,19 +135,27 @@ def gaussian_process(
     parameters: np.ndarray, quantities: np.ndarray, candidates: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Regress quantities (m,) on parameters (m, d), a length for each. Returns: mean and spread (n,) at candidates."""
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-
-    kernel = ConstantKernel(1.0) * RBF(np.full(parameters.shape[1], 2.0)) + WhiteKernel(NOISE)
-    with warnings.catch_warnings():  # that a length reaches its bound means: this parameter does not matter
-        warnings.simplefilter("ignore")
-        process = GaussianProcessRegressor(kernel, normalize_y=True).fit(parameters, quantities)
-        mean, spread = process.predict(candidates, return_std=True)
+    x, y = np.ascontiguousarray(parameters, np.float64), np.ascontiguousarray(quantities, np.float64)
+    mean, spread = _process(x.tobytes(), y.tobytes()).predict(candidates, return_std=True)
     return mean, spread
 
 
-def _shares(mean: np.ndarray, spread: np.ndarray, threshold: float) -> np.ndarray:
-    """How often to draw each candidate: the root of its chance to be extreme gives the least variance."""
+@functools.lru_cache(maxsize=1)
+def _process(parameters: bytes, quantities: bytes) -> Any:
+    """A fit takes a third of a second, and serves all candidates until there are more runs."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    y = np.frombuffer(quantities)
+    x = np.frombuffer(parameters).reshape(len(y), -1)
+    kernel = ConstantKernel(1.0) * RBF(np.full(x.shape[1], 2.0)) + WhiteKernel(NOISE)
+    with warnings.catch_warnings():  # that a length reaches its bound means: this parameter does not matter
+        warnings.simplefilter("ignore")
+        return GaussianProcessRegressor(kernel, normalize_y=True).fit(x, y)
+
+
+def shares(mean: np.ndarray, spread: np.ndarray, threshold: float) -> np.ndarray:
+    """How often to draw each candidate, their sum 1: the root of its chance to be extreme gives the least variance."""
     wanted = np.sqrt(ndtr((mean - threshold) / np.maximum(spread, 1e-6))) + 1e-12
     return np.asarray((1 - DEFENSIVE) * wanted / wanted.sum() + DEFENSIVE / len(wanted))
 

@@ -1,46 +1,60 @@
-"""Storms of a jet on the sphere: an ensemble of shallow-water runs, branched where its flow is unusual.
+"""How often does a jet breed a storm? An ensemble of shallow-water runs, drawn where a surrogate expects the extreme.
 
     steersman run shallow_water
 """
+import numpy as np
 from pydantic import Field
 
 from steersman import Params, Workflow, budget, every
 from steersman.apps import shallow_water as sw
-from steersman.models import PCA
-from steersman.steering import LocalOutlierFactor, Novelty, Random
+from steersman.models import SphericalUNet
+from steersman.steering import DRAWN, Importance
+
+DAYS, FRAMES, DIFFUSION_HOURS = 6.0, 24, 4.0  # of a run
 
 
 class Jets(Params):
-    truncation: int = Field(42, ge=5, le=341)
-    segment_days: float = Field(1.0, gt=0)
-    perturbation_m: float = Field(5.0, ge=0)  # makes a branch of a stored frame
-    latent: int = Field(4, ge=1, le=64)
-    train_every: int = Field(1_000, ge=2)  # frames
-    sim_days: float = Field(600.0, gt=0)  # budget
+    truncation: int = Field(31, ge=5, le=341)
+    storm_m_s: float = Field(12.4, gt=0)  # northward or southward wind on the last day: one jet in a hundred
+    runs: int = Field(200, ge=1)  # budget
+    train_every: int = Field(60, ge=1)  # runs
+    epochs: int = Field(2, ge=1)
 
 
-wf = Workflow("shallow_water", Jets, stop=lambda p: budget(sim_days=p.sim_days))
+wf = Workflow("shallow_water", Jets, stop=lambda p: budget(sim_days=p.runs * DAYS))
+storms = Importance("storm", threshold=0.0, dimensions=8)
 
-@wf.simulate(variables=sw.VARIABLES)
+@wf.simulate(variables=sw.VARIABLES | DRAWN)
 def integrate(p, start, out):
-    settings = {"truncation": p.truncation, "perturbation_m": p.perturbation_m}
-    for frame in sw.run(start, seed=out.seed, days=p.segment_days, **settings):
-        out.append(time=frame.time_days, **frame.stored)
+    jet = {"parameters": start.draw["point"], "truncation": p.truncation, "diffusion_hours": DIFFUSION_HOURS}
+    for frame in sw.run(start, seed=out.seed, days=DAYS, report_hours=24 * DAYS / FRAMES, **jet):
+        out.append(time=frame.time_days, **frame.stored, **start.draw)
         if out.stopped: break
 
-@wf.train(when=lambda p: every(frames=p.train_every, first=p.train_every // 4))
-def fit(p, frames, last): return PCA.fit(1e5 * frames["vorticity"][:, ::4, ::4], latent=p.latent)
+@wf.train(when=lambda p: every(frames=p.train_every * FRAMES, first=p.train_every * FRAMES // 6))
+def fit(p, frames, last):
+    from steersman.apps.shallow_water_forecasts import runs_of
+    return SphericalUNet.fit(runs_of(frames), width=16, kept=(0,), epochs=p.epochs, init=last)
 
 @wf.score()
-def place(p, model, frames):
-    z, error = model.encode(1e5 * frames["vorticity"][:, ::4, ::4])
-    speed = (frames["u"] ** 2 + frames["v"] ** 2).max(axis=(1, 2)) ** 0.5
-    return {"z": z, "error": error, "wind": speed}
+def measure(p, model, frames):
+    from steersman.apps.shallow_water_forecasts import one_step_error
+    wind, whole = np.abs(frames["v"]).max(axis=(1, 2)), frames["time"] > DAYS - 0.01
+    found = {"storm": np.log(np.maximum(wind, 1e-3) / p.storm_m_s), "whole": whole}
+    return found | {"error": one_step_error(model, frames)} | {name: frames[name] for name in DRAWN}
 
-wf.steer(LocalOutlierFactor("z") | Novelty("z"), explore=0.2, fallback=Random())
-
-@wf.metric
-def strongest_wind(scores): return scores.values["wind"].max()  # m/s
+wf.steer(storms)
 
 @wf.metric
-def coverage(scores): return scores.occupied_cells("z", bins=10)
+def storms_percent(scores): return 100 * storms.estimate(scores).probability
+
+@wf.figure("How often it is extreme")
+def extremes(p, results):
+    from steersman.apps.shallow_water_figures import probability
+    found = storms.estimates(results.scores)
+    return probability(found, f"winds along the meridian above {p.storm_m_s:g} m/s") if found else None
+
+@wf.figure("How far the network sees")
+def lead_times(p, results):
+    from steersman.apps.shallow_water_figures import forecast_errors
+    return forecast_errors(results.model, results.held_out, diffusion_hours=DIFFUSION_HOURS)

@@ -14,8 +14,8 @@ from steersman.apps.errors import OutOfRange
 from steersman.apps.shallow_water import ShallowWater, run
 from steersman.apps.shallow_water_cases import Case
 from steersman.apps.shallow_water_transport import Transport
-from steersman.models.spherical_harmonics import SphericalHarmonics
 from steersman.apps.start import Start
+from steersman.models.spherical_harmonics import SphericalHarmonics
 
 DAY = 86400
 

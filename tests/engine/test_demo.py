@@ -9,6 +9,7 @@ import pytest
 import xarray
 
 from steersman.engine import journal
+from steersman.engine.replay import replay
 from steersman.models import CVAE
 from tests.engine.conftest import completed, steersman
 
@@ -52,15 +53,20 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
 
 
 def test_shallow_water_at_a_tiny_size(tmp_path: Path) -> None:
-    tiny = ["truncation=10", "segment_days=0.5", "train_every=20", "sim_days=20"]
+    """Members are drawn, run as drawn, and counted; two networks; the workflow's own figures stand in the report."""
+    tiny = ["truncation=10", "train_every=6", "epochs=1", "storm_m_s=0.5", "runs=24"]
     settings = [word for setting in tiny for word in ("--set", setting)]
     directory, state, summary = completed("shallow_water", *settings, "--rounds", "--seed", 3, cwd=tmp_path)
     assert summary["outcome"] == "budget"
-    assert state.simulated >= 20
+    assert state.simulated == 24 * 6
     assert sum(bool(model.accepted) for model in state.models) >= 2
-    assert summary["metrics"]["strongest_wind"] > 20
+    assert 0 < summary["metrics"]["storms_percent"] < 100
+    drawn = [record["draw"]["point"] for record in journal.read(directory.journal) if record["kind"] == "start"]
+    run = np.concatenate([directory.frames.read("point", span)[::24] for span in state.spans()])
+    np.testing.assert_array_equal(run, drawn)
+    assert replay(directory)["different"] == []
     opened = xarray.open_zarr(directory.frames.path / "w0")
     assert opened.vorticity.dims == ("frame", "lat", "lon")
     assert opened.vorticity.attrs["units"] == "s-1"
-    assert "sphere" in {path.stem for path in directory.figures.glob("*.svg")}
+    assert {"sphere", "extremes", "lead_times"} <= {path.stem for path in directory.figures.glob("*.svg")}
     assert "This figure is missing" not in directory.report.read_text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -64,7 +66,7 @@ def test_an_untrained_network_is_persistence() -> None:
     ("network", "settings"),
     [(SphericalUNet, {"width": 8}), (SphericalFourier, {"width": 8, "layers": 2, "truncation": 10})],
 )
-def test_it_learns_to_turn_a_field_in_its_units(network: type[Forecaster], settings: dict[str, int]) -> None:
+def test_it_learns_to_turn_a_field_in_its_units(network: type[Forecaster], settings: dict[str, Any]) -> None:
     runs = moving_waves()
     model = network.fit(runs[:20], epochs=8, batch=8, lr=3e-3, **settings)
     assert model.history[-1]["loss"] < 0.2
@@ -84,7 +86,7 @@ def test_what_is_kept_is_kept_for_a_month() -> None:
     before = (fields * model.area).double().mean((2, 3)) / 1e4
     drift = (means - before).abs()[0]
     assert drift[0] < 1e-6, "rounding of float32"
-    assert drift[1] > 1e-4
+    assert drift[1] > 1e-5
 
 
 def test_a_fit_goes_on_from_the_last_network() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from steersman.benchmarks.rare_events import population, replayed
+from steersman.steering import DRAWN, NEW, Candidate, Decider, Importance, Random, Scores, Steering
 from steersman.steering.rare_events import DEFENSIVE, Estimate, Surrogate, guided, plain
 
 TRUTH = 0.02
@@ -94,6 +95,51 @@ def test_on_stored_storms_guided_sampling_is_unbiased_and_saves_simulations() ->
     found = replayed(100)
     assert abs(found["rare_event_bias"]) < 2 * found["rare_event_bias_error"]
     assert found["rare_event_gain"] > 6
+
+
+def as_scores(quantities: np.ndarray, drawn: list[Candidate]) -> Scores:
+    """Whole runs of so many members, a frame each."""
+    n = len(quantities)
+    columns = {name: np.array([each.draw[name] for each in drawn]) for name in DRAWN}
+    values = {"storm": quantities, "whole": np.ones(n)} | columns if n else {}
+    return Scores(*(np.zeros(n, int),) * 4, np.zeros(n, bool), values)
+
+
+def loop(policy: Importance, rng: np.random.Generator) -> Estimate:
+    """Members as a run draws them: some at a time, each knowing those before."""
+    quantities, drawn = np.empty(0), list[Candidate]()
+    while len(quantities) < RUNS:
+        more = policy.rank(as_scores(quantities, drawn), rng)[: int(rng.integers(5, 40))]
+        drawn += more
+        quantities = np.concatenate([quantities, simulate(np.array([each.draw["point"] for each in more]))])
+    return policy.estimate(as_scores(quantities, drawn))
+
+
+@pytest.mark.parametrize(("surrogate", "gain"), [(known, 5.0), (reversed_, 0.1)])
+def test_members_drawn_one_after_another_are_unbiased_too(surrogate: Surrogate, gain: float) -> None:
+    rng = np.random.default_rng(7)
+    policy = Importance("storm", THRESHOLD, 2, points=3000, surrogate=surrogate)
+    found = [loop(policy, rng) for _ in range(60)]
+    p = np.array([estimate.probability for estimate in found])
+    assert abs(p.mean() - TRUTH) < 3 * p.std(ddof=1) / np.sqrt(len(p))
+    assert TRUTH * (1 - TRUTH) / RUNS / p.var() > gain
+
+
+def test_members_are_drawn_before_there_is_a_frame_and_none_twice() -> None:
+    decider = Decider(Steering(Importance("storm", THRESHOLD, 2)))
+    nothing = as_scores(np.empty(0), [])
+    chosen = [decider.choose(nothing, np.random.default_rng(3)).candidate for _ in range(20)]
+    assert len({tuple(each.draw["point"]) for each in chosen if each}) == 20
+    assert {each.draw["weight"] for each in chosen if each} == {1.0}
+
+
+def test_drawn_members_take_turns_with_frames() -> None:
+    """Each draw is one of its own, though none has a frame."""
+    quantities, rng = simulate(np.random.default_rng(1).standard_normal((50, 2))), np.random.default_rng(2)
+    members = Importance("storm", THRESHOLD, 2).rank(as_scores(np.empty(0), []), rng)[:50]
+    ranked = (Importance("storm", THRESHOLD, 2, first=100) | Random()).rank(as_scores(quantities, members), rng)
+    assert [each.index == NEW for each in ranked[:6]] == [True, False] * 3
+    assert sum(each.index == NEW for each in ranked) == 256
 
 
 @pytest.mark.parametrize("rounds", [(), (1,), (60, 1)])
