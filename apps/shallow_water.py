@@ -318,7 +318,8 @@ class ShallowWater:
     def _prepare_exponentials(self) -> None:
         """Functions f of the step times L, where L couples divergence and geopotential with frequency w: L^2 = -w^2.
 
-        f(L) is Re f on the diagonal, and Im f / w times L beside it; both (order, degree - order, columns, 1).
+        f(L) is Re f on the diagonal, (order, degree - order, columns, 1), and Im f / w times L beside it: from
+        geopotential to divergence, and from divergence to geopotential, (order, degree - order, 1).
         """
         degree, step = self.sphere.degree, self.step_s
         laplace = degree * (degree + 1) / RADIUS**2
@@ -337,23 +338,22 @@ class ShallowWater:
         self._exponentials = []
         for number, (at_rest, f) in enumerate(functions):
             still = at_rest * (self._damping if number >= 2 else np.ones_like(over))
-            none, odd = np.zeros_like(over), f.imag * over
+            odd = f.imag * over
             straight = np.stack([still, f.real, f.real, still][: self.columns], -1)
-            crossed = np.stack([none, -odd * self.mean_geopotential, odd * laplace, none][: self.columns], -1)
-            self._exponentials.append((self._factors(straight), self._factors(crossed)))
+            crossed = odd * laplace, -odd * self.mean_geopotential
+            self._exponentials.append((self._factors(straight), *(self._factors(each) for each in crossed)))
 
-    def _combined(
-        self, functions: Sequence[tuple[torch.Tensor, torch.Tensor]], states: Sequence[torch.Tensor]
-    ) -> torch.Tensor:
+    def _combined(self, functions: Sequence[tuple[torch.Tensor, ...]], states: Sequence[torch.Tensor]) -> torch.Tensor:
         """The sum of each function f(L) of its state."""
         columns = [state.reshape(*state.shape[:2], self.columns, -1) for state in states]
-        straight, crossed = (factor * columns[0] for factor in functions[0])
-        for (along, across), state in zip(functions[1:], columns[1:], strict=True):
-            straight.addcmul_(along, state)
-            crossed.addcmul_(across, state)
-        straight[:, :, 1] += crossed[:, :, 2]
-        straight[:, :, 2] += crossed[:, :, 1]
-        return straight.flatten(2)
+        found = functions[0][0] * columns[0]
+        for (along, _, _), state in zip(functions[1:], columns[1:], strict=True):
+            found.addcmul_(along, state)
+        divergence, geopotential = found[:, :, 1], found[:, :, 2]
+        for (_, speeding, rising), state in zip(functions, columns, strict=True):
+            divergence.addcmul_(speeding, state[:, :, 2])
+            geopotential.addcmul_(rising, state[:, :, 1])
+        return found.flatten(2)
 
     def _factors(self, values: np.ndarray) -> torch.Tensor:
         factors: torch.Tensor = self.sphere.coefficients(values).to(self.sphere.dtype.to_complex())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MOST_RUNS = 8  # that are forecast
 BEGIN_DAYS = 1.0  # when the forecasts of a run begin
 Z_95 = 1.96
+ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}  # where a legend hides nothing
 
 
 class Estimate(Protocol):
@@ -37,7 +38,7 @@ def probability(estimates: Sequence[Estimate], event: str) -> tuple[Figure, str]
         estimates: after each run.
         event: whose probability it is.
     """
-    figure = Figure((7.2, 2.9), layout="constrained")
+    figure = Figure((7.2, 2.7), layout="constrained")
     axes = figure.subplots()
     runs = np.arange(1, len(estimates) + 1)
     known = np.array([estimate.probability for estimate in estimates])
@@ -47,8 +48,8 @@ def probability(estimates: Sequence[Estimate], event: str) -> tuple[Figure, str]
     axes.fill_between(runs, *plain, color="0.87", label="plain sampling, 95 % of tries")
     axes.fill_between(runs, low, high, color="C0", alpha=0.3, label="this run, 95 % interval")
     axes.plot(runs, 100 * known, color="C0", label="this run")
-    axes.set(xlabel="simulated jets", ylabel=f"{event} (% of jets)", xlim=(0, runs[-1]), ylim=(0, 500 * p or None))
-    axes.legend(loc="upper right")
+    axes.set(xlabel="simulated jets", ylabel="extreme (% of jets)", xlim=(0, runs[-1]), ylim=(0, 500 * p or None))
+    axes.legend(**ABOVE)
     told = f"{100 * p:.2g} % (95 %: {low[-1]:.2g} to {high[-1]:.2g} %) from {runs[-1]} runs"
     return figure, f"{event}: {told}; as many plain runs would tell {plain[0][-1]:.2g} to {plain[1][-1]:.2g} %."
 
@@ -73,13 +74,13 @@ def forecast_errors(
         f"solver at T{equal} ({solver_s / network_s:.1f} times the network's time)": coarse,
         "network": network,
     }
-    figure = Figure((7.2, 2.9), layout="constrained")
+    figure = Figure((7.2, 2.7), layout="constrained")
     axes = figure.subplots()
     days = np.arange(steps + 1) * every_s / DAY
     for (name, found), look in zip(curves.items(), (("0.6", "-"), ("0.2", "--"), ("C0", "-")), strict=True):
         axes.plot(days, forecasts.vrmse(found, true)[:, 3], color=look[0], linestyle=look[1], label=name)
     axes.set(xlabel="lead time (days)", ylabel="VRMSE, mean of height, u, v", xlim=(0, days[-1]), ylim=(0, None))
-    axes.legend(loc="upper left")
+    axes.legend(**ABOVE)
     last = {name: forecasts.vrmse(found, true)[-1, 3] for name, found in curves.items()}
     told = ", ".join(f"{name} {value:.2f}" for name, value in last.items())
     return figure, f"{len(true)} runs that no training saw, from day {BEGIN_DAYS:g}; after {days[-1]:g} days: {told}."

@@ -75,7 +75,8 @@ class SphericalHarmonics:
 
     def analysis(self, grid: torch.Tensor) -> torch.Tensor:
         """Grid (fields, latitude, longitude) -> coefficients (m, l - m, fields), up to degree truncation + 1."""
-        return self._coefficients(*self._parities(grid))
+        even, odd = self._parities(grid)
+        return self._coefficients(even.permute(2, 1, 0).contiguous(), odd.permute(2, 1, 0).contiguous())
 
     def on_grid(self, spectral: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         """Coefficients of a function of fields on the grid, with many members at once.
@@ -90,9 +91,14 @@ class SphericalHarmonics:
         """
         members, fields = spectral.shape[2:]
         circles = self._circles(spectral.flatten(2)).view(self.orders, self.rows, members, fields)
-        found = [self._parities(function(self._grid(circles[:, :, member]))) for member in range(members)]
-        even, odd = (torch.cat(parity, dim=2) for parity in zip(*found, strict=True))
-        return self._coefficients(even, odd).view(self.orders, self.degrees, members, -1)
+        even, odd = spectral.new_empty(0), spectral.new_empty(0)
+        for member in range(members):
+            parities = self._parities(function(self._grid(circles[:, :, member])))
+            if not member:
+                shape = self.orders, self.rows // 2, members, len(parities[0])
+                even, odd = spectral.new_empty(shape), spectral.new_empty(shape)
+            even[:, :, member], odd[:, :, member] = (parity.permute(2, 1, 0) for parity in parities)
+        return self._coefficients(even.flatten(2), odd.flatten(2)).view(self.orders, self.degrees, members, -1)
 
     def _circles(self, spectral: torch.Tensor) -> torch.Tensor:
         """Coefficients -> Fourier coefficients (m, latitude, fields) along circles of latitude."""
@@ -108,23 +114,27 @@ class SphericalHarmonics:
         return torch.view_as_complex(fourier.view(self.orders, self.rows, fields, 2))
 
     def _grid(self, circles: torch.Tensor) -> torch.Tensor:
-        along = circles.permute(2, 1, 0).contiguous()  # an FFT along contiguous numbers takes half the time
+        # An FFT along contiguous numbers takes half the time; what it would pad itself costs another copy.
+        along = circles.new_empty(circles.shape[2], self.rows, self.rows + 1)
+        along[:, :, : self.orders] = circles.permute(2, 1, 0)
+        along[:, :, self.orders :] = 0
         grid: torch.Tensor = torch.fft.irfft(along, n=self.columns, dim=2, norm="forward")
         return grid
 
     def _parities(self, grid: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Fourier coefficients (m, northern latitude, fields), symmetric and antisymmetric about the equator."""
+        """Fourier coefficients (fields, northern latitude, m), symmetric and antisymmetric about the equator."""
         turned = torch.fft.rfft(grid, dim=2, norm="forward")[:, :, : self.orders]
         north, south = turned[:, : self.rows // 2], turned[:, self.rows // 2 :].flip(1)
-        return (north + south).permute(2, 1, 0).contiguous(), (north - south).permute(2, 1, 0).contiguous()
+        return north + south, north - south
 
     def _coefficients(self, even: torch.Tensor, odd: torch.Tensor) -> torch.Tensor:
         fields = even.shape[2]
-        flat = torch.zeros(self.orders, self.degrees, 2 * fields, dtype=self.dtype, device=self.device)
+        flat = torch.empty(self.orders, self.degrees, 2 * fields, dtype=self.dtype, device=self.device)
         for block in self._blocks:
             orders = slice(block.first, block.end)
             flat[orders, 0 : block.degrees : 2] = torch.bmm(block.even_weighted, _columns(even[orders]))
             flat[orders, 1 : block.degrees : 2] = torch.bmm(block.odd_weighted, _columns(odd[orders]))
+            flat[orders, block.degrees :] = 0
         return torch.view_as_complex(flat.view(self.orders, self.degrees, fields, 2))
 
     def _make_blocks(self, sines: np.ndarray) -> list[_Block]:
