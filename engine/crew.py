@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any
 
-from steersman.apps.walker import ASIDE, LEAVE, STOP
+from steersman.apps.walker import ASIDE, BLOCK_ENDS, LEAVE, STOP
 from steersman.bus import TupleSpace
 from steersman.engine import tasks
 from steersman.engine.bag import Bag
@@ -110,6 +110,8 @@ class Crew:
         error = job.exception()
         if error is None:
             self._recorder.record("left", walker=number, reason=job.result())
+            if job.result() == BLOCK_ENDS:  # the next would come to the same block, and leave at once
+                self._jobs.hold("simulation", walker.pool)
             if not self.dismissed and (job.result() != ASIDE or not self._keep):
                 self._hire(walker.slot)
             return

@@ -41,7 +41,7 @@ TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this oft
 SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power failure may cost
 GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
-UNTRIED = 30  # times as many while a slot has not tried yet: a broken node may be the first to come
+UNTRIED = 30  # times as many until every slot has ended one: a broken node may be the first to come
 BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
 FEWEST_FILES = 256  # Parsl's sockets alone abort the process for want of fewer
@@ -274,7 +274,8 @@ class Run:
 
     @property
     def _failures_to_end(self) -> int:
-        tried = all(walker.segments for walker in self.state.walkers.values() if walker.alive)
+        alive = (walker for walker in self.state.walkers.values() if walker.alive)
+        tried = all(any(segment.end is not None for segment in walker.segments) for walker in alive)
         return max(FAILURES, 2 * self.slots) * (1 if tried else UNTRIED)
 
     def _end(self) -> tuple[str, str] | None:

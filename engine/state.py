@@ -214,12 +214,16 @@ class State:
         self.walkers[record["walker"]].alive = False
 
     def _on_lost(self, record: Record) -> None:
-        """A walker died. What it had committed stays; with `keep`, a segment that was cut short goes on from there."""
+        """A walker died. What it had committed stays; with `keep`, a segment that was cut short goes on from there.
+
+        Only the segment that ran can have killed it: those before it ended well, and are merely not published yet.
+        """
         walker = self.walkers[record["walker"]]
         walker.alive = False
-        blame = int(record.get("blame", False))
-        self.node_failures[walker.node] += blame
+        running, killed = walker.running, bool(record.get("blame"))
+        self.node_failures[walker.node] += killed
         for segment in walker.segments[walker.published_segments :]:
+            blame = int(killed and segment is running)
             segment.how, segment.end = "lost", max(segment.first, walker.rows_end(segment))
             start = self.starts.get(segment.start)
             ours = start is not None and start.segment is segment

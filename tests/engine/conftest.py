@@ -68,14 +68,19 @@ def no_driver_outlives_its_tests() -> Iterator[None]:
     _drivers.clear()
 
 
-def await_record(run: Path, found: Any, *, within_s: float = 200) -> State:
-    """Follow a journal until its state fulfils a condition."""
+def await_record(
+    run: Path, found: Any, *, driver: subprocess.Popen[bytes] | None = None, within_s: float = 200
+) -> State:
+    """Follow a journal until its state fulfils a condition, or the run's driver is gone."""
     deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if (run / "journal.jsonl").exists() and found(state := State(journal.read(run / "journal.jsonl"))):
+    while True:
+        last = time.monotonic() > deadline or (driver is not None and driver.poll() is not None)
+        state = State(journal.read(run / "journal.jsonl")) if (run / "journal.jsonl").exists() else State()
+        if found(state):
             return state
+        if last:
+            raise AssertionError(f"the run did not come so far; its end: {state.end}")
         time.sleep(0.05)
-    raise AssertionError("the run did not come so far")
 
 
 def resumed(run: Path, *, until: Callable[[State], Any]) -> State:
@@ -85,7 +90,7 @@ def resumed(run: Path, *, until: Callable[[State], Any]) -> State:
 
 def finished(driver: subprocess.Popen[bytes], run: Path, *, until: Callable[[State], Any]) -> State:
     """Wait until the state of a run fulfils a condition, tell its driver to finish; the state then."""
-    await_record(run, until)
+    await_record(run, until, driver=driver)
     assert steersman("tell", run, "finish", cwd=run).returncode == 0
     assert driver.wait(timeout=100) == 0
     return opened(run)[1]

@@ -9,7 +9,7 @@ from steersman.engine.journal import Record
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 
-from .conftest import WriteWorkflow, completed
+from .conftest import WriteWorkflow, finished, opened, started
 
 pytestmark = pytest.mark.slow
 Told = tuple[RunDirectory, State, list[Record]]
@@ -27,7 +27,7 @@ from steersman import Params, Workflow, budget
 from steersman.steering import Candidate, Policy
 
 class P(Params):
-    pass
+    frames: int = 100_000
 
 class Highest(Policy):
     needs = ("x",)
@@ -35,7 +35,7 @@ class Highest(Policy):
         order = np.argsort(-scores.values["x"], kind="stable")
         return [Candidate(int(i), self.name, 0.0, "the highest x") for i in order[:1]]
 
-wf = Workflow("deadly", P, stop=lambda p: budget(frames=1500))
+wf = Workflow("deadly", P, stop=lambda p: budget(frames=p.frames))
 
 @wf.simulate(hang_s=6)
 def simulate(p, start, out):
@@ -53,12 +53,19 @@ def place(p, model, frames):
 
 wf.steer(Highest())
 """)
-    directory, state, _ = completed(cwd / "mine.py", "--site", "site.yaml", cwd=cwd)
+    driver = started("run", "mine.py", "--site", "site.yaml", "--run-dir", "run", cwd=cwd)
+
+    def seen(state: State) -> bool:
+        came_back = any(each.slot == 1 and each.number > 1 and each.frames for each in state.walkers.values())
+        return bool(state.blamed) and came_back
+
+    finished(driver, cwd / "run", until=seen)
+    directory, state = opened(cwd / "run")
     return directory, state, list(journal.read(directory.journal))
 
 
 def test_a_start_that_kills_its_walkers_is_blamed_after_two_tries_and_not_proposed_again(deadly: Told) -> None:
-    _, state, records = deadly
+    _, _, records = deadly
     blames = [record for record in records if record["kind"] == "blame"]
     assert blames
     frame = [0, 5, 0]
@@ -69,8 +76,6 @@ def test_a_start_that_kills_its_walkers_is_blamed_after_two_tries_and_not_propos
     deaths = [r for r in records if r["kind"] == "lost" and r["blame"]]
     assert 2 <= len(deaths) <= 5, "two on the frame, perhaps two more that were under way, one that hung"
     assert all("WorkerLost" in record["cause"] for record in deaths)
-    assert state.end is not None
-    assert state.end["outcome"] == "budget"
 
 
 def test_a_segment_that_hangs_is_told_to_stop_then_ended_and_its_slot_comes_back(deadly: Told) -> None:
@@ -93,7 +98,7 @@ def test_a_node_that_fails_everything_is_set_aside_and_told(write_workflow: Writ
     )
     path = write_workflow("""
         import os, time
-        wf = Workflow("nodes", P, stop=lambda p: budget(hours=0.006))
+        wf = Workflow("nodes", P, stop=lambda p: budget(frames=p.frames))
 
         @wf.simulate(retries=0)
         def simulate(p, start, out):
@@ -102,12 +107,14 @@ def test_a_node_that_fails_everything_is_set_aside_and_told(write_workflow: Writ
                 raise OSError("no such device: /dev/nvidia0")
             out.append(x=0.0)
         """)
-    directory, state, _ = completed(path, "--site", "site.yaml", cwd=tmp_path)
+    run = tmp_path / "run"
+    driver = started("run", path, "--set", "frames=100000", "--site", "site.yaml", "--run-dir", run, cwd=tmp_path)
+    finished(driver, run, until=lambda state: state.aside and state.ended["finished"] > 40)
+    directory, state = opened(run)
     assert state.aside == {"broken"}
     records = list(journal.read(directory.journal))
     told = next(record for record in records if record["kind"] == "aside")
     assert "node broken is set aside" in told["reason"]
     broken = {walker.number for walker in state.walkers.values() if walker.node == "broken"}
-    late = [r for r in records if r["kind"] == "began" and r["walker"] in broken and r["t"] > told["t"] + 5]
-    assert not late
-    assert state.ended["finished"] > 10
+    late = [r for r in records if r["kind"] == "began" and r["walker"] in broken and r["t"] > told["t"]]
+    assert len(late) <= 2, "what it had taken already"
