@@ -22,6 +22,9 @@ from steersman.steering import StopRule
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
 DRAW_S = 0.25
 LOG_S = 10.0
+PROFILE = {  # of training, under DeepEx's labels
+    "IpUpdateTime": "Ip", "FwdTime": "Fwd", "BwdTime": "Bwd", "WtUpdateTime": "Wt", "SyncTime": "Sync",
+}  # fmt: skip
 
 
 def clock(seconds: float) -> str:
@@ -104,24 +107,34 @@ def _doing(state: State, walker: Walker) -> str:
 
 
 def _models(state: State, now: float) -> RenderableType:
-    table = Table("model", "frames", "loss", "held out", "", box=None, header_style="dim", padding=(0, 2))
+    columns = ("model", "frames", "loss", "held out", "time of training", "")
+    table = Table(*columns, box=None, header_style="dim", padding=(0, 2))
     for model in state.models[-4:]:
         table.add_row(str(model.version), f"{model.frames:,}", *_figures(model, now))
     if not state.models:
-        table.add_row("none yet", "", "", "", "")
+        table.add_row("none yet", *[""] * 5)
     return table
 
 
-def _figures(model: Model, now: float) -> tuple[str, str, str]:
+def _figures(model: Model, now: float) -> tuple[str, str, str, str]:
     if model.accepted is None:
-        return "", "", f"[yellow]training for {max(0.0, now - model.at):.0f} s[/]"
+        return "", "", "", f"[yellow]training for {max(0.0, now - model.at):.0f} s[/]"
     loss, held_out = model.card.get("loss"), model.card.get("held_out")
     verdict = "[green]in use[/]" if model.accepted else "[red]not used[/]"
     return (
         "" if loss is None else f"{loss:.4g}",
         "" if held_out is None else f"{held_out:.4g}",
+        _profile(model.card.get("profile") or {}),
         f"{verdict} [dim]{escape(model.reason)}[/]",
     )
+
+
+def _profile(spent: dict[str, float]) -> str:
+    """`Ip 2 Fwd 31 Bwd 52 Wt 14 Sync 1 %`: DeepEx's labels and their shares."""
+    shown = {label: spent[label] for label in PROFILE if label in spent}
+    whole = sum(shown.values())
+    shares = " ".join(f"{PROFILE[label]} {100 * seconds / whole:.0f}" for label, seconds in shown.items() if whole > 0)
+    return f"{shares} %" if shares else ""
 
 
 def _newest(state: State) -> RenderableType:

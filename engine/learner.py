@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from steersman.apps import training
 from steersman.engine import tasks
 from steersman.engine.errors import BlockEnds
 from steersman.engine.jobs import Jobs, lost
@@ -146,8 +147,9 @@ class Learner:
         facts = {key: card[key] for key in ("accepted", "reason", "seconds", "held_out", "predecessor")}
         loss = last.get("loss")
         self._recorder.record(
-            "model", model=version, frames=card["frames"], epochs=len(card["history"]), loss=loss, **facts
-        )
+            "model", model=version, frames=card["frames"], epochs=len(card["history"]), loss=loss, **facts,
+            profile=training.profile(card["history"]),
+        )  # fmt: skip
         if card["accepted"]:
             self._coming = Scoreboard(self._directory.scores, version)
 

@@ -6,6 +6,7 @@ import time
 import pytest
 from rich.console import Console
 
+from steersman.apps.training import profile
 from steersman.engine.display import Display, view
 from steersman.engine.journal import Record
 from steersman.engine.state import State
@@ -38,3 +39,18 @@ def test_a_log_tells_each_note_once(state: State, capsys: pytest.CaptureFixture[
     for now in (100.0, 200.0):
         display.show(state, now)
     assert capsys.readouterr().err.count(TEXT) == 1
+
+
+def test_where_the_time_of_training_went_is_shown_in_shares(state: State) -> None:
+    """Of DeepEx's labels, which add up to the whole; a model that has no profile shows none."""
+    epoch = {"loss": 1.0, "seconds": 2.0, "IpUpdateTime": 0.1, "FwdTime": 0.5, "BwdTime": 0.9, "WtUpdateTime": 0.3}
+    epoch |= {"TotalCompTime": 1.8, "SyncTime": 0.2}
+    spent = profile([epoch, epoch])
+    for version, facts in ((1, {}), (2, {"profile": spent})):
+        state.apply({"kind": "training", "t": 4.0, "model": version, "frames": 9})
+        state.apply({"kind": "model", "t": 5.0, "model": version, "accepted": True, "reason": "good", **facts})
+    console = Console(file=io.StringIO(), width=140)
+    console.print(view(state, budget(frames=10), "x", 5.0))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert shown.count("Ip 5 Fwd 25 Bwd 45 Wt 15 Sync 10 %") == 1
+    assert spent["TotalCompTime"] + spent["SyncTime"] == 4.0
