@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from steersman.models.parallel import Single, telling
 from steersman.models.stepper import Stepper
 
 ModelT = TypeVar("ModelT", bound=Model)
+SPARING = 10.0  # times as long as the last one took, until the next of those that nobody asked for
 KEPT = 2  # the last ones: a file system that loses the newest leaves one
 
 # A campaign's train function calls fit() without naming a folder: the engine does, around the call.
@@ -76,7 +78,8 @@ class Checkpoints:
     """
 
     def __init__(self, folder: str | Path | None, settings: Mapping[str, Any]) -> None:
-        self._folder = chosen(folder)
+        self._folder, self._sparing = chosen(folder), folder is None
+        self._ended = self._took_s = 0.0  # of the last one
         self._settings = json.loads(json.dumps(dict(settings)))
         self._found = newest(self._folder) if self._folder is not None else None
 
@@ -116,9 +119,13 @@ class Checkpoints:
         return int(about["epochs"])
 
     def save(self, model: Model, ranks: Single, stepper: Stepper) -> None:
-        """Write a checkpoint after the epochs of the model's history; every rank calls it."""
-        if self._folder is None:
+        """Write a checkpoint after the epochs of the model's history; every rank calls it.
+
+        Those that nobody asked for are left out while they would take more than a tenth of the time.
+        """
+        if self._folder is None or (self._sparing and not self._worth_it(ranks)):
             return
+        began = time.monotonic()
         path = self._folder / f"epoch-{len(model.history):06d}"
         if ranks.rank == 0:
             shutil.rmtree(path, ignore_errors=True)  # one that was never finished
@@ -138,6 +145,14 @@ class Checkpoints:
         if ranks.rank == 0:
             for old in sorted(self._folder.glob("epoch-*"))[:-KEPT]:
                 shutil.rmtree(old)
+        self._ended = time.monotonic()
+        self._took_s = self._ended - began
+
+    def _worth_it(self, ranks: Single) -> bool:
+        """Whether enough time has passed since the last one; all ranks find the same."""
+        passed = torch.tensor([time.monotonic() - self._ended - SPARING * self._took_s], dtype=torch.float64)
+        ranks.add_up(passed)
+        return self._took_s == 0 or passed.item() > 0
 
 
 def newest(folder: Path) -> Path | None:

@@ -9,6 +9,7 @@ ModelError
 ├── OutOfMemory         a batch that does not fit
 ├── TooManyRanks        more ranks than full batches
 ├── RankLost            what a rank says when another died or never arrived
+├── StagingFailed       frames that could not be brought to every node
 ├── RanksDiffer         ranks that do not train the same thing
 └── RanksFailed         what the process that started the ranks says, with each one's own error
 
@@ -115,6 +116,17 @@ class RankLost(ModelError, RuntimeError):
 
     def __str__(self) -> str:
         return f"rank {self.rank} of {self.ranks} lost the others ({self.reason}); look for the first error of another"
+
+
+class StagingFailed(ModelError, OSError):
+    """Files could not be copied to every node; `reason` has a part for each node that failed."""
+
+    def __init__(self, source: str, target: str, reason: str) -> None:
+        super().__init__(source, target, reason)
+        self.source, self.target, self.reason = source, target, reason
+
+    def __str__(self) -> str:
+        return f"{self.source}: not staged to {self.target} ({self.reason}); train on the window itself, or look there"
 
 
 class RanksDiffer(ModelError, RuntimeError):
