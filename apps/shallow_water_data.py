@@ -10,13 +10,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+import zarr
 
+from steersman.apps.cosine_codec import CosineCodec
 from steersman.apps.shallow_water import VARIABLES, Frame
 from steersman.store import GroupWriter, Variable
 
 CHANNELS = ("height", "u", "v", "vorticity")
 COORDINATES = {
     "fields": Variable(("channel", "lat", "lon"), "see channel_units", "fields on the sphere"),
+    "coefficients": Variable(("channel", "coefficient"), "see channel_units", "slowest waves of the cosine transform"),
     "state": Variable(("order", "degree", "field", "part"), "1", "coefficients to go on from exactly"),
     "time": Variable((), "days since 2000-01-01 00:00:00", "simulated time"),
     "lat": Variable((), "degrees_north", "latitude"),
@@ -25,12 +28,14 @@ COORDINATES = {
 }
 
 
-def save(path: Path, frames: Iterable[Frame], *, channels: Sequence[str] = CHANNELS) -> int:
-    """Write frames as float32 fields, and the float coefficients of each; returns how many.
+def save(path: Path, frames: Iterable[Frame], *, channels: Sequence[str] = CHANNELS, kept: int | None = None) -> int:
+    """Write frames as float32 fields, and the spectral state of each; returns how many.
 
     Args:
         path: a new folder.
         channels: names of fields of a Frame; their names and units are attributes of the group.
+        kept: so many numbers of each field are stored, as `coefficients` of a CosineCodec; None: the fields themselves.
+    Raises: OutOfRange: more than the numbers of a field, or none.
     """
     units = [VARIABLES[name].units for name in channels]
     attributes = {"Conventions": "CF-1.11", "channels": list(channels), "channel_units": units}
@@ -40,10 +45,21 @@ def save(path: Path, frames: Iterable[Frame], *, channels: Sequence[str] = CHANN
         fields = np.stack([getattr(frame, name) for name in channels])
         if not written:
             _coordinates(writer, fields)
-        writer.append("time", {"time": np.float64(frame.time_days), "fields": fields, "state": frame.state})
+        codec = None if kept is None else CosineCodec(*fields.shape[1:], kept)
+        stored = {"fields": fields} if codec is None else {"coefficients": codec.encode(fields)}
+        writer.append("time", {"time": np.float64(frame.time_days), "state": frame.state, **stored})
         written += 1
     writer.close()
     return written
+
+
+def load(path: Path) -> np.ndarray:
+    """The fields of saved frames, (time, channel, lat, lon) float32, decoded where they were stored so."""
+    group = zarr.open_group(path, mode="r")
+    if "fields" in group:
+        return np.asarray(group["fields"][:])  # type: ignore[index]
+    numbers = np.asarray(group["coefficients"][:])  # type: ignore[index]
+    return CosineCodec(group["lat"].shape[0], group["lon"].shape[0], numbers.shape[-1]).decode(numbers)  # type: ignore[union-attr]
 
 
 def _coordinates(writer: GroupWriter, fields: np.ndarray) -> None:

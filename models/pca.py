@@ -40,6 +40,10 @@ class PCA(Model):
         model.components.copy_(torch.from_numpy(directions * signs[:, None]))
         return model.eval()
 
+    def decode(self, z: np.ndarray) -> np.ndarray:
+        """Rows (n, size) float32 from their coordinates (n, latent)."""
+        return np.asarray(z @ self.components.numpy() + self.mean.numpy(), np.float32)
+
     def encode(self, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Project data (n, ...). Returns: (n, latent) float32, and each row's mean squared error, (n,)."""
         x = np.asarray(data, dtype=np.float32).reshape(len(data), -1) - self.mean.numpy()
