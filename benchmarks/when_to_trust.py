@@ -1,0 +1,202 @@
+"""When to trust a network: runs that skip ahead with it, and call the solver where two networks disagree.
+
+    python benchmarks/shallow_water_surrogate.py --networks U-Net --keep NETWORKS
+    python benchmarks/when_to_trust.py --networks NETWORKS --json --figure docs/figures/when_to_trust.png
+
+Truth is T85. Two networks that were trained at T42 go on training on some runs of it. In the others every step of 6 h
+is made by the first network where both agree better than a tolerance, by the solver at T85 elsewhere. Costs are CPU
+seconds of a step, measured once, times the steps; the rival is a coarser solver. All errors are of height, u and v at
+day 5, as far as T42 shows them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from steersman.apps import shallow_water_forecasts as forecasts
+from steersman.apps.shallow_water import ShallowWater
+from steersman.apps.shallow_water_cases import DAY, jet
+from steersman.benchmarks import jet_forecasts as jets
+from steersman.dashboard import style
+from steersman.models.forecaster import Forecaster
+
+TRUTH, DAYS = 85, 5.0
+STEPS = round(DAYS * DAY / jets.FRAME_S)
+TOLERANCES = (0.0, 0.1, 0.15, 0.2, 0.3, 0.45, np.inf)  # of the disagreement, in spreads of the increments
+RIVALS = (21, 31, 42, 63)
+EPOCHS, BATCH, RATE = 4, 8, 2e-4
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Simulate, train on, sweep the tolerance, and print one JSON object."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="the output is always one JSON object")
+    parser.add_argument("--networks", type=Path, required=True, help="folder of networks trained at T42")
+    parser.add_argument("--runs", type=int, default=16, help="runs at T85 to train on")
+    parser.add_argument("--test-runs", type=int, default=8)
+    parser.add_argument("--figure", type=Path, help="PNG of error against cost")
+    given = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(85)
+    fine, show = jets.solver(TRUTH), jets.solver(jets.TRUNCATION)
+    (train, _), (true, states) = (truth(fine, show, rng.standard_normal((n, 8))) for n in (given.runs, given.test_runs))
+    before = [Forecaster.load(given.networks / f"U-Net-{seed}") for seed in (0, 1)]
+    pair, training_s = forecasts.timed(lambda: [trained_on(model, train) for model in before])
+    costs = measured(fine, show, pair, states)
+    rows = [skipping(fine, show, pair, states, true, tolerance, costs) for tolerance in TOLERANCES]
+    rivals = [rival(states, true, truncation) for truncation in RIVALS]
+    if given.figure:
+        draw(rows, rivals, given.figure)
+    told = {
+        "trained_on_cpu_s": round(training_s),
+        "trained_at_T42_cpu_s": round(sum(model.card["cpu_s"] for model in before)),
+    }
+    print(json.dumps({"skipping": rows, "solvers": rivals, "step_cpu_s": costs, **told}))
+
+
+def trained_on(model: Forecaster, runs: np.ndarray) -> Forecaster:
+    """The same network after some epochs on these runs."""
+    network: dict[str, Any] = {name: model.config[name] for name in model.config.keys() - {"channels", "latitudes"}}
+    return type(model).fit(runs, init=model, epochs=EPOCHS, batch=BATCH, lr=RATE, **network)
+
+
+def truth(fine: ShallowWater, show: ShallowWater, parameters: np.ndarray) -> tuple[np.ndarray, torch.Tensor]:
+    """Runs at T85 as T42 shows them, and their states after the spin-up."""
+    frames, states = [], []
+    for first in range(0, len(parameters), jets.TOGETHER):
+        begun = [fine.spectral(jet(*fine.grid, each)) for each in parameters[first : first + jets.TOGETHER]]
+        state = forecasts.stepped(fine, torch.stack(begun, dim=-1).flatten(2), jets.SPIN_UP_DAYS)
+        states.append(members(state))
+        shown = [seen(show, states[-1])]
+        for _ in range(STEPS):
+            state = forecasts.stepped(fine, state, jets.FRAME_S / DAY)
+            shown.append(seen(show, members(state)))
+        frames.append(np.stack(shown, 1))
+        print(f"\r{first + len(begun)}/{len(parameters)}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return np.concatenate(frames), torch.cat(states, dim=-1)
+
+
+def members(state: torch.Tensor) -> torch.Tensor:
+    """(orders, degrees, 3 x members) -> (orders, degrees, 3, members)."""
+    return state.reshape(*state.shape[:2], 3, -1)
+
+
+def seen(show: ShallowWater, states: torch.Tensor) -> np.ndarray:
+    """Fields (members, 3, 64, 128) of finer states."""
+    return forecasts.shown(show, forecasts.truncated(show, states))
+
+
+def spectral(fine: ShallowWater, show: ShallowWater, fields: np.ndarray) -> torch.Tensor:
+    """States of the fine solver from fields (members, 3, 64, 128); nothing is beyond T42."""
+    case = jet(*show.grid, np.zeros(8))
+    found = [show.spectral(replace(case, depth=height, u=u, v=v)) for height, u, v in fields]
+    state = torch.zeros(*fine.sphere.degree.shape, 3, len(fields), dtype=found[0].dtype)
+    orders, degrees = show.sphere.degree.shape
+    state[:orders, :degrees] = torch.stack(found, dim=-1)
+    return state
+
+
+def disagreement(first: np.ndarray, second: np.ndarray, model: Forecaster) -> np.ndarray:
+    """(members,): root of the mean square over the sphere, in spreads of the increments, averaged over the fields."""
+    wrong = (first - second) / model.increment.numpy()
+    return np.asarray(np.sqrt((wrong**2 * forecasts.area(wrong[:, None])).sum((2, 3))).mean(1))
+
+
+def skipping(
+    fine: ShallowWater, show: ShallowWater, pair: list[Forecaster], states: torch.Tensor, true: np.ndarray,
+    tolerance: float, costs: dict[str, float],
+) -> dict[str, float]:  # fmt: skip
+    """Run all members to the end under one tolerance."""
+    states, solved = states.clone(), 0
+    fields = seen(show, states)
+    for _ in range(STEPS):
+        with torch.no_grad():
+            ahead = [model(torch.from_numpy(fields)).numpy() for model in pair]
+        doubted = disagreement(ahead[0], ahead[1], pair[0]) >= tolerance
+        trusted, again = np.flatnonzero(~doubted), np.flatnonzero(doubted)
+        fields = ahead[0]
+        if len(again):
+            stepped = forecasts.stepped(fine, states[..., again].flatten(2), jets.FRAME_S / DAY)
+            states[..., again] = members(stepped)
+            fields[again] = seen(show, states[..., again])
+        if len(trusted):
+            states[..., trusted] = spectral(fine, show, fields[trusted])
+        solved += len(again)
+    steps = STEPS * len(true)
+    seconds = (solved * costs["solver"] + steps * costs["networks"] + (steps - solved) * costs["state"]) / (
+        DAYS * len(true)
+    )
+    row = {
+        "tolerance": tolerance,
+        "solved_share": solved / steps,
+        "cpu_s_per_day": seconds,
+        "error": last(fields, true),
+    }
+    print(row, file=sys.stderr, flush=True)
+    return {name: rounded(value) for name, value in row.items()}
+
+
+def rival(states: torch.Tensor, true: np.ndarray, truncation: int) -> dict[str, float]:
+    """A coarser solver from the same states, on its own grid until the end."""
+    model = jets.solver(truncation)
+    state = forecasts.truncated(model, states)
+    state, seconds = forecasts.timed(lambda: forecasts.stepped(model, state, DAYS))
+    show = jets.solver(min(truncation, jets.TRUNCATION), rows=jets.ROWS)
+    row = {"cpu_s_per_day": seconds / (DAYS * len(true)), "error": last(seen(show, members(state)), true)}
+    return {"truncation": truncation} | {name: rounded(value) for name, value in row.items()}
+
+
+def measured(fine: ShallowWater, show: ShallowWater, pair: list[Forecaster], states: torch.Tensor) -> dict[str, float]:
+    """CPU seconds of a step of one of all members: by the solver, by both networks, and from fields to a state."""
+    fields = seen(show, states)
+    tried = {
+        "solver": lambda: forecasts.stepped(fine, states.flatten(2), jets.FRAME_S / DAY),
+        "networks": lambda: [model.forecast(torch.from_numpy(fields), 1) for model in pair],
+        "state": lambda: spectral(fine, show, seen(show, states)),
+    }
+    return {name: min(forecasts.timed(each)[1] for _ in range(3)) / len(fields) for name, each in tried.items()}
+
+
+def last(fields: np.ndarray, true: np.ndarray) -> float:
+    """VRMSE of the last fields, the mean of the three."""
+    return float(forecasts.vrmse(fields[:, None], true[:, -1:])[0, 3])
+
+
+def draw(rows: list[dict[str, float]], rivals: list[dict[str, float]], path: Path) -> None:
+    """Error against cost, each tolerance a point; beside it the coarser solvers."""
+    with style.applied():
+        figure = style.sheet(2.9)
+        axes = figure.subplots()
+        for points, look, label in (
+            (rivals, {"color": style.INK, "marker": "s", "linestyle": "--"}, "coarser solver"),
+            (rows, {"color": style.BLUE, "marker": "o"}, "networks, solver at T85 where they disagree"),
+        ):
+            shown = [each for each in points if each["error"] > 0]
+            axes.loglog(
+                [each["cpu_s_per_day"] for each in shown], [each["error"] for each in shown], label=label, **look
+            )
+        for each in rivals:
+            near = {"xytext": (4, 4), "textcoords": "offset points"}
+            axes.annotate(f"T{each['truncation']:.0f}", (each["cpu_s_per_day"], each["error"]), **near)
+        axes.set(xlabel="CPU seconds for a day of one run, without training", ylabel="VRMSE at day 5")
+        style.legend_above(axes)
+        figure.savefig(path, dpi=170)
+
+
+def rounded(value: float) -> float:
+    """Three figures."""
+    return float(f"{value:.3g}")
+
+
+if __name__ == "__main__":
+    main()
