@@ -45,7 +45,7 @@ def save(path: Path, frames: Iterable[Frame], *, channels: Sequence[str] = CHANN
         fields = np.stack([getattr(frame, name) for name in channels])
         if not written:
             _coordinates(writer, fields)
-        codec = None if kept is None else CosineCodec(*fields.shape[1:], kept)
+        codec = None if kept is None else CosineCodec(fields.shape[1], fields.shape[2], kept)
         stored = {"fields": fields} if codec is None else {"coefficients": codec.encode(fields)}
         writer.append("time", {"time": np.float64(frame.time_days), "state": frame.state, **stored})
         written += 1

@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def cosine(learnt: np.ndarray, numbers: int, epochs: int) -> Coder:
     """A third of the numbers for each field; nothing is learnt."""
-    codec = CosineCodec(*learnt.shape[2:], numbers // 3)
+    codec = CosineCodec(learnt.shape[2], learnt.shape[3], numbers // 3)
     return lambda frames: codec.decode(codec.encode(frames))
 
 

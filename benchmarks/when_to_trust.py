@@ -186,8 +186,8 @@ def draw(rows: list[dict[str, float]], rivals: list[dict[str, float]], path: Pat
                 [each["cpu_s_per_day"] for each in shown], [each["error"] for each in shown], label=label, **look
             )
         for each in rivals:
-            near = {"xytext": (4, 4), "textcoords": "offset points"}
-            axes.annotate(f"T{each['truncation']:.0f}", (each["cpu_s_per_day"], each["error"]), **near)
+            name, place = f"T{each['truncation']:.0f}", (each["cpu_s_per_day"], each["error"])
+            axes.annotate(name, place, xytext=(4, 4), textcoords="offset points")
         axes.set(xlabel="CPU seconds for a day of one run, without training", ylabel="VRMSE at day 5")
         style.legend_above(axes)
         figure.savefig(path, dpi=170)

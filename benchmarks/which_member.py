@@ -102,7 +102,7 @@ def networks(parameters: np.ndarray, quantities: np.ndarray, seed: int) -> Calla
     optimizer = torch.optim.AdamW([layer.requires_grad_() for layer in layers], lr=RATE, weight_decay=1e-2)
     for _ in range(STEPS):
         optimizer.zero_grad()
-        (through(layers, x) - y).square().mean((1,)).sum().backward()
+        torch.autograd.backward((through(layers, x) - y).square().mean(1).sum())
         optimizer.step()
 
     @torch.no_grad()

@@ -58,7 +58,7 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
 
     Raises: BadInput: the file, or the run's parameters, can no longer be read.
     """
-    if not history.directory.settings_file.exists():
+    if not (history.directory.settings_file.exists() and history.directory.workflow.exists()):
         return {}
     workflow = loading.load(history.directory.workflow)
     params = loading.checked(workflow, history.settings()["params"])

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import yaml
 
 from steersman.dashboard import figures, report
 from steersman.dashboard.errors import NothingToDraw
@@ -108,6 +109,38 @@ def test_a_figure_that_fails_is_told_in_its_place(finished: RunDirectory, monkey
     page = write(finished)
     assert "This figure is missing: ZeroDivisionError: <b>no frames</b>" in page.text
     assert page.tags.count("svg") == len(figures.FIGURES) - 1
+
+
+OWN_FIGURES = """
+from matplotlib.figure import Figure
+from steersman import Params, Workflow, budget
+
+wf = Workflow("own", Params, stop=budget(frames=1))
+
+@wf.simulate()
+def simulate(p, start, out): pass
+
+@wf.figure("How many")
+def counted(p, results): return Figure(), f"{len(results.scores)} scored frames <b>"
+
+@wf.figure("Later")
+def later(p, results): return None
+
+@wf.figure("Broken")
+def broken(p, results): raise ZeroDivisionError("nothing")
+"""
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_a_workflow_s_own_figures_stand_in_its_report(finished: RunDirectory) -> None:
+    """One that is drawn, one that has nothing to draw yet, and one that fails."""
+    finished.workflow.write_text(OWN_FIGURES)
+    finished.settings_file.write_text(yaml.safe_dump(finished.settings() | {"params": {}}))
+    page = write(finished)
+    assert re.search(r"[1-9][0-9]* scored frames <b>", page.text)
+    assert "Later" not in page.text
+    assert "This figure is missing: ZeroDivisionError: nothing" in page.text
+    assert (finished.figures / "counted.svg").exists()
 
 
 @pytest.mark.parametrize("lost", ["scores.zarr", "models", "decisions.jsonl", "run.yaml", "errors"])
