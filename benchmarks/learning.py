@@ -27,7 +27,8 @@ import torch
 import torch.distributed as dist
 
 from steersman.benchmarks.cost_model import CostModel, told
-from steersman.benchmarks.train import Figures, chains, say, timed
+from steersman.benchmarks.networks import chains
+from steersman.benchmarks.train import Figures, say, timed
 from steersman.models import CVAE, Schedule
 from steersman.models.cvae import elbo
 from steersman.models.fit import Record, evaluate, fit, seeded

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from steersman.benchmarks.train import chains, say
+from steersman.benchmarks.networks import chains
+from steersman.benchmarks.train import say
 from steersman.dashboard import epochs, style
 from steersman.models import CVAE
 from steersman.models.ranks import launch

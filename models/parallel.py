@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 
 from steersman.models import optimizers
 from steersman.models.block import averaged, gradient_block, one_block
-from steersman.models.errors import RankLost, RanksDiffer, TooManyRanks
+from steersman.models.errors import ModelError, RankLost, RanksDiffer, TooManyRanks
 from steersman.models.input import shuffled
 from steersman.models.model import Model
 from steersman.models.stepper import Stepper
@@ -290,5 +290,7 @@ def telling(rank: int, size: int) -> Iterator[None]:
     """Turn torch's error of a call that needs the other ranks into RankLost."""
     try:
         yield
+    except ModelError:
+        raise
     except RuntimeError as error:
         raise RankLost(rank, size, str(error).strip().splitlines()[0]) from error

@@ -131,6 +131,16 @@ def train_on_less(*, batch: int) -> Small:
     return train(batch=batch, samples=SAMPLES - int(os.environ["RANK"]))
 
 
+def train_too_much(*, batch: int) -> Small:
+    """Fit, but one rank asks for a petabyte."""
+
+    def loss(model: Small, rows: Tensor) -> dict[str, Tensor]:
+        more = torch.empty(2**50).sum() if os.environ["RANK"] == "1" else 0
+        return {"loss": squared(model, rows)["loss"] + more}
+
+    return fit(fresh(), rows(), loss, epochs=3, batch=batch, lr=0.01)
+
+
 def weights_hash(model: Model) -> str:
     """Hash every weight."""
     return hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()

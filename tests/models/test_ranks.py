@@ -169,6 +169,36 @@ def test_ranks_with_different_data_are_told(ranks: Launch) -> None:
         ranks("train_on_less", batch=8)
 
 
+def test_a_rank_without_memory_is_told_by_both(ranks: Launch) -> None:
+    """Its own error is the cause; the other one does not wait for it."""
+    with pytest.raises(RanksFailed, match="rank 1: OutOfMemory: out of memory in a batch of 8") as caught:
+        ranks("train_too_much", batch=8)
+    assert "rank 0: RankLost: rank 0 of 2 lost the others" in str(caught.value)
+
+
+def test_ranks_of_different_versions_do_not_train(tmp_path: Path) -> None:
+    """The second finds another release of Steersman installed; both say what is wrong."""
+    other = tmp_path / "other" / "steersman-99.0.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: steersman\nVersion: 99.0\n")
+    job = {"target": "tests.models.mean_model:train", "arguments": {"batch": 8}, "strategy": "ddp", "timeout_s": 60}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "steersman.models.rank", str(tmp_path)],
+            env=os.environ | meeting | {"RANK": str(rank), "WORLD_SIZE": "2", "PYTHONPATH": os.pathsep.join(found)},
+        )
+        for rank, found in enumerate((paths, [str(tmp_path / "other"), *paths]))
+    ]
+    assert [process.wait(timeout=90) for process in processes] == [1, 1]
+    one, two = ((tmp_path / f"rank{rank}.error").read_text() for rank in (0, 1))
+    assert "RanksDiffer: rank 1 has another version (steersman 99.0, torch" in two
+    assert "RankLost: rank 0 of 2 lost the others" in one
+
+
 def test_ranks_started_by_mpiexec_train_as_those_of_launch(ranks: Launch, tmp_path: Path) -> None:
     """The packaged mpich; the same weights bit for bit."""
     mpiexec = Path(sys.executable).with_name("mpiexec")
