@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.models import CVAE, Schedule
-from steersman.models.checkpoint import newest
+from steersman.models import CVAE, Model, Schedule, checkpoint
+from steersman.models.checkpoint import going_on, kept_in, newest
 from steersman.models.contact_data import checked_maps
 from steersman.models.cvae import elbo
 from steersman.models.errors import RanksFailed, UnreadableModel
@@ -70,6 +70,43 @@ def test_another_training_s_checkpoint_is_told(tmp_path: Path, change: dict[str,
     fit(fresh(), rows(), squared, **settings)
     with pytest.raises(UnreadableModel, match="the checkpoint of a training with"):
         fit(fresh(), rows(), squared, **settings | change)
+
+
+def test_fits_that_name_no_folder_keep_theirs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of their calls; called again, as by the next worker, each goes on from its own. Where the time does
+    not allow more, each process keeps its first epoch only."""
+    monkeypatch.setattr(checkpoint, "SPARING", 1e9)
+    reported: list[float] = []
+
+    def train_two() -> None:
+        for seed in (0, 1):
+            fit(fresh(seed), rows(), squared, epochs=3, batch=16, lr=0.01, report=lambda r: reported.append(r["loss"]))
+
+    for _ in range(2):
+        with kept_in(tmp_path):
+            train_two()
+    kept = sorted(str(path.parent.relative_to(tmp_path)) for path in tmp_path.glob("*/*/.metadata"))
+    assert kept == [f"fit-{number}/epoch-00000{epoch}" for number in (0, 1) for epoch in (1, 2)]
+    train_two()
+    whole = reported[10:]
+    assert reported[:10] == whole + whole[1:3] + whole[4:6]
+
+
+def test_ranks_that_fail_go_on_as_long_as_they_come_further(tmp_path: Path) -> None:
+    """Three tries: two leave a checkpoint each, the third nothing new."""
+    tries: list[int] = []
+
+    def train() -> Model:
+        tries.append(len(tries))
+        if len(tries) < 3:
+            made = tmp_path / "fit-0" / f"epoch-00000{len(tries)}"
+            made.mkdir(parents=True)
+            (made / ".metadata").touch()
+        raise RanksFailed(2, ("rank 1: was ended by signal 9",))
+
+    with pytest.raises(RanksFailed):
+        going_on(tmp_path, train)
+    assert len(tries) == 3
 
 
 @pytest.mark.slow
