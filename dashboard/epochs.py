@@ -19,10 +19,16 @@ STACKED = {
     "SyncTime": style.VERMILION,
 }  # fmt: skip
 
+MOST_VERSIONS = 30  # whose numbers still stand side by side
+
 
 def draw(history: History) -> tuple[Figure, str]:
-    """Seconds of every epoch of all versions, one after another."""
-    return drawn([epoch for card in history.directory.cards() for epoch in card["history"]])
+    """Seconds of every epoch of all versions, one after another, with a line where the next one begins."""
+    cards = history.directory.cards()
+    figure, caption = drawn([epoch for card in cards for epoch in card["history"]])
+    if len(cards) <= MOST_VERSIONS:
+        _mark_versions(figure.axes[0], cards)
+    return figure, caption
 
 
 def drawn(epochs: Sequence[dict[str, Any]]) -> tuple[Figure, str]:
@@ -49,6 +55,16 @@ def told(epochs: Sequence[dict[str, Any]]) -> str:
     return f"{len(epochs)} epochs in {seconds:.3g} s: {shares}."
 
 
+def _mark_versions(axes: Axes, cards: Sequence[dict[str, Any]]) -> None:
+    first = 0.5
+    for card in cards:
+        axes.axvline(first, color=style.INK, linewidth=0.6, alpha=0.4)
+        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        axes.annotate(f"{card['version']}", (first, 1), xytext=(2, -8), fontsize="small", **place)
+        first += sum("TotalCompTime" in epoch for epoch in card["history"])
+    axes.set_xlabel("epoch (above: version of the model)")
+
+
 def _stack(axes: Axes, epochs: Sequence[dict[str, Any]]) -> None:
     numbers, top = 1 + np.arange(len(epochs)), np.zeros(len(epochs))
     for label, colour in STACKED.items():
@@ -57,5 +73,5 @@ def _stack(axes: Axes, epochs: Sequence[dict[str, Any]]) -> None:
         top += spent
     computing = [epoch["TotalCompTime"] for epoch in epochs]
     axes.hlines(computing, numbers - 0.48, numbers + 0.48, color=style.INK, linewidth=1.2, label="TotalCompTime")
-    axes.set(xlabel="epoch, versions one after another", ylabel="time of an epoch (s)", xlim=(0.4, len(epochs) + 0.6))
+    axes.set(xlabel="epoch", ylabel="time of an epoch (s)", xlim=(0.4, len(epochs) + 0.6))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))

@@ -164,6 +164,8 @@ def train(
             return _train(directory, workflow, params, version, last, spans, held_out)
         finally:
             shutil.rmtree(kept, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                kept.parent.rmdir()
 
 
 def _begun(
