@@ -40,8 +40,8 @@ def cases() -> dict[str, Case]:
     with seeded(0):
         images = torch.randint(0, 256, (16, 1, 120, 85), dtype=torch.uint8)
         found = {
-            "cvae_10": Case(CVAE(10), elbo, chains(4096, 10), 128, rounds=11, streamed=16_384),
-            "cvae_28": Case(CVAE(28), elbo, chains(1024, 28), 128, rounds=11, streamed=8192),
+            "cvae_10": Case(CVAE(10), elbo, chains(4096, 10), 128, rounds=31, streamed=16_384),
+            "cvae_28": Case(CVAE(28), elbo, chains(1024, 28), 128, rounds=31, streamed=8192),
             "cvae_deepex_28": Case(CVAE.deepex(28), elbo, chains(128, 28), 64, rounds=3, streamed=256),
             "resnet50_atomai": Case(ResNet50(1, 27), classified, images, 8, rounds=5, streamed=32),
         }

@@ -5,7 +5,8 @@ optimizer, in alternating epochs; the median of the pairs. On a CPU by processor
 with this one, on a GPU by wall time. bf16_over_fp32: of fit(), likewise; on a GPU fp32 is tf32. samples_per_s and
 flops_per_s: by wall time. Operations: convolutions and dense layers by count of shapes, checked with
 torch.utils.flop_counter. share_of_peak: operations per second, by the same clock as the ratios, over those of a
-product of two square matrices in the same precision, the best of ten. profile_share: what the profile's marks take.
+product of two square matrices in the same precision, the best of ten; above 1 where a convolution takes fewer
+operations than are counted (Winograd's). profile_share: what the profile's marks take.
 store_over_memory: samples per second of an epoch streamed from Zarr, an eighth of the window in memory at a time, over
 one of the same tensor in memory; input_stall_share: of that streamed epoch, the share of waiting for input. sync_ratio:
 one synchronisation of the weights over a bare allreduce of the same bytes, two ranks of this machine.
