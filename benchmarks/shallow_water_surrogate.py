@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +45,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = arguments().parse_args(argv)
     torch.set_num_threads(1)
     rng = np.random.default_rng(42)
-    (train, _), (validation, _), (test, states) = (
-        jets.truth(rng.standard_normal((runs, 8)), DAYS)
-        for runs in (given.runs, given.validation_runs, given.test_runs)
-    )
+    drawn = [rng.standard_normal((runs, 8)) for runs in (given.runs, given.validation_runs, given.test_runs)]
+    learnt = functools.cache(lambda: (jets.truth(drawn[0], DAYS)[0], jets.truth(drawn[1], DAYS)[0]))
+    test, states = jets.truth(drawn[2], DAYS)
     found = {"persistence": forecasts.vrmse(forecasts.persistence(test), test)}
     costs = {f"T{each}": solver_cost(states, each) for each in COARSER}
     told: dict[str, Any] = {}
     for kind in given.networks:
-        made = [trained(kind, seed, train, validation, given) for seed in range(given.seeds)]
+        made = [trained(kind, seed, learnt, given) for seed in range(given.seeds)]
         rolled = [forecasts.forecast(model, test) for model in made]
         found |= {f"{kind} {seed}": forecasts.vrmse(frames, test) for seed, frames in enumerate(rolled)}
         found[f"{kind}, mean of {len(made)}"] = forecasts.vrmse(np.mean(rolled, axis=0), test)
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found |= {f"T{each}": forecasts.vrmse(jets.coarser(states, each, DAYS), test) for each in COARSER}
     if given.figure:
         draw(found, told, given.figure)
-    print(json.dumps(summary(found, costs) | {"networks": told, "pairs": train.shape[0] * (train.shape[1] - 1)}))
+    print(json.dumps(summary(found, costs) | {"networks": told, "training_runs": given.runs}))
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -87,12 +87,15 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def trained(kind: str, seed: int, train: np.ndarray, validation: np.ndarray, given: argparse.Namespace) -> Forecaster:
+def trained(
+    kind: str, seed: int, learnt: Callable[[], tuple[np.ndarray, np.ndarray]], given: argparse.Namespace
+) -> Forecaster:
     """Train one network, and keep the weights of the epoch that forecasts five days of the validation runs best."""
     folder = given.keep / f"{kind}-{seed}" if given.keep else None
     if folder and folder.exists():
         return Forecaster.load(folder)
     network, settings, epochs = NETWORKS[kind]
+    train, validation = learnt()
     choice = Choice(validation)
     model: Forecaster | None = None
     for passes, rate in zip(given.epochs or epochs, (RATE, FINE_RATE), strict=True):
