@@ -26,8 +26,8 @@ from steersman.models.fit import fit
 from steersman.models.model import Model
 from steersman.models.pca import PCA
 
-NUMBERS = (24, 96, 384, 1536)  # of the 24,576 of a frame
-DAYS, EPOCHS, BATCH, RATE = 6.0, 30, 16, 1e-3
+NUMBERS = (24, 96, 384)  # of the 24,576 of a frame
+DAYS, EPOCHS, BATCH, RATE = 6.0, 20, 16, 1e-3
 
 Coder = Callable[[np.ndarray], np.ndarray]  # frames (n, 3, 64, 128) of spread one -> what is left of them
 
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Simulate, fit, and print one JSON object."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the output is always one JSON object")
-    parser.add_argument("--runs", type=int, default=32, help="to learn from; a quarter as many are judged")
+    parser.add_argument("--runs", type=int, default=16, help="to learn from; a quarter as many are judged")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--figure", type=Path, help="PNG of the error against the numbers of a frame")
     given = parser.parse_args(argv)

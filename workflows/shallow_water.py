@@ -17,7 +17,7 @@ class Jets(Params):
     truncation: int = Field(31, ge=5, le=341)
     storm_m_s: float = Field(12.4, gt=0)  # northward or southward wind on the last day: one jet in a hundred
     runs: int = Field(200, ge=1)  # budget
-    train_every: int = Field(60, ge=1)  # runs
+    train_every: int = Field(80, ge=1)  # runs
     epochs: int = Field(2, ge=1)
 
 
@@ -31,7 +31,7 @@ def integrate(p, start, out):
         out.append(time=frame.time_days, **frame.stored, **start.draw)
         if out.stopped: break
 
-@wf.train(when=lambda p: every(frames=p.train_every * FRAMES, first=p.train_every * FRAMES // 6))
+@wf.train(when=lambda p: every(frames=p.train_every * FRAMES, first=p.train_every * FRAMES // 8))
 def fit(p, frames, last):
     from steersman.apps.shallow_water_forecasts import runs_of
     return SphericalUNet.fit(runs_of(frames), width=16, kept=(0,), epochs=p.epochs, init=last)

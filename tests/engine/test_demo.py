@@ -54,11 +54,11 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
 
 def test_shallow_water_at_a_tiny_size(tmp_path: Path) -> None:
     """Members are drawn, run as drawn, and counted; two networks; the workflow's own figures stand in the report."""
-    tiny = ["truncation=10", "train_every=6", "epochs=1", "storm_m_s=0.5", "runs=24"]
+    tiny = ["truncation=10", "train_every=6", "epochs=1", "storm_m_s=0.5", "runs=16"]
     settings = [word for setting in tiny for word in ("--set", setting)]
     directory, state, summary = completed("shallow_water", *settings, "--rounds", "--seed", 3, cwd=tmp_path)
     assert summary["outcome"] == "budget"
-    assert state.simulated == 24 * 6
+    assert state.simulated == 16 * 6
     assert sum(bool(model.accepted) for model in state.models) >= 2
     assert 0 < summary["metrics"]["storms_percent"] < 100
     drawn = [record["draw"]["point"] for record in journal.read(directory.journal) if record["kind"] == "start"]
