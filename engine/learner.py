@@ -13,7 +13,7 @@ from steersman.engine.errors import BlockEnds
 from steersman.engine.jobs import Jobs, lost
 from steersman.engine.recorder import Recorder
 from steersman.engine.run_directory import RunDirectory
-from steersman.engine.scoreboard import Scoreboard, unscored
+from steersman.engine.scoreboard import Scoreboard, stale, unscored
 from steersman.engine.workflow import Params, Workflow
 from steersman.steering import Scores
 from steersman.store import Span
@@ -85,9 +85,8 @@ class Learner:
         if self._board is not None and self._board.frames:
             if self._scores is None:
                 self._scores = self._board.scores(state)
-        elif self._scores is None or self._seen != state.published:
-            self._seen = state.published
-            self._scores = unscored(state)
+        elif self._scores is None or stale(self._seen, state.published):
+            self._scores, self._seen = unscored(state), state.published
         return self._scores
 
     def _begin_training(self) -> None:

@@ -14,8 +14,8 @@ from steersman.engine import loading
 from steersman.engine.errors import BadInput, BadValue, NoSuchSegment, NotRunning, UnknownName
 from steersman.engine.lock import owner
 from steersman.engine.run_directory import RunDirectory
+from steersman.engine.segments import Segment
 from steersman.engine.state import State
-from steersman.engine.walkers import Segment
 
 if TYPE_CHECKING:
     from steersman.engine.run import Run

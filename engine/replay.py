@@ -16,7 +16,7 @@ from steersman.engine.bag import decision_rng, frame
 from steersman.engine.errors import BadValue, UnknownName
 from steersman.engine.journal import Record
 from steersman.engine.run_directory import RunDirectory
-from steersman.engine.scoreboard import Scoreboard, unscored
+from steersman.engine.scoreboard import Scoreboard, stale, unscored
 from steersman.engine.state import State
 from steersman.steering import Decider, Policy, Scores
 
@@ -139,7 +139,7 @@ class _Replay:
         state = self._state
         if self._scores is None and state.scored:
             self._scores = self._scored(state.scored_with, state.scored)
-        elif self._scores is None or (not state.scored and self._seen != state.published):
+        elif self._scores is None or (not state.scored and stale(self._seen, state.published)):
             self._scores, self._seen = unscored(state), state.published
         return self._scores
 

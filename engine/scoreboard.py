@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from steersman.engine.state import State
+from steersman.engine.segments import RUNNING
+from steersman.engine.state import State, frame_key
 from steersman.steering import Scores
 from steersman.store import FRAME, Frames, GroupWriter, Span
+
+STALE = 100
 
 
 class Scoreboard:
@@ -83,45 +85,64 @@ class Scoreboard:
         return _scores(state, columns.pop("walker"), columns.pop("row"), columns, self.model)
 
 
+def stale(seen: tuple[int, int], published: tuple[int, int]) -> bool:
+    """Whether what was `unscored` is out of date: by 1 %, for to look at all frames costs time for each of them."""
+    return any(abs(now - then) > max(then, 0) // STALE for then, now in zip(seen, published, strict=True))
+
+
 def unscored(state: State) -> Scores:
-    """All published frames, without values: for policies that need none."""
-    spans = state.spans()
-    walkers = np.array([int(span.walker[1:]) for span in spans], dtype=np.int32)
-    walker = np.repeat(walkers, [span.rows for span in spans])
-    row = np.concatenate([np.arange(span.first, span.end) for span in spans]) if spans else np.empty(0, np.int64)
-    return _scores(state, walker, row, {}, 0)
+    """All published frames, in order of starts, without values: for policies that need none."""
+    made = _segments(state)
+    rows = np.where(made["counts"], made["published"] - made["first"], 0)
+    order = np.argsort(made["start"], kind="stable")
+    order = order[rows[order] > 0]
+    rows, first = rows[order], made["first"][order]
+    row = np.arange(rows.sum()) + np.repeat(first - np.cumsum(rows) + rows, rows)
+    return _scores(state, np.repeat(made["walker"][order], rows).astype(np.int32), row, {}, 0)
+
+
+def _segments(state: State) -> dict[str, np.ndarray]:
+    """Columns of all segments, in order of walkers and their rows; `published`: the row behind the last published."""
+    each = [(walker, walker.segments.columns()) for walker in state.walkers.values()]
+    start, first, end, counts = (
+        np.concatenate([columns[i] for _, columns in each]) if each else np.empty(0, np.int64) for i in range(4)
+    )
+    lengths = [len(columns[0]) for _, columns in each]
+    frames = np.repeat(np.array([walker.frames for walker, _ in each], np.int64), lengths)
+    return {
+        "walker": np.repeat(np.array([walker.number for walker, _ in each], np.int64), lengths),
+        "number": np.concatenate([np.arange(length) for length in lengths]) if each else np.empty(0, np.int64),
+        "start": start, "first": first, "end": end, "counts": counts.astype(bool),
+        "published": np.where(end == RUNNING, frames, np.minimum(frames, end)),
+    }  # fmt: skip
 
 
 def _scores(state: State, walker: np.ndarray, row: np.ndarray, values: Mapping[str, np.ndarray], model: int) -> Scores:
-    segment, ends, counts = np.full(len(row), -1), np.zeros(len(row), bool), np.ones(len(row), bool)
-    starts = _times_used(state, walker, row)
-    for number, known in state.walkers.items():
-        mine = np.flatnonzero(walker == number)
-        segments = [each for each in known.segments if each.end is None or each.end > each.first or not each.counts]
-        if not len(mine) or not segments:
-            continue
-        at = np.searchsorted([each.first for each in segments], row[mine], side="right") - 1
-        segment[mine] = np.array([each.number for each in segments])[at]
-        counts[mine] = np.array([each.counts for each in segments])[at]
-        last = np.array([-1 if each.end is None else each.end - 1 for each in segments])
-        ends[mine] = row[mine] == last[at]
-    keep = np.flatnonzero(counts)
-    kept = {name: value[keep] for name, value in values.items()}
-    return Scores(walker[keep], row[keep], segment[keep], starts[keep], ends[keep], kept, model)
+    made = _segments(state)
+    # An empty segment shares its first row with the next one, which is the one that made the frame.
+    kept = np.flatnonzero((made["end"] == RUNNING) | (made["end"] > made["first"]) | ~made["counts"])
+    made = {name: column[kept] for name, column in made.items()}
+    keys = frame_key(walker.astype(np.int64), row.astype(np.int64))
+    starts = _times_used(state, keys)
+    at = np.searchsorted(frame_key(made["walker"], made["first"]), keys, side="right") - 1
+    known = at >= 0
+    known[known] = made["walker"][at[known]] == walker[known]
+    segment = np.where(known, made["number"][at], -1) if len(kept) else np.full(len(row), -1)
+    ends = known & (row == made["end"][at] - 1) if len(kept) else known
+    keep = np.flatnonzero(~known | made["counts"][at]) if len(kept) else np.arange(len(row))
+    columns = {name: value[keep] for name, value in values.items()}
+    return Scores(walker[keep], row[keep], segment[keep], starts[keep], ends[keep], columns, model)
 
 
-def _times_used(state: State, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
+def _times_used(state: State, keys: np.ndarray) -> np.ndarray:
     if not state.used:
-        return np.zeros(len(row), np.int64)
-    used = np.array([(_key(*frame), times) for frame, times in state.used.items()], dtype=np.int64)
-    used = used[np.argsort(used[:, 0])]
-    keys = _key(walker.astype(np.int64), row.astype(np.int64))
-    at = np.minimum(np.searchsorted(used[:, 0], keys), len(used) - 1)
-    return np.where(used[at, 0] == keys, used[at, 1], 0)
-
-
-def _key(walker: Any, row: Any) -> Any:
-    return walker * 2**40 + row
+        return np.zeros(len(keys), np.int64)
+    used = np.fromiter(state.used, np.int64, len(state.used))
+    times = np.fromiter(state.used.values(), np.int64, len(state.used))
+    order = np.argsort(used)
+    used, times = used[order], times[order]
+    at = np.minimum(np.searchsorted(used, keys), len(used) - 1)
+    return np.where(used[at] == keys, times[at], 0)
 
 
 def _unused(group: Path) -> Path:

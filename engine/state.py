@@ -15,12 +15,18 @@ import numpy as np
 
 from steersman.engine.errors import UnknownRecord
 from steersman.engine.journal import VERSION, Record
-from steersman.engine.walkers import Broken, Model, Segment, Start, Walker
+from steersman.engine.segments import Segment
+from steersman.engine.walkers import Broken, Model, Start, Walker
 from steersman.steering import SECONDS, Progress
 from steersman.store import Span
 
 REMEMBERED = 8  # newest decisions and notes that displays show
 HELD_OUT = 10  # every tenth start is held out of training
+
+
+def frame_key(walker: Any, row: Any) -> Any:
+    """One number for a frame, or for arrays of them: in order of walkers, then rows."""
+    return walker * 2**40 + row
 
 
 class State:
@@ -32,10 +38,9 @@ class State:
         self.walkers: dict[int, Walker] = {}
         self.starts: dict[int, Start] = {}
         self.next_start = 0
-        self.chosen: set[int] = set()  # starts that steering chose, not those tried again
         self.failed: dict[int, Record] = {}  # starts whose segment failed: to be tried again, or blamed
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
-        self.used: Counter[tuple[int, int]] = Counter()  # (walker, row) -> segments started from it
+        self.used = Counter[int]()  # frame_key -> segments started from it
         self.deaths = Counter[tuple[int, int]]()  # (walker, row) -> walkers that died on a start from it
         self.blamed: set[tuple[int, int]] = set()
         self.models: list[Model] = []
@@ -187,7 +192,7 @@ class State:
     def segment_of(self, walker: int, row: int) -> Segment | None:
         """The segment that made a frame."""
         segments = self.walkers[walker].segments
-        at = int(np.searchsorted([segment.first for segment in segments], row, side="right")) - 1
+        at = int(np.searchsorted(segments.columns()[1], row, side="right")) - 1
         while at > 0 and segments[at].end is not None and segments[at].end <= row:  # type: ignore[operator]
             at -= 1  # an empty segment shares its first row with the next one
         return segments[at] if at >= 0 else None
@@ -242,10 +247,8 @@ class State:
         self.starts[record["start"]] = Start(record, losses=record.get("losses", 0))
         self.next_start = max(self.next_start, record["start"] + 1)
         self._done_with(record.get("again"))
-        if "again" not in record:
-            self.chosen.add(record["start"])
         if record["parent"] and not record.get("attempt"):
-            self.used[tuple(record["parent"][:2])] += 1
+            self.used[frame_key(*record["parent"][:2])] += 1
         self.pins = [pin for pin in self.pins if pin["id"] != record.get("pin")]
         self.decisions.append(record)
 
@@ -271,6 +274,7 @@ class State:
             self._settle(segment)
             walker.simulated += segment.simulated
         walker.frames, walker.published_segments = record["frames"], record["segments"]
+        walker.segments.pack(walker.published_segments)
         walker.heard = record["t"]
 
     def _on_ended(self, record: Record) -> None:
@@ -316,9 +320,9 @@ class State:
             return
         walker = self.walkers[record["walker"]]
         walker.alive, walker.damaged = False, True
-        for segment in walker.segments:
-            segment.end = walker.frames if segment.end is None else segment.end
-            walker.leave_out(segment)
+        if walker.running is not None:
+            walker.running.end = walker.frames
+        walker.leave_all_out()
         for number, start in list(self.starts.items()):
             if start.segment is not None and start.segment.walker == walker.number:
                 start.segment = None

@@ -5,6 +5,7 @@ What is not whole can be set aside: it is moved to `aside/`, the journal says so
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -47,7 +48,7 @@ def verify(directory: RunDirectory) -> list[Problem]:
     """Read everything that a run wrote; an empty list means that all of it is whole."""
     state, found = _replayed(directory)
     found += _settings(directory)
-    found += _decisions(directory, state)
+    found += _decisions(directory)
     for walker in state.walkers.values():
         found += _walker(directory, walker)
     for group in Frames(directory.scores).walkers():
@@ -97,7 +98,17 @@ def _settings(directory: RunDirectory) -> Iterator[Problem]:
             yield Problem("settings", path.name, "it is missing; without it the run cannot go on")
 
 
-def _decisions(directory: RunDirectory, state: State) -> Iterator[Problem]:
+def _chosen(directory: RunDirectory) -> set[int]:
+    """Starts that steering chose, not those tried again; of the records that are whole."""
+    found = set()
+    with contextlib.suppress(JournalError):
+        for record in journal.read(directory.journal):
+            if record["kind"] == "start" and "again" not in record:
+                found.add(record["start"])
+    return found
+
+
+def _decisions(directory: RunDirectory) -> Iterator[Problem]:
     lines = directory.decisions.read_text().splitlines() if directory.decisions.exists() else []
     explained = set()
     for number, line in enumerate(lines, 1):
@@ -105,7 +116,7 @@ def _decisions(directory: RunDirectory, state: State) -> Iterator[Problem]:
             explained.add(json.loads(line)["start"])
         except (ValueError, KeyError):
             yield Problem("decisions", "decisions.jsonl", f"line {number} is not whole")
-    missing = sorted(state.chosen - explained)
+    missing = sorted(_chosen(directory) - explained)
     if missing:
         yield Problem(
             "decisions", "decisions.jsonl", f"{len(missing)} starts are not explained, the first is {missing[0]}"

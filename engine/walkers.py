@@ -6,24 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from steersman.engine.journal import Record
-
-
-@dataclass(slots=True)
-class Segment:
-    """Frames [first, end) of a walker, made from one start; `end` is None while it runs."""
-
-    walker: int
-    number: int
-    start: int
-    first: int
-    end: int | None = None
-    how: str = "running"
-    counts: bool = True  # False: lost with its walker or run twice; its frames are left out
-    simulated: float = 0.0
-
-    @property
-    def name(self) -> str:
-        return f"w{self.walker}.{self.number}"
+from steersman.engine.segments import Segment, Segments
 
 
 @dataclass(slots=True)
@@ -54,7 +37,7 @@ class Walker:
     started: float
     alive: bool = True
     frames: int = 0
-    segments: list[Segment] = field(default_factory=list)
+    segments: Segments = field(init=False)
     published_segments: int = 0
     simulated: float = 0.0  # of its published segments
     since: float = 0.0  # when its current segment began or its last one ended
@@ -65,6 +48,9 @@ class Walker:
     damaged: bool = False  # its frames were set aside, for they could not be read
     left_out: list[Segment] = field(default_factory=list)
     seconds: Counter[str] = field(default_factory=Counter)  # first wait, waited, read, ran
+
+    def __post_init__(self) -> None:
+        self.segments = Segments(self.number)
 
     @property
     def running(self) -> Segment | None:
@@ -88,6 +74,10 @@ class Walker:
         if segment.counts:
             segment.counts = False
             self.left_out.append(segment)
+
+    def leave_all_out(self) -> None:
+        """Its frames cannot be read any more."""
+        self.left_out += self.segments.leave_out(self.frames)
 
     def take_in(self, segment: Segment) -> None:
         if not segment.counts:
