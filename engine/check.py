@@ -8,6 +8,7 @@ from pathlib import Path
 
 from steersman.bus import ServerFailed
 from steersman.bus.server import binary
+from steersman.engine import files
 from steersman.engine.campaign import Plan
 from steersman.executors.allocation import settled
 from steersman.executors.errors import BadSite
@@ -31,6 +32,7 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         _bus(),
         _writable(root),
         _space(root),
+        _files(plan),
     ]
 
 
@@ -71,6 +73,14 @@ def _writable(root: Path) -> Check:
             return Check("run directory", True, str(root.absolute()))
     except OSError as error:
         return Check("run directory", False, f"{root.absolute()}: {error.strerror}")
+
+
+def _files(plan: Plan) -> Check:
+    assert plan.workflow.simulation is not None
+    slots = plan.site.simulation.count
+    least = files.expected(slots, len(plan.workflow.simulation.variables))
+    words = f"at least {files.told(least, plan.site)}, with {slots} walkers"
+    return Check("files", True, words)
 
 
 def _space(root: Path) -> Check:

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.bus import BusError
-from steersman.engine import bus_command, display, journal, loading, people, records, run_directory
+from steersman.engine import bus_command, display, files, journal, loading, people, records, run_directory
 from steersman.engine import replay as replaying
 from steersman.engine import verify as verification
 from steersman.engine import why as reasons
@@ -33,6 +33,7 @@ from steersman.engine.site_verbs import doctor, print_checks, sites
 from steersman.engine.state import State
 from steersman.engine.template import TEMPLATE
 from steersman.executors.errors import BadSite
+from steersman.executors.site import Site
 
 # What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
 if TYPE_CHECKING:
@@ -231,10 +232,12 @@ def status(run: RunPath, as_json: Json = False) -> None:
     """Say how far a run has come."""
     directory = run_directory.open_run(run)
     state = State(journal.read(directory.journal))
+    found = files.count(directory.path)
     if as_json:
-        typer.echo(json.dumps(summary(state)))
+        typer.echo(json.dumps(summary(state) | {"files": found}))
         return
     out.print(display.closing(state))
+    out.print(files.told(found, Site.model_validate(directory.settings()["site"])), highlight=False)
     if state.end:
         out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
     else:

@@ -1,0 +1,33 @@
+"""How many files a run has is told, and warned of where a file system would suffer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steersman.engine import files
+from steersman.engine.campaign import plan
+from steersman.engine.check import check_plan
+from steersman.executors.site import Site
+from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, GroupWriter
+
+
+@pytest.mark.parametrize("variables", [1, 3])
+def test_what_is_expected_of_a_walker_is_what_the_store_makes(variables: int, tmp_path: Path) -> None:
+    writer = GroupWriter(tmp_path / "w0")
+    columns = {f"x{number}": np.ones((4, 2), np.float32) for number in range(variables)}
+    writer.extend(FRAME, columns | {"segment": np.ones(4, np.int64)})
+    writer.append(SEGMENT, {"segments": np.ones(len(SEGMENT_FIELDS), np.int64)})
+    writer.publish()
+    writer.close()
+    assert files.count(tmp_path) == files.expected(1, variables) - files.OF_A_RUN
+
+
+def test_too_many_are_warned_of_before_a_run() -> None:
+    """It is no error: nobody knows a file system from here."""
+    found = {each.what: each for each in check_plan(plan("double_well", site_changes={"simulation.workers": 20_000}))}
+    assert found["files"].ok
+    assert "more than the 100,000 that site laptop bears (`most_files`)" in found["files"].found
+    assert files.told(71, Site(name="laptop")) == "71 files"
