@@ -37,6 +37,7 @@ def provider(site: Site, wanted: Executor, starts: Launcher, worker_init: str) -
 def ask(site: Site, script: Path) -> str:
     """PBS has no test of a submit script: its queue is looked at.
 
+    Source: display_statque() in OpenPBS's src/cmds/qstat.c, read on 2026-11-21, for the form of the JSON.
     Raises: BadSite: there is no such queue, or it takes no jobs.
     """
     assert site.pbs is not None

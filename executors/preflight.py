@@ -69,7 +69,8 @@ def _where(site: Site, wanted: Executor) -> str:
     shared = "; both share an allocation" if site.together else ""
     has = f" (a node has {site.node.cores} cores, {site.node.gpus} GPUs)" if site.node else ""
     limit = f" for {_hours(wanted):.3g} h" if wanted.walltime_s else ""
-    return f"{wanted.count} slots: {blocks} {wanted.nodes} nodes{limit}, {workers} {each}{has}{shared}"
+    nodes = f"{wanted.nodes} node{'s' * (wanted.nodes > 1)}"
+    return f"{wanted.count} slots: {blocks} {nodes}{limit}, {workers} {each}{has}{shared}"
 
 
 def _needs(site: Site) -> Finding:

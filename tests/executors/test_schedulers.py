@@ -213,6 +213,21 @@ def test_states_of_flux(said: str, state: JobState, commands: Commands, tmp_path
     assert commands.asked("flux").splitlines()[-1] == "cancel ƒM7Zq9AKHno"
 
 
+@pytest.mark.parametrize(
+    "told", ["Invalid account or account/partition combination specified", "Invalid qos specification"]
+)
+def test_an_account_that_slurm_does_not_know_is_told_in_one_line(told: str, commands: Commands, tmp_path: Path) -> None:
+    """The words of Slurm 22.05 with accounting on, as `sbatch --test-only` gave them."""
+    for command in ("squeue", "scancel"):
+        commands.says(command)
+    commands.says("sbatch", "", f"allocation failure: {told}\n", 1)
+    asked = Site.model_validate({"name": "m", "simulation": NODES, "slurm": {"account": "nobody"}})
+    with pytest.raises(BadSite) as caught:
+        schedulers.ask(asked, "simulation", "", tmp_path)
+    assert str(caught.value).startswith(f"site m: Slurm refuses the simulation nodes: {told}  (asked by: sbatch")
+    assert "\n" not in str(caught.value)
+
+
 def test_before_a_run_each_scheduler_is_asked_in_its_own_way(commands: Commands, tmp_path: Path) -> None:
     limits = {"resources_max": {"walltime": "01:00:00"}}
     queue = {"Queue": {"debug": {"enabled": "True", "started": "True"} | limits}}

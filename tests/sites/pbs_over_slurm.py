@@ -151,8 +151,10 @@ def mpiexec(words: list[str]) -> None:
     hidden = dict(re.findall(r'declare -x (SLURM\w*)="(.*)"', (nodes.parent / "slurm").read_text()))
     left_out = ("SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE")
     slurm = {name: value for name, value in hidden.items() if name not in left_out}
-    start = ["srun", "--overlap", "-n", asked["n"], "--ntasks-per-node", asked["ppn"], "env"]
-    os.execvpe("srun", [*start, *(f"-u{name}" for name in slurm), *words], os.environ | slurm)
+    start = ["srun", "--overlap", "--mpi=pmi2", "-n", asked["n"], "--ntasks-per-node", asked["ppn"]]
+    if "hosts" in asked:
+        start += ["--nodelist", asked["hosts"], "--nodes", str(len(asked["hosts"].split(",")))]
+    os.execvpe("srun", [*start, "env", *(f"-u{name}" for name in slurm), *words], os.environ | slurm)
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def place(p, model, frames):
     z, error = model.encode(frames["contacts"])
     return {"z": z, "error": error}
 """
-WORKFLOWS = {"mpi": "ranks.py", "together": "trained.py"}
+WORKFLOWS = {"mpi": "ranks.py", "pbs-mpi": "ranks.py", "together": "trained.py"}
 SITES = {
     "together": """
 together: true
@@ -128,6 +128,12 @@ training: {workers: 1}
 pbs: {queue: workq, cpus: 2, select: ngpus=1}
 worker_init: export PATH=$PBS_O_PATH    # a job begins with a clean environment
 """,
+    "pbs-mpi": """
+simulation: {nodes: 2, mpi: {nodes: 2, ranks: 2, launcher: mpiexec}, walltime_s: 600}
+training: {workers: 1}
+pbs: {queue: workq, cpus: 2}
+worker_init: export PATH=$PBS_O_PATH
+""",
     "inside": """
 inside: true
 simulation: {workers: 1}
@@ -148,7 +154,7 @@ PATIENCE_S = 120.0
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if why := missing():
         pytest.skip(f"no real Slurm can be had here: {why}")
-    with Cluster(tmp_path_factory.mktemp("slurm"), 16) as cluster:
+    with Cluster(tmp_path_factory.mktemp("slurm"), 18) as cluster:
         monkey = pytest.MonkeyPatch()
         monkey.setenv("PATH", f"{cluster.add_pbs()}:{os.environ['PATH']}")
         yield cluster
@@ -290,9 +296,10 @@ def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
     assert ".stderr" in end["reason"], "the file to look at"
 
 
-def test_a_walker_is_an_mpi_program_over_two_nodes(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
-    """Two ranks on each of two nodes: their frames come through the walker, by Parsl's MPIExecutor and srun."""
-    campaign = campaigns["mpi"]
+@pytest.mark.parametrize("site", ["mpi", "pbs-mpi"])
+def test_a_walker_is_an_mpi_program_over_two_nodes(site: str, campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+    """Two ranks on each of two nodes: their frames come through the walker, by Parsl's MPIExecutor, srun or mpiexec."""
+    campaign = campaigns[site]
     campaign.until(lambda: bool(campaign.records("ended")))
     state = campaign.interrupt()
     check_nothing_is_lost(state, campaign.directory)
