@@ -190,7 +190,7 @@ class Campaign:
         """End it as Ctrl-C does, and look at what it was."""
         driver = json.loads((self.directory.path / "driver.json").read_text())["pid"]
         os.kill(driver, signal.SIGINT)
-        assert self.process.wait(60) == 130
+        assert self.process.wait(PATIENCE_S) == 130
         return State(journal.read(self.directory.journal))
 
 
