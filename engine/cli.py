@@ -190,7 +190,7 @@ def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) 
     write_crate(directory, state)
     outcome = state.end["outcome"]
     if as_json:
-        typer.echo(json.dumps({"run": str(directory.path), **summary(state)}))
+        typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
     else:
         out.print(display.closing(state))
         out.print(f"[bold]{outcome}[/]: {escape(state.end['reason'])}", highlight=False)
@@ -200,7 +200,7 @@ def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) 
     raise typer.Exit(0 if budget_is_goal else EXIT[outcome])
 
 
-def summary(state: State) -> dict[str, Any]:
+def summary(directory: RunDirectory, state: State) -> dict[str, Any]:
     """A run in plain values."""
     return {
         "workflow": state.run["workflow"],
@@ -214,6 +214,7 @@ def summary(state: State) -> dict[str, Any]:
         "hours": round(state.hours, 5),
         "segments": dict(state.ended),
         "walkers": len(state.walkers),
+        "files": files.count(directory.path),
         "models": [
             {
                 "version": m.version,
@@ -232,12 +233,12 @@ def status(run: RunPath, as_json: Json = False) -> None:
     """Say how far a run has come."""
     directory = run_directory.open_run(run)
     state = State(journal.read(directory.journal))
-    found = files.count(directory.path)
+    told = summary(directory, state)
     if as_json:
-        typer.echo(json.dumps(summary(state) | {"files": found}))
+        typer.echo(json.dumps(told))
         return
     out.print(display.closing(state))
-    out.print(files.told(found, Site.model_validate(directory.settings()["site"])), highlight=False)
+    out.print(files.told(told["files"], Site.model_validate(directory.settings()["site"])), highlight=False)
     if state.end:
         out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
     else:
