@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from steersman.apps.walker import EVENT
 from steersman.bus import ALL, BusError, BusTimeout, Server, TupleSpace
@@ -176,11 +177,12 @@ class Run:
         self.learner = Learner(self.directory, self.workflow, self.params, self.recorder, self.jobs, serial=self.rounds)
         self.people = People(self)
         try:
-            self._refill()
-            self.crew.start()
-            while (end := self._end()) is None:
-                self._step(self._advance)
-            self._say_goodbye()
+            with threadpool_limits(1):  # threads that share a core with walkers wait for each other
+                self._refill()
+                self.crew.start()
+                while (end := self._end()) is None:
+                    self._step(self._advance)
+                self._say_goodbye()
         finally:
             self.bag.close()
         return end
