@@ -24,7 +24,7 @@ test: $(BIN)/.installed
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile  # much of the time is waiting: for servers, walkers, time limits
 
 quick: $(BIN)/.installed
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 
 # Minutes of random kills, a table for each at the end; and the property tests on new examples.
 soak: $(BIN)/.installed
@@ -47,7 +47,7 @@ wheel-test: $(BIN)/.installed
 	$(BIN)/python -m build --wheel
 	$(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt $(TORCH) "$$(ls dist/*.whl)[$(EXTRAS)]"
-	build/wheel-venv/bin/python -m pytest -q -m "not slow" -o pythonpath=
+	build/wheel-venv/bin/python -m pytest -q -n 2 --dist loadfile -m "not slow" -o pythonpath=
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache
