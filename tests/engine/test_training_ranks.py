@@ -115,7 +115,7 @@ def trained(directory: RunDirectory, spans: list[Span], **environment: str) -> i
     """Train model 9 in a process as a worker does; returns its exit code."""
     call = f"tasks.train({str(directory.path)!r}, 9, 0, {spans}, [], {{}})"
     code = f"from steersman.engine import tasks; from steersman.store import Span; {call}"
-    return subprocess.run([sys.executable, "-c", code], env=os.environ | environment, timeout=100).returncode
+    return subprocess.run([sys.executable, "-c", code], env=os.environ | environment, timeout=250).returncode
 
 
 def epochs(directory: RunDirectory) -> int:
