@@ -55,7 +55,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         made = [trained(kind, seed, learnt, given) for seed in range(given.seeds)]
         rolled = [forecasts.forecast(model, test) for model in made]
         found |= {f"{kind} {seed}": forecasts.vrmse(frames, test) for seed, frames in enumerate(rolled)}
-        found[f"{kind}, mean of {len(made)}"] = forecasts.vrmse(np.mean(rolled, axis=0), test)
+        if len(made) > 1:
+            found[f"{kind}, mean of {len(made)}"] = forecasts.vrmse(np.mean(rolled, axis=0), test)
         costs[kind] = network_cost(made[0], test)
         equal = min(COARSER, key=lambda each: abs(np.log(costs[f"T{each}"] / costs[kind])))
         told[kind] = {
@@ -64,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "chosen_epoch": [model.card["epoch"] for model in made],
             "equal_cost": f"T{equal}",
             "long": [stability(model, test) for model in made],
-            "uncertainty": uncertainty(np.stack(rolled), test),
+            "uncertainty": uncertainty(np.stack(rolled), test) if len(made) > 1 else None,
         }
     found |= {f"T{each}": forecasts.vrmse(jets.coarser(states, each, DAYS), test) for each in COARSER}
     if given.figure:
@@ -197,7 +198,7 @@ def draw(found: dict[str, np.ndarray], told: dict[str, Any], path: Path) -> None
         for colour, kind in zip((style.BLUE, style.ORANGE), told, strict=False):
             curves = [errors for name, errors in found.items() if name.startswith(f"{kind} ")]
             for number, curve in enumerate(curves):
-                axes.plot(days, curve[:, 3], color=colour, label=None if number else f"{kind}, {len(curves)} seeds")
+                axes.plot(days, curve[:, 3], color=colour, label=None if number else f"{kind} ({len(curves)} trained)")
         axes.set(xlabel="lead time (days)", ylabel="VRMSE, mean of height, u, v", xlim=(0, days[-1]), ylim=(0, None))
         style.legend_above(axes)
         figure.savefig(path, dpi=170)

@@ -1,0 +1,62 @@
+"""Forecasts of jets and their errors: what the measure promises, and that runs are told apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from steersman.apps import shallow_water_forecasts as forecasts
+from steersman.apps.shallow_water import run
+from steersman.apps.start import Start
+from steersman.models.unet import SphericalUNet
+
+DAYS, EVERY_S = 1.0, 6 * 3600.0
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict[str, np.ndarray]:
+    """Frames of two whole runs and of one that was cut short, as a walker leaves them."""
+    torch.set_num_threads(1)
+    frames = [
+        frame
+        for number, days in enumerate((DAYS, 0.5, DAYS))
+        for frame in run(Start(), seed=number, days=days, truncation=21)
+    ]
+    columns = {name: np.stack([getattr(frame, name) for frame in frames]) for name in (*forecasts.FIELDS, "state")}
+    return columns | {"time": np.array([frame.time_days for frame in frames])}
+
+
+def test_whole_runs_are_told_from_one_that_was_cut_short(stored: dict[str, np.ndarray]) -> None:
+    runs = forecasts.runs_of(stored)
+    assert runs.shape == (2, 4, 3, 32, 64)
+    np.testing.assert_array_equal(runs[1, :, 1], stored["u"][6:])
+
+
+def test_the_mean_over_the_sphere_is_wrong_by_one_and_the_truth_by_nothing(stored: dict[str, np.ndarray]) -> None:
+    true = forecasts.runs_of(stored)
+    flat = forecasts.averaged(true)[..., None, None] + np.zeros_like(true)
+    np.testing.assert_allclose(forecasts.vrmse(flat, true), 1, rtol=1e-6)
+    np.testing.assert_array_equal(forecasts.vrmse(true, true), 0)
+
+
+def test_the_error_of_a_step_of_persistence_is_that_of_persistence(stored: dict[str, np.ndarray]) -> None:
+    """An untrained network changes nothing; the first frame of a run has none before it."""
+    error = forecasts.one_step_error(SphericalUNet(3, 32, width=8).eval(), stored)
+    assert np.flatnonzero(error == 0).tolist() == [0, 4, 6]
+    pair = forecasts.runs_of(stored)[:1, :2]
+    assert error[1] == pytest.approx(forecasts.vrmse(forecasts.persistence(pair), pair)[1, 3], rel=1e-5)
+
+
+def test_a_solver_as_fine_as_the_truth_forecasts_the_truth(stored: dict[str, np.ndarray]) -> None:
+    solver = forecasts.jet_solver(21, every_s=EVERY_S)
+    begun = torch.view_as_complex(torch.from_numpy(stored["state"][[0, 6]])).permute(1, 2, 3, 0)
+    state = forecasts.truncated(solver, begun)
+    found = forecasts.rollout(solver, state, times=4, every_s=EVERY_S)
+    assert forecasts.vrmse(found, forecasts.runs_of(stored)).max() < 1e-4, "float32, another order of members"
+
+
+def test_what_costs_as_much_is_coarser_than_the_states(stored: dict[str, np.ndarray]) -> None:
+    begun = torch.view_as_complex(torch.from_numpy(stored["state"][[0, 6]])).permute(1, 2, 3, 0)
+    settings = {"every_s": EVERY_S, "diffusion_hours": 12.0}
+    assert forecasts.as_costly(begun, 0.25, 1e-9, **settings)[0] <= 21
