@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from steersman.models.resnet import ResNet50 as ResNet50
     from steersman.models.schedule import Schedule as Schedule
     from steersman.models.spherical_fourier import SphericalFourier as SphericalFourier
+    from steersman.models.stage import staged as staged
     from steersman.models.unet import SphericalUNet as SphericalUNet
 
 _HOMES = {
@@ -24,9 +25,20 @@ _HOMES = {
     "SphericalFourier": "steersman.models.spherical_fourier",
     "SphericalUNet": "steersman.models.unet",
     "largest_batch": "steersman.models.memory",
+    "staged": "steersman.models.stage",
 }
 
-__all__ = ["CVAE", "PCA", "Model", "ResNet50", "Schedule", "SphericalFourier", "SphericalUNet", "largest_batch"]
+__all__ = [
+    "CVAE",
+    "PCA",
+    "Model",
+    "ResNet50",
+    "Schedule",
+    "SphericalFourier",
+    "SphericalUNet",
+    "largest_batch",
+    "staged",
+]
 
 
 def __getattr__(name: str) -> Any:
