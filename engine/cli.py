@@ -43,7 +43,7 @@ EXIT = {"goal": 0, "finished": 0, "budget": 3, "failed": 4, "interrupted": 130}
 UNITS = {"s": 1, "m": 60, "h": 3600}
 BENCHMARKS = {
     "bus": "bus", "loop": "loop", "store": "store", "molecular-dynamics": "molecular_dynamics",
-    "train": "train", "learning": "learning", "scale": "scale", "shallow-water": "shallow_water",
+    "train": "train", "learning": "learning", "scale": "scale", "events": "events", "shallow-water": "shallow_water",
 }  # fmt: skip
 
 app = typer.Typer(

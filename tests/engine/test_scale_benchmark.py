@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from steersman.benchmarks import events
+
 from .conftest import steersman
 
 
@@ -18,3 +20,10 @@ def test_a_few_walkers_are_kept_busy(tmp_path: Path) -> None:
     assert told["refill_p95_s"] >= told["refill_p50_s"] >= 0
     assert told["events_per_s"] > 0
     assert told["driver_rss_mb"] > 0
+
+
+def test_the_driver_forgets_what_it_need_not_know(tmp_path: Path) -> None:
+    """Of an event it remembers less than 400 bytes, beside what it holds anyway; the figures are in the documents."""
+    told = events.measure(tmp_path, events=20_000, walkers=10)
+    assert len(told["grown_mb"]) == 10
+    assert told["grown_mb"][-1] - told["grown_mb"][4] < 10_000 * 400e-6
