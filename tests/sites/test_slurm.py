@@ -227,20 +227,25 @@ def check_nothing_is_lost(state: State, directory: RunDirectory) -> None:
         assert state.walkers[int(walker[1:])].frames == directory.frames.count(walker)
 
 
+def gpus_of_nodes(campaign: Campaign) -> dict[str, set[int]]:
+    """Which GPUs the walkers of each node told in their frames, as far as these are published."""
+    published = {record["walker"] for record in campaign.records("frames") if record["frames"]}
+    found: dict[str, set[int]] = {}
+    for walker in campaign.records("joined"):
+        if walker["walker"] in published:
+            frame = campaign.directory.frames.row(f"w{walker['walker']}", 0)
+            found.setdefault(walker["node"], set()).add(int(frame["gpu"]))
+    return found
+
+
 def test_walkers_on_two_nodes_have_a_gpu_each(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
     campaign = campaigns["nodes"]
     on_nodes = Counter(walker["node"] for walker in campaign.joined(4))
     assert sorted(on_nodes.values()) == [2, 2]
-    campaign.until(lambda: len({ended["walker"] for ended in campaign.records("ended")}) == 4)
+    campaign.until(lambda: list(gpus_of_nodes(campaign).values()).count({0, 1}) >= 2)
     bus = campaign.directory.bus / "bus.json"
     assert f"{NETWORK}.1" in bus.read_text(), "on the network that the nodes reach"
     assert bus.stat().st_mode & 0o777 == 0o600
-    gpus = {
-        (walker["node"], int(campaign.directory.frames.row(f"w{walker['walker']}", 0)["gpu"]))
-        for walker in campaign.joined(4)
-    }
-    assert len(gpus) == 4
-    assert {gpu for _, gpu in gpus} == {0, 1}
 
 
 def test_a_cancelled_block_and_a_dead_node_cost_nothing_that_was_committed(
