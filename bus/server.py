@@ -97,7 +97,8 @@ class Server:
         """Start a server in a directory, or adopt the one that lives there; after a crash it comes back with its data.
 
         Args:
-            directory: gets bus.json (0600), the append-only file, the log. Port and password are kept over restarts.
+            directory: gets bus.json (0600), the append-only file, the log. The password is kept over restarts, and the
+                port unless somebody else has taken it; who connects by the directory finds the new one.
             url: use this server instead and start none; bus.json then says so.
         Raises: ServerFailed: it did not start. ServerRefused: the server at url cannot be used.
         """
@@ -110,7 +111,7 @@ class Server:
             known = _known(home)
             if known is not None and _answers(known[0]):
                 return cls(home, known[0], known[1])
-            return cls._launch(home, settings, known[0] if known else None)
+            return cls._launch(home, settings, known)
 
     @classmethod
     def _borrow(cls, home: Path, url: str) -> Server:
@@ -121,10 +122,11 @@ class Server:
         return cls(home, address, None)
 
     @classmethod
-    def _launch(cls, home: Path, settings: Settings, before: Address | None) -> Server:
-        for _ in range(3):
-            password = before.password if before else secrets.token_urlsafe(24)
-            port = before.port if before else _free_port(settings.bind)
+    def _launch(cls, home: Path, settings: Settings, known: tuple[Address, int | None] | None) -> Server:
+        before, pid = known or (None, None)
+        password = before.password if before else secrets.token_urlsafe(24)
+        for attempt in range(3):
+            port = before.port if before and attempt == 0 else _free_port(settings.bind)
             ca = settings.tls[2] if settings.tls else ""
             address = Address(_reachable(settings.bind), port, "", USER, password, settings.tls is not None, ca)
             _write(home / "users.acl", _users(password))
@@ -140,7 +142,7 @@ class Server:
                 threading.Thread(target=process.wait, name="bus server", daemon=True).start()
                 _write(home / BUS_FILE, json.dumps({"url": address.url, "pid": process.pid}))
                 return cls(home, address, process.pid, process)
-            if before or "in use" not in _tail(home):
+            if "in use" not in _tail(home) or (pid is not None and _exists(pid)):  # two servers would spoil one file
                 break
         raise ServerFailed(str(home), _tail(home))
 

@@ -65,6 +65,21 @@ def test_after_a_crash_it_comes_back_with_its_data_at_the_same_address(program: 
         assert space.take("x", int) == ("x", 2)
 
 
+def test_where_its_port_was_taken_meanwhile_it_comes_back_at_another_and_is_found(program: str, tmp_path: Path) -> None:
+    first = Server.start(tmp_path, program=program, fsync="always")
+    space = TupleSpace.connect(tmp_path)
+    space.put("x", 1)
+    assert first.pid is not None
+    os.kill(first.pid, signal.SIGKILL)
+    until(lambda: not first.alive())
+    with (
+        socket.create_server((first.address.host, first.address.port)),
+        Server.start(tmp_path, program=program) as second,
+    ):
+        assert second.address.port != first.address.port
+        assert space.take("x", int) == ("x", 1)
+
+
 def test_a_second_driver_adopts_the_living_server(program: str, tmp_path: Path) -> None:
     """A driver killed by SIGKILL leaves its server, in a session of its own; the next one takes it over."""
     code = (
@@ -97,7 +112,8 @@ def test_a_server_that_cannot_start_says_what_its_log_says(program: str, tmp_pat
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        (tmp_path / "bus.json").write_text(json.dumps({"url": f"redis://steersman:x@127.0.0.1:{port}", "pid": None}))
+        known = {"url": f"redis://steersman:x@127.0.0.1:{port}", "pid": os.getpid()}  # not gone: no second one starts
+        (tmp_path / "bus.json").write_text(json.dumps(known))
         taken.settimeout(0.1)
         with pytest.raises(ServerFailed, match="its log ends with"):
             Server.start(tmp_path, program=program)
