@@ -143,6 +143,7 @@ def main(folder: Path, address: str, port: int) -> int:
     name = os.environ.get("STEERSMAN_NODE", platform.node())
     if store.add(f"on {name}", 1) > 1:
         print(f"the launcher starts more than one program on {name}", file=sys.stderr)
+        store.set(FAILED, "")  # nobody waits for the ranks that would have been here
         return 1
     for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):  # else torch guesses by the host's name
         os.environ.setdefault(variable, interface(address))

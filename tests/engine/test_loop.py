@@ -17,7 +17,7 @@ from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 from steersman.store import FRAME, SEGMENT_FIELDS
 
-from .conftest import WriteWorkflow, completed, steersman
+from .conftest import WriteWorkflow, completed, finished, opened, started, steersman
 
 pytestmark = pytest.mark.slow
 Whole = tuple[RunDirectory, State, dict[str, Any]]
@@ -178,7 +178,7 @@ def test_a_redundant_segment_is_stopped_and_its_slot_used_again_at_once(
     """Segments of two minutes that stay where they are: each is stopped within seconds and another begins."""
     path = write_workflow("""
         import time
-        wf = Workflow("long", P, stop=lambda p: budget(hours=0.009))
+        wf = Workflow("long", P, stop=lambda p: budget(frames=p.frames))
 
         @wf.simulate()
         def stay(p, start, out):
@@ -193,11 +193,13 @@ def test_a_redundant_segment_is_stopped_and_its_slot_used_again_at_once(
 
         wf.steer(Novelty("x"), prune=Redundant("x", patience=30, crowd=30))
         """)
-    directory, state, _ = completed(path, cwd=tmp_path)
+    run = tmp_path / "run"
+    driver = started("run", path, "--set", "frames=100000", "--run-dir", run, cwd=tmp_path)
+    finished(driver, run, until=lambda state: state.ended["stopped"] >= 4)
+    directory, state = opened(run)
     stopped = [s for s in state.segments if s.how == "stopped"]
-    assert len(stopped) >= 4
     records = list(journal.read(directory.journal))
-    assert all("redundant" in r["reason"] for r in records if r["kind"] == "stop")
+    assert all("redundant" in r["reason"] for r in records if r["kind"] == "stop" and r["by"] == "Redundant")
     ends = {r["walker"]: r["t"] for r in records if r["kind"] == "ended" and r["segment"] == 0}
     begins = {r["walker"]: r["t"] for r in records if r["kind"] == "began" and r["segment"] == 1}
     assert all(begins[walker] - ends[walker] < 1.0 for walker in begins)
@@ -250,7 +252,7 @@ def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow
     """The process of one walker kills itself once: its start comes back by its lease and the run reaches its end."""
     path = write_workflow(f"""
         import os, pathlib, signal
-        wf = Workflow("mortal", P, stop=lambda p: budget(hours=0.007))
+        wf = Workflow("mortal", P, stop=lambda p: budget(frames=p.frames))
         once = pathlib.Path({str(tmp_path / "died")!r})
 
         @wf.simulate()
@@ -262,7 +264,9 @@ def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow
                     os.kill(os.getpid(), signal.SIGKILL)
         """)
     (tmp_path / "site.yaml").write_text("lease_s: 3\nsimulation: {workers: 2}\n")
-    _, state, _ = completed(path, "--site", "site.yaml", cwd=tmp_path)
+    run = tmp_path / "run"
+    driver = started("run", path, "--set", f"frames={10**8}", "--site", "site.yaml", "--run-dir", run, cwd=tmp_path)
+    state = finished(driver, run, until=lambda state: 2 in state.walkers and state.walkers[2].frames > 1_000)
     assert (tmp_path / "died").exists()
     assert len(state.walkers) == 3
     lost = {segment.start for segment in state.walkers[0].segments if segment.how == "lost"}
