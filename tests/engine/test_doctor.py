@@ -20,6 +20,7 @@ WELL = Probe(
 HERE = {"numpy": "2.4.6"}
 
 
+@pytest.mark.slow
 def test_this_machine_is_well_and_nothing_is_left(tmp_path: Path) -> None:
     done = steersman("doctor", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

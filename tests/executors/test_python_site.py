@@ -25,6 +25,7 @@ def config(run):
 """
 
 
+@pytest.mark.slow
 def test_a_campaign_runs_on_the_executors_of_a_python_file(tmp_path: Path) -> None:
     """And its slots are counted from them."""
     (tmp_path / "mine.py").write_text(MINE)

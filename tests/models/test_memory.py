@@ -24,6 +24,7 @@ def wide(model: Small, batch: Tensor) -> dict[str, Tensor]:
     return {"loss": x_BN.mean()}
 
 
+@pytest.mark.slow
 def test_the_largest_batch_fits_and_one_a_quarter_larger_does_not() -> None:
     """Measured again, to what the C library keeps for itself; the network is left as it was."""
     model, data = fresh(), rows(1000)

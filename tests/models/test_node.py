@@ -37,6 +37,7 @@ def trained(folder: Path, nodes: Nodes, **arguments: object) -> torch.Tensor:
     return torch.cat([parameter.flatten() for parameter in made.parameters()])
 
 
+@pytest.mark.slow
 def test_ranks_on_two_nodes_are_the_ranks_of_one(launcher: Path, tmp_path: Path) -> None:
     """The same weights bit for bit."""
     both = trained(tmp_path / "two", Nodes(2, str(launcher)))
@@ -49,6 +50,7 @@ def test_a_launcher_that_fails_is_told_with_its_words(launcher: Path, tmp_path: 
         trained(tmp_path / "ranks", Nodes(2, str(launcher)))
 
 
+@pytest.mark.slow
 def test_a_launcher_that_starts_both_on_one_node_is_told(launcher: Path, tmp_path: Path) -> None:
     launcher.write_text(ON_TWO.format(second="a"))
     with pytest.raises(RanksFailed, match="starts more than one program on a"):

@@ -199,6 +199,7 @@ def test_ranks_of_different_versions_do_not_train(tmp_path: Path) -> None:
     assert "RankLost: rank 0 of 2 lost the others" in one
 
 
+@pytest.mark.slow
 def test_ranks_started_by_mpiexec_train_as_those_of_launch(ranks: Launch, tmp_path: Path) -> None:
     """The packaged mpich; the same weights bit for bit."""
     mpiexec = Path(sys.executable).with_name("mpiexec")
