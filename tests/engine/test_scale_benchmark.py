@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from steersman.benchmarks import events
 
 from .conftest import steersman
