@@ -22,7 +22,7 @@ from steersman.engine.journal import Journal
 from steersman.engine.recorder import Recorder
 from steersman.engine.scoreboard import stale, unscored
 from steersman.engine.state import State
-from steersman.steering import Steering
+from steersman.steering import Scores, Steering
 
 FRAMES = 4  # of a segment
 EVENTS = 4  # of a segment: start, began, ended, frames
@@ -70,10 +70,15 @@ class Basket:
 def _starts(bag: Bag, bus: Basket, state: State, walkers: int) -> Iterator[int]:
     """Starts as the engine chooses them: looking at all frames again when 1 % are new."""
     scores, seen = unscored(state), state.published
-    while True:
+
+    def newest() -> Scores:
+        nonlocal scores, seen
         if stale(seen, state.published):
             scores, seen = unscored(state), state.published
-        bag.fill(scores, walkers)
+        return scores
+
+    while True:
+        bag.fill(newest, walkers)
         yield from bus.starts
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,16 @@ class Bag:
         """Name of the tuples that the walker of a slot takes."""
         return f"{START}.{slot}" if self._rounds else START
 
-    def fill(self, scores: Scores, slots: int) -> None:
-        """Choose as many starts as slots have not got one ahead: explained, then in the journal, then on the bus."""
+    def fill(self, newest: Callable[[], Scores], slots: int) -> None:
+        """Choose as many starts as slots have not got one ahead: explained, then in the journal, then on the bus.
+
+        The newest scores are asked for when something is chosen and not otherwise, as a replay does.
+        """
         state = self._recorder.state
         wanted = range(slots - state.waiting_starts)
         if not wanted:
             return
+        scores = newest()
         if self._rounds:
             self._decider.forget()
         chosen = [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)]

@@ -255,7 +255,7 @@ class Run:
         if self.rounds and self.learner.busy:
             return
         if self._end() is None and not self.state.paused:
-            self.bag.fill(self.learner.scores(), self.slots)
+            self.bag.fill(self.learner.scores, self.slots)
 
     def _round_is_over(self) -> bool:
         """A start is done with when its frames are published."""
