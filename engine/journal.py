@@ -103,7 +103,7 @@ def follow(path: Path, *, offset: int = 0) -> Iterator[tuple[Record, int]]:
         for number, line in enumerate(file, 1):
             record = decode(line)
             if record is None:
-                if file.read(1):
+                if line.endswith(b"\n") and file.read(1):  # else it is being written, and may be longer by now
                     raise JournalDamaged(str(path), number)
                 return
             if record.get("v", VERSION) > VERSION:

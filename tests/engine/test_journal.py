@@ -98,3 +98,21 @@ def test_following_goes_on_where_it_left_off(tmp_path: Path) -> None:
     offset = max(end for _, end in follow(path))
     write(path, 1)
     assert [record["text"] for record, _ in follow(path, offset=offset)] == ["number 0"]
+
+
+def test_a_line_whose_rest_is_written_while_it_is_read_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    write(path, 3)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+
+    def slowly(line: bytes) -> dict[str, object] | None:
+        found = decode(line)
+        if found is None:
+            path.write_bytes(whole + whole)  # meanwhile the writer goes on
+        return found
+
+    monkeypatch.setattr("steersman.engine.journal.decode", slowly)
+    assert len(list(read(path))) == 2
