@@ -18,8 +18,8 @@ MOST_SEGMENTS = 500  # more branches than this cannot be told apart on a page
 def draw(history: History) -> tuple[Figure, str]:
     """The tree of segments over time, coloured by who chose each start."""
     segments = history.segments
-    if not len(segments):
-        raise NothingToDraw("no segment began")
+    if not (segments.parent >= 0).any():
+        raise NothingToDraw("no segment began at a frame of another")
     kept = longest_lineages(segments, MOST_SEGMENTS)
     figure = style.sheet(min(6.0, 2.2 + 0.012 * len(kept)))
     tree(figure.subplots(), history, kept)
