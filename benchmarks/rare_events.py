@@ -21,6 +21,7 @@ import torch
 
 from steersman.apps.shallow_water_cases import jet
 from steersman.benchmarks.jet_population import DAYS, FILE, MEMBERS, TRUNCATION
+from steersman.benchmarks.three_figures import rounded
 from steersman.models.forecaster import Forecaster
 from steersman.models.spherical_harmonics import SphericalHarmonics
 from steersman.steering.rare_events import Estimate, Surrogate, gaussian_process, guided, round_weights
@@ -141,11 +142,6 @@ def bootstrap(squares: np.ndarray, draws: int = 2000) -> tuple[float, float]:
     means = rng.choice(squares, (draws, len(squares))).mean(axis=1)
     low, high = np.percentile(1 / means, [2.5, 97.5])
     return float(low), float(high)
-
-
-def rounded(value: float) -> float:
-    """Three figures."""
-    return float(f"{value:.3g}")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from steersman.apps import shallow_water_cases as cases
 from steersman.apps.shallow_water import ShallowWater, default_step
 from steersman.apps.shallow_water_cases import DAY, GRAVITY, Case
 from steersman.benchmarks import rare_events
+from steersman.benchmarks.three_figures import rounded
 from steersman.models.spherical_harmonics import SphericalHarmonics
 
 DIFFUSION_HOURS = 28.0  # for the smallest waves of every truncation: at T42 the 5e15 m4/s of NCAR's own case 6
@@ -90,7 +91,7 @@ def speed(truncation: int, turns: int) -> dict[str, Any]:
     one = seconds["ours"]
     ratio = median(seconds["theirs"] / one) * DAY * truncation / THEIR_STEP_S / steps_a_day if theirs else None
     return {
-        "ratio_to_torch_harmonics": rounded(ratio),
+        "ratio_to_torch_harmonics": None if ratio is None else rounded(ratio),
         "seconds_per_day": rounded(median(one) * steps_a_day),
         "batch8_ratio": rounded(median(seconds["batch"] / 8 / one)),
         "batch8_ratio_float32": rounded(median(seconds["batch, float32"] / 8 / seconds["ours, float32"])),
@@ -255,11 +256,6 @@ def on_grid(sphere: SphericalHarmonics) -> tuple[np.ndarray, np.ndarray]:
     """Latitudes and longitudes of a grid."""
     lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
     return lat, lon
-
-
-def rounded(value: float | None) -> float | None:
-    """Four figures."""
-    return None if value is None else float(f"{value:.4g}")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import torch
 
 from steersman.apps import shallow_water_forecasts as forecasts
 from steersman.benchmarks import jet_forecasts as jets
+from steersman.benchmarks.three_figures import rounded
 from steersman.dashboard import style
 from steersman.models.forecaster import Forecaster
 from steersman.models.spherical_fourier import SphericalFourier
@@ -202,11 +203,6 @@ def draw(found: dict[str, np.ndarray], told: dict[str, Any], path: Path) -> None
         axes.set(xlabel="lead time (days)", ylabel="VRMSE, mean of height, u, v", xlim=(0, days[-1]), ylim=(0, None))
         style.legend_above(axes)
         figure.savefig(path, dpi=170)
-
-
-def rounded(value: float) -> float:
-    """Three figures."""
-    return float(f"{value:.3g}")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from steersman.apps import shallow_water_forecasts as forecasts
 from steersman.apps.shallow_water import ShallowWater
 from steersman.apps.shallow_water_cases import DAY, jet
 from steersman.benchmarks import jet_forecasts as jets
+from steersman.benchmarks.three_figures import rounded
 from steersman.dashboard import style
 from steersman.models.forecaster import Forecaster
 
@@ -201,11 +202,6 @@ def draw(rows: list[dict[str, float]], rivals: list[dict[str, float]], path: Pat
         axes.set(xlabel="CPU seconds for a day of one run, without training", ylabel="VRMSE at day 5")
         style.legend_above(axes)
         figure.savefig(path, dpi=170)
-
-
-def rounded(value: float) -> float:
-    """Three figures."""
-    return float(f"{value:.3g}")
 
 
 if __name__ == "__main__":
