@@ -27,7 +27,23 @@ from steersman.engine import replay as replaying
 from steersman.engine import verify as verification
 from steersman.engine import why as reasons
 from steersman.engine.crate import write_crate
-from steersman.engine.errors import BadInput, BadValue, EngineError, UnknownName
+from steersman.engine.errors import BadInput, EngineError, UnknownName
+from steersman.engine.options import (
+    Account,
+    Json,
+    Nodes,
+    ParamsFile,
+    Queue,
+    Rounds,
+    RunPath,
+    Seed,
+    Set,
+    SiteName,
+    Walltime,
+    Workers,
+    WorkflowName,
+    site_changes,
+)
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.site_verbs import doctor, print_checks, sites
 from steersman.engine.state import State
@@ -40,7 +56,6 @@ if TYPE_CHECKING:
     from steersman.engine.run import Run
 
 EXIT = {"goal": 0, "finished": 0, "budget": 3, "failed": 4, "interrupted": 130}
-UNITS = {"s": 1, "m": 60, "h": 3600}
 BENCHMARKS = {
     "bus": "bus", "loop": "loop", "store": "store", "molecular-dynamics": "molecular_dynamics",
     "train": "train", "learning": "learning", "scale": "scale", "events": "events", "shallow-water": "shallow_water",
@@ -52,20 +67,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 out, err = Console(), Console(stderr=True)
-
-WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="a shipped name, or the path of a .py file")]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="a run directory, e.g. runs/fold-0001")]
-Set = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="set a parameter; may be repeated")]
-ParamsFile = Annotated[Path | None, typer.Option("--params", metavar="FILE", help="YAML file of parameters")]
-SiteName = Annotated[str, typer.Option("--site", help="a shipped site, or the path of a .yaml file")]
-Workers = Annotated[int | None, typer.Option("--workers", min=1, help="slots for walkers, instead of the site's")]
-Nodes = Annotated[int | None, typer.Option("--nodes", min=1, help="nodes of a block, instead of the site's")]
-Walltime = Annotated[str | None, typer.Option("--walltime", metavar="TIME", help="of a block: 90s, 30m, 2h")]
-Account = Annotated[str | None, typer.Option("--account", help="account that the scheduler charges")]
-Queue = Annotated[str | None, typer.Option("--queue", help="queue or partition of the scheduler")]
-Seed = Annotated[int | None, typer.Option("--seed", help="seed of the run; drawn when it is not given")]
-Rounds = Annotated[bool, typer.Option("--rounds", help="synchronous order that repeats bit for bit from the seed")]
-Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
 
 
 @app.command()
@@ -88,7 +89,7 @@ def run(
     """Run a workflow file and show it live; at the end a report."""
     from steersman.engine import campaign
 
-    changes = _site_changes(workers, nodes, walltime, account, queue)
+    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue)
     plan = campaign.plan(
         workflow, params_file=params, assignments=assignments, site=site, site_changes=changes, seed=seed, rounds=rounds
     )
@@ -304,7 +305,7 @@ def check(
     from steersman.engine import campaign
     from steersman.engine.check import check_plan
 
-    changes = _site_changes(workers, nodes, walltime, account, queue)
+    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue)
     plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, site_changes=changes)
     checks = check_plan(plan)
     if as_json:
@@ -354,26 +355,6 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".
 app.command("bus")(bus_command.bus)
 app.command("doctor")(doctor)
 app.add_typer(sites, name="sites", help="List the site files that come with Steersman, or show one.")
-
-
-def _site_changes(
-    workers: int | None, nodes: int | None, walltime: str | None, account: str | None, queue: str | None
-) -> dict[str, Any]:
-    given = {
-        "simulation.workers": workers,
-        "simulation.nodes": nodes,
-        "simulation.walltime_s": None if walltime is None else _seconds(walltime),
-        "account": account,
-        "queue": queue,
-    }
-    return {key: value for key, value in given.items() if value is not None}
-
-
-def _seconds(text: str) -> float:
-    number, unit = text[:-1], text[-1:]
-    if unit not in UNITS or not number.replace(".", "", 1).isdigit():
-        raise BadValue("--walltime", text, "write a number and s, m or h, e.g. 90s, 30m, 2h")
-    return float(number) * UNITS[unit]
 
 
 def _stop_rule(directory: RunDirectory) -> Any:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from steersman.engine.options import Account, Json, Queue, SiteName, site_changes
 from steersman.executors.site import sites as shipped_sites
 from steersman.executors.site_files import load_site
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:  # see engine/cli.py
     from steersman.executors.preflight import Finding
 
 out = Console()
-Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
 sites = typer.Typer(invoke_without_command=True)
 
 
@@ -43,7 +43,7 @@ def list_sites(context: typer.Context, as_json: Json = False) -> None:
 
 @sites.command()
 def show(
-    site: Annotated[str, typer.Argument(metavar="NAME", help="a shipped site, or the path of a .yaml file")],
+    site: Annotated[str, typer.Argument(metavar="NAME", help="a shipped site, or the path of a .yaml or .py file")],
     as_json: Json = False,
 ) -> None:
     """Show a site file, and the scripts that it gives to the scheduler."""
@@ -61,17 +61,16 @@ def show(
 
 
 def doctor(
-    site: Annotated[str, typer.Option("--site", help="a shipped site, or the path of a .yaml file")] = "laptop",
-    account: Annotated[str | None, typer.Option("--account", help="account that the scheduler charges")] = None,
-    queue: Annotated[str | None, typer.Option("--queue", help="queue or partition of the scheduler")] = None,
+    site: SiteName = "laptop",
+    account: Account = None,
+    queue: Queue = None,
     within: Annotated[float, typer.Option("--within", metavar="SECONDS", help="for the job to start and end")] = 900,
     as_json: Json = False,
 ) -> None:
     """Run a small job on a site and tell what its nodes are like, what is wrong, and the cure."""
     from steersman.engine.doctor import examine
 
-    changes = {key: value for key, value in (("account", account), ("queue", queue)) if value is not None}
-    loaded = load_site(site, changes)
+    loaded = load_site(site, site_changes(account=account, queue=queue))
     with Console(stderr=True).status(f"a small job on {loaded.name}"):
         found = examine(loaded, Path.cwd(), within)
     if as_json:
