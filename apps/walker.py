@@ -21,7 +21,7 @@ import numpy as np
 from steersman.apps.segment import Segment
 from steersman.apps.start import Start
 from steersman.bus import BusError, BusTimeout, LeaseExpired, Tuple, TupleSpace
-from steersman.store import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, Variable
+from steersman.store import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
 
 EVENT, START, STOP, DONE, LEAVE = "event", "start", "stop", "done", "leave"  # names of tuples on the bus
 DISMISSED, BLOCK_ENDS, ASIDE = "dismissed", "its block ends", "its node is set aside"  # why a walker went home
@@ -47,6 +47,7 @@ class Walker:
         variables: meaning of the stored variables.
         attributes: attributes of its group (parameters, seed, versions).
         errors: folder for the causes of failed segments.
+        scratch: folder on the node's own storage that its group grows in, None where it grows among the run's frames.
         stderr: file that the process's standard error goes to, None when it is not caught.
         place: where it runs, for the engine: node, pool, block_ends.
         margin_s: before its block ends, this much is kept for writing what there is.
@@ -65,6 +66,7 @@ class Walker:
     variables: dict[str, Variable]
     attributes: dict[str, Any]
     errors: Path
+    scratch: Path | None = None
     stderr: Path | None = None
     place: dict[str, Any] = field(default_factory=dict)
     margin_s: float = 0.0
@@ -77,9 +79,7 @@ class Walker:
 
     def run(self) -> str:
         """Run segments until the engine says that no more will come, or the block ends; returns which of them."""
-        self._writer = GroupWriter(
-            self.frames.path / self.name, variables=self.variables, attributes=self.attributes | _table_attributes()
-        )
+        self._writer = self._new_group()
         self._outbox = Outbox(self.space)
         self._publisher = Publisher(
             self._writer, self.space, self._outbox, self.number, lambda: self._simulated, self.lease_s
@@ -100,6 +100,12 @@ class Walker:
     @property
     def name(self) -> str:
         return f"w{self.number}"
+
+    def _new_group(self) -> GroupWriter:
+        path, attributes = self.frames.path / self.name, self.attributes | _table_attributes()
+        if self.scratch is None:
+            return GroupWriter(path, variables=self.variables, attributes=attributes)
+        return ScratchWriter(path, self.scratch, variables=self.variables, attributes=attributes)
 
     @property
     def _until(self) -> float:
@@ -302,13 +308,13 @@ class Publisher:
     def _serve(self) -> None:
         renewed_at, seen = time.monotonic(), dict[str, int]()
         while not self._over:
-            self._wake.wait(self._pause_s)
+            hurried = self._wake.wait(self._pause_s)
             self._wake.clear()
             if self._writer.rows != seen or all(held.after is not None for held in self._held):
                 seen = dict(self._writer.rows)
                 self.alive()
             try:
-                self._publish()
+                self._publish(hurried)
             except OSError as error:
                 self._trouble = error
                 return
@@ -317,10 +323,10 @@ class Publisher:
                 renewed_at = time.monotonic()
                 self._renew()
 
-    def _publish(self) -> None:
+    def _publish(self, now: bool) -> None:
         began = time.monotonic()
         if self._writer.rows != self._writer.published:
-            self._writer.publish()
+            self._writer.publish(now=now)
             took_s = time.monotonic() - began
             self._pause_s = min(max(PUBLISH_EVERY_S, took_s / PUBLISH_SHARE), self._lease_s / 6)
 

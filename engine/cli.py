@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 EXIT = {"goal": 0, "finished": 0, "budget": 3, "failed": 4, "interrupted": 130}
 BENCHMARKS = {
-    "bus": "bus", "loop": "loop", "store": "store", "molecular-dynamics": "molecular_dynamics",
+    "bus": "bus", "loop": "loop", "store": "store", "scratch": "scratch", "molecular-dynamics": "molecular_dynamics",
     "train": "train", "learning": "learning", "scale": "scale", "events": "events", "shallow-water": "shallow_water",
 }  # fmt: skip
 

@@ -72,7 +72,7 @@ def _small(site: Site) -> Site:
 def _examine(site: Site, at: Path, jobs: Jobs, within_s: float) -> Diagnosis:
     began = time.monotonic()
     asked = [
-        jobs.submit(role, probe, str(at), role, number, wanted.count, bool(wanted.gpu_names))
+        jobs.submit(role, probe, str(at), role, number, wanted.count, site)
         for role in ROLES
         for wanted in [getattr(site, role)]
         for number in range(wanted.count)

@@ -18,6 +18,7 @@ import redis
 
 from steersman.bus import TupleSpace
 from steersman.bus.addresses import read
+from steersman.executors.site import Site
 from steersman.store import FRAME, Frames, GroupWriter, Span
 
 PACKAGES = ("steersman", "parsl", "numpy", "zarr", "torch", "openmm", "mpi4py")
@@ -37,7 +38,7 @@ class Probe:
         gpus: what CUDA_VISIBLE_DEVICES or the like says, and how many GPUs torch sees with it; None: nothing asked.
         behind_s: by how much its clock is behind the driver's, seconds, known to half a round trip.
         bus, store_write, store_read: MB/s, while all the other workers do the same.
-        scratch_gb: free in its temporary folder.
+        scratch_gb: free in the site's `scratch`, which must be writable, or in /tmp where that is not used.
     """
 
     node: str
@@ -52,7 +53,7 @@ class Probe:
     scratch_gb: float
 
 
-def probe(folder: str, role: str, number: int, workers: int, gpus: bool) -> dict[str, Any]:
+def probe(folder: str, role: str, number: int, workers: int, site: Site) -> dict[str, Any]:
     """Look at this worker, once all `workers` have come, so that each is asked once."""
     home = Path(folder)
     with TupleSpace.connect(home / "bus") as space:
@@ -66,12 +67,12 @@ def probe(folder: str, role: str, number: int, workers: int, gpus: bool) -> dict
             role=role,
             versions=versions(),
             cores=len(os.sched_getaffinity(0)),
-            gpus=_gpus() if gpus else None,
+            gpus=_gpus() if getattr(site, role).gpu_names else None,
             behind_s=_behind_s(home / "bus"),
             bus=_bus(space, f"{role}-{number}"),
             store_write=write,
             store_read=read_,
-            scratch_gb=shutil.disk_usage("/tmp").free / 1e9,
+            scratch_gb=_free_gb(site.scratch_here if role == "simulation" else None),
         )
     return asdict(found)
 
@@ -120,6 +121,12 @@ def _store(group: Path) -> tuple[float, float]:
     Frames(group.parent).read("x", Span(group.name, 0, STORE_ROWS))
     done = time.perf_counter()
     return block.nbytes / 1e6 / (written - began), block.nbytes / 1e6 / (done - written)
+
+
+def _free_gb(scratch: Path | None) -> float:
+    folder = scratch or Path("/tmp")
+    folder.mkdir(parents=True, exist_ok=True)  # as a walker does
+    return shutil.disk_usage(folder).free / 1e9
 
 
 def _behind_s(bus: Path) -> float:

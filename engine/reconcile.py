@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from steersman.engine.journal import Record
 from steersman.engine.recorder import Recorder
 from steersman.engine.walkers import Walker
@@ -42,7 +44,7 @@ def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
     name = f"w{walker.number}"
     if name not in frames.walkers():
         return
-    rows, table = frames.count(name), frames.read_table(name)
+    rows, table = _published(frames, name)
     for values in table[walker.published_segments :].tolist():
         row = dict(zip(SEGMENT_FIELDS, values, strict=True))
         if row["start"] >= recorder.state.next_start:
@@ -60,6 +62,14 @@ def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
         recorder.record("began", walker=walker.number, **told, waited_s=0.0, adopted=True)
     if rows > walker.frames or len(table) > walker.published_segments:
         recorder.record("frames", walker=walker.number, frames=rows, segments=len(table), adopted=True)
+
+
+def _published(frames: Frames, name: str) -> tuple[int, np.ndarray]:
+    """Frames and table of segments of one publication: what moves a walker's frames may outlive it for a moment."""
+    while True:
+        rows, table = frames.count(name), frames.read_table(name)
+        if frames.count(name) == rows:
+            return rows, table
 
 
 def _time(frames: Frames, name: str, row: dict[str, int]) -> float:

@@ -36,6 +36,7 @@ from steersman.engine.workflow import Params, Workflow
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
+from steersman.store import MOVE_EVERY_S
 
 QUIET_S = 5.0  # after so long without a word from anybody the bus is tried
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
@@ -172,7 +173,7 @@ class Run:
         assert self.workflow.simulation is not None
         self.crew = Crew(
             self.directory, self.slots, self.recorder, self.jobs, self.bag, self.space,
-            hang_s=self.workflow.simulation.hang_s, keep=not self.rounds,
+            hang_s=self.workflow.simulation.hang_s + MOVE_EVERY_S * bool(self.site.scratch), keep=not self.rounds,
         )  # fmt: skip
         self.learner = Learner(self.directory, self.workflow, self.params, self.recorder, self.jobs, serial=self.rounds)
         self.people = People(self)

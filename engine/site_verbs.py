@@ -85,7 +85,7 @@ def doctor(
 def _table(probes: Sequence[Probe]) -> Table:
     """A row for each node and role."""
     table = Table(box=None, header_style="dim", padding=(0, 1))
-    for column in ("node", "for", "workers", "cores", "GPUs", "bus MB/s", "store MB/s", "clock ms", "/tmp GB"):
+    for column in ("node", "for", "workers", "cores", "GPUs", "bus MB/s", "store MB/s", "clock ms", "scratch GB"):
         table.add_column(column, justify="left" if column in ("node", "for") else "right")
     places = sorted({(each.node, each.role) for each in probes})
     for node, role in places:

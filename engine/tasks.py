@@ -26,6 +26,7 @@ from steersman.engine import loading
 from steersman.engine.errors import BlockEnds
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.workflow import Params, Workflow
+from steersman.executors.site import Site
 from steersman.store import Span, Window, replace_file
 
 AMD = Path("/dev/kfd")  # is there where AMD's GPUs are
@@ -94,7 +95,7 @@ def walk(run: str, number: int, bag: str) -> str:
     assert workflow.simulation is not None
     stderr = directory.errors / f"w{number}.stderr"
     _send_stderr_to(stderr)
-    site = directory.settings()["site"]
+    site = Site.model_validate(directory.settings()["site"])
     walker = Walker(
         number=number,
         bag=bag,
@@ -106,10 +107,11 @@ def walk(run: str, number: int, bag: str) -> str:
         variables=dict(workflow.simulation.variables),
         attributes={"workflow": workflow.name, "params": yaml.safe_dump(params.model_dump(mode="json"))},
         errors=directory.errors,
+        scratch=site.scratch_here,
         stderr=stderr,
         place=place(),
-        margin_s=site["margin_s"],
-        lease_s=site["lease_s"],
+        margin_s=site.margin_s,
+        lease_s=site.lease_s,
         alive=watchdog.patience(workflow.simulation.hang_s),
         with_settings=functools.partial(_changed, workflow),
     )
@@ -246,7 +248,6 @@ def _training_nodes(directory: RunDirectory) -> Any:
     """Where the ranks of a training are placed: this worker is on the first node of its block."""
     from steersman.executors.launcher import words
     from steersman.executors.network import address_towards
-    from steersman.executors.site import Site
     from steersman.models.ranks import Nodes
 
     site = Site.model_validate(directory.settings()["site"])

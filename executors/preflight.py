@@ -46,7 +46,7 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
     """
     scripts = submit_scripts(site)
     found = [Finding(role, True, _where(site, getattr(site, role))) for role in ROLES]
-    found.append(Finding("driver, bus", True, "this machine"))
+    found += [Finding("driver, bus", True, "this machine"), Finding("frames", True, _frames(site))]
     if not site.asks_for_nodes or site.inside:
         return [*found, _network(site), _environment(site)]
     found += [_network(site), _needs(site), _commands(site), _environment(site), _cost(site, hours)]
@@ -71,6 +71,12 @@ def _where(site: Site, wanted: Executor) -> str:
     limit = f" for {_hours(wanted):.3g} h" if wanted.walltime_s else ""
     nodes = f"{wanted.nodes} node{'s' * (wanted.nodes > 1)}"
     return f"{wanted.count} slots: {blocks} {nodes}{limit}, {workers} {each}{has}{shared}"
+
+
+def _frames(site: Site) -> str:
+    if not site.scratch:
+        return "written to the run directory"
+    return f"written to {site.scratch} on each node, moved to the run directory as they come"
 
 
 def _needs(site: Site) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -10,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 import steersman.site_configs
+from steersman.executors.errors import BadSite
 
 ROLES = ("simulation", "training")
 SCHEDULERS = ("slurm", "pbs", "lsf", "flux")
@@ -201,6 +203,8 @@ class Site(_Strict):
         interface: network interface of the driver's machine that the nodes reach, e.g. "hsn0"; empty: the address of
             its host name.
         worker_init: shell lines run before the workers start.
+        scratch: folder on each node's own storage, with $VARIABLES of the node; frames grow there, and are moved to the
+            run directory now and then. Empty: they grow in the run directory.
         most_files: of a run; more are warned of, for the directories of parallel file systems grow slow.
         lease_s: a start is offered again when its walker gave no sign of life for so long.
         margin_s: before a block ends, this much is kept for writing what there is.
@@ -221,6 +225,7 @@ class Site(_Strict):
     node: Node | None = None
     interface: str = ""
     worker_init: str = ""
+    scratch: str = ""
     most_files: int = Field(default=100_000, ge=1)
     lease_s: float = Field(default=15.0, ge=1)
     margin_s: float = Field(default=30.0, ge=0)
@@ -271,6 +276,14 @@ class Site(_Strict):
     def scheduler(self) -> str:
         """Which scheduler is asked for nodes; "" if none."""
         return next((name for name in SCHEDULERS if getattr(self, name) is not None), "")
+
+    @property
+    def scratch_here(self) -> Path | None:
+        """The folder for frames on this node, if they grow there. Raises: BadSite: a variable in it is not set here."""
+        folder = os.path.expandvars(self.scratch)
+        if "$" in folder:
+            raise BadSite(self.name, f"scratch = {self.scratch}: not all of its variables are set on {platform.node()}")
+        return Path(folder) if folder else None
 
     @property
     def asks_for_nodes(self) -> bool:

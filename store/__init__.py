@@ -3,11 +3,13 @@
 from steersman.store.errors import EmptyWindow, MissingFrame, ShapeMismatch, StoreError
 from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Window
 from steersman.store.group import GroupWriter, replace_file
+from steersman.store.scratch import MOVE_EVERY_S, ScratchWriter
 from steersman.store.variables import Variable
 
 __all__ = [
     "ENDED",
     "FRAME",
+    "MOVE_EVERY_S",
     "SEGMENT",
     "SEGMENT_FIELDS",
     "EmptyWindow",
@@ -15,6 +17,7 @@ __all__ = [
     "GroupWriter",
     "MissingFrame",
     "Row",
+    "ScratchWriter",
     "ShapeMismatch",
     "Span",
     "StoreError",

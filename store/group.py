@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import zarr
 from zarr.codecs import Crc32cCodec
+from zarr.core.buffer import default_buffer_prototype
 
 from steersman.store.errors import ShapeMismatch
 from steersman.store.variables import Variable
@@ -87,8 +88,23 @@ class GroupWriter:
             self.rows[dimension] = first + n
         return first
 
-    def publish(self) -> dict[str, int]:
-        """Write what was appended and then let readers see it; returns the published rows by dimension."""
+    def publish(self, *, now: bool = False) -> dict[str, int]:
+        """Write what was appended and then let readers see it; returns the published rows by dimension.
+
+        Args:
+            now: somebody waits for it; a writer that gathers publications does not put it off.
+        """
+        self.published = self._write()
+        return self.published
+
+    def close(self) -> None:
+        """Publish the rest, and the final shapes for readers that do not use consolidated metadata."""
+        rows = self.publish(now=True)
+        for column in self._columns.values():
+            column.array.resize((rows.get(column.dimension, 0), *column.array.shape[1:]))
+
+    def _write(self) -> dict[str, int]:
+        """Write what was appended, then the metadata; returns the rows written by dimension."""
         with self._publishing:
             with self._lock:
                 rows, attributes = dict(self.rows), dict(self.attributes)
@@ -96,14 +112,7 @@ class GroupWriter:
             for column, shards in pending:
                 column.write(shards)
             self._publish_metadata(rows, attributes)
-            self.published = rows
         return rows
-
-    def close(self) -> None:
-        """Publish the rest, and the final shapes for readers that do not use consolidated metadata."""
-        rows = self.publish()
-        for column in self._columns.values():
-            column.array.resize((rows.get(column.dimension, 0), *column.array.shape[1:]))
 
     def _new_column(self, name: str, dimension: str, block: np.ndarray) -> _Column:
         dtype = block.dtype
@@ -148,7 +157,8 @@ class _Column:
     def __init__(self, name: str, dimension: str, array: zarr.Array[Any], shard_rows: int) -> None:
         self.name, self.dimension, self.array, self.shard_rows = name, dimension, array, shard_rows
         self._row, self._dtype = array.shape[1:], array.dtype  # asking the array costs more than storing a row
-        self._described = json.loads((Path(str(array.store_path).removeprefix("file://")) / "zarr.json").read_text())
+        text = array.metadata.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes()
+        self._described = json.loads(text)  # its file may have been moved already, see store/mover.py
         self._shards: dict[int, np.ndarray] = {}  # shard number -> its rows; the last one is open
         self._dirty: set[int] = set()
 

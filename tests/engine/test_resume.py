@@ -70,10 +70,17 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     return completed(*ROUNDS[1:], cwd=cwd, code=None)[0]
 
 
-def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(unbroken: RunDirectory, tmp_path: Path) -> None:
-    """Bit for bit from the seed: choices, reasons, frames, weights. First the driver is killed, then everything."""
+def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(
+    unbroken: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit for bit from the seed: choices, reasons, frames, weights. First the driver is killed, then everything.
+
+    Its frames come by way of a node's own storage, those of the unbroken one do not.
+    """
     run = tmp_path / "run"
-    driver = started(*ROUNDS, "--run-dir", run, cwd=tmp_path)
+    monkeypatch.setenv("NODE", str(tmp_path / "node"))
+    (tmp_path / "site.yaml").write_text("training: {workers: 2}\nscratch: $NODE/frames\n")
+    driver = started(*ROUNDS, "--site", "site.yaml", "--run-dir", run, cwd=tmp_path)
     for frames_before, whom in ((150, "driver"), (650, "everything")):
         await_record(run, lambda state, n=frames_before: state.frames >= n)
         if whom == "everything":

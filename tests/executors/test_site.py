@@ -175,3 +175,13 @@ def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> No
 def test_nodes_that_walkers_cannot_share_are_refused() -> None:
     with pytest.raises(BadSite, match="multiple of 2"):
         load_site("slurm", {"simulation.nodes": 3, "simulation.mpi": {"nodes": 2}})
+
+
+def test_scratch_is_a_folder_of_the_node_and_its_variables_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_site("laptop").scratch_here is None
+    site = Site(name="ours", scratch="$NODE_DISK/frames")
+    monkeypatch.setenv("NODE_DISK", "/local")
+    assert site.scratch_here == Path("/local/frames")
+    monkeypatch.delenv("NODE_DISK")
+    with pytest.raises(BadSite, match=r"scratch = \$NODE_DISK/frames: not all of its variables are set on"):
+        _ = site.scratch_here

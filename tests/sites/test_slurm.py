@@ -116,11 +116,13 @@ simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 60}
 training: {workers: 1}
 slurm: {partition: debug, options: ["--gpus-per-node=2"]}
 margin_s: 15
+scratch: /dev/shm
 """,
     "faults": """
 simulation: {nodes: 1, blocks: 2, workers: 1, walltime_s: 600}
 training: {workers: 1}
 slurm: {partition: debug}
+scratch: /dev/shm/frames    # each node has its own
 """,
     "pbs": """
 simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}
