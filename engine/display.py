@@ -117,16 +117,23 @@ def _models(state: State, now: float) -> RenderableType:
 
 
 def _figures(model: Model, now: float) -> tuple[str, str, str, str]:
-    if model.accepted is None:
-        return "", "", "", f"[yellow]training for {max(0.0, now - model.at):.0f} s[/]"
-    loss, held_out = model.card.get("loss"), model.card.get("held_out")
-    verdict = "[green]in use[/]" if model.accepted else "[red]not used[/]"
+    known = model.card or model.epoch
+    loss, held_out = known.get("loss"), known.get("held_out")
     return (
         "" if loss is None else f"{loss:.4g}",
         "" if held_out is None else f"{held_out:.4g}",
-        _profile(model.card.get("profile") or {}),
-        f"{verdict} [dim]{escape(model.reason)}[/]",
+        _profile(known.get("profile") or {}),
+        _fate(model, now),
     )
+
+
+def _fate(model: Model, now: float) -> str:
+    """How far its training is, or what became of it."""
+    if model.accepted is None:
+        far = f", epoch {model.epoch['epoch']} of {model.epoch['epochs']}" if model.epoch else ""
+        return f"[yellow]training for {max(0.0, now - model.at):.0f} s{far}[/]"
+    verdict = "[green]in use[/]" if model.accepted else "[red]not used[/]"
+    return f"{verdict} [dim]{escape(model.reason)}[/]"
 
 
 def _profile(spent: dict[str, float]) -> str:

@@ -241,6 +241,9 @@ class Run:
             if fields:
                 self.jobs.began(fields["job"], fields["manager"])
             return
+        if kind == "epoch":
+            self.recorder.record(kind, **fields)
+            return
         if self.state.walkers[fields["walker"]].alive:  # else it was given up, and what it had committed is known
             self.recorder.record(kind, **fields)
 

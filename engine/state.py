@@ -1,7 +1,7 @@
 """Journal records -> the state of a run. The only way in which the state changes is `apply`, so replay gives it back.
 
 Kinds of records: run, session, walker, joined, left, lost, start, began, frames, ended, blame, aside, damaged,
-training, model, scored, metrics, stop, told, note, end.
+training, epoch, model, scored, metrics, stop, told, note, end.
 """
 
 from __future__ import annotations
@@ -333,6 +333,11 @@ class State:
 
     def _on_training(self, record: Record) -> None:
         self.models.append(Model(record["model"], record["frames"], record["t"]))
+
+    def _on_epoch(self, record: Record) -> None:
+        """How far a training is; one that is told late is of no use."""
+        if self.training is not None and self.training.version == record["model"]:
+            self.training.epoch = record
 
     def _on_model(self, record: Record) -> None:
         model = self.models[-1]

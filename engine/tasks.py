@@ -23,12 +23,14 @@ from steersman.apps import training, watchdog
 from steersman.apps.walker import EVENT, Walker
 from steersman.bus import BusError, TupleSpace, addresses
 from steersman.engine import loading
+from steersman.engine.epochs import EpochTeller
 from steersman.engine.errors import BlockEnds
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.workflow import Params, Workflow
 from steersman.executors.site import Site
 from steersman.store import Span, Window, replace_file
 
+TELLING_S = 1.0  # a training does not wait longer for a bus that is silent
 AMD = Path("/dev/kfd")  # is there where AMD's GPUs are
 
 
@@ -222,16 +224,17 @@ def _fit(
     stage = workflow.training
     assert stage is not None
     from steersman.models.checkpoint import going_on, kept_in
+    from steersman.models.fit import heard_by
 
     kept = directory.checkpoints(version)
     if stage.ranks == 1:
-        with kept_in(kept):
+        with kept_in(kept), heard_by(_teller(directory, version)):
             return stage.function(params, frames, model)
     from steersman.models.ranks import launch
 
     arguments = {
-        "run": str(directory.path), "last": last, "spans": [dataclasses.astuple(span) for span in spans],
-        "params": params.model_dump(mode="json"), "kept": str(kept),
+        "run": str(directory.path), "version": version, "last": last, "kept": str(kept),
+        "spans": [dataclasses.astuple(span) for span in spans], "params": params.model_dump(mode="json"),
     }  # fmt: skip
     folder = directory.errors / f"training-{version:04d}"  # left only when it fails
     target, nodes = "steersman.engine.tasks:fit_rank", _training_nodes(directory)
@@ -251,21 +254,32 @@ def _training_nodes(directory: RunDirectory) -> Any:
     from steersman.models.ranks import Nodes
 
     site = Site.model_validate(directory.settings()["site"])
-    gpus = site.training.gpu_names
+    gpus, scratch = site.training.gpu_names, site.training.scratch
     if site.training.nodes < 2:
-        return Nodes(gpus=gpus)
+        return Nodes(gpus=gpus, scratch=scratch)
     here = address_towards(addresses.read(directory.bus).host)
-    return Nodes(site.training.nodes, words(site, "training"), here, gpus)
+    return Nodes(site.training.nodes, words(site, "training"), here, gpus, scratch)
 
 
-def fit_rank(run: str, last: int, spans: Sequence[Sequence[Any]], params: dict[str, Any], kept: str) -> Any:
+def _teller(directory: RunDirectory, version: int) -> EpochTeller:
+    return EpochTeller(TupleSpace.connect(directory.bus, patience_s=TELLING_S), version)
+
+
+def fit_rank(
+    run: str, version: int, last: int, spans: Sequence[Sequence[Any]], params: dict[str, Any], kept: str
+) -> Any:
     """Be one rank of a training: read the window, call the train stage."""
+    from steersman.models import staged
     from steersman.models.checkpoint import kept_in
+    from steersman.models.fit import heard_by
 
     directory, workflow, _ = _opened(run)
     assert workflow.training is not None
     frames = Window(directory.frames, [Span(*span) for span in spans])
-    with kept_in(Path(kept)):
+    if scratch := os.environ.get("STEERSMAN_SCRATCH"):
+        frames = staged(frames, Path(scratch))
+    first = os.environ["RANK"] == "0"
+    with kept_in(Path(kept)), heard_by(_teller(directory, version)) if first else contextlib.nullcontext():
         return workflow.training.function(loading.checked(workflow, params), frames, _model(run, last))
 
 

@@ -92,4 +92,5 @@ class Model:
     at: float
     accepted: bool | None = None  # None: still training
     reason: str = ""
+    epoch: Record = field(default_factory=dict)  # what its training last told
     card: Record = field(default_factory=dict)

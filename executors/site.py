@@ -98,9 +98,15 @@ class Executor(_Strict):
 
 
 class Training(Executor):
-    """Workers that train and score; they are on the first node of a block, and place a training's ranks on all."""
+    """Workers that train and score; they are on the first node of a block, and place a training's ranks on all.
+
+    Args:
+        scratch: a folder on each node's own disk, such as "$TMPDIR" or "/mnt/bb/$USER", where ranks read their window:
+            a byte is read once from the shared file system and passed on between nodes. Empty: each rank reads all.
+    """
 
     workers: Annotated[int, Field(ge=1)] | Literal["cores"] = 2
+    scratch: str = ""
 
     @model_validator(mode="after")
     def _ranks_need_no_mpi(self) -> Self:

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from steersman.models import device
 from steersman.models.errors import RanksFailed, UnreadableModel
 from steersman.models.model import Model
 from steersman.models.parallel import Single, telling
@@ -110,7 +111,7 @@ class Checkpoints:
         state = _read(self._found, ranks, [f"rank{before}/", "shared/"])
         own = {key.removeprefix(f"rank{before}/").removeprefix("shared/"): value for key, value in state.items()}
         ranks.order.set_state(own["order"])
-        torch.set_rng_state(own["random"])
+        device.set_random_states(_below(own, "random/"))
         if ranks.rank >= about["ranks"]:
             torch.manual_seed((seed + (about["epochs"] << 32)) % 2**63)
         if (keeper := ranks.keeper(stepper)) is not None:
@@ -137,7 +138,7 @@ class Checkpoints:
         state = {
             "about": torch.frombuffer(bytearray(text), dtype=torch.uint8),
             f"rank{ranks.rank}/order": ranks.order.get_state(),
-            f"rank{ranks.rank}/random": torch.get_rng_state(),
+            **{f"rank{ranks.rank}/random/{kind}": value for kind, value in device.random_states().items()},
             **{f"{whose}moments/{name}": value for name, value in (keeper.moments() if keeper else {}).items()},
             **{f"shared/exchanged/{name}": value for name, value in ranks.exchanged().items()},
         }

@@ -5,12 +5,16 @@ Written for NVIDIA's and AMD's GPUs ("cuda") and Intel's ("xpu"); so far only th
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
+VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")  # what a process sees, from 0 again
 MPIEXEC = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")  # set by mpich's and Open MPI's
 
 
@@ -35,7 +39,30 @@ def identity() -> str:
         return "cpu"
     gpus = torch.get_device_module(best())
     mine = gpus.current_device()
-    return f"{best().type} {platform.node()} {getattr(gpus.get_device_properties(mine), 'uuid', mine)}"
+    seen = " ".join(f"{name}={os.environ[name]}" for name in VISIBLE if name in os.environ)
+    return f"{best().type} {platform.node()} {getattr(gpus.get_device_properties(mine), 'uuid', f'{mine} {seen}')}"
+
+
+def forked() -> AbstractContextManager[None]:
+    """Put the random numbers of the CPU and of this process's GPU back afterwards; other GPUs are not begun to use."""
+    if best().type == "cpu":
+        return torch.random.fork_rng([])
+    return torch.random.fork_rng([torch.get_device_module(best()).current_device()], device_type=best().type)
+
+
+def random_states() -> dict[str, Tensor]:
+    """Give where the random numbers of the CPU and of this process's GPU have come to: (n,) uint8 on the CPU, each."""
+    states = {"cpu": torch.get_rng_state()}
+    if best().type != "cpu":
+        states[best().type] = torch.get_device_module(best()).get_rng_state()
+    return states
+
+
+def set_random_states(states: Mapping[str, Tensor]) -> None:
+    """Go on from what `random_states` gave, as far as this process has the same kind of device."""
+    torch.set_rng_state(states["cpu"])
+    if best().type != "cpu" and best().type in states:
+        torch.get_device_module(best()).set_rng_state(states[best().type])
 
 
 def backends(identities: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from steersman.models import compiled as compiling
-from steersman.models import memory, parallel
+from steersman.models import device, memory, parallel
 from steersman.models import strategy as strategies
 from steersman.models.checkpoint import Checkpoints
 from steersman.models.errors import TrainingDiverged, UnusableData
@@ -27,6 +28,20 @@ from steersman.models.stepper import Stepper
 ModelT = TypeVar("ModelT", bound=Model)
 Loss = Callable[[ModelT, Tensor], dict[str, Tensor]]  # scalars, means over the batch; "loss" is the one to lower
 Record = dict[str, float]
+Listener = Callable[[int, int, Record], object]  # epochs done, of how many, and the record of the last one
+
+# A campaign tells how far its training is, whatever the train function does with the reports of fit().
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def heard_by(listener: Listener) -> Iterator[None]:
+    """Let a listener hear of each epoch of every fit() inside."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 def fit(
@@ -103,6 +118,8 @@ def fit(
                 checkpoints.save(model, ranks, stepper)
                 if report is not None:
                     report(record)
+                if (listener := _listener.get()) is not None:
+                    listener(len(model.history), epochs, record)
         ranks.check()
         model.card |= {"precision": stepper.precision.used} | ranks.told(stepper)
     return model.eval()
@@ -127,7 +144,7 @@ def evaluate(model: ModelT, data: Tensor, loss: Loss[ModelT], *, batch: int = 40
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Draw torch's random numbers from a seed, and put the caller's back afterwards."""
-    with torch.random.fork_rng():
+    with device.forked():
         torch.manual_seed(seed % 2**63)
         yield
 
@@ -148,7 +165,7 @@ class Total:
     def mean(self, ranks: Single | None = None) -> Record:
         """Give the mean of each term per sample, over what all ranks have counted."""
         samples = torch.tensor(self._samples, dtype=torch.float64)
-        sums = [torch.stack(values).double().cpu() @ samples for values in self._terms.values()]
+        sums = [torch.stack(values).cpu().double() @ samples for values in self._terms.values()]
         numbers = torch.stack([*sums, samples.sum()])
         if ranks is not None:
             ranks.add_up(numbers)

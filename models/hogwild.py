@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mmap
 import os
-import socket
 import tempfile
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
+from steersman.models import node
 from steersman.models.block import averaged, one_block
 from steersman.models.errors import UnknownChoice
 from steersman.models.model import Model
@@ -34,7 +34,7 @@ class Hogwild(OwnSteps):
         super().__init__(model, samples, batch, seed, strategy)
         if model.device.type != "cpu":
             raise UnknownChoice(f"strategy on {model.device.type}", "hogwild", ("ddp", "zero", "local_sgd"))
-        self.agree("machine (hogwild shares memory)", socket.gethostname().encode())
+        self.agree("machine (hogwild shares memory)", node.name().encode())
         if self.size > 1:
             self._share()
 

@@ -131,7 +131,7 @@ def fed(data: Tensor | Rows, picks: Sequence[Tensor], device: torch.device) -> I
     """
     if isinstance(data, Tensor):
         for picked in picks:
-            yield data[picked].to(device, non_blocking=True)
+            yield _moved(data[picked], device)
         return
     threads = torch.get_num_threads()  # a new thread would take as many as there are cores
     with ThreadPoolExecutor(1, "reading", torch.set_num_threads, (threads,)) as reading:
@@ -139,6 +139,13 @@ def fed(data: Tensor | Rows, picks: Sequence[Tensor], device: torch.device) -> I
         for picked in picks:
             ahead.append(reading.submit(data.read, picked))
             if len(ahead) == 2:
-                yield ahead.popleft().result().to(device)
+                yield _moved(ahead.popleft().result(), device)
         if ahead:
-            yield ahead.popleft().result().to(device)
+            yield _moved(ahead.popleft().result(), device)
+
+
+def _moved(part: Tensor, device: torch.device) -> Tensor:
+    """Bring a batch to a device; to a GPU through pinned memory, so that the copy runs beside its work."""
+    if device.type != "cpu" and part.device.type == "cpu":
+        part = part.pin_memory()  # torch keeps it until the copy is done
+    return part.to(device, non_blocking=True)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from steersman.models import optimizers
+from steersman.models import device, optimizers
 from steersman.models.errors import OutOfMemory
 from steersman.models.model import Model
 from steersman.models.precision import Precision
@@ -61,7 +61,7 @@ def largest_batch(
 
     def peak(batch: int) -> float:
         try:
-            with telling(batch), torch.random.fork_rng():
+            with telling(batch), device.forked():
                 return peak_of_a_step(copy.deepcopy(model), data[:batch], loss, optimizer, precision)
         except OutOfMemory:
             return float("inf")

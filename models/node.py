@@ -14,19 +14,23 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import torch
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch does not list it
 
+from steersman.models.device import VISIBLE
+from steersman.models.errors import StagingFailed
+
 GRACE_S = 10.0  # for the others to say what they saw when one has failed
 LOOK_S = 0.05
 NODES = "nodes"  # how many have come to the meeting point
 FAILED = "failed"  # is there once a rank of any node has
-GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
 
 
 def on_each(start: str, count: int, folder: Path, meeting: TCPStore, address: str, timeout_s: float) -> str:
@@ -75,33 +79,66 @@ def run(folder: Path, number: int, address: str, port: int, failed: Callable[[],
         "WORLD_SIZE": str(job["ranks"]), "MASTER_ADDR": address, "MASTER_PORT": str(port),
         "TORCHELASTIC_USE_AGENT_STORE": "True", "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1",
     }  # fmt: skip
-    processes = [
-        _started(folder, rank, environment | own(rank - share.start, job["gpus"])) for rank in share
-    ]  # fmt: skip
     try:
-        codes = _codes(processes, failed)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+        with _scratch(job["scratch"]) as scratch:
+            ranks = {rank: environment | scratch | own(rank - share.start, job["gpus"]) for rank in share}
+            codes = _ended(folder, ranks, failed)
+    except StagingFailed as error:
+        (folder / f"rank{share.start}.error").write_text(f"rank {share.start}: StagingFailed: {error}")
+        return False
     for rank, code in zip(share, codes, strict=True):
         if code != 0:
             (folder / f"rank{rank}.error").write_text(_reason(folder, rank, code))
     return not any(code != 0 for code in codes)
 
 
+def _ended(folder: Path, ranks: Mapping[int, Mapping[str, str]], failed: Callable[[], bool]) -> list[int | None]:
+    """Start ranks, each in its environment, and wait for them; exit codes as of _codes."""
+    processes = [_started(folder, rank, environment) for rank, environment in ranks.items()]
+    try:
+        return _codes(processes, failed)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def _scratch(folder: str) -> Iterator[dict[str, str]]:
+    """Make a folder on the node's own disk while its ranks run; gives the variable that tells them."""
+    if not folder:
+        yield {}
+        return
+    try:
+        made = TemporaryDirectory(prefix="steersman-", dir=os.path.expandvars(folder), ignore_cleanup_errors=True)
+    except OSError as error:
+        raise StagingFailed("the window", folder, f"{name()}: {error}") from error
+    with made as here:
+        yield {"STEERSMAN_SCRATCH": here}
+
+
 def own(local_rank: int, gpus: list[str]) -> dict[str, str]:
     """What is set for one rank of a node only; AMD's libraries count the first name among what the second leaves."""
-    names = GPU_VARIABLES[1:] if Path("/dev/kfd").exists() else GPU_VARIABLES
+    names = VISIBLE[1:] if Path("/dev/kfd").exists() else VISIBLE
     pinned = {name: gpus[local_rank % len(gpus)] for name in names} if gpus else {}
     return {"LOCAL_RANK": str(local_rank), **pinned}
 
 
-def interface(address: str) -> str:
-    """The network interface through which this machine reaches an address."""
+def name() -> str:
+    """The node that this process is on."""
+    return os.environ.get("STEERSMAN_NODE", platform.node())
+
+
+def address_towards(address: str) -> str:
+    """This machine's address on the network through which it reaches another."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((address, 9))  # nothing is sent
-        here = probe.getsockname()[0]
+        return str(probe.getsockname()[0])
+
+
+def interface(address: str) -> str:
+    """The network interface through which this machine reaches an address."""
+    here = address_towards(address)
     return next(name for name, ours in psutil.net_if_addrs().items() if here in [each.address for each in ours])
 
 
@@ -140,9 +177,8 @@ def _reason(folder: Path, rank: int, code: int | None) -> str:
 def main(folder: Path, address: str, port: int) -> int:
     """Be the program that a launcher starts on each node."""
     store = TCPStore(address, port, None, False, timeout=timedelta(seconds=60))
-    name = os.environ.get("STEERSMAN_NODE", platform.node())
-    if store.add(f"on {name}", 1) > 1:
-        print(f"the launcher starts more than one program on {name}", file=sys.stderr)
+    if store.add(f"on {name()}", 1) > 1:
+        print(f"the launcher starts more than one program on {name()}", file=sys.stderr)
         store.set(FAILED, "")  # nobody waits for the ranks that would have been here
         return 1
     for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):  # else torch guesses by the host's name

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -16,7 +17,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from steersman.bus import BusError, Server, TupleSpace
+from steersman.bus import BusError, BusTimeout, Server, TupleSpace
+from steersman.models import ranks
 from steersman.models.block import averaged, gradient_block, one_block
 from steersman.models.errors import RankLost
 from steersman.models.model import Model
@@ -25,6 +27,7 @@ from steersman.models.stepper import Stepper
 from steersman.models.strategy import Strategy
 
 PATIENCE_S = 300.0  # for weights, while the slowest rank computes
+LOOK_S = 1.0  # between looks whether a rank has failed
 LOST_S = 5.0  # a bus that is silent for so long ended with rank 0; below the grace that ranks have to say so
 ASK, GIVE = "ask", "weights"  # names on the bus
 
@@ -84,7 +87,8 @@ class Async(WithGradients, OwnSteps):
     """Each rank computes gradients on its own share and hands them to rank 0's parameter server, over the bus.
 
     One optimizer steps for all, in the order in which gradients arrive. At the end of an epoch ranks wait for each
-    other and take the same weights. The bus is a server of its own on the machine of rank 0, where all ranks are.
+    other and take the same weights. The bus is a server of its own on the machine of rank 0, on the network on which
+    the ranks have met.
     """
 
     own_moments = False
@@ -93,7 +97,7 @@ class Async(WithGradients, OwnSteps):
         super().__init__(model, samples, batch, seed, strategy)
         self._bound = strategy.max_staleness
         self._server: ParameterServer | None = None
-        self._home = _Home() if self.rank == 0 else None
+        self._home = _Home(ranks.address_here()) if self.rank == 0 else None
         url = [self._home.url if self._home else ""]
         if self.size > 1:
             with telling(self.rank, self.size):
@@ -139,12 +143,24 @@ class Async(WithGradients, OwnSteps):
         """Ask for weights and wait for them."""
         try:
             self._space.put(ASK, self.rank, kind, 0.0, torch.empty(0))
-            weights = self._space.take(GIVE, self.rank, torch.Tensor, timeout_s=PATIENCE_S)[2]
+            weights = self._given()
         except BusError as error:
             raise RankLost(self.rank, self.size, str(error)) from error
         if len(weights) == 0:
             raise RankLost(self.rank, self.size, "the parameter server failed, see rank 0's standard error")
         self.weights.copy_(weights)
+
+    def _given(self) -> Tensor:
+        """Wait for weights, while no rank has failed: they may have to wait for its gradient."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                weights: Tensor = self._space.take(GIVE, self.rank, torch.Tensor, timeout_s=LOOK_S)[2]
+            except BusTimeout:
+                if (error := ranks.first_error()) or time.monotonic() > deadline:
+                    raise RankLost(self.rank, self.size, error or f"no weights within {PATIENCE_S:g} s") from None
+            else:
+                return weights
 
 
 class ParameterServer(threading.Thread):
@@ -198,9 +214,9 @@ class ParameterServer(threading.Thread):
 class _Home:
     """A bus in a directory of its own, which ends with the process that made it, however that ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str) -> None:
         self._directory = tempfile.mkdtemp(prefix="steersman-bus-")
-        self._bus = Server.start(self._directory)
+        self._bus = Server.start(self._directory, bind=address)
         self.url = self._bus.url
         command = ["sh", "-c", f"read _; kill {self._bus.pid}; rm -r {self._directory}"]
         self._guard = subprocess.Popen(

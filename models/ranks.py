@@ -7,7 +7,8 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -62,12 +63,32 @@ def place(environment: Mapping[str, str]) -> Place:
     return Place(rank, size, local, address, port, rank == 0 and not agent)
 
 
+# Where ranks have met, for strategies that exchange over something else than torch's group: they begin within fit().
+_met: ContextVar[tuple[str, TCPStore] | None] = ContextVar("met", default=None)
+
+
+def address_here() -> str:
+    """This machine's address on the network on which the ranks have met; loopback for one process."""
+    met = _met.get()
+    return node.address_towards(met[0]) if met else "127.0.0.1"
+
+
+def first_error() -> str:
+    """What the first rank that failed has said, "" while none did."""
+    met = _met.get()
+    with suppress(RuntimeError):  # who opened the meeting point is gone
+        if met and met[1].check([node.FAILED]):
+            return met[1].get(node.FAILED).decode() or "a rank has failed"
+    return ""
+
+
 @contextmanager
 def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
     """Be one of the ranks: inside, `fit` shares its work with the others, over what `device.backends` chooses.
 
     Raises:
-        RankLost: not all ranks arrived within timeout_s; each waits that long itself.
+        RankLost: not all ranks arrived within timeout_s; each waits that long itself. Also with the error of another
+            rank as its reason, where that told one.
         RanksDiffer: they run different versions of torch or steersman.
     """
     limit = timedelta(seconds=timeout_s)
@@ -82,14 +103,30 @@ def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
     except RuntimeError as error:
         reason = f"not all arrived at {where.address}:{where.port} within {timeout_s:g} s"
         raise RankLost(where.rank, where.size, reason) from error
+    token = _met.set((where.address, store))
     try:
-        with telling(where.rank, where.size):
-            store.set(f"version/{where.rank}", _versions())
-            if store.get("version/0").decode() != _versions():
-                raise RanksDiffer(where.rank, f"version ({_versions()})")
-        yield
+        with _sharing_errors(store, where):
+            with telling(where.rank, where.size):
+                store.set(f"version/{where.rank}", _versions())
+                if store.get("version/0").decode() != _versions():
+                    raise RanksDiffer(where.rank, f"version ({_versions()})")
+            yield
     finally:
+        _met.reset(token)
         dist.destroy_process_group()
+
+
+@contextmanager
+def _sharing_errors(store: TCPStore, where: Place) -> Iterator[None]:
+    """Leave the first rank's error at the meeting point: those who only see that it is gone tell it as their reason."""
+    try:
+        yield
+    except RankLost as lost:
+        raise RankLost(where.rank, where.size, first_error() or lost.reason) from lost
+    except Exception as error:
+        with suppress(RuntimeError):  # who opened the meeting point is gone
+            store.compare_set(node.FAILED, "", f"rank {where.rank}: {type(error).__name__}: {error}")
+        raise
 
 
 @dataclass(frozen=True)
@@ -101,12 +138,15 @@ class Nodes:
         start: shell words that start a program once on each of them; not looked at for one, which is this machine.
         address: of this machine, as they reach it.
         gpus: names of a node's GPUs; the ranks of a node take one each, in turn.
+        scratch: a folder on each node's own disk, in which ranks get one until they end, named by STEERSMAN_SCRATCH;
+            may hold $TMPDIR and the like.
     """
 
     count: int = 1
     start: str = ""
     address: str = "127.0.0.1"
     gpus: tuple[str, ...] = ()
+    scratch: str = ""
 
 
 def launch(
@@ -136,7 +176,7 @@ def launch(
     for old in folder.glob("rank*"):
         old.unlink()
     job = {"target": target, "arguments": dict(arguments), "strategy": strategy, "timeout_s": timeout_s}
-    placed = {"ranks": ranks, "nodes": nodes.count, "gpus": nodes.gpus}
+    placed = {"ranks": ranks, "nodes": nodes.count, "gpus": nodes.gpus, "scratch": nodes.scratch}
     (folder / "job.json").write_text(json.dumps(job | placed))
     meeting = TCPStore(nodes.address, 0, None, True, wait_for_workers=False)
     if nodes.count == 1:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +18,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from steersman.models import node
 from steersman.models.errors import StagingFailed
 from steersman.models.parallel import telling
-from steersman.store import Frames, Window
+from steersman.store import FRAME, Frames, Span, Window
 
 PIECE_BYTES = 8 * 2**20  # exchanged at a time by each node
 MOST_BYTES = 512 * 2**20  # of one exchange, all nodes' pieces together
@@ -30,24 +30,36 @@ HEAD = 40  # bytes before a piece: the length of what follows, and its sha256
 UNREADABLE = -1  # as a length
 
 
-def staged(window: Window, variables: Sequence[str], folder: Path) -> Window:
-    """Copy the shards of a window's variables to a folder of each node; every rank of a training calls it.
+def staged(window: Window, folder: Path) -> Window:
+    """Read a window from a folder of each node; every rank of a training calls it.
 
-    Files are whole as they were at some moment after the window was chosen, which is enough: rows that were published
-    do not change.
+    The shards of a variable are copied there when it is first read, so every rank reads the same variables, in the same
+    order. Files are whole as they were at some moment after the window was chosen, which is enough: rows that were
+    published do not change.
 
     Args:
         folder: on a disk of the node, e.g. below $TMPDIR; the same on its ranks.
-    Returns: the same window, read from there.
-    Raises:
-        StagingFailed: on all ranks, where one could not read, write or be reached undamaged.
-        RankLost: see there.
+    Returns: the same window. Reading a variable for the first time raises, on all ranks, StagingFailed, where one could
+        not read, write or be reached undamaged, and RankLost, see there.
     """
-    source = window.frames.path
     walkers = sorted({span.walker for span in window.spans})
-    paths = [path for walker in walkers for path in _files(source / walker, variables)]
-    stage(source, [str(path.relative_to(source)) for path in paths], folder)
-    return Window(Frames(folder), window.spans)
+    return Window(_Staged(window.frames.path, walkers, folder), window.spans)
+
+
+class _Staged(Frames):
+    """Frames of which a variable is copied to the node before it is read."""
+
+    def __init__(self, path: Path, walkers: Sequence[str], folder: Path) -> None:
+        super().__init__(path)
+        self._walkers, self._folder = walkers, folder
+        self._here: dict[str, Frames] = {}  # by variable
+
+    def read(self, name: str, span: Span, *, dimension: str = FRAME) -> np.ndarray:
+        if name not in self._here:
+            paths = [path for walker in self._walkers for path in _files(self.path / walker, name)]
+            stage(self.path, [str(path.relative_to(self.path)) for path in paths], self._folder / name)
+            self._here[name] = Frames(self._folder / name)
+        return self._here[name].read(name, span, dimension=dimension)
 
 
 def stage(source: Path, names: Sequence[str], target: Path) -> None:
@@ -169,9 +181,9 @@ def _read_once(file: Any, offset: int, size: int) -> bytes:
     return content
 
 
-def _files(walker: Path, variables: Sequence[str]) -> list[Path]:
-    """What a reader of these variables needs of a walker's group; no file that is being written."""
-    below = [path for name in variables for path in sorted((walker / name).rglob("*")) if path.is_file()]
+def _files(walker: Path, variable: str) -> list[Path]:
+    """What a reader of a variable needs of a walker's group; no file that is being written."""
+    below = [path for path in sorted((walker / variable).rglob("*")) if path.is_file()]
     return [path for path in (walker / "zarr.json", *below) if not path.name.endswith(".partial")]
 
 
@@ -180,8 +192,7 @@ class _Nodes:
 
     def __init__(self) -> None:
         self.rank, self.size = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
-        here = os.environ.get("STEERSMAN_NODE", platform.node())
-        self._names = self._everyone(here)
+        self._names = self._everyone(node.name())
         leaders = [self._names.index(name) for name in dict.fromkeys(self._names)]
         self.leads, self.count = self.rank in leaders, len(leaders)
         self.number = leaders.index(self.rank) if self.leads else -1

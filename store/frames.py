@@ -160,8 +160,6 @@ class Window(Mapping[str, np.ndarray]):
         self._read = functools.cache(self._read_variable)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self.frames.variables(self.spans[0].walker):
-            raise KeyError(name)
         return self._read(name)
 
     def __iter__(self) -> Iterator[str]:

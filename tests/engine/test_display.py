@@ -54,3 +54,10 @@ def test_where_the_time_of_training_went_is_shown_in_shares(state: State) -> Non
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert shown.count("Ip 5 Fwd 25 Bwd 45 Wt 15 Sync 10 %") == 1
     assert spent["TotalCompTime"] + spent["SyncTime"] == 4.0
+    state.apply({"kind": "training", "t": 6.0, "model": 3, "frames": 9})
+    told = {"epoch": 7, "epochs": 20, "loss": 1.25, "profile": profile([epoch])}
+    for version in (2, 3):  # what is told of a training that has ended comes too late
+        state.apply({"kind": "epoch", "t": 8.0, "model": version, **told})
+    console.print(view(state, budget(frames=10), "x", 9.0))
+    words = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert "1.25 Ip 5 Fwd 25 Bwd 45 Wt 15 Sync 10 % training for 3 s, epoch 7 of 20" in words

@@ -44,6 +44,9 @@ def told(record):
     with log.open("a") as file:
         file.write("epoch\\n")
     epochs = len(log.read_text().split())
+    if "STEERSMAN_SCRATCH" in os.environ:
+        staged = sorted(path.name for path in Path(os.environ["STEERSMAN_SCRATCH"]).iterdir())
+        Path(__file__).with_name("staged" + os.environ["RANK"]).write_text(" ".join(staged))
     if epochs == 1 and os.environ["RANK"] == os.environ.get("DYING", "1"):
         os.kill(os.getpid() if "DYING" not in os.environ else os.getppid(), signal.SIGKILL)
         signal.pause()
@@ -72,13 +75,28 @@ def test_fewer_ranks_than_nodes_are_refused(tmp_path: Path) -> None:
         plan("double_well", site=str(site))
 
 
+def test_hogwild_over_several_nodes_is_refused(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text("slurm: {}\ntraining: {nodes: 2, workers: 1, walltime_s: 60}\n")
+    workflow = write_workflow(BODY.replace("local_sgd", "hogwild"))
+    with pytest.raises(
+        BadValue, match=r"training.nodes = 2: ranks of hogwild share memory: 1 node, or another strategy"
+    ):
+        plan(str(workflow), site=str(site))
+
+
 @pytest.mark.slow
 def test_two_ranks_train_and_one_that_dies_costs_an_epoch_or_leaves_the_last_model(
     write_workflow: WriteWorkflow, tmp_path: Path
 ) -> None:
     """The first model's rank is killed after the first of three epochs: only two are left to do. Then one dies each
-    time before anything is done: the run goes on with the first model and says why."""
-    directory, state, _ = completed(write_workflow(BODY), "--seed", 1, "--rounds", cwd=tmp_path, code=None)
+    time before anything is done: the run goes on with the first model and says why. The window is read from the
+    node's own disk, on which nothing is left."""
+    own_disk, site = tmp_path / "own", tmp_path / "site.yaml"
+    own_disk.mkdir()
+    site.write_text(f"training: {{scratch: {own_disk}}}\n")
+    words = ("--seed", 1, "--rounds", "--site", site)
+    directory, state, _ = completed(write_workflow(BODY), *words, cwd=tmp_path, code=None)
     first, *later = state.models
     card = directory.card(first.version)
     assert first.accepted
@@ -93,6 +111,8 @@ def test_two_ranks_train_and_one_that_dies_costs_an_epoch_or_leaves_the_last_mod
     assert not (directory.errors / "training-0001").exists()
     assert (directory.errors / "training-0002" / "rank1.stderr").exists()
     assert not list(directory.path.glob("checkpoints/*"))
+    assert [(directory.path / f"staged{rank}").read_text() for rank in (0, 1)] == ["contacts"] * 2
+    assert not list(own_disk.iterdir())
     _a_worker_that_is_killed_costs_an_epoch(directory)
 
 

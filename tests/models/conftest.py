@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from steersman.models.ranks import launch
+
 Chains = Callable[..., np.ndarray]
+ROOT = Path(__file__).parents[2]
+WORDS = (
+    "ddp", "zero", "ddp(lag=1)", "local_sgd", "hogwild", "async(max_staleness=0)", "async(max_staleness=3)",
+)  # fmt: skip
+BATCH, SAMPLES = 8, 97  # 6 steps of two ranks, and one in which only the first has a sample
+
+
+@contextmanager
+def tests_found() -> Iterator[None]:
+    """Let processes that are started import what lies beside the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+        yield
+
+
+@pytest.fixture(scope="module")
+def found_by_ranks() -> Iterator[None]:
+    """Let processes that a test starts import what lies beside the tests."""
+    with tests_found():
+        yield
+
+
+@pytest.fixture(scope="session")
+def two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What two ranks made of each strategy, see mean_model.train_each; one start of ranks for all."""
+    target, arguments = "tests.models.mean_model:train_each", {"words": WORDS, "batch": BATCH, "samples": SAMPLES}
+    with tests_found():
+        folder = tmp_path_factory.mktemp("ranks")
+        return launch(target, arguments, ranks=2, strategy="ddp", folder=folder, timeout_s=60).card
 
 
 @pytest.fixture(autouse=True)

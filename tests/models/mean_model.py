@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from steersman.models import Model
+from steersman.models.errors import RanksDiffer
 from steersman.models.fit import Record, fit, seeded
 
 SAMPLES = 96
@@ -57,53 +58,46 @@ def fresh(seed: int = 0) -> Small:
         return Small()
 
 
-def train(
-    *, batch: int, epochs: int = 3, samples: int = SAMPLES, strategy: str | None = None, note: str = "",
-    rank_seeds: bool = False,
-) -> Small:  # fmt: skip
-    """Fit; with `note`, write the hash of the weights after every epoch to a file for each rank.
-
-    With `rank_seeds` each rank begins with weights of its own.
-    """
-    rank = os.environ.get("RANK", os.environ.get("PMI_RANK", "0"))
-    model = fresh(int(rank) if rank_seeds else 0)
-
-    def report(record: Record) -> None:
-        if note:
-            with Path(f"{note}{rank}").open("a") as file:
-                file.write(weights_hash(model) + "\n")
-
-    return fit(model, rows(samples), squared, epochs=epochs, batch=batch, lr=0.01, strategy=strategy, report=report)
+def train(*, batch: int, epochs: int = 3, samples: int = SAMPLES, strategy: str | None = None) -> Small:
+    """Fit the same weights to the same rows."""
+    return fit(fresh(), rows(samples), squared, epochs=epochs, batch=batch, lr=0.01, strategy=strategy)
 
 
-def train_each(*, words: list[str], batch: int, optimizer: str = "adam", samples: int = SAMPLES) -> Small:
-    """Fit once with each strategy; the card has each one's weights (flat), its history, what it told, and hashes.
-
-    `hashes`: of the weights after each epoch, for each rank.
-    """
-    card: dict[str, Any] = {}
-    for word in words:
-        model = fresh()
-        hashes: list[str] = []
-
-        def report(record: Record, model: Small = model, hashes: list[str] = hashes) -> None:
-            hashes.append(weights_hash(model))
-
-        fit(
-            model, rows(samples), squared, epochs=3, batch=batch, lr=0.01, optimizer=optimizer, strategy=word,
-            report=report,
+def train_each(*, words: list[str], batch: int, samples: int = SAMPLES) -> Small:
+    """Fit once with each strategy, on ranks that each begin with weights of their own; see `told` for the card."""
+    card = {word: told(word, batch, samples) for word in words}
+    if "hogwild" in words and "refused" not in card["hogwild"]:
+        falling = fit(
+            Falling(), rows(samples), value, epochs=1, batch=batch, lr=0.01, optimizer="sgd", strategy="hogwild"
         )  # fmt: skip
-        everyone = [hashes]
-        if dist.is_initialized():
-            everyone = [[] for _ in range(dist.get_world_size())]
-            dist.all_gather_object(everyone, hashes)
-        weights = torch.cat([parameter.detach().flatten() for parameter in model.parameters()]).tolist()
-        card[word] = {"weights": weights, "history": model.history, "told": model.card, "hashes": everyone}
-    falling = fit(
-        Falling(), rows(samples), value, epochs=1, batch=batch, lr=0.01, optimizer="sgd", strategy="hogwild"
-    )  # fmt: skip
-    model.card = card | {"fallen": falling.value.item()}
+        card["fallen"] = {"value": falling.value.item()}
+    model = Small()
+    model.card = card
     return model
+
+
+def told(word: str, batch: int, samples: int) -> dict[str, Any]:
+    """Fit with a strategy; gives the weights (flat), the history, the card, and each rank's `hashes` of the weights
+    after each epoch; where a strategy is refused, what the error said."""
+    model = fresh(dist.get_rank() if dist.is_initialized() else 0)
+    hashes: list[str] = []
+    try:
+        fit(
+            model, rows(samples), squared, epochs=3, batch=batch, lr=0.01, strategy=word,
+            report=lambda _: hashes.append(weights_hash(model)),
+        )  # fmt: skip
+    except RanksDiffer as error:
+        return {"refused": str(error)}
+    everyone = [hashes]
+    if dist.is_initialized():
+        everyone = [[] for _ in range(dist.get_world_size())]
+        dist.all_gather_object(everyone, hashes)
+    return {"weights": flat(model), "history": model.history, "told": model.card, "hashes": everyone}
+
+
+def flat(model: Model) -> list[float]:
+    """Every weight."""
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()]).tolist()
 
 
 def train_and_die(*, batch: int, dying: int, **other: object) -> Small:
@@ -124,21 +118,6 @@ def train_with_checkpoints(*, batch: int, epochs: int, folder: str, dying: int =
             os.kill(os.getpid(), signal.SIGKILL)
 
     return fit(fresh(), rows(), squared, epochs=epochs, batch=batch, lr=0.01, checkpoint=folder, report=report)
-
-
-def train_on_less(*, batch: int) -> Small:
-    """Fit, each rank on another number of samples."""
-    return train(batch=batch, samples=SAMPLES - int(os.environ["RANK"]))
-
-
-def train_too_much(*, batch: int) -> Small:
-    """Fit, but one rank asks for a petabyte."""
-
-    def loss(model: Small, rows: Tensor) -> dict[str, Tensor]:
-        more = torch.empty(2**50).sum() if os.environ["RANK"] == "1" else 0
-        return {"loss": squared(model, rows)["loss"] + more}
-
-    return fit(fresh(), rows(), loss, epochs=3, batch=batch, lr=0.01)
 
 
 def weights_hash(model: Model) -> str:

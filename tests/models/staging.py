@@ -26,10 +26,11 @@ def staged_on_two_nodes(*, frames: str, folder: str) -> Model:
     if rank == 0:
         _damage_one_piece()
     found = Frames(Path(frames))
-    window = stage.staged(Window(found, found.spans()), ["maps"], here)
+    window = stage.staged(Window(found, found.spans()), here)
+    maps = window["maps"]
     files = {str(path.relative_to(here)): path.read_bytes() for path in sorted(here.rglob("*")) if path.is_file()}
     told = {"read": counted[0], "files": {name: hashlib.sha256(each).hexdigest() for name, each in files.items()}}
-    told |= {"rows": window.rows, "sum": int(window["maps"].sum()), "failed": _failing_on_one_node(here, rank)}
+    told |= {"rows": window.rows, "sum": int(maps.sum()), "failed": _failing_on_one_node(here, rank)}
     everyone: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(everyone, told)
     model = Model()

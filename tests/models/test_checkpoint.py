@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from steersman.models.fit import fit, seeded
 from steersman.models.ranks import launch
 from tests.models.mean_model import fresh, rows, squared, train
 
-ROOT = Path(__file__).parents[2]
 Chains = Callable[..., np.ndarray]
 
 
@@ -110,10 +108,9 @@ def test_ranks_that_fail_go_on_as_long_as_they_come_further(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_ranks_that_were_killed_go_on_as_fewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_that_were_killed_go_on_as_fewer(tmp_path: Path, found_by_ranks: None) -> None:
     """Four ranks of zero with batches of 8, one of them killed in the fourth epoch; then two with batches of 16: as one
     with 32 that was left in peace, to the rounding of sums, see test_two_ddp_ranks_equal_one_with_twice_the_batch."""
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     target = "tests.models.mean_model:train_with_checkpoints"
     job = {"epochs": 6, "folder": str(tmp_path / "checkpoints")}
     common: dict[str, Any] = {"strategy": "zero", "folder": tmp_path / "ranks", "timeout_s": 60}

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import os
+import socket
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
-import torch
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
+from steersman.models import Model
 from steersman.models.errors import RanksFailed
 from steersman.models.node import own
-from steersman.models.ranks import Nodes, launch
+from steersman.models.parameter_server import Async
+from steersman.models.ranks import Nodes, Place, joined, launch
+from steersman.models.strategy import Strategy
+from tests.models.conftest import BATCH, SAMPLES
+from tests.models.mean_model import fresh
 
-ROOT = Path(__file__).parents[2]
 ON_TWO = """#!/bin/bash
 STEERSMAN_NODE=a "$@" & one=$!
 STEERSMAN_NODE={second} "$@" || exit 5
@@ -21,40 +27,70 @@ wait $one
 
 
 @pytest.fixture
-def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+def launcher(tmp_path: Path, found_by_ranks: None) -> Path:
     file = tmp_path / "launcher"
     file.write_text(ON_TWO.format(second="b"))
     file.chmod(0o755)
     return file
 
 
-def trained(folder: Path, nodes: Nodes, **arguments: object) -> torch.Tensor:
-    made = launch(
-        "tests.models.mean_model:train", {"batch": 8, **arguments}, ranks=2, strategy="ddp", folder=folder,
-        timeout_s=60, nodes=nodes,
-    )  # fmt: skip
-    return torch.cat([parameter.flatten() for parameter in made.parameters()])
+@pytest.fixture
+def address() -> str:
+    """One of this machine that others could reach."""
+    own = [each.address for ours in psutil.net_if_addrs().values() for each in ours if each.family == socket.AF_INET]
+    return next((each for each in own if not each.startswith("127.")), "127.0.0.1")
+
+
+def trained(folder: Path, nodes: Nodes, *words: str) -> Model:
+    arguments = {"words": words, "batch": BATCH, "samples": SAMPLES}
+    target = "tests.models.mean_model:train_each"
+    return launch(target, arguments, ranks=2, strategy="ddp", folder=folder, timeout_s=60, nodes=nodes)
 
 
 @pytest.mark.slow
-def test_ranks_on_two_nodes_are_the_ranks_of_one(launcher: Path, tmp_path: Path) -> None:
-    """The same weights bit for bit."""
-    both = trained(tmp_path / "two", Nodes(2, str(launcher)))
-    assert torch.equal(both, trained(tmp_path / "one", Nodes()))
+def test_ranks_on_two_nodes_are_the_ranks_of_one(
+    launcher: Path, address: str, two: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same weights bit for bit; hogwild, whose ranks share memory, is refused. Their scratch folders are gone."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("SCRATCH", str(scratch))
+    nodes = Nodes(2, str(launcher), address, scratch="$SCRATCH")
+    card = trained(tmp_path / "two", nodes, "ddp", "async(max_staleness=3)", "hogwild").card
+    assert card["ddp"]["weights"] == two["ddp"]["weights"]
+    assert sum(card["async(max_staleness=3)"]["told"]["staleness"]) == 3 * (7 + 6)
+    assert "rank 1 has another machine (hogwild shares memory)" in card["hogwild"]["refused"]
+    assert not list(scratch.iterdir())
+
+
+def test_a_parameter_server_is_on_the_network_on_which_the_ranks_have_met(address: str) -> None:
+    """Not on loopback, which other nodes do not reach; alone it is."""
+    for met in (address, "127.0.0.1"):
+        store = TCPStore(met, 0, None, True, wait_for_workers=False)
+        with joined(Place(0, 1, 0, met, store.port, False), timeout_s=30):
+            ranks = Async(fresh(), SAMPLES, BATCH, 0, Strategy("async"))
+            assert ranks._home is not None
+            assert f"@{met}:" in ranks._home.url
+            ranks.close()
+
+
+def test_a_scratch_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """Before any rank starts."""
+    with pytest.raises(RanksFailed, match=r"StagingFailed: the window: not staged to /nowhere/\$SET \(.*No such file"):
+        trained(tmp_path / "ranks", Nodes(scratch="/nowhere/$SET"), "ddp")
 
 
 def test_a_launcher_that_fails_is_told_with_its_words(launcher: Path, tmp_path: Path) -> None:
     launcher.write_text("#!/bin/sh\necho no such partition >&2\nexit 3\n")
     with pytest.raises(RanksFailed, match="launcher: exit code 3, no such partition"):
-        trained(tmp_path / "ranks", Nodes(2, str(launcher)))
+        trained(tmp_path / "ranks", Nodes(2, str(launcher)), "ddp")
 
 
 @pytest.mark.slow
 def test_a_launcher_that_starts_both_on_one_node_is_told(launcher: Path, tmp_path: Path) -> None:
     launcher.write_text(ON_TWO.format(second="a"))
     with pytest.raises(RanksFailed, match="starts more than one program on a"):
-        trained(tmp_path / "ranks", Nodes(2, str(launcher)))
+        trained(tmp_path / "ranks", Nodes(2, str(launcher)), "ddp")
 
 
 def test_ranks_of_a_node_have_a_gpu_each_in_turn() -> None:

@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,41 +21,24 @@ from steersman.models.errors import RankLost, RanksFailed, TooManyRanks, Unknown
 from steersman.models.parallel import DDP, LocalSGD, begin
 from steersman.models.ranks import Place, joined, launch, place
 from steersman.models.strategy import Strategy, chosen, used
-from tests.models.mean_model import fresh, train, weights_hash
+from tests.models.conftest import BATCH, SAMPLES
+from tests.models.faults import FAULTS, OTHER_VERSION, SHARING
+from tests.models.mean_model import flat, fresh, train
 
-ROOT = Path(__file__).parents[2]
-Launch = Callable[..., Model]
 
-
-@pytest.fixture
-def ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
-    """Start ranks that call a function of tests/models/mean_model.py."""
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-
-    def start(name: str = "train", *, count: int = 2, strategy: str = "ddp", **arguments: Any) -> Model:
-        target = f"tests.models.mean_model:{name}"
-        return launch(target, arguments, ranks=count, strategy=strategy, folder=tmp_path / "ranks", timeout_s=60)
-
-    return start
+@pytest.fixture(scope="module")
+def told(found_by_ranks: None) -> dict[str, tuple[str, str]]:
+    """What each of two ranks was told of each fault of tests/models/faults.py; one start of ranks for all."""
+    meetings = [TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False) for _ in FAULTS]
+    command = [sys.executable, "-m", "tests.models.faults"]
+    ports = [str(meeting.port) for meeting in meetings]
+    ranks = [subprocess.Popen([*command, rank, *ports], stdout=subprocess.PIPE, text=True) for rank in "01"]
+    one, two = (json.loads(rank.communicate(timeout=100)[0]) for rank in ranks)
+    return {fault: (one[fault], two[fault]) for fault in FAULTS}
 
 
 def same(model: Model, other: Model) -> bool:
-    pairs = zip(model.parameters(), other.parameters(), strict=True)
-    return all(torch.equal(mine, theirs) for mine, theirs in pairs)
-
-
-def largest_difference(model: Model, other: Model) -> float:
-    pairs = zip(model.parameters(), other.parameters(), strict=True)
-    return max((mine - theirs).abs().max().item() for mine, theirs in pairs)
-
-
-def test_two_ddp_ranks_equal_one_with_twice_the_batch(ranks: Launch) -> None:
-    """Even where the last batch is odd: 95 = 5 x 16 + 15. Gradients differ by float32's summation order, about 1e-7 of
-    them; Adam's steps of 0.01 are the gradient over its own size, so 18 of them differ by less than 1e-5."""
-    two, one = ranks(batch=8, samples=95), train(batch=16, samples=95)
-    assert largest_difference(two, one) < 1e-5
-    assert largest_difference(one, fresh()) > 0.01
-    assert two.history[-1]["loss"] == pytest.approx(one.history[-1]["loss"], rel=1e-5)
+    return flat(model) == flat(other)
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "local_sgd", "local_sgd(syncs_per_epoch=3)"])
@@ -67,16 +49,6 @@ def test_one_rank_equals_serial_bit_for_bit(strategy: str) -> None:
     store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
     with joined(Place(0, 1, 0, "127.0.0.1", store.port, False), timeout_s=30):
         assert same(train(batch=10, strategy=strategy), serial)
-
-
-def test_ranks_of_local_sgd_start_alike_and_agree_after_each_sync(ranks: Launch, tmp_path: Path) -> None:
-    """Each began with weights of its own; rank 0's count. One synchronisation at the end of each epoch."""
-    model = ranks(batch=8, strategy="local_sgd", note=str(tmp_path / "hashes"), rank_seeds=True)
-    mine, other = ((tmp_path / f"hashes{rank}").read_text().split() for rank in (0, 1))
-    assert mine == other
-    assert len(set(mine)) == 3
-    assert mine[-1] == weights_hash(model)
-    assert not same(model, fresh())
 
 
 @pytest.mark.parametrize("syncs", [1, 2, 5, 99])
@@ -141,19 +113,39 @@ def _member(name: str, rank: int, size: int) -> DDP | LocalSGD:
         return kind(fresh(), 50, 7, 0, Strategy(name))
 
 
-def test_more_ranks_than_full_batches_are_refused(ranks: Launch) -> None:
+def test_more_ranks_than_full_batches_are_refused(told: dict[str, tuple[str, str]]) -> None:
     """As in the paper; told by every rank."""
-    with pytest.raises(RanksFailed, match="2 ranks for 1 full batches") as caught:
-        ranks(batch=60)
-    assert len(caught.value.reasons) == 2
+    one, two = told["too few batches"]
+    assert one == two
+    assert "2 ranks for 1 full batches" in one
     with pytest.raises(TooManyRanks):
         train(batch=97, strategy="ddp")
 
 
-def test_a_rank_that_dies_ends_the_others_with_a_clear_error(ranks: Launch) -> None:
+@pytest.mark.parametrize("strategy", SHARING)
+def test_a_sample_that_is_not_a_number_ends_all_ranks_with_the_same_error(
+    strategy: str, told: dict[str, tuple[str, str]]
+) -> None:
+    """Though only one of them met it."""
+    one, two = told[f"NaN in {strategy}"]
+    assert one == two
+    assert "TrainingDiverged: the loss became nan in epoch 0" in one
+
+
+@pytest.mark.parametrize("strategy", SHARING)
+def test_what_goes_wrong_on_one_rank_is_told_by_all(strategy: str, told: dict[str, tuple[str, str]]) -> None:
+    """Frames that it cannot use, or a mistake of the train function: those who wait for it say why they do no more."""
+    for fault, words in (("unusable", "UnusableData: data of shape (4096, 9): found NaN"), ("mistake", "KeyError: ")):
+        one, two = told[f"{fault} in {strategy}"]
+        assert two.startswith(words)
+        assert one.startswith(f"RankLost: rank 0 of 2 lost the others (rank 1: {words}")
+
+
+def test_a_rank_that_dies_ends_the_others_with_a_clear_error(tmp_path: Path, found_by_ranks: None) -> None:
     """The survivor says that it lost the other; who waited says which was killed."""
+    target = "tests.models.mean_model:train_and_die"
     with pytest.raises(RanksFailed, match="rank 1: was ended by signal 9") as caught:
-        ranks("train_and_die", batch=8, dying=1)
+        launch(target, {"batch": 8, "dying": 1}, ranks=2, strategy="ddp", folder=tmp_path / "ranks", timeout_s=60)
     assert "rank 0: RankLost: rank 0 of 2 lost the others" in str(caught.value)
 
 
@@ -163,57 +155,50 @@ def test_a_rank_that_never_arrives_is_not_waited_for_without_end() -> None:
         pass
 
 
-def test_ranks_with_different_data_are_told(ranks: Launch) -> None:
+def test_ranks_with_different_data_are_told(told: dict[str, tuple[str, str]]) -> None:
     """Else one would wait for steps that the other never takes."""
-    with pytest.raises(RanksFailed, match="rank 1 has another network, data"):
-        ranks("train_on_less", batch=8)
+    one, two = told["other data"]
+    assert one == two
+    assert "rank 1 has another network, data" in one
 
 
-def test_a_rank_without_memory_is_told_by_both(ranks: Launch) -> None:
+def test_a_rank_without_memory_is_told_by_both(told: dict[str, tuple[str, str]]) -> None:
     """Its own error is the cause; the other one does not wait for it."""
-    with pytest.raises(RanksFailed, match="rank 1: OutOfMemory: out of memory in a batch of 8") as caught:
-        ranks("train_too_much", batch=8)
-    assert "rank 0: RankLost: rank 0 of 2 lost the others" in str(caught.value)
+    one, two = told["no memory"]
+    assert "OutOfMemory: out of memory in a batch of 8" in two
+    assert one.startswith(f"RankLost: rank 0 of 2 lost the others (rank 1: {two}")
 
 
-def test_ranks_of_different_versions_do_not_train(tmp_path: Path) -> None:
-    """The second finds another release of Steersman installed; both say what is wrong."""
-    other = tmp_path / "other" / "steersman-99.0.dist-info"
-    other.mkdir(parents=True)
-    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: steersman\nVersion: 99.0\n")
-    job = {"target": "tests.models.mean_model:train", "arguments": {"batch": 8}, "strategy": "ddp", "timeout_s": 60}
-    (tmp_path / "job.json").write_text(json.dumps(job))
-    store = TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "steersman.models.rank", str(tmp_path)],
-            env=os.environ | meeting | {"RANK": str(rank), "WORLD_SIZE": "2", "PYTHONPATH": os.pathsep.join(found)},
-        )
-        for rank, found in enumerate((paths, [str(tmp_path / "other"), *paths]))
-    ]
-    assert [process.wait(timeout=90) for process in processes] == [1, 1]
-    one, two = ((tmp_path / f"rank{rank}.error").read_text() for rank in (0, 1))
-    assert "RanksDiffer: rank 1 has another version (steersman 99.0, torch" in two
-    assert "RankLost: rank 0 of 2 lost the others" in one
+def test_ranks_of_different_versions_do_not_train(told: dict[str, tuple[str, str]]) -> None:
+    """The second has another release of Steersman; both say what is wrong."""
+    one, two = told[OTHER_VERSION]
+    assert two.startswith("RanksDiffer: rank 1 has another version (steersman 99.1)")
+    assert two in one
 
 
 @pytest.mark.slow
-def test_ranks_started_by_mpiexec_train_as_those_of_launch(ranks: Launch, tmp_path: Path) -> None:
-    """The packaged mpich; the same weights bit for bit."""
-    mpiexec = Path(sys.executable).with_name("mpiexec")
-    if not mpiexec.exists():
-        pytest.skip("no mpich")
-    ours = ranks(batch=8, strategy="local_sgd")
-    (tmp_path / "mpi").mkdir()
-    job = json.loads((tmp_path / "ranks" / "job.json").read_text())
-    (tmp_path / "mpi" / "job.json").write_text(json.dumps(job))
+@pytest.mark.parametrize("launcher", ["mpiexec", "torchrun"])
+def test_ranks_started_by_others_train_as_those_of_launch(
+    launcher: str, two: dict[str, Any], tmp_path: Path, found_by_ranks: None
+) -> None:
+    """The packaged mpich and torch's own: the same weights bit for bit."""
+    program = Path(sys.executable).with_name(launcher)
+    if not program.exists():
+        pytest.skip(f"no {launcher}")
+    arguments = {"words": ["local_sgd", "async(max_staleness=3)"], "batch": BATCH, "samples": SAMPLES}
+    job = {"target": "tests.models.mean_model:train_each", "arguments": arguments, "strategy": "ddp", "timeout_s": 60}
+    (tmp_path / "job.json").write_text(json.dumps(job))
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [str(mpiexec), "-n", "2", sys.executable, "-m", "steersman.models.rank", str(tmp_path / "mpi")]
-    subprocess.run(command, check=True, timeout=120, env=os.environ | {"MASTER_PORT": str(port)})
-    assert same(Model.load(tmp_path / "mpi" / "model"), ours)
+        port = str(free.getsockname()[1])
+    rank = ["-m", "steersman.models.rank", str(tmp_path)]
+    command = {
+        "mpiexec": ["-n", "2", sys.executable, *rank],
+        "torchrun": ["--nproc-per-node=2", f"--master-port={port}", *rank],
+    }[launcher]
+    subprocess.run([program, *command], check=True, timeout=120, env=os.environ | {"MASTER_PORT": port})
+    card = Model.load(tmp_path / "model").card
+    assert card["local_sgd"]["weights"] == two["local_sgd"]["weights"]
+    assert sum(card["async(max_staleness=3)"]["told"]["staleness"]) == 3 * (7 + 6)
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from steersman.models.errors import StagingFailed
+from steersman.models.input import Stream, taken
 from steersman.models.ranks import launch
 from steersman.models.stage import stage, staged
 from steersman.store import FRAME, Frames, GroupWriter, Window
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +27,8 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> Frames:
     return Frames(path)
 
 
-def test_two_nodes_read_every_byte_once_and_both_have_all(
-    frames: Frames, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_nodes_read_every_byte_once_and_both_have_all(frames: Frames, tmp_path: Path, found_by_ranks: None) -> None:
     """Though a read fails and a piece is damaged on its way; and where a node's disk fails, both say so."""
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     wanted = {"frames": str(frames.path), "folder": str(tmp_path)}
     target = "tests.models.staging:staged_on_two_nodes"
     card = launch(target, wanted, ranks=2, strategy="ddp", folder=tmp_path / "ranks", timeout_s=60).card
@@ -45,7 +40,7 @@ def test_two_nodes_read_every_byte_once_and_both_have_all(
     assert one["read"] + two["read"] == sum(path.stat().st_size for path in sources)
     assert min(one["read"], two["read"]) > 100_000, "both read a part"
     assert one["files"] == two["files"]
-    assert set(one["files"]) == {str(path.relative_to(frames.path)) for path in sources}
+    assert set(one["files"]) == {f"maps/{path.relative_to(frames.path)}" for path in sources}
     window = Window(frames, frames.spans())
     assert one["sum"] == two["sum"] == int(window["maps"].sum())
     for told in (one, two):
@@ -54,11 +49,15 @@ def test_two_nodes_read_every_byte_once_and_both_have_all(
 
 
 def test_one_process_copies_for_itself(frames: Frames, tmp_path: Path) -> None:
-    """Without a group; a window of one walker takes that walker's shards only."""
+    """Without a group; a window of one walker takes that walker's shards only, of what is read, when it is."""
     window = Window(frames, frames.spans()[1:2])
-    here = staged(window, ["maps"], tmp_path)
+    here = staged(window, tmp_path)
+    assert not list(tmp_path.iterdir())
+    assert isinstance(taken(here, "maps", memory_bytes=10_000), Stream)
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*")] == ["maps/walker0001"]
     assert np.array_equal(here["maps"], window["maps"])
-    assert [path.name for path in tmp_path.iterdir()] == ["walker0001"]
+    with pytest.raises(KeyError, match="velocities"):
+        here["velocities"]
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,115 @@
+"""What two ranks do that meet again and again, each time something else goes wrong: `python -m ... RANK PORT PORT ...`.
+
+Prints, as JSON, what this rank was told of each fault.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from steersman.models import ranks
+from steersman.models.errors import ModelError, UnusableData
+from steersman.models.fit import Record, fit
+from steersman.models.ranks import Place, joined
+from steersman.models.strategy import used
+from tests.models.mean_model import SAMPLES, Small, fresh, rows, squared, train
+
+TIMEOUT_S = 60.0
+OTHER_VERSION = "other version"
+SHARING = ("ddp", "zero", "local_sgd", "hogwild", "async(max_staleness=0)", "async(max_staleness=3)")
+
+
+def too_few_batches(rank: int) -> None:
+    train(batch=60)
+
+
+def other_data(rank: int) -> None:
+    """Each rank has another number of samples."""
+    train(batch=8, samples=SAMPLES - rank)
+
+
+def no_memory(rank: int) -> None:
+    """The second rank asks for a petabyte."""
+
+    def loss(model: Small, batch: Tensor) -> dict[str, Tensor]:
+        more = torch.empty(2**50).sum() if rank == 1 else 0
+        return {"loss": squared(model, batch)["loss"] + more}
+
+    fit(fresh(), rows(), loss, epochs=3, batch=8, lr=0.01)
+
+
+def not_a_number(rank: int) -> None:
+    """One sample of 96, which one rank meets."""
+    data = rows()
+    data[7, 3] = torch.nan
+    fit(fresh(), data, squared, epochs=3, batch=8, lr=0.01)
+
+
+class Damaged:
+    """Rows of which the second rank cannot use some, as it finds while it trains."""
+
+    shape = (SAMPLES, 9)
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+
+    def __len__(self) -> int:
+        return SAMPLES
+
+    def order(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        return rows
+
+    def read(self, numbers: Tensor) -> Tensor:
+        if self._rank == 1 and 89 in numbers:
+            raise UnusableData((4096, 9), "found NaN")
+        return rows()[numbers]
+
+
+def unusable(rank: int) -> None:
+    fit(fresh(), Damaged(rank), squared, epochs=3, batch=8, lr=0.01)
+
+
+def own_mistake(rank: int) -> None:
+    """The train function's, after an epoch of one rank."""
+
+    def report(record: Record) -> None:
+        if rank == 1:
+            raise KeyError("energy")
+
+    fit(fresh(), rows(), squared, epochs=3, batch=8, lr=0.01, report=report)
+
+
+FAULTS: dict[str, tuple[str, Callable[[int], None]]] = {
+    "too few batches": ("ddp", too_few_batches),
+    "other data": ("ddp", other_data),
+    "no memory": ("ddp", no_memory),
+    **{f"NaN in {word}": (word, not_a_number) for word in SHARING},
+    **{f"unusable in {word}": (word, unusable) for word in SHARING},
+    **{f"mistake in {word}": (word, own_mistake) for word in SHARING},
+    OTHER_VERSION: ("ddp", not_a_number),
+}
+
+
+def met(rank: int, name: str, port: int) -> str:
+    """Join the other rank, do what goes wrong, and give what was told."""
+    strategy, act = FAULTS[name]
+    if name == OTHER_VERSION:
+        ranks._versions = lambda: f"steersman 99.{rank}"
+    try:
+        with joined(Place(rank, 2, rank, "127.0.0.1", port, False), TIMEOUT_S), used(strategy):
+            act(rank)
+    except (ModelError, KeyError) as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    rank, *ports = map(int, sys.argv[1:])
+    train(batch=8)  # the imports of a first step keep gloo's sockets open after an error in it, until the process ends
+    print(json.dumps({name: met(rank, name, port) for name, port in zip(FAULTS, ports, strict=True)}))
