@@ -72,13 +72,14 @@ class Jobs:
 
     def submit(self, role: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Run `function(*args)` on the executor of a role."""
-        number = next(self._numbers)
-        with self._lock:
-            self._open[number] = _Job(role, time.monotonic())
-        resources = getattr(self._kernel.executors[role], "resources", None)  # Parsl writes into it
+        number, executor = next(self._numbers), self._kernel.executors[role]
+        if hasattr(executor, "connected_managers"):  # those of an endpoint are not ours to look at or to end
+            with self._lock:
+                self._open[number] = _Job(role, time.monotonic())
+            function, args = tasks.begin, (str(self._bus), number, function, *args)
+        resources = getattr(executor, "resources", None)  # Parsl writes into it
         future: Future[Any] = self._kernel.submit(
-            tasks.begin, app_args=(str(self._bus), number, function, *args), executors=[role], cache=False,
-            ignore_for_cache=None,
+            function, app_args=args, executors=[role], cache=False, ignore_for_cache=None,
             app_kwargs={"parsl_resource_specification": dict(resources)} if resources else {},
         )  # fmt: skip
         future.add_done_callback(lambda _: self._ended(number))
@@ -154,7 +155,7 @@ class Jobs:
 
     def _ended(self, number: int) -> None:
         with self._lock:
-            del self._open[number]
+            self._open.pop(number, None)
         with contextlib.suppress(BusError):  # the engine looks at its jobs a few times a second anyway
             self._space.put(EVENT, "job", {})
 

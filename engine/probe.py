@@ -72,7 +72,7 @@ def probe(folder: str, role: str, number: int, workers: int, site: Site) -> dict
             bus=_bus(space, f"{role}-{number}"),
             store_write=write,
             store_read=read_,
-            scratch_gb=_free_gb(site.scratch_here if role == "simulation" else None),
+            scratch_gb=_free_gb(site.scratch_here(role)),
         )
     return asdict(found)
 

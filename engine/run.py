@@ -173,7 +173,7 @@ class Run:
         assert self.workflow.simulation is not None
         self.crew = Crew(
             self.directory, self.slots, self.recorder, self.jobs, self.bag, self.space,
-            hang_s=self.workflow.simulation.hang_s + MOVE_EVERY_S * bool(self.site.scratch), keep=not self.rounds,
+            hang_s=self.workflow.simulation.hang_s + MOVE_EVERY_S * bool(self.site.simulation.scratch), keep=not self.rounds,
         )  # fmt: skip
         self.learner = Learner(self.directory, self.workflow, self.params, self.recorder, self.jobs, serial=self.rounds)
         self.people = People(self)

@@ -109,7 +109,7 @@ def walk(run: str, number: int, bag: str) -> str:
         variables=dict(workflow.simulation.variables),
         attributes={"workflow": workflow.name, "params": yaml.safe_dump(params.model_dump(mode="json"))},
         errors=directory.errors,
-        scratch=site.scratch_here,
+        scratch=site.scratch_here("simulation"),
         stderr=stderr,
         place=place(),
         margin_s=site.margin_s,

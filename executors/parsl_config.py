@@ -15,7 +15,7 @@ from parsl.launchers import SimpleLauncher, WrappedLauncher
 from parsl.providers import LocalProvider
 from parsl.providers.errors import SubmitException
 
-from steersman.executors import python_site, schedulers
+from steersman.executors import globus, python_site, schedulers
 from steersman.executors.allocation import allocation
 from steersman.executors.launcher import BINARIES, ONE_THREAD, launcher
 from steersman.executors.network import driver_address
@@ -32,8 +32,11 @@ def parsl_config(site: Site, run_directory: Path, roles: Sequence[str] = ROLES) 
         return python_site.config(site, run_directory.parent, roles)
     if set(roles) != set(ROLES):
         site = site.model_copy(update={"together": False})  # there is nobody to share with
+    executors = [_executor(site, role, given) for role, given in providers(site, roles).items()]
+    if site.training.globus and "training" in roles:
+        executors.append(globus.executor(site))
     return Config(
-        executors=[_executor(site, role, given) for role, given in providers(site, roles).items()],
+        executors=executors,
         run_dir=str(run_directory),
         strategy="simple",  # a block that ended or died is replaced
         strategy_period=1,
@@ -101,7 +104,7 @@ class OverNodes(MPIExecutor):  # type: ignore[misc]  # Parsl has no types
 def providers(site: Site, roles: Sequence[str] = ROLES) -> dict[str, Any]:
     """What gives Parsl the blocks of each executor."""
     if not site.together:
-        return {role: provider(site, role) for role in roles}
+        return {role: provider(site, role) for role in roles if role == "simulation" or not site.training.globus}
     jobs = _together(site)
     return {role: Share(jobs, role, getattr(site, role), launcher(site, role)) for role in roles}
 

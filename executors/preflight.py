@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from steersman.executors import schedulers
+from steersman.executors import globus, schedulers
 from steersman.executors.errors import BadSite
 from steersman.executors.launcher import BINARIES
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import submit_scripts
-from steersman.executors.site import ROLES, Executor, Site
+from steersman.executors.site import ROLES, Executor, Site, Training
 
 TRIAL_S = 60.0  # modules and environments are loaded within so long
 
@@ -32,7 +32,7 @@ def ready(site: Site) -> None:
 
     Raises: BadSite: the first thing that is wrong, with the scheduler's words.
     """
-    for finding in (_needs(site), _network(site), *_asked(site, submit_scripts(site))):
+    for finding in (_needs(site), _network(site), *_endpoint(site), *_asked(site, submit_scripts(site))):
         if not finding.ok:
             raise BadSite(site.name, finding.found)
 
@@ -48,8 +48,8 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
     found = [Finding(role, True, _where(site, getattr(site, role))) for role in ROLES]
     found += [Finding("driver, bus", True, "this machine"), Finding("frames", True, _frames(site))]
     if not site.asks_for_nodes or site.inside:
-        return [*found, _network(site), _environment(site)]
-    found += [_network(site), _needs(site), _commands(site), _environment(site), _cost(site, hours)]
+        return [*found, _network(site), *_endpoint(site), _environment(site)]
+    found += [_network(site), *_endpoint(site), _needs(site), _commands(site), _environment(site), _cost(site, hours)]
     shown = [Finding(f"{site.scheduler} script of {role}", True, script) for role, script in scripts.items()]
     asked = [] if schedulers.missing(site) else _asked(site, scripts)
     return [*found, *asked, *shown]
@@ -59,6 +59,8 @@ def _where(site: Site, wanted: Executor) -> str:
     if wanted.mpi:
         ranks = f"{wanted.mpi.ranks} ranks on each of {wanted.mpi.nodes} nodes, by {wanted.mpi.launcher}"
         return f"{wanted.count} slots in {wanted.blocks} blocks of {wanted.nodes} nodes, each with {ranks}"
+    if isinstance(wanted, Training) and wanted.globus:
+        return f"Globus Compute endpoint {wanted.globus}, which finds the run directory under the same path"
     workers = f"{wanted.per_node} workers" + (f", {len(wanted.gpu_names)} GPUs" if wanted.gpu_names else "")
     if site.parsl:
         return f"{wanted.count} slots, as {site.parsl} says"
@@ -74,9 +76,9 @@ def _where(site: Site, wanted: Executor) -> str:
 
 
 def _frames(site: Site) -> str:
-    if not site.scratch:
+    if not site.simulation.scratch:
         return "written to the run directory"
-    return f"written to {site.scratch} on each node, moved to the run directory as they come"
+    return f"written to {site.simulation.scratch} on each node, moved to the run directory as they come"
 
 
 def _needs(site: Site) -> Finding:
@@ -101,6 +103,14 @@ def _network(site: Site) -> Finding:
         return Finding("address", True, f"{driver_address(site)} is where workers reach the driver")
     except BadSite as wrong:
         return Finding("address", False, wrong.problem)
+
+
+def _endpoint(site: Site) -> Iterator[Finding]:
+    if site.training.globus:
+        try:
+            yield Finding("Globus Compute", True, globus.status(site))
+        except BadSite as wrong:
+            yield Finding("Globus Compute", False, wrong.problem)
 
 
 def _commands(site: Site) -> Finding:

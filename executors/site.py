@@ -6,6 +6,7 @@ import os
 import platform
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from uuid import UUID
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -48,12 +49,16 @@ class Executor(_Strict):
         mpi: each worker has so many whole nodes for ranks that it starts; `workers` and `gpus` are not looked at.
         nodes: of a block, asked of the scheduler; 0: the block is on the driver's machine, no scheduler is asked.
         blocks: so many times the above, each in its own allocation.
+        scratch: a folder on each node's own disk, with $VARIABLES of the node, such as "$TMPDIR" or "/mnt/bb/$USER". Frames
+            of walkers grow there, and are moved to the run directory now and then. Ranks of a training read their window
+            there: a byte is read once from the shared file system and passed on between nodes. Empty: neither.
         walltime_s: a block is ended after this, and another takes its place; None: blocks do not end.
     """
 
     workers: Annotated[int, Field(ge=1)] | Literal["cores"] = "cores"
     gpus: Annotated[int, Field(ge=0)] | tuple[str, ...] = 0
     affinity: str = "none"
+    scratch: str = ""
     mpi: Mpi | None = None
     nodes: int = Field(default=0, ge=0)
     blocks: int = Field(default=1, ge=1)
@@ -101,17 +106,24 @@ class Training(Executor):
     """Workers that train and score; they are on the first node of a block, and place a training's ranks on all.
 
     Args:
-        scratch: a folder on each node's own disk, such as "$TMPDIR" or "/mnt/bb/$USER", where ranks read their window:
-            a byte is read once from the shared file system and passed on between nodes. Empty: each rank reads all.
+        globus: a Globus Compute endpoint that trains and scores instead; it has nodes, workers and walltime of its own.
     """
 
     workers: Annotated[int, Field(ge=1)] | Literal["cores"] = 2
-    scratch: str = ""
+    globus: UUID | None = None
 
     @model_validator(mode="after")
     def _ranks_need_no_mpi(self) -> Self:
         if self.mpi:
             raise ValueError("mpi is for walkers; ranks of @wf.train(ranks=...) are placed on all `nodes` without it")
+        return self
+
+    @model_validator(mode="after")
+    def _an_endpoint_has_its_own(self) -> Self:
+        own, default = ("nodes", "blocks", "workers", "affinity", "walltime_s"), type(self).model_fields
+        given = [name for name in own if getattr(self, name) != default[name].default]
+        if self.globus and given:
+            raise ValueError(f"globus: the endpoint's own configuration says {', '.join(given)}; leave them out")
         return self
 
     @property
@@ -209,8 +221,6 @@ class Site(_Strict):
         interface: network interface of the driver's machine that the nodes reach, e.g. "hsn0"; empty: the address of
             its host name.
         worker_init: shell lines run before the workers start.
-        scratch: folder on each node's own storage, with $VARIABLES of the node; frames grow there, and are moved to the
-            run directory now and then. Empty: they grow in the run directory.
         most_files: of a run; more are warned of, for the directories of parallel file systems grow slow.
         lease_s: a start is offered again when its walker gave no sign of life for so long.
         margin_s: before a block ends, this much is kept for writing what there is.
@@ -231,7 +241,6 @@ class Site(_Strict):
     node: Node | None = None
     interface: str = ""
     worker_init: str = ""
-    scratch: str = ""
     most_files: int = Field(default=100_000, ge=1)
     lease_s: float = Field(default=15.0, ge=1)
     margin_s: float = Field(default=30.0, ge=0)
@@ -283,12 +292,12 @@ class Site(_Strict):
         """Which scheduler is asked for nodes; "" if none."""
         return next((name for name in SCHEDULERS if getattr(self, name) is not None), "")
 
-    @property
-    def scratch_here(self) -> Path | None:
-        """The folder for frames on this node, if they grow there. Raises: BadSite: a variable in it is not set here."""
-        folder = os.path.expandvars(self.scratch)
+    def scratch_here(self, role: str) -> Path | None:
+        """The folder on this node's own disk, if one is used. Raises: BadSite: a variable in it is not set here."""
+        given: str = getattr(self, role).scratch
+        folder = os.path.expandvars(given)
         if "$" in folder:
-            raise BadSite(self.name, f"scratch = {self.scratch}: not all of its variables are set on {platform.node()}")
+            raise BadSite(self.name, f"{role}.scratch = {given}: not all of its variables are set on {platform.node()}")
         return Path(folder) if folder else None
 
     @property

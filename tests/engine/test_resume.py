@@ -79,7 +79,7 @@ def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(
     """
     run = tmp_path / "run"
     monkeypatch.setenv("NODE", str(tmp_path / "node"))
-    (tmp_path / "site.yaml").write_text("training: {workers: 2}\nscratch: $NODE/frames\n")
+    (tmp_path / "site.yaml").write_text("simulation: {scratch: $NODE/frames}\ntraining: {workers: 2}\n")
     driver = started(*ROUNDS, "--site", "site.yaml", "--run-dir", run, cwd=tmp_path)
     for frames_before, whom in ((150, "driver"), (650, "everything")):
         await_record(run, lambda state, n=frames_before: state.frames >= n)

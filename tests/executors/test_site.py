@@ -13,7 +13,7 @@ from steersman.executors.errors import BadSite
 from steersman.executors.launcher import BINARIES
 from steersman.executors.parsl_config import parsl_config, submit_scripts
 from steersman.executors.preflight import findings, ready
-from steersman.executors.site import Site, sites
+from steersman.executors.site import Executor, Site, sites
 from steersman.executors.site_files import load_site
 
 
@@ -178,10 +178,10 @@ def test_nodes_that_walkers_cannot_share_are_refused() -> None:
 
 
 def test_scratch_is_a_folder_of_the_node_and_its_variables_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert load_site("laptop").scratch_here is None
-    site = Site(name="ours", scratch="$NODE_DISK/frames")
+    assert load_site("laptop").scratch_here("simulation") is None
+    site = Site(name="ours", simulation=Executor(scratch="$NODE_DISK/frames"))
     monkeypatch.setenv("NODE_DISK", "/local")
-    assert site.scratch_here == Path("/local/frames")
+    assert site.scratch_here("simulation") == Path("/local/frames")
     monkeypatch.delenv("NODE_DISK")
-    with pytest.raises(BadSite, match=r"scratch = \$NODE_DISK/frames: not all of its variables are set on"):
-        _ = site.scratch_here
+    with pytest.raises(BadSite, match=r"simulation.scratch = \$NODE_DISK/frames: not all of its variables are set on"):
+        site.scratch_here("simulation")

@@ -112,17 +112,15 @@ training: {workers: 1}
 slurm: {partition: debug}
 """,
     "nodes": """
-simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 60}
+simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 60, scratch: /dev/shm}
 training: {workers: 1}
 slurm: {partition: debug, options: ["--gpus-per-node=2"]}
 margin_s: 15
-scratch: /dev/shm
 """,
     "faults": """
-simulation: {nodes: 1, blocks: 2, workers: 1, walltime_s: 600}
+simulation: {nodes: 1, blocks: 2, workers: 1, walltime_s: 600, scratch: /dev/shm/frames}    # each node has its own
 training: {workers: 1}
 slurm: {partition: debug}
-scratch: /dev/shm/frames    # each node has its own
 """,
     "pbs": """
 simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}

@@ -1,0 +1,70 @@
+"""Training on a Globus Compute endpoint: what is missing is told, and a campaign trains there.
+
+The service itself cannot be had in a test: nobody logs in here. What stands in its place is in globus_service.py.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from steersman.engine import journal
+from steersman.engine.state import State
+from steersman.executors.errors import BadSite
+from steersman.executors.preflight import findings, ready
+from steersman.executors.site import Site
+from steersman.executors.site_files import load_site
+from tests.executors.globus_service import ENDPOINT
+
+SITE = f"simulation: {{workers: 1}}\ntraining: {{globus: {ENDPOINT}}}\n"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    (tmp_path / "ours.yaml").write_text(SITE)
+    return load_site(str(tmp_path / "ours.yaml"))
+
+
+def test_an_endpoint_has_nodes_and_workers_of_its_own(site: Site) -> None:
+    assert Site.model_validate(site.model_dump(mode="json")) == site, "as a run writes it down and reads it again"
+    with pytest.raises(ValueError, match="the endpoint's own configuration says nodes, walltime_s; leave them out"):
+        Site(name="ours", training={"globus": ENDPOINT, "nodes": 2, "walltime_s": 60}, slurm={})  # type: ignore[arg-type]
+
+
+def test_it_is_told_where_the_sdk_is_not_installed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "globus_compute_sdk", None)
+    with pytest.raises(BadSite, match=r"pip install 'steersman\[globus\]'"):
+        ready(site)
+
+
+def test_it_is_told_where_nobody_is_logged_in(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The real SDK says so, without asking on the terminal."""
+    monkeypatch.setenv("GLOBUS_COMPUTE_USER_DIR", str(tmp_path))
+    with pytest.raises(BadSite, match="nobody is logged in to Globus Compute here; once: python -c"):
+        ready(site)
+    found = {each.what: each for each in findings(site)}
+    assert not found["Globus Compute"].ok
+    assert str(ENDPOINT) in found["training"].found
+
+
+def test_a_campaign_trains_and_scores_on_an_endpoint(site: Site, tmp_path: Path) -> None:
+    """Walkers here, training and scoring there: nothing goes between them but the run directory."""
+    words = ["double_well", "--seed", "1", "--set", "frames=400", "--set", "train_every=200", "--site", "ours.yaml"]
+    service = str(Path(__file__).with_name("globus_service.py"))
+    command = [sys.executable, service, "tasks", "run", *words, "--run-dir", "run"]
+    environment = os.environ | {"GLOBUS_COMPUTE_USER_DIR": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    state = State(journal.read(tmp_path / "run" / "journal.jsonl"))
+    assert done.returncode in (0, 3), done.stderr[-3000:]
+    assert state.model, done.stderr
+    assert state.scored_with
+    called = Counter((tmp_path / "tasks").read_text().split())
+    assert called["train"] == len(state.models)
+    assert called["score"] > 0
+    assert (tmp_path / "run" / "parsl" / "000" / "simulation").exists()
+    assert not (tmp_path / "run" / "parsl" / "000" / "training").exists(), "no workers of ours"
