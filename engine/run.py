@@ -171,9 +171,10 @@ class Run:
             seed=self.seed, rounds=self.rounds,
         )  # fmt: skip
         assert self.workflow.simulation is not None
+        late_s = MOVE_EVERY_S if self.site.simulation.scratch else 0.0  # frames are heard of so much later
         self.crew = Crew(
             self.directory, self.slots, self.recorder, self.jobs, self.bag, self.space,
-            hang_s=self.workflow.simulation.hang_s + MOVE_EVERY_S * bool(self.site.simulation.scratch), keep=not self.rounds,
+            hang_s=self.workflow.simulation.hang_s + late_s, keep=not self.rounds,
         )  # fmt: skip
         self.learner = Learner(self.directory, self.workflow, self.params, self.recorder, self.jobs, serial=self.rounds)
         self.people = People(self)

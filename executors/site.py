@@ -49,9 +49,9 @@ class Executor(_Strict):
         mpi: each worker has so many whole nodes for ranks that it starts; `workers` and `gpus` are not looked at.
         nodes: of a block, asked of the scheduler; 0: the block is on the driver's machine, no scheduler is asked.
         blocks: so many times the above, each in its own allocation.
-        scratch: a folder on each node's own disk, with $VARIABLES of the node, such as "$TMPDIR" or "/mnt/bb/$USER". Frames
-            of walkers grow there, and are moved to the run directory now and then. Ranks of a training read their window
-            there: a byte is read once from the shared file system and passed on between nodes. Empty: neither.
+        scratch: a folder on each node's own disk, such as "$TMPDIR" or "/mnt/bb/$USER". Frames of walkers grow there
+            and are moved to the run directory now and then; ranks of a training read their window there: a byte is
+            read once from the shared file system and passed on between nodes. Empty: neither.
         walltime_s: a block is ended after this, and another takes its place; None: blocks do not end.
     """
 
