@@ -20,11 +20,14 @@ demo: $(BIN)/.installed
 train-demo: $(BIN)/.installed
 	$(BIN)/python -m steersman.benchmarks.train_demo
 
+# Two processes, a file to each, in the order of tests/conftest.py.
+PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
 test: $(BIN)/.installed
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile  # much of the time is waiting: for servers, walkers, time limits
+	$(BIN)/python $(PYTEST)
 
 quick: $(BIN)/.installed
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python $(PYTEST) -m "not slow"
 
 # Minutes of random kills, a table for each at the end; and the property tests on new examples.
 soak: $(BIN)/.installed
@@ -47,7 +50,7 @@ wheel-test: $(BIN)/.installed
 	$(BIN)/python -m build --wheel
 	$(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt $(TORCH) "$$(ls dist/*.whl)[$(EXTRAS)]"
-	build/wheel-venv/bin/python -m pytest -q -n 2 --dist loadfile -m "not slow" -o pythonpath=
+	build/wheel-venv/bin/python $(PYTEST) -m "not slow" -o pythonpath=
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache

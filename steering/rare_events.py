@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 DEFENSIVE = 0.2  # share of draws that ignore the surrogate: with 0.1, a run it had missed could outweigh all others
 FIRST_WEIGHT = 0.15  # of a plain run of the first round beside a guided one
@@ -156,6 +155,8 @@ def _process(parameters: bytes, quantities: bytes) -> Any:
 
 def shares(mean: np.ndarray, spread: np.ndarray, threshold: float) -> np.ndarray:
     """How often to draw each candidate, their sum 1: the root of its chance to be extreme gives the least variance."""
+    from scipy.special import ndtr
+
     wanted = np.sqrt(ndtr((mean - threshold) / np.maximum(spread, 1e-6))) + 1e-12
     return np.asarray((1 - DEFENSIVE) * wanted / wanted.sum() + DEFENSIVE / len(wanted))
 

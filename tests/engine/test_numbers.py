@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 WORKFLOW = """
 import time
 from pathlib import Path
-from steersman.models import PCA
+from steersman import models
 from steersman.models.errors import TrainingDiverged
 
 TURNS = Path(__file__).with_name("turns")  # trainings may run in different processes
@@ -45,7 +45,7 @@ def simulate(p, start, out):
 
 @wf.train(when=every(frames=250, first=200))
 def fit(p, frames, last):
-    model = PCA.fit(frames["x"], latent=1)
+    model = models.PCA.fit(frames["x"], latent=1)
     with TURNS.open("a") as file: turn = file.write("x") and file.tell()
     wrong = ["loss", "", "numbers", "collapsed"][turn % 4]
     if wrong == "loss": raise TrainingDiverged(3, float("nan"), 1e-3)

@@ -9,31 +9,55 @@ import pytest
 from steersman.engine import journal
 from steersman.engine.state import State
 
-from .conftest import WriteWorkflow, await_record, opened, started, steersman
+from .conftest import HEAD, await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
+Running = tuple[Path, subprocess.Popen[bytes]]
+WORKFLOW = """
+import time
+wf = Workflow("told", P, stop=lambda p: budget(frames=p.frames))
+
+@wf.simulate()
+def simulate(p, start, out):
+    for i in range(p.steps):
+        time.sleep(0.02)
+        out.append(x=float(p.steps))
+        if out.stopped: break
+"""
 
 
 def tell(run: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return steersman("tell", run, *words, cwd=run)
 
 
-def test_people_pause_continue_pin_stop_set_and_finish_a_run(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
-    path = write_workflow("""
-        import time
-        wf = Workflow("told", P, stop=lambda p: budget(frames=p.frames))
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Running:
+    cwd = tmp_path_factory.mktemp("running")
+    (cwd / "mine.py").write_text(HEAD + WORKFLOW)
+    driver = started("run", "mine.py", "--set", "frames=1000000", "--run-dir", "run", cwd=cwd)
+    await_record(cwd / "run", lambda state: state.walkers.get(1) and state.walkers[1].segments and state.frames > 60)
+    return cwd / "run", driver
 
-        @wf.simulate()
-        def simulate(p, start, out):
-            for i in range(p.steps):
-                time.sleep(0.02)
-                out.append(x=float(p.steps))
-                if out.stopped: break
-        """)
-    run = tmp_path / "run"
-    driver = started("run", path, "--set", "frames=1000000", "--run-dir", run, cwd=tmp_path)
-    await_record(run, lambda state: state.walkers.get(1) and state.walkers[1].segments and state.frames > 60)
 
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["puase"], "did you mean 'pause'"),
+        (["set", "step=3"], "did you mean 'steps'"),
+        (["set", "steps=many"], "integer"),
+        (["set"], "write: set key=value"),
+        (["stop", "w9.1"], "no segment 'w9.1'"),
+        (["pin", "w0.0:99"], "has frames 0 to"),
+    ],
+)
+def test_words_that_mean_nothing_are_told(running: Running, words: list[str], answer: str) -> None:
+    refused = tell(running[0], *words)
+    assert refused.returncode == 2
+    assert answer in refused.stderr
+
+
+def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -> None:
+    run, driver = running
     assert tell(run, "pause").returncode == 0
     paused = await_record(run, lambda state: state.paused and not state.busy_segments)
     assert tell(run, "pin", "w0.0:3").returncode == 0
@@ -63,37 +87,4 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(write_workflow: Wri
     assert all("@" in record["who"] and record["t"] <= time.time() for record in told)
     again = State(journal.read(directory.journal))
     assert (again.settings, again.paused, again.pins) == ({"steps": 500}, False, [])
-    assert steersman("resume", run, cwd=tmp_path).returncode == 0, "what a person finished is finished"
-
-
-def test_a_run_that_is_not_running_and_words_that_mean_nothing_are_told(
-    write_workflow: WriteWorkflow, tmp_path: Path
-) -> None:
-    path = write_workflow("""
-        import time
-        wf = Workflow("told", P, stop=lambda p: budget(frames=p.frames))
-
-        @wf.simulate()
-        def simulate(p, start, out):
-            time.sleep(0.5)
-            out.append(x=1.0)
-        """)
-    run = tmp_path / "run"
-    driver = started("run", path, "--set", "frames=100000", "--run-dir", run, cwd=tmp_path)
-    await_record(run, lambda state: state.frames > 0)
-    for words, answer in (
-        (["puase"], "did you mean 'pause'"),
-        (["set", "step=3"], "did you mean 'steps'"),
-        (["set", "steps=many"], "integer"),
-        (["set"], "write: set key=value"),
-        (["stop", "w9.1"], "no segment 'w9.1'"),
-        (["pin", "w0.0:99"], "has frames 0 to 0"),
-    ):
-        refused = tell(run, *words)
-        assert refused.returncode == 2
-        assert answer in refused.stderr
-    driver.kill()
-    driver.wait()
-    silent = tell(run, "pause")
-    assert silent.returncode == 2
-    assert "steersman resume" in silent.stderr
+    assert steersman("resume", run, cwd=run).returncode == 0, "what a person finished is finished"

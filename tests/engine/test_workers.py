@@ -37,7 +37,7 @@ class Highest(Policy):
 
 wf = Workflow("deadly", P, stop=lambda p: budget(frames=p.frames))
 
-@wf.simulate(hang_s=6)
+@wf.simulate(hang_s=3)
 def simulate(p, start, out):
     if start.frame and start.frame["x"] == 1.0:
         os.kill(os.getpid(), signal.SIGKILL)
