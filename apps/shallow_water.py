@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ import torch
 
 from steersman.apps.errors import FlowUnstable, OutOfRange, WrongStart
 from steersman.apps.shallow_water_cases import GRAVITY, RADIUS, Case, named
+from steersman.apps.shallow_water_scheme import Scheme
 from steersman.apps.shallow_water_transport import Transport
 from steersman.apps.spherical_derivatives import Derivatives
 from steersman.apps.start import Start
@@ -29,7 +30,6 @@ STEPS = (3600, 2400, 1800, 1200, 900, 720, 600, 450, 300, 240, 150, 120)  # seco
 # grow by some 3 % a step: at 102,000 Rossby-Haurwitz waves blew up on day 3 at T170, on day 7 at T85; not at 76,500.
 SAFE, LARGEST = 82_000, 150_000
 COURANT = 2.8  # wind x step x truncation / radius: on the imaginary axis, Runge-Kutta of fourth order is stable to 2.83
-TERMS = 20  # of the series of the phi functions near 0
 
 VARIABLES = {
     "time": Variable((), "d", "time"),
@@ -191,8 +191,7 @@ class ShallowWater:
             a tracer.
         step_s: seconds of one step.
         diffusion_hours: see `run`.
-    Source: Hack and Jakob (1992), NCAR/TN-343; Cox and Matthews (2002) for the scheme, here with the exponentials of
-        the linear gravity waves, which are diagonal in the degree.
+    Source: Hack and Jakob (1992), NCAR/TN-343; the scheme is in apps/shallow_water_scheme.py.
     """
 
     def __init__(
@@ -205,22 +204,18 @@ class ShallowWater:
         self._area = sphere.weights[:, None] / (2 * sphere.columns)
         self._coriolis = self._field(case.coriolis)
         self._cosine = self._field(np.cos(sphere.latitudes)[:, None])
-        self._over_cosine2 = 1 / self._cosine**2
         self.ground = sphere.analysis(self._field(GRAVITY * case.orography)) * sphere.inside
         self.mean_geopotential = GRAVITY * float(((case.depth + 0 * lat) * self._area).sum())
         self._calculus = Derivatives(sphere, RADIUS)
         self._damping = self._diffusion(diffusion_hours)
-        self._prepare_exponentials()
+        self._scheme = Scheme(
+            sphere, self.columns, step_s=step_s, damping=self._damping, mean_geopotential=self.mean_geopotential,
+            ground=self.ground, planetary=sphere.analysis(self._coriolis) * sphere.coefficients(sphere.degree == 1),
+        )  # fmt: skip
 
     def step(self, state: torch.Tensor) -> torch.Tensor:
         """The state one step later (ETDRK4)."""
-        half, first, *whole_step = self._exponentials
-        n1 = self.tendency(state)
-        a = self._combined((half, first), (state, n1))
-        n2 = self.tendency(a)
-        n3 = self.tendency(self._combined((half, first), (state, n2)))
-        n4 = self.tendency(self._combined((half, first), (a, 2 * n3 - n1)))
-        return self._combined(whole_step, (state, n1, n2 + n3, n4))
+        return self._scheme.step(state)
 
     def step_explicitly(self, state: torch.Tensor) -> torch.Tensor:
         """The state one step later by the classical Runge-Kutta scheme, as a reference: steps must be far shorter."""
@@ -242,27 +237,7 @@ class ShallowWater:
 
     def tendency(self, state: torch.Tensor) -> torch.Tensor:
         """d(state)/dt of everything but the linear gravity waves of the mean depth."""
-        vorticity, divergence, *carried = self._split(state)
-        wind = self._calculus.wind(vorticity, divergence)
-        found = self.sphere.on_grid(torch.stack((vorticity, *wind, *carried), 3), self._products)
-        a, b, *transports, energy = found.unbind(3)
-        spin, speeding = self._calculus.convergence(a, b), self._calculus.curl(a, b)
-        speeding += self._calculus.laplace * (energy + self.ground)
-        mass, *tracer = (
-            self._calculus.convergence(c, d) for c, d in zip(transports[::2], transports[1::2], strict=True)
-        )
-        return torch.cat((spin, speeding, mass.add_(divergence, alpha=self.mean_geopotential), *tracer), 2)
-
-    def _products(self, fields: torch.Tensor) -> torch.Tensor:
-        """Vorticity, winds and what is carried -> its fluxes along both winds, and kinetic energy; one member."""
-        u, v = fields[1:3]
-        u_over, v_over = u * self._over_cosine2[0], v * self._over_cosine2[0]
-        products = torch.empty(2 * len(fields) - 3, *u.shape, dtype=u.dtype, device=u.device)
-        for number, carried in enumerate((fields[0] + self._coriolis[0], *fields[3:])):
-            torch.mul(u_over, carried, out=products[2 * number])
-            torch.mul(v_over, carried, out=products[2 * number + 1])
-        torch.mul(u, u_over, out=products[-1]).addcmul_(v, v_over).mul_(0.5)
-        return products
+        return self._scheme.tendency(state)
 
     def spectral(self, case: Case) -> torch.Tensor:
         """The state (one member) of fields on the grid."""
@@ -315,50 +290,6 @@ class ShallowWater:
     def _split(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return torch.split(state, state.shape[2] // self.columns, 2)
 
-    def _prepare_exponentials(self) -> None:
-        """Functions f of the step times L, where L couples divergence and geopotential with frequency w: L^2 = -w^2.
-
-        f(L) is Re f on the diagonal, (order, degree - order, columns, 1), and Im f / w times L beside it: from
-        geopotential to divergence, and from divergence to geopotential, (order, degree - order, 1).
-        """
-        degree, step = self.sphere.degree, self.step_s
-        laplace = degree * (degree + 1) / RADIUS**2
-        frequency = np.sqrt(laplace * self.mean_geopotential)
-        z = 1j * frequency * step
-        one, two, three = (phi(n, z) for n in (1, 2, 3))
-        functions = (
-            (1.0, np.exp(z / 2)),
-            (step / 2, step / 2 * phi(1, z / 2)),
-            (1.0, np.exp(z) * self._damping),
-            (step / 6, step * (one - 3 * two + 4 * three) * self._damping),
-            (step / 3, step * (2 * two - 4 * three) * self._damping),
-            (step / 6, step * (4 * three - two) * self._damping),
-        )
-        over = np.where(frequency > 0, 1 / np.where(frequency > 0, frequency, 1), 0)
-        self._exponentials = []
-        for number, (at_rest, f) in enumerate(functions):
-            still = at_rest * (self._damping if number >= 2 else np.ones_like(over))
-            odd = f.imag * over
-            straight = np.stack([still, f.real, f.real, still][: self.columns], -1)
-            crossed = odd * laplace, -odd * self.mean_geopotential
-            self._exponentials.append((self._factors(straight), *(self._factors(each) for each in crossed)))
-
-    def _combined(self, functions: Sequence[tuple[torch.Tensor, ...]], states: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The sum of each function f(L) of its state."""
-        columns = [state.reshape(*state.shape[:2], self.columns, -1) for state in states]
-        found = functions[0][0] * columns[0]
-        for (along, _, _), state in zip(functions[1:], columns[1:], strict=True):
-            found.addcmul_(along, state)
-        divergence, geopotential = found[:, :, 1], found[:, :, 2]
-        for (_, speeding, rising), state in zip(functions, columns, strict=True):
-            divergence.addcmul_(speeding, state[:, :, 2])
-            geopotential.addcmul_(rising, state[:, :, 1])
-        return found.flatten(2)
-
-    def _factors(self, values: np.ndarray) -> torch.Tensor:
-        factors: torch.Tensor = self.sphere.coefficients(values).to(self.sphere.dtype.to_complex())
-        return factors
-
     def _diffusion(self, hours: float | None) -> np.ndarray:
         degree, most = self.sphere.degree, self.sphere.truncation * (self.sphere.truncation + 1)
         decay = 0.0 if hours is None else self.step_s / (3600 * hours)
@@ -367,19 +298,3 @@ class ShallowWater:
     def _field(self, values: np.ndarray) -> torch.Tensor:
         field = torch.as_tensor(values, dtype=self.sphere.dtype, device=self.sphere.device)
         return field if field.ndim == 3 else field[None]
-
-
-def phi(n: int, z: np.ndarray) -> np.ndarray:
-    """phi_n(z) = (exp(z) - sum of its first n Taylor terms) / z^n, by its series near 0."""
-    near = np.abs(z) < 1
-    found = np.zeros_like(z)
-    term = np.full(near.sum(), 1 / math.factorial(n), dtype=z.dtype)
-    for j in range(TERMS):
-        found[near] += term
-        term = term * z[near] / (n + j + 1)
-    far = z[~near]
-    value = np.exp(far)
-    for j in range(n):
-        value = (value - 1 / math.factorial(j)) / far
-    found[~near] = value
-    return found

@@ -27,7 +27,7 @@ class Case:
         u, v: eastward and northward wind, m/s.
         depth: of the fluid, m.
         orography: height of the ground, m.
-        coriolis: 1/s.
+        coriolis: 1/s; that of a sphere which turns around some axis, so of degree 1.
         tracer: concentration of a passive tracer; None: there is none.
         wind: eastward and northward wind at a time in s, m/s, free of divergence; with it, only the tracer changes.
     """

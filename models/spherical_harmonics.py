@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,16 +15,18 @@ BLOCKS = 4  # zonal wavenumbers are multiplied in so many blocks: the triangle's
 
 
 @dataclass(frozen=True)
-class _Block:
-    """Zonal wavenumbers [first, end) with `degrees` coefficients; even and odd ones, as symmetric about the equator."""
+class Block:
+    """Zonal wavenumbers [first, end) with so many pairs of degrees: l - m even and odd, as symmetric about the equator.
+
+    Args:
+        legendre: (2, end - first, pairs, northern latitudes) for even and odd; weighted: times the Gaussian weights.
+    """
 
     first: int
     end: int
-    degrees: int
-    even: torch.Tensor
-    odd: torch.Tensor
-    even_weighted: torch.Tensor
-    odd_weighted: torch.Tensor
+    pairs: int
+    legendre: torch.Tensor
+    weighted: torch.Tensor
 
 
 class SphericalHarmonics:
@@ -41,6 +42,7 @@ class SphericalHarmonics:
         latitudes, longitudes: radians; weights: Gaussian, their sum is 2.
         degree: l of every coefficient (m, l - m); order: m, as a column.
         inside: 1 where l is at most the truncation, else 0.
+        blocks: the tables of Legendre functions.
     Raises: UnfitGrid: rows that are odd, or too few.
     Source: Durran (2010), Numerical Methods for Fluid Dynamics, section 6.4.
     """
@@ -63,7 +65,7 @@ class SphericalHarmonics:
         self.order = np.arange(self.orders)[:, None]
         self.degree = self.order + np.arange(self.degrees)[None]
         self.inside = self.coefficients((self.degree <= truncation).astype(float))
-        self._blocks = self._make_blocks(sines[: self.rows // 2])
+        self.blocks = self._make_blocks(sines[: self.rows // 2])
 
     def coefficients(self, values: np.ndarray) -> torch.Tensor:
         """Real factors (m, l - m) as a tensor that multiplies coefficients (m, l - m, fields)."""
@@ -71,73 +73,27 @@ class SphericalHarmonics:
 
     def synthesis(self, spectral: torch.Tensor) -> torch.Tensor:
         """Coefficients (m, l - m, fields) -> grid (fields, latitude, longitude)."""
-        return self._grid(self._circles(spectral))
+        columns, circles = torch.view_as_real(spectral).flatten(2), []
+        for block in self.blocks:
+            part = torch.unflatten(columns[block.first : block.end, : 2 * block.pairs], 1, (block.pairs, 2))
+            even, odd = (torch.bmm(part[:, :, p].transpose(1, 2), block.legendre[p]) for p in (0, 1))
+            circles.append(torch.cat((even + odd, (even - odd).flip(2)), 2))
+        along = torch.unflatten(torch.cat(circles), 1, (-1, 2)).permute(1, 3, 0, 2).contiguous()
+        grid: torch.Tensor = torch.fft.irfft(torch.view_as_complex(along), n=self.columns, dim=2, norm="forward")
+        return grid
 
     def analysis(self, grid: torch.Tensor) -> torch.Tensor:
         """Grid (fields, latitude, longitude) -> coefficients (m, l - m, fields), up to degree truncation + 1."""
-        even, odd = self._parities(grid)
-        return self._coefficients(even.permute(2, 1, 0).contiguous(), odd.permute(2, 1, 0).contiguous())
+        along = torch.view_as_real(torch.fft.rfft(grid, dim=2, norm="forward")[:, :, : self.orders])
+        north, south = along[:, : self.rows // 2], along[:, self.rows // 2 :].flip(1)
+        parities = torch.stack((north + south, north - south)).permute(0, 3, 2, 1, 4).flatten(3)
+        found = torch.zeros(self.orders, self.degrees, parities.shape[3], dtype=grid.dtype, device=grid.device)
+        for block in self.blocks:
+            parts = [torch.bmm(block.weighted[p], parities[p, block.first : block.end]) for p in (0, 1)]
+            found[block.first : block.end, : 2 * block.pairs] = torch.stack(parts, 2).flatten(1, 2)
+        return torch.view_as_complex(torch.unflatten(found, 2, (-1, 2)))
 
-    def on_grid(self, spectral: torch.Tensor, function: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        """Coefficients of a function of fields on the grid, with many members at once.
-
-        The Legendre products are of all members together, for their tables are read once; on the grid it is one member
-        after another, for its fields stay in the cache.
-
-        Args:
-            spectral: (m, l - m, members, fields).
-            function: grid (fields, latitude, longitude) of one member -> other fields, likewise.
-        Returns: (m, l - m, members, other fields).
-        """
-        members, fields = spectral.shape[2:]
-        circles = self._circles(spectral.flatten(2)).view(self.orders, self.rows, members, fields)
-        even, odd = spectral.new_empty(0), spectral.new_empty(0)
-        for member in range(members):
-            parities = self._parities(function(self._grid(circles[:, :, member])))
-            if not member:
-                shape = self.orders, self.rows // 2, members, len(parities[0])
-                even, odd = spectral.new_empty(shape), spectral.new_empty(shape)
-            even[:, :, member], odd[:, :, member] = (parity.permute(2, 1, 0) for parity in parities)
-        return self._coefficients(even.flatten(2), odd.flatten(2)).view(self.orders, self.degrees, members, -1)
-
-    def _circles(self, spectral: torch.Tensor) -> torch.Tensor:
-        """Coefficients -> Fourier coefficients (m, latitude, fields) along circles of latitude."""
-        fields, half = spectral.shape[2], self.rows // 2
-        flat = torch.view_as_real(spectral).reshape(self.orders, self.degrees, 2 * fields)
-        fourier = torch.empty(self.orders, self.rows, 2 * fields, dtype=self.dtype, device=self.device)
-        for block in self._blocks:
-            part = flat[block.first : block.end]
-            even = torch.bmm(block.even, part[:, 0 : block.degrees : 2])
-            odd = torch.bmm(block.odd, part[:, 1 : block.degrees : 2])
-            fourier[block.first : block.end, :half] = even + odd
-            fourier[block.first : block.end, half:] = (even - odd).flip(1)
-        return torch.view_as_complex(fourier.view(self.orders, self.rows, fields, 2))
-
-    def _grid(self, circles: torch.Tensor) -> torch.Tensor:
-        # An FFT along contiguous numbers takes half the time; what it would pad itself costs another copy.
-        along = circles.new_empty(circles.shape[2], self.rows, self.rows + 1)
-        along[:, :, : self.orders] = circles.permute(2, 1, 0)
-        along[:, :, self.orders :] = 0
-        grid: torch.Tensor = torch.fft.irfft(along, n=self.columns, dim=2, norm="forward")
-        return grid
-
-    def _parities(self, grid: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Fourier coefficients (fields, northern latitude, m), symmetric and antisymmetric about the equator."""
-        turned = torch.fft.rfft(grid, dim=2, norm="forward")[:, :, : self.orders]
-        north, south = turned[:, : self.rows // 2], turned[:, self.rows // 2 :].flip(1)
-        return north + south, north - south
-
-    def _coefficients(self, even: torch.Tensor, odd: torch.Tensor) -> torch.Tensor:
-        fields = even.shape[2]
-        flat = torch.empty(self.orders, self.degrees, 2 * fields, dtype=self.dtype, device=self.device)
-        for block in self._blocks:
-            orders = slice(block.first, block.end)
-            flat[orders, 0 : block.degrees : 2] = torch.bmm(block.even_weighted, _columns(even[orders]))
-            flat[orders, 1 : block.degrees : 2] = torch.bmm(block.odd_weighted, _columns(odd[orders]))
-            flat[orders, block.degrees :] = 0
-        return torch.view_as_complex(flat.view(self.orders, self.degrees, fields, 2))
-
-    def _make_blocks(self, sines: np.ndarray) -> list[_Block]:
+    def _make_blocks(self, sines: np.ndarray) -> list[Block]:
         legendre = associated_legendre(self.truncation, sines)
         table = np.zeros((self.orders, self.degrees, len(sines)))
         for m in range(self.orders):
@@ -145,15 +101,13 @@ class SphericalHarmonics:
         edges = np.unique(np.linspace(0, self.orders, BLOCKS + 1).astype(int))
         return [self._block(int(first), int(end), table) for first, end in itertools.pairwise(edges)]
 
-    def _block(self, first: int, end: int, table: np.ndarray) -> _Block:
-        degrees = min(self.degrees, self.truncation + 2 - first)
-        degrees += degrees % 2
-        even, odd = table[first:end, 0:degrees:2], table[first:end, 1:degrees:2]
-        weights = self.weights[: table.shape[2]]
-        matrices = (even.transpose(0, 2, 1), odd.transpose(0, 2, 1), even * weights, odd * weights)
-        return _Block(
-            first, end, degrees,
-            *(torch.as_tensor(np.ascontiguousarray(each), dtype=self.dtype, device=self.device) for each in matrices),
+    def _block(self, first: int, end: int, table: np.ndarray) -> Block:
+        pairs = -(-min(self.degrees, self.truncation + 2 - first) // 2)
+        parities = table[first:end, : 2 * pairs].reshape(end - first, pairs, 2, -1).transpose(2, 0, 1, 3)
+        tables = parities, parities * self.weights[: table.shape[2]]
+        return Block(
+            first, end, pairs,
+            *(torch.as_tensor(np.ascontiguousarray(each), dtype=self.dtype, device=self.device) for each in tables),
         )  # fmt: skip
 
 
@@ -180,8 +134,3 @@ def coupling(order: np.ndarray | int, degree: np.ndarray | int) -> np.ndarray:
     """The factor of sin(latitude) Y(l-1, m) on Y(l, m): sqrt((l^2 - m^2) / (4 l^2 - 1))."""
     factor: np.ndarray = np.sqrt(np.maximum(np.square(degree) - np.square(order), 0) / (4.0 * np.square(degree) - 1))
     return factor
-
-
-def _columns(fourier: torch.Tensor) -> torch.Tensor:
-    """(m, latitude, fields) complex -> (m, latitude, 2 fields) real."""
-    return torch.view_as_real(fourier).flatten(2)

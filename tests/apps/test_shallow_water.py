@@ -12,8 +12,9 @@ import torch
 
 from steersman.apps import shallow_water_cases as cases
 from steersman.apps.errors import FlowUnstable, OutOfRange, UnknownCase, WrongStart
-from steersman.apps.shallow_water import STEPS, ShallowWater, default_step, phi, run
+from steersman.apps.shallow_water import STEPS, ShallowWater, default_step, run
 from steersman.apps.shallow_water_cases import Case
+from steersman.apps.shallow_water_scheme import phi
 from steersman.apps.start import Start
 from steersman.models.errors import UnfitGrid
 from steersman.models.spherical_harmonics import SphericalHarmonics

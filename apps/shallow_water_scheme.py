@@ -1,0 +1,180 @@
+"""Coefficients -> coefficients a step later: the shallow-water equations with gravity waves taken exactly (ETDRK4).
+
+Rows are (columns, members, 2, 2, positions), see Packing; columns: divergence, vorticity, geopotential, and
+geopotential times concentration where there is a tracer. What is written to in a step is kept for the next.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from steersman.apps.shallow_water_cases import RADIUS
+from steersman.apps.spherical_derivatives import RowDerivatives
+from steersman.models.packed_harmonics import GridProducts, Packing
+from steersman.models.spherical_harmonics import SphericalHarmonics
+
+TERMS = 20  # of the series of the phi functions near 0
+INNER = [1, 0, 2, 3]  # vorticity and divergence change places
+
+Propagator = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class Scheme:
+    """One step of fixed length, for any number of members.
+
+    Args:
+        columns: 3, or 4 with a tracer.
+        step_s: seconds.
+        damping: (order, degree - order), what coefficients are multiplied with in each step.
+        mean_geopotential: of the gravity waves that are taken exactly, m2/s2.
+        ground, planetary: coefficients (order, degree - order, 1) of its geopotential, m2/s2, and of the Coriolis
+            parameter, 1/s.
+    Source: Cox and Matthews (2002), here with the exponentials of the linear gravity waves, which are diagonal in the
+        degree.
+    """
+
+    def __init__(
+        self, sphere: SphericalHarmonics, columns: int, *, step_s: float, damping: np.ndarray,
+        mean_geopotential: float, ground: torch.Tensor, planetary: torch.Tensor,
+    ) -> None:  # fmt: skip
+        self._sphere, self._packing = sphere, Packing(sphere)
+        self._inner = INNER[:columns]
+        self._calculus = RowDerivatives(sphere, self._packing, RADIUS)
+        self._half_laplace = self._calculus.laplace / 2
+        self._downhill = self._packing.rows(ground)[0] * self._calculus.laplace if bool(ground.any()) else None
+        # Products are of the absolute vorticity, and of the geopotential less its mean, whose part is in the waves.
+        background = torch.zeros(*sphere.degree.shape, columns - 1, dtype=planetary.dtype, device=sphere.device)
+        background[:, :, 0] = planetary[:, :, 0]
+        background[0, 0, 1] = -math.sqrt(2) * mean_geopotential
+        self._background = self._packing.rows(background)[:, None]
+        self._half, self._first, *self._whole = self._propagators(step_s, mean_geopotential, damping)
+        self._kept: dict[int, tuple[GridProducts, tuple[torch.Tensor, ...]]] = {}
+
+    def step(self, state: torch.Tensor) -> torch.Tensor:
+        """Complex (order, degree - order, columns x members), vorticity before divergence, a step later."""
+        before = self._rows(state)
+        n1, n2, n3, n4, coasting, stage, other = self._working(before.shape[1])[1]
+        self._tendency(before, n1)
+        _apply(self._half, before, coasting)
+        _add_to(coasting, self._first, n1, stage)
+        self._tendency(stage, n2)
+        _add_to(coasting, self._first, n2, other)
+        self._tendency(other, n3)
+        _apply(self._half, stage, coasting)
+        _add_to(coasting, self._first, torch.sub(n3, n1, out=other).add_(n3), stage)
+        self._tendency(stage, n4)
+        _apply(self._whole[0], before, stage)
+        for propagator, found in zip(self._whole[1:], (n1, n2.add_(n3), n4), strict=True):
+            _add_to(stage, propagator, found, stage)
+        return self._state(stage)
+
+    def tendency(self, state: torch.Tensor) -> torch.Tensor:
+        """d(state)/dt of everything but the linear gravity waves."""
+        before = self._rows(state)
+        self._tendency(before, found := torch.empty_like(before))
+        return self._state(found)
+
+    def _tendency(self, rows: torch.Tensor, out: torch.Tensor) -> None:
+        grid, _ = self._working(rows.shape[1])
+        self._calculus.wind(rows[1], rows[0], grid.rows[:2])
+        torch.add(rows[1:], self._background, out=grid.rows[2:])
+        found = grid(_fluxes)
+        eastward, northward, twice_energy = found[0:-1:2], found[1::2], found[-1]
+        self._calculus.curl(eastward[0], northward[0], out[0])
+        self._calculus.convergence(eastward, northward, out[1:])
+        out[0].addcmul_(self._half_laplace, twice_energy)
+        if self._downhill is not None:
+            out[0] += self._downhill
+
+    def _rows(self, state: torch.Tensor) -> torch.Tensor:
+        rows = self._packing.rows(state)
+        return torch.unflatten(rows, 0, (len(self._inner), -1))[self._inner]
+
+    def _state(self, rows: torch.Tensor) -> torch.Tensor:
+        return self._packing.spectral(rows[self._inner].flatten(0, 1))
+
+    def _working(self, members: int) -> tuple[GridProducts, tuple[torch.Tensor, ...]]:
+        """What is written to for so many members: the way over the grid, and room for seven states."""
+        if members not in self._kept:
+            columns, sines = len(self._inner), np.sin(self._sphere.latitudes[: self._sphere.rows // 2])
+            sizes = {"fields": columns + 1, "products": 2 * columns - 1, "members": members}
+            grid = GridProducts(self._sphere, self._packing, factor=1 / (1 - sines**2), **sizes)
+            room = self._half_laplace.new_zeros(7, columns, members, 2, 2, self._packing.positions)
+            self._kept = {members: (grid, room.unbind(0))}
+        return self._kept[members]
+
+    def _propagators(self, step: float, mean_geopotential: float, damping: np.ndarray) -> list[Propagator]:
+        """Functions f of the step times L, where L couples divergence and geopotential with frequency w: L^2 = -w^2.
+
+        f(L) is Re f on the diagonal, (columns, 1, 1, 2, positions), and Im f / w times L beside it: from geopotential
+        to divergence, and from divergence to geopotential, (2, positions).
+        """
+        degree = self._sphere.degree
+        laplace = degree * (degree + 1) / RADIUS**2
+        frequency = np.sqrt(laplace * mean_geopotential)
+        z = 1j * frequency * step
+        one, two, three = (phi(n, z) for n in (1, 2, 3))
+        still = np.ones_like(frequency)
+        functions = (
+            (still, np.exp(z / 2)),
+            (still * step / 2, step / 2 * phi(1, z / 2)),
+            (damping, np.exp(z) * damping),
+            (damping * step / 6, step * (one - 3 * two + 4 * three) * damping),
+            (damping * step / 3, step * (2 * two - 4 * three) * damping),
+            (damping * step / 6, step * (4 * three - two) * damping),
+        )
+        over = np.where(frequency > 0, 1 / np.where(frequency > 0, frequency, 1), 0)
+        found = []
+        for at_rest, f in functions:
+            straight = torch.stack([self._packing.factors(each) for each in (f.real, at_rest, f.real, at_rest)])
+            crossed = f.imag * over
+            speeding, rising = (
+                self._packing.factors(each) for each in (crossed * laplace, -crossed * mean_geopotential)
+            )
+            found.append((straight[: len(self._inner), None, None], speeding, rising))
+        return found
+
+
+def _fluxes(fields: torch.Tensor, products: torch.Tensor) -> None:
+    """Winds and what they carry -> its fluxes along both; and the square of the wind."""
+    winds = fields[:2]
+    for number, carried in enumerate(fields[2:]):
+        torch.mul(winds, carried, out=products[2 * number : 2 * number + 2])
+    torch.mul(winds[0], winds[0], out=products[-1]).addcmul_(winds[1], winds[1])
+
+
+def _apply(propagator: Propagator, rows: torch.Tensor, out: torch.Tensor) -> None:
+    """Write f(L) of rows."""
+    torch.mul(propagator[0], rows, out=out)
+    _cross(propagator, rows, out)
+
+
+def _add_to(base: torch.Tensor, propagator: Propagator, rows: torch.Tensor, out: torch.Tensor) -> None:
+    """Write the sum of a base and f(L) of rows."""
+    torch.addcmul(base, propagator[0], rows, out=out)
+    _cross(propagator, rows, out)
+
+
+def _cross(propagator: Propagator, rows: torch.Tensor, out: torch.Tensor) -> None:
+    _, speeding, rising = propagator
+    out[0].addcmul_(speeding, rows[2])
+    out[2].addcmul_(rising, rows[0])
+
+
+def phi(n: int, z: np.ndarray) -> np.ndarray:
+    """phi_n(z) = (exp(z) - sum of its first n Taylor terms) / z^n, by its series near 0."""
+    near = np.abs(z) < 1
+    found = np.zeros_like(z)
+    term = np.full(near.sum(), 1 / math.factorial(n), dtype=z.dtype)
+    for j in range(TERMS):
+        found[near] += term
+        term = term * z[near] / (n + j + 1)
+    far = z[~near]
+    value = np.exp(far)
+    for j in range(n):
+        value = (value - 1 / math.factorial(j)) / far
+    found[~near] = value
+    return found

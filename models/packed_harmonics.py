@@ -1,0 +1,141 @@
+"""Coefficients in rows -> products of fields on the grid -> coefficients: the inner loop of a solver on the sphere.
+
+A field is (2, 2, positions) real: real and imaginary part; coefficients with l - m even, then odd; in blocks of orders.
+Rows lie side by side without the triangle's empty half, so that what is done to them is done along contiguous numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from steersman.models.spherical_harmonics import SphericalHarmonics
+
+SHIFT_BYTES = 256
+
+Function = Callable[[torch.Tensor, torch.Tensor], object]  # fields on the grid, where to write their products
+
+
+class Packing:
+    """Where the coefficients (order, degree - order) of a sphere stand in a row.
+
+    Attributes:
+        places: of each block of orders, its positions.
+        positions: how many there are.
+    """
+
+    def __init__(self, sphere: SphericalHarmonics) -> None:
+        self._shape = sphere.degree.shape
+        sizes = [(block.end - block.first) * block.pairs for block in sphere.blocks]
+        ends = np.cumsum(sizes)
+        self.positions = int(ends[-1])
+        self.places = [slice(int(end) - size, int(end)) for end, size in zip(ends, sizes, strict=True)]
+        numbers = np.arange(sphere.degree.size).reshape(self._shape)
+        found = [
+            numbers[block.first : block.end, parity : 2 * block.pairs : 2].ravel()
+            for parity in (0, 1)
+            for block in sphere.blocks
+        ]
+        self._index = torch.as_tensor(np.concatenate(found), device=sphere.device)
+        self._like = torch.empty(0, dtype=sphere.dtype, device=sphere.device)
+
+    def rows(self, spectral: torch.Tensor) -> torch.Tensor:
+        """Complex (order, degree - order, fields) -> (fields, 2, 2, positions)."""
+        found = torch.view_as_real(spectral).flatten(0, 1)[self._index]
+        return torch.unflatten(found.permute(1, 2, 0).contiguous(), 2, (2, self.positions))
+
+    def spectral(self, rows: torch.Tensor) -> torch.Tensor:
+        """And back."""
+        found = rows.new_zeros(self._shape[0] * self._shape[1], len(rows), 2)
+        found[self._index] = rows.flatten(2).permute(2, 0, 1)
+        return torch.view_as_complex(torch.unflatten(found, 0, self._shape))
+
+    def factors(self, values: np.ndarray) -> torch.Tensor:
+        """Real factors (order, degree - order) as (2, positions), which multiply rows."""
+        packed = torch.as_tensor(np.ascontiguousarray(values).ravel()).to(self._like)[self._index]
+        return torch.unflatten(packed, 0, (2, self.positions))
+
+
+class GridProducts:
+    """Products of fields on the grid, from coefficients to coefficients; its memory is taken once, for all calls.
+
+    Legendre products are of all members together, for their tables are read once; on the grid it is one member after
+    another, for its fields stay in the cache. There, northern and southern latitudes are two halves that both begin at
+    their pole, so nothing is turned around to fold one onto the other.
+
+    Args:
+        fields, products, members: how many.
+        factor: (northern latitudes,), symmetric about the equator, that all products are multiplied with.
+    Attributes:
+        rows: (fields, members, 2, 2, positions), to be written before a call.
+    """
+
+    def __init__(
+        self, sphere: SphericalHarmonics, packing: Packing, *, fields: int, products: int, members: int,
+        factor: np.ndarray,
+    ) -> None:  # fmt: skip
+        zeros = functools.partial(torch.zeros, dtype=sphere.dtype, device=sphere.device)
+        self._length, self._orders, half = sphere.columns, sphere.orders, sphere.rows // 2
+        used = 2 * fields * members
+        rows, circles = zeros(used + 1, 2, packing.positions), _apart(zeros, self._orders, used + 1, half)
+        parities = zeros(2, self._orders, 2 * products * members, half)
+        found = zeros(2 * products * members, 2, packing.positions)
+        self.rows = rows[:used].view(fields, members, 2, 2, packing.positions)
+        self._found = found.view(products, members, 2, 2, packing.positions)
+        along = zeros(fields, 2, half, sphere.rows + 1, 2)
+        self._along, self._products = torch.view_as_complex(along), zeros(products, 2, half, sphere.columns)
+        even, odd = (
+            torch.unflatten(each[:, :used], 1, (fields, members, 2)).permute(2, 3, 1, 4, 0).unbind(0)
+            for each in circles
+        )
+        north, south = along[:, :, :, : self._orders].permute(1, 4, 0, 2, 3)
+        self._unfolding = [list(zip(*each, north, south, strict=True)) for each in zip(even, odd, strict=True)]
+        self._folding = torch.unflatten(parities, 2, (products, members, 2)).unbind(3)
+        self._synthesis, self._analysis = [], []
+        scale = torch.as_tensor(factor).to(rows)
+        for block, place in zip(sphere.blocks, packing.places, strict=True):
+            size = (block.end - block.first, block.pairs)
+            for parity in (0, 1):
+                by_order = torch.unflatten(rows[:, parity, place], 1, size).transpose(0, 1)
+                circle = circles[parity][block.first : block.end]
+                self._synthesis.append((by_order, block.legendre[parity], circle))
+                table = (block.weighted[parity] * scale).transpose(1, 2).contiguous()
+                part = zeros(size[0], len(found), size[1])
+                into = torch.unflatten(found[:, parity, place], 1, size).transpose(0, 1)
+                self._analysis.append((parities[parity, block.first : block.end], table, part, into))
+
+    def __call__(self, function: Function) -> torch.Tensor:
+        """Coefficients of what a function writes for fields of one member: both (..., hemisphere, latitude, longitude).
+
+        Returns: (products, members, 2, 2, positions), valid until the next call.
+        """
+        for rows, table, circle in self._synthesis:
+            torch.bmm(rows, table, out=circle)
+        for unfolding, folded in zip(self._unfolding, self._folding, strict=True):
+            for even, odd, north, south in unfolding:
+                torch.add(even, odd, out=north)
+                torch.sub(even, odd, out=south)
+            function(torch.fft.irfft(self._along, n=self._length, dim=3, norm="forward"), self._products)
+            turned = torch.fft.rfft(self._products, dim=3, norm="forward")[..., : self._orders]
+            north, south = torch.view_as_real(turned).permute(1, 3, 0, 4, 2)
+            torch.add(north, south, out=folded[0])
+            torch.sub(north, south, out=folded[1])
+        for circle, table, part, into in self._analysis:
+            into.copy_(torch.bmm(circle, table, out=part))  # bmm into what is not contiguous multiplies one by one
+        return self._found
+
+
+def _apart(zeros: Callable[..., torch.Tensor], orders: int, rows: int, latitudes: int) -> tuple[torch.Tensor, ...]:
+    """Memory (orders, rows, latitudes) for each parity, which is read along the orders, both parities together.
+
+    Orders whose distance is a power of two share a few places of the cache; so rows should be odd, and the second
+    parity lies 256 bytes further than it would. On a processor with 48 kB of 12 ways, that is four
+    to seven times faster.
+    """
+    size = orders * rows * latitudes
+    gap = SHIFT_BYTES // zeros(0).element_size()
+    room = zeros(2 * size + gap)
+    return room[:size].view(orders, rows, latitudes), room[size + gap :].view(orders, rows, latitudes)
