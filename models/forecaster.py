@@ -15,15 +15,24 @@ from torch import Tensor
 from steersman.models.errors import UnusableData
 from steersman.models.fit import Record, fit
 from steersman.models.model import Model
+from steersman.models.spherical_fields import analysed, sphere_of, synthesized
+
+FADE = 0.5  # the shortest waves lose 40 % a step, half as long ones 3 %; a network makes good what is real of it
 
 
 class Forecaster(Model):
-    """A step of fields, in their units; a subclass gives `change`.
+    """A step of fields, in their units, that keeps what the flow keeps; a subclass gives `change`.
 
     Args:
         channels: C of the fields.
         latitudes: H, for the weights by area.
         kept: channels whose mean over the sphere does not change with time, e.g. the height of the water.
+        band_limit: total wavenumber beyond which the fields have nothing, as those of a spectral solver. What a network
+            adds there, and makes of it in later steps, is cut off, with a smooth end (see FADE).
+        energy: weights of the squares of all channels, the kept ones about their mean, whose sum over the sphere does
+            not grow: that of a flow which nothing drives. A step that would gain some is scaled back. Empty: no such
+            law.
+    Raises: UnfitGrid: so few latitudes do not hold the band limit.
     """
 
     mean: Tensor
@@ -31,16 +40,25 @@ class Forecaster(Model):
     increment: Tensor
     area: Tensor
     keeps: Tensor
+    weights: Tensor
 
-    def __init__(self, channels: int, latitudes: int, *, kept: Sequence[int] = (), **config: Any) -> None:
-        super().__init__(channels=channels, latitudes=latitudes, kept=list(kept), **config)
+    def __init__(
+        self, channels: int, latitudes: int, *, kept: Sequence[int] = (), band_limit: int | None = None,
+        energy: Sequence[float] = (), **config: Any,
+    ) -> None:  # fmt: skip
+        laws = {"kept": list(kept), "band_limit": band_limit, "energy": list(energy)}
+        super().__init__(channels=channels, latitudes=latitudes, **laws, **config)
         for name in ("mean", "spread", "increment"):
             self.register_buffer(name, torch.ones(channels, 1, 1))
-        weights = np.polynomial.legendre.leggauss(latitudes)[1]
-        self.register_buffer("area", torch.tensor(weights / weights.mean(), dtype=torch.float32)[:, None])
+        gaussian = np.polynomial.legendre.leggauss(latitudes)[1]
+        self.register_buffer("area", torch.tensor(gaussian / gaussian.mean(), dtype=torch.float32)[:, None])
         keeps = torch.zeros(channels, 1, 1)
         keeps[list(kept)] = 1
         self.register_buffer("keeps", keeps)
+        weights = torch.tensor(energy or [0.0] * channels, dtype=torch.float32)
+        self.register_buffer("weights", weights[:, None, None], persistent=False)
+        if band_limit is not None:
+            sphere_of(band_limit, latitudes, self.area.device)
 
     def change(self, fields: Tensor) -> Tensor:
         """Fields (B, C, H, W) of mean 0 and spread 1 -> their change in spreads of the increments."""
@@ -48,14 +66,45 @@ class Forecaster(Model):
 
     def forward(self, fields: Tensor) -> Tensor:
         """Fields (B, C, H, W) in their units, a step later."""
-        step = self.change((fields - self.mean) / self.spread) * self.increment
-        mean = (step * self.area).mean((2, 3), keepdim=True)
-        return fields + (step - self.keeps * mean)
+        now = (fields - self.mean) / self.spread
+        later = self._filtered(now + self.change(now) * (self.increment / self.spread))
+        step = (later - now) * self.spread
+        return self._bounded(fields, fields + (step - self.keeps * self._average(step)))
 
-    def loss(self, pairs: Tensor) -> dict[str, Tensor]:
-        """Of pairs (B, 2, C, H, W): mean square error over the sphere, in variances of the increments."""
-        wrong = (self(pairs[:, 0]) - pairs[:, 1]) / self.increment
-        return {"loss": (wrong**2 * self.area).mean()}
+    def loss(self, windows: Tensor) -> dict[str, Tensor]:
+        """Of windows (B, 2 or more times, C, H, W): mean square error of the forecast of all but the first.
+
+        Over the sphere, in variances of the increments.
+        """
+        fields, *later = windows.unbind(1)
+        wrong = []
+        for true in later:
+            fields = self(fields)
+            wrong.append(((fields - true) / self.increment) ** 2 * self.area)
+        return {"loss": torch.stack([each.mean() for each in wrong]).mean()}
+
+    def _average(self, fields: Tensor) -> Tensor:
+        return (fields * self.area).mean((2, 3), keepdim=True)
+
+    def _filtered(self, fields: Tensor) -> Tensor:
+        limit = self.config["band_limit"]
+        if limit is None:
+            return fields
+        sphere = sphere_of(limit, fields.shape[2], fields.device)
+        faded = np.exp(-FADE * (sphere.degree * (sphere.degree + 1) / (limit * (limit + 1))) ** 2)
+        factors = sphere.inside * sphere.coefficients(faded)
+        return synthesized(analysed(fields, sphere) * factors.flatten()[:, None, None], sphere)
+
+    def _bounded(self, before: Tensor, after: Tensor) -> Tensor:
+        """Scaled to no more energy than before."""
+        if not self.config["energy"]:
+            return after
+        rest = self.keeps * self._average(after)
+        most, found = (
+            self._average((fields - self.keeps * self._average(fields)) ** 2 * self.weights).sum(1, keepdim=True)
+            for fields in (before, after)
+        )
+        return rest + (after - rest) * (most / found.clamp_min(1e-30)).sqrt().clamp(max=1)
 
     @torch.no_grad()
     def forecast(self, fields: Tensor, steps: int) -> Tensor:
@@ -75,20 +124,23 @@ class Forecaster(Model):
         batch: int = 16,
         lr: float = 1e-3,
         seed: int = 0,
+        unrolled: int = 1,
         init: Self | None = None,
         report: Callable[[Record, Self], object] | None = None,
         **network: Any,
     ) -> Self:
-        """Fit to consecutive frames of runs (n, times, C, H, W), two times at least.
+        """Fit to consecutive frames of runs (n, times, C, H, W), more times than are unrolled.
 
         Args:
+            unrolled: steps that are forecast from each frame: more cost as many times more, and teach a network to
+                go on from what it forecast itself.
             init: a fitted network to go on from, left as it is; used when its architecture is the same.
             report: called with each epoch's record and the network as it is then.
             network: what the constructor takes beside channels and latitudes.
-        Raises: UnusableData: no pair of frames, a grid that the network does not take, or values that are not finite.
+        Raises: UnusableData: too few times, a grid that the network does not take, or values that are not finite.
         """
         x = np.asarray(runs, dtype=np.float32)
-        cls.check(x)
+        cls.check(x, unrolled)
         torch.manual_seed(seed)
         model = cls(x.shape[2], x.shape[3], **network)
         model.card["warm_start"] = init is not None and model.fits(init)
@@ -96,9 +148,11 @@ class Forecaster(Model):
             model.load_state_dict(init.state_dict())
         else:
             model.measure(x)
-        pairs = np.stack([x[:, :-1], x[:, 1:]], axis=2).reshape(-1, 2, *x.shape[2:])
+        begins = x.shape[1] - unrolled
+        windows = np.stack([x[:, step : begins + step] for step in range(unrolled + 1)], axis=2)
+        samples = torch.from_numpy(windows.reshape(-1, *windows.shape[2:]))
         told = None if report is None else lambda record: report(record, model)
-        return fit(model, torch.from_numpy(pairs), cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=told)
+        return fit(model, samples, cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=told)
 
     def measure(self, runs: np.ndarray) -> None:
         """Take mean and spread of each channel, and the spread of its increments, from runs (n, times, C, H, W)."""
@@ -108,9 +162,14 @@ class Forecaster(Model):
         self.increment.copy_(torch.from_numpy(np.diff(runs, axis=1).std(axes))[:, None, None] + 1e-12)
 
     @classmethod
-    def check(cls, runs: np.ndarray) -> None:
+    def check(cls, runs: np.ndarray, unrolled: int) -> None:
         """Raise UnusableData unless these are frames of runs on a grid that the network takes."""
-        fits = runs.ndim == 5 and runs.shape[1] >= 2 and runs.shape[3] % 8 == 0 and runs.shape[4] == 2 * runs.shape[3]
+        fits = (
+            runs.ndim == 5
+            and runs.shape[1] > unrolled
+            and runs.shape[3] % 8 == 0
+            and runs.shape[4] == 2 * runs.shape[3]
+        )
         if not fits or not len(runs) or not np.isfinite(runs).all():
-            needed = "frames (runs, times >= 2, channels, 8k, 16k) of finite numbers are needed"
+            needed = f"frames (runs, times >= {unrolled + 1}, channels, 8k, 16k) of finite numbers are needed"
             raise UnusableData(tuple(runs.shape), needed)

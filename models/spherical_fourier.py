@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from steersman.models.forecaster import Forecaster
+from steersman.models.spherical_fields import analysed, sphere_of, synthesized
 from steersman.models.spherical_harmonics import SphericalHarmonics
 
 GROUPS = 8  # of the normalization, as in the U-Net
@@ -28,14 +29,15 @@ class SphericalFourier(Forecaster):
         width: channels of the layers, a multiple of 8.
         layers: number of filters.
         truncation: T of the filters, at most what the grid of the fields holds.
+        laws: what the flow keeps, see Forecaster.
     Source: Bonev et al. (2023), Spherical Fourier neural operators, arXiv 2306.03838; here one complex matrix a degree.
     """
 
     def __init__(
         self, channels: int, latitudes: int, *, width: int = 32, layers: int = 4, truncation: int = 31,
-        kept: Sequence[int] = (),
+        **laws: Any,
     ) -> None:  # fmt: skip
-        super().__init__(channels, latitudes, kept=kept, width=width, layers=layers, truncation=truncation)
+        super().__init__(channels, latitudes, width=width, layers=layers, truncation=truncation, **laws)
         self.truncation = truncation
         self.first = nn.Conv2d(channels + 1, width, 1)
         self.layers = nn.ModuleList(_Layer(width, truncation) for _ in range(layers))
@@ -45,8 +47,8 @@ class SphericalFourier(Forecaster):
 
     def change(self, fields: Tensor) -> Tensor:
         """See Forecaster."""
-        outer = _sphere(self.truncation, fields.shape[2], fields.device)
-        inner = _sphere(self.truncation, None, fields.device)
+        outer = sphere_of(self.truncation, fields.shape[2], fields.device)
+        inner = sphere_of(self.truncation, None, fields.device)
         x = _regridded(fields, outer, inner)
         place = torch.as_tensor(inner.latitudes, dtype=x.dtype, device=x.device).sin()
         place = place[:, None].expand(len(x), 1, inner.rows, inner.columns)
@@ -74,17 +76,12 @@ class _Layer(nn.Module):
 
     def filtered(self, fields: Tensor, sphere: SphericalHarmonics) -> Tensor:
         """Multiply the channels of each coefficient by the matrix of its degree."""
-        spectral = _analysed(fields, sphere)
+        spectral = analysed(fields, sphere)
         inside, degree = _kept(sphere)
         matrices = torch.view_as_complex(self.filter)[degree]
         found = torch.zeros_like(spectral)
         found[inside] = torch.bmm(spectral[inside], matrices)
-        return _synthesized(found, sphere)
-
-
-@functools.lru_cache(maxsize=16)
-def _sphere(truncation: int, rows: int | None, device: torch.device) -> SphericalHarmonics:
-    return SphericalHarmonics(truncation, rows=rows, dtype=torch.float32, device=str(device))
+        return synthesized(found, sphere)
 
 
 @functools.lru_cache(maxsize=16)
@@ -95,20 +92,6 @@ def _kept(sphere: SphericalHarmonics) -> tuple[Tensor, Tensor]:
     return inside, degree[inside]
 
 
-def _analysed(fields: Tensor, sphere: SphericalHarmonics) -> Tensor:
-    """(B, C, H, W) -> complex (M x N, B, C); in float32 whatever the precision around it."""
-    with torch.autocast(fields.device.type, enabled=False):
-        columns = sphere.analysis(fields.float().flatten(0, 1))
-    return columns.reshape(-1, *fields.shape[:2])
-
-
-def _synthesized(spectral: Tensor, sphere: SphericalHarmonics) -> Tensor:
-    """Complex (M x N, B, C) -> (B, C, H, W)."""
-    with torch.autocast(spectral.device.type, enabled=False):
-        grid = sphere.synthesis(spectral.reshape(sphere.orders, sphere.degrees, -1))
-    return grid.reshape(*spectral.shape[1:], sphere.rows, sphere.columns)
-
-
 def _regridded(fields: Tensor, old: SphericalHarmonics, new: SphericalHarmonics) -> Tensor:
     """Fields as far as the truncation goes, on another grid of it."""
-    return _synthesized(_analysed(fields, old), new)
+    return synthesized(analysed(fields, old), new)

@@ -5,7 +5,7 @@ Axes: B batch, C channels, H latitudes from the north, W longitudes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,11 +22,12 @@ class SphericalUNet(Forecaster):
     Args:
         latitudes: a multiple of 8.
         width: channels of the first level, a multiple of 8; doubled at each of the two below.
+        laws: what the flow keeps, see Forecaster.
     Source: Ronneberger et al. (2015), U-Net, arXiv 1505.04597.
     """
 
-    def __init__(self, channels: int, latitudes: int, *, width: int = 32, kept: Sequence[int] = ()) -> None:
-        super().__init__(channels, latitudes, kept=kept, width=width)
+    def __init__(self, channels: int, latitudes: int, *, width: int = 32, **laws: Any) -> None:
+        super().__init__(channels, latitudes, width=width, **laws)
         self.down1 = _level(4 * channels, width)
         self.down2 = _level(width, 2 * width)
         self.bottom = _level(2 * width, 4 * width)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.models.errors import UnusableData
+from steersman.models.errors import UnfitGrid, UnusableData
 from steersman.models.forecaster import Forecaster
 from steersman.models.model import Model
 from steersman.models.spherical_fourier import SphericalFourier
+from steersman.models.spherical_harmonics import SphericalHarmonics
 from steersman.models.unet import SphericalUNet, sphere_pad
 
 
@@ -87,6 +88,55 @@ def test_what_is_kept_is_kept_for_a_month() -> None:
     drift = (means - before).abs()[0]
     assert drift[0] < 1e-6, "rounding of float32"
     assert drift[1] > 1e-5
+
+
+def restless(**laws: Any) -> SphericalUNet:
+    """A network that changes much, and has learnt nothing."""
+    torch.manual_seed(1)
+    model = SphericalUNet(2, 16, width=8, **laws).eval()
+    torch.nn.init.normal_(model.last.weight)
+    return model
+
+
+def test_a_bounded_network_never_gains_energy() -> None:
+    """Of the second channel twice as much counts; of the first its deviation from its mean, which is kept."""
+    fields = torch.randn(3, 2, 16, 32)
+    fields[:, 0] += 1e3
+
+    def energies(model: SphericalUNet) -> torch.Tensor:
+        steps = torch.cat((fields[None], model.forecast(fields, 8))).double()
+        steps[:, :, 0] -= (steps[:, :, 0] * model.area).mean((2, 3), keepdim=True)
+        return ((steps**2 * model.area).mean((3, 4)) * torch.tensor([1.0, 2.0])).sum(2)
+
+    bounded = energies(restless(kept=(0,), energy=(1, 2)))
+    assert (bounded.diff(dim=0) <= 1e-5 * bounded[0]).all(), "rounding of float32"
+    assert (energies(restless(kept=(0,)))[-1] > bounded[0]).all()
+
+
+def test_a_forecast_has_nothing_beyond_the_band_limit() -> None:
+    sphere = SphericalHarmonics(10, dtype=torch.float32)
+    fields = sphere.synthesis(sphere.analysis(torch.randn(2, 16, 32)) * sphere.inside)[None]
+    limit = 5
+    beyond = sphere.coefficients(sphere.degree > limit) != 0
+    free, limited = (
+        sphere.analysis(model(fields)[0].detach()).abs() ** 2 for model in (restless(), restless(band_limit=limit))
+    )
+    assert (free * beyond).sum() > 0.1 * free.sum()
+    assert (limited * beyond).sum() < 1e-10 * limited.sum()
+    with pytest.raises(UnfitGrid, match="rows is 16"):
+        SphericalUNet(2, 16, width=8, band_limit=31)
+
+
+def test_unrolled_steps_are_those_of_a_forecast() -> None:
+    """The loss of a window is the mean over its steps of what the forecast of its first frame is wrong by."""
+    model, runs = restless(), torch.from_numpy(moving_waves()[:2])
+    found = model.loss(runs)["loss"]
+    wrong = (model.forecast(runs[:, 0], 4) - runs[:, 1:].transpose(0, 1)) / model.increment
+    torch.testing.assert_close(found, (wrong**2 * model.area).mean())
+    fitted = SphericalUNet.fit(runs.numpy(), width=8, epochs=1, unrolled=3)
+    assert len(fitted.history) == 1
+    with pytest.raises(UnusableData, match="times >= 6"):
+        SphericalUNet.fit(runs.numpy(), width=8, unrolled=5)
 
 
 def test_a_fit_goes_on_from_the_last_network() -> None:
