@@ -54,9 +54,12 @@ class Stream:
         row = check(window.frames.read(name, Span(first.walker, first.first, first.first + 1)))
         self.shape = (window.rows, *row.shape[1:])
         self.block = max(1, min(BLOCK_ROWS, memory_bytes // LEAST_BLOCKS // row.nbytes))
-        self.pool = max(1, memory_bytes // (self.block * row.nbytes))
+        blocks = -(-window.rows // self.block)
+        self.pool = min(blocks, max(1, memory_bytes // (self.block * row.nbytes)))
         self._ends = np.cumsum([span.rows for span in window.spans])
-        self._held: OrderedDict[int, Tensor] = OrderedDict()
+        self._memory = row.new_empty((self.pool * self.block, *row.shape[1:]))
+        self._held: OrderedDict[int, int] = OrderedDict()  # block -> its place in memory; used longest ago first
+        self._places = torch.empty(blocks, dtype=torch.int64)  # the same, for many rows at once
 
     def __len__(self) -> int:
         return self._window.rows
@@ -72,22 +75,33 @@ class Stream:
     def read(self, rows: Tensor) -> Tensor:
         """See Rows; in the order of the blocks' first appearance, so that one that is done with goes first."""
         numbers = rows // self.block
-        result: Tensor | None = None
-        for number in dict.fromkeys(numbers.tolist()):
-            block = self._block(number)
-            if result is None:
-                result = block.new_empty((len(rows), *self.shape[1:]))
-            here = numbers == number
-            result[here] = block[rows[here] - number * self.block]
-        return torch.empty((0, *self.shape[1:])) if result is None else result
+        blocks = list(dict.fromkeys(numbers.tolist()))
+        if len(blocks) <= self.pool:
+            return self._picked(rows, blocks)
+        result = self._memory.new_empty((len(rows), *self.shape[1:]))
+        for first in range(0, len(blocks), self.pool):
+            some = blocks[first : first + self.pool]
+            here = torch.isin(numbers, torch.tensor(some))
+            result[here] = self._picked(rows[here], some)
+        return result
 
-    def _block(self, number: int) -> Tensor:
-        if number not in self._held:
-            if len(self._held) == self.pool:
-                self._held.popitem(last=False)
-            self._held[number] = self._check(self._read(number * self.block, (number + 1) * self.block))
-        self._held.move_to_end(number)
-        return self._held[number]
+    def _picked(self, rows: Tensor, blocks: list[int]) -> Tensor:
+        """Rows of these blocks, no more of them than memory holds."""
+        for number in blocks:
+            if number in self._held:
+                self._held.move_to_end(number)
+        for number in blocks:
+            if number not in self._held:
+                self._hold(number)
+        return self._memory[self._places[rows // self.block] * self.block + rows % self.block]
+
+    def _hold(self, number: int) -> None:
+        """Read a block into memory, where it is full in place of the one that was used longest ago."""
+        rows = self._check(self._read(number * self.block, (number + 1) * self.block))
+        place = len(self._held) if len(self._held) < self.pool else self._held.popitem(last=False)[1]
+        self._memory[place * self.block :][: len(rows)] = rows
+        self._held[number] = place
+        self._places[number] = place
 
     def _read(self, first: int, end: int) -> np.ndarray:
         """Rows [first, end) of the window."""
