@@ -40,10 +40,10 @@ def cases() -> dict[str, Case]:
     with seeded(0):
         images = torch.randint(0, 256, (16, 1, 120, 85), dtype=torch.uint8)
         found = {
-            "cvae_10": Case(CVAE(10), elbo, chains(4096, 10), 128, rounds=31, streamed=16_384),
-            "cvae_28": Case(CVAE(28), elbo, chains(1024, 28), 128, rounds=31, streamed=8192),
-            "cvae_deepex_28": Case(CVAE.deepex(28), elbo, chains(128, 28), 64, rounds=3, streamed=256),
-            "resnet50_atomai": Case(ResNet50(1, 27), classified, images, 8, rounds=5, streamed=32),
+            "cvae_10": Case(CVAE(10), elbo, chains(4096, 10), 128, rounds=61, streamed=16_384),
+            "cvae_28": Case(CVAE(28), elbo, chains(1024, 28), 128, rounds=61, streamed=8192),
+            "cvae_deepex_28": Case(CVAE.deepex(28), elbo, chains(128, 28), 64, rounds=7, streamed=256),
+            "resnet50_atomai": Case(ResNet50(1, 27), classified, images, 8, rounds=11, streamed=32),
         }
         if device.best().type != "cpu":
             large = torch.randint(0, 256, (2048, 3, 224, 224), dtype=torch.uint8)
@@ -69,9 +69,11 @@ def classified(model: ResNet50, images_BCHW: Tensor) -> dict[str, Tensor]:
     return {"loss": functional.cross_entropy(model(images_BCHW.float() / 255), classes_B)}
 
 
-def ours(case: Case, precision: str) -> None:
+def ours(case: Case, precision: str, compiled: str = "no") -> None:
     """An epoch of fit()."""
-    fit(case.model, case.data, case.loss, epochs=1, batch=case.batch, lr=LR, precision=precision)
+    fit(
+        case.model, case.data, case.loss, epochs=1, batch=case.batch, lr=LR, precision=precision, compiled=compiled
+    )  # fmt: skip
 
 
 def plain(case: Case, precision: str) -> None:

@@ -1,8 +1,9 @@
 """How fast networks train: `steersman bench train --json` prints one JSON object, with these keys for each network.
 
 ratio_to_plain: samples per second of fit() over those of a plain PyTorch loop of the same network, batch, precision and
-optimizer, in alternating epochs; the median of the pairs. On a CPU by processor time, since other programs take turns
-with this one, on a GPU by wall time. bf16_over_fp32: of fit(), likewise; on a GPU fp32 is tf32. samples_per_s and
+optimizer, in alternating epochs; the median of the pairs, ratio_error its standard error. On a CPU by processor time,
+since other programs take turns with this one, on a GPU by wall time. bf16_over_fp32: of fit(), likewise; on a GPU fp32
+is tf32. samples_per_s and
 flops_per_s: by wall time. Operations: convolutions and dense layers by count of shapes, checked with
 torch.utils.flop_counter. share_of_peak: operations per second, by the same clock as the ratios, over those of a
 product of two square matrices in the same precision, the best of ten; above 1 where a convolution takes fewer
@@ -12,7 +13,8 @@ one of the same tensor in memory; input_stall_share: of that streamed epoch, the
 one synchronisation of the weights over a bare allreduce of the same bytes, two ranks of this machine.
 
 double_buffer_ms: the median batch where reading takes 10 ms beside a step of 10 ms (both only wait). One thread a
-process, and one to read. On a machine with a GPU the networks are measured there, and ResNet-50 at 224x224 too.
+process, and one to read. On a machine with a GPU the networks are measured there, and ResNet-50 at 224x224 too;
+graphs_over_plain: of bf16 with CUDA graphs, over the plain loop in tf32.
 """
 
 from __future__ import annotations
@@ -77,9 +79,11 @@ def measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
         for name, act in (("ours", ours), ("plain", plain))
         for ending, precision in PRECISIONS.items()
     }
+    clock = clock_of(case.model.device)
+    if case.model.device.type == "cuda":
+        runs["ours_graphs"] = functools.partial(ours, case, "bf16", compiled="graphs")
     wall: dict[str, list[float]] = {name: [] for name in runs}
     busy: dict[str, list[float]] = {name: [] for name in runs}
-    clock = clock_of(case.model.device)
     for turn in range(case.rounds + 1):
         for name in list(runs) if turn % 2 else list(runs)[::-1]:
             began = clock()
@@ -101,9 +105,12 @@ def measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
         told |= {
             "samples_per_s" + ending: round(rate, 1),
             "ratio_to_plain" + ending: ratio(busy["plain" + ending], busy["ours" + ending]),
+            "ratio_error" + ending: error(busy["plain" + ending], busy["ours" + ending]),
             "flops_per_s" + ending: round(flops / case.batch * rate),
             "share_of_peak" + ending: round(flops / case.batch * at_work / peaks[ending], 3),
         }
+    if "ours_graphs" in runs:
+        told["graphs_over_plain"] = ratio(busy["plain"], busy["ours_graphs"])
     return told
 
 
@@ -137,9 +144,18 @@ def ratio(one: list[float], other: list[float]) -> float:
     return round(float(np.median(np.array(one[1:]) / np.array(other[1:]))), 3)
 
 
+def error(one: list[float], other: list[float]) -> float:
+    """Standard error of `ratio`, as if the pairs were spread normally."""
+    ratios = np.array(one[1:]) / np.array(other[1:])
+    return round(float(np.sqrt(np.pi / 2 / len(ratios)) * ratios.std()), 3)
+
+
 def timed(act: Callable[[], object]) -> float:
+    """Seconds, those that a GPU works on after it was told included."""
     began = time.perf_counter()
     act()
+    if device.best().type != "cpu":
+        torch.get_device_module(device.best()).synchronize()
     return time.perf_counter() - began
 
 
@@ -191,7 +207,7 @@ def streamed(case: Case, path: Path) -> dict[str, float]:
     found = Frames(path)
     stream = Stream(Window(found, found.spans()), "samples", data.nbytes // 8)
     records: dict[str, list[Record]] = {"store": [], "memory": []}
-    for _ in range(4):
+    for _ in range(3 + case.rounds // 10):
         for name, each in (("store", stream), ("memory", data)):
             records[name] += fit(case.model, each, case.loss, epochs=1, batch=case.batch, lr=LR).history
     store, memory = (np.array([record["seconds"] for record in records[name][1:]]) for name in ("store", "memory"))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from steersman.models import Model
+from steersman.models.compiled import compiled
 from steersman.models.errors import UnknownChoice, UnusableData
 from steersman.models.fit import Total, evaluate, fit
 
@@ -61,6 +62,20 @@ def test_a_compiled_training_is_the_same_training(monkeypatch: pytest.MonkeyPatc
     assert same == pytest.approx(plain, rel=1e-6)
     with pytest.raises(UnknownChoice, match="compiled on cpu 'graphs': choose from no, yes"):
         fit(Mean(), data, squared, epochs=1, batch=4, lr=0.05, compiled="graphs")
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_graphs_are_those_of_a_whole_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked of torch on a CUDA device, which is not needed to ask; a result is a copy, for a graph's next pass
+    writes where the last one did."""
+    asked: dict[str, object] = {}
+    given = {"loss": torch.tensor(1.0)}
+    monkeypatch.setattr(torch, "compile", lambda loss, **how: asked.update(how) or loss)
+    step = compiled(lambda model, batch: given, "graphs", torch.device("cuda"))
+    assert asked == {"dynamic": False, "mode": "reduce-overhead"}
+    told = step(Mean(), torch.zeros(1))["loss"]
+    given["loss"].fill_(2)
+    assert told.item() == 1
 
 
 def test_nothing_to_train_on_is_told() -> None:

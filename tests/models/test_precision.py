@@ -11,6 +11,7 @@ import torch
 from steersman.models import CVAE
 from steersman.models.errors import UnknownChoice
 from steersman.models.fit import fit
+from steersman.models.precision import Precision
 from tests.models.mean_model import Small, fresh, rows, squared
 
 Chains = Callable[..., np.ndarray]
@@ -44,6 +45,17 @@ def test_tf32_on_a_cpu_is_fp32_and_says_so() -> None:
     assert all(map(torch.equal, tf32.parameters(), fp32.parameters()))
     assert tf32.card["precision"] == "fp32"
     assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.parametrize("word", ["tf32", "fp32"])
+def test_a_gpu_s_units_for_tf32_are_used_where_they_were_asked_for(word: str) -> None:
+    """Also by convolutions, which torch else lets use them always; torch's settings are put back. A GPU is not needed
+    to set them."""
+    before = (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32)
+    with Precision(word, torch.device("cuda")).set():
+        inside = (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32)
+    assert inside == (("high", True) if word == "tf32" else ("highest", False))
+    assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == before
 
 
 @pytest.mark.parametrize(("precision", "scaled", "learns"), [
