@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from steersman.models.strategy import Strategy, chosen, used
 from tests.models.conftest import BATCH, SAMPLES
 from tests.models.faults import FAULTS, OTHER_VERSION, SHARING
 from tests.models.mean_model import flat, fresh, train
+from tests.sites import slurm
 
 
 @pytest.fixture(scope="module")
@@ -176,29 +178,36 @@ def test_ranks_of_different_versions_do_not_train(told: dict[str, tuple[str, str
     assert two in one
 
 
+LAUNCHERS = {  # the packaged mpich's, torch's own, and that of a Slurm of two nodes, each with a network of its own
+    "mpiexec": ["mpiexec", "-n", "2", sys.executable],
+    "torchrun": ["torchrun", "--standalone", "--nproc-per-node=2"],
+    "srun": [sys.executable, "-m", "tests.sites.slurm", "2", "srun", "--nodes=2", "--ntasks=2", sys.executable],
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", ["mpiexec", "torchrun"])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_ranks_started_by_others_train_as_those_of_launch(
     launcher: str, two: dict[str, Any], tmp_path: Path, found_by_ranks: None
 ) -> None:
-    """The packaged mpich and torch's own: the same weights bit for bit."""
-    program = Path(sys.executable).with_name(launcher)
-    if not program.exists():
-        pytest.skip(f"no {launcher}")
-    arguments = {"words": ["local_sgd", "async(max_staleness=3)"], "batch": BATCH, "samples": SAMPLES}
+    """The same weights bit for bit; gradients of `async` cross the network."""
+    if launcher == "srun" and (why := slurm.missing()):
+        pytest.skip(f"no real Slurm can be had here: {why}")
+    words = ["local_sgd", "async(max_staleness=3)", "hogwild"]
+    arguments = {"words": words, "batch": BATCH, "samples": SAMPLES}
     job = {"target": "tests.models.mean_model:train_each", "arguments": arguments, "strategy": "ddp", "timeout_s": 60}
     (tmp_path / "job.json").write_text(json.dumps(job))
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    rank = ["-m", "steersman.models.rank", str(tmp_path)]
-    command = {
-        "mpiexec": ["-n", "2", sys.executable, *rank],
-        "torchrun": ["--nproc-per-node=2", f"--master-port={port}", *rank],
-    }[launcher]
-    subprocess.run([program, *command], check=True, timeout=120, env=os.environ | {"MASTER_PORT": port})
+        environment = os.environ | {"MASTER_PORT": str(free.getsockname()[1])}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+    if not shutil.which(LAUNCHERS[launcher][0], path=environment["PATH"]):
+        pytest.skip(f"no {launcher}")
+    command = [*LAUNCHERS[launcher], "-m", "steersman.models.rank", str(tmp_path)]
+    subprocess.run(command, check=True, timeout=120, env=environment)
     card = Model.load(tmp_path / "model").card
     assert card["local_sgd"]["weights"] == two["local_sgd"]["weights"]
     assert sum(card["async(max_staleness=3)"]["told"]["staleness"]) == 3 * (7 + 6)
+    assert ("refused" in card["hogwild"]) == (launcher == "srun")
 
 
 @pytest.mark.parametrize(
