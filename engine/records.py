@@ -18,7 +18,7 @@ from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-HIDDEN = ("v", "t", "kind", "crc", "more")
+HIDDEN = ("v", "t", "kind", "crc", "more", "anew")
 
 
 def print_records(directory: RunDirectory, kinds: Collection[str], sim: str, since: str, *, as_json: bool) -> None:

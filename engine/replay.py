@@ -108,7 +108,7 @@ class _Replay:
         self._state.apply(record)
         if record["kind"] == "scored":
             self._scores = self._scored(record["model"], record["frames"])
-        elif record["kind"] == "session":  # it read its scores back, and ranked them anew
+        elif record["kind"] == "session" or "anew" in record:  # it read its scores back, and ranked them anew
             self._scores, self._seen = None, (-1, -1)
 
     def _decide(self, record: Record) -> None:

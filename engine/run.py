@@ -131,7 +131,7 @@ class Run:
                 begins_s=BEGINS_LEASES * self.site.lease_s,
             )  # fmt: skip
         except ExecutorLost as error:
-            self.recorder.note(f"{error}; Parsl is started again")
+            self._start_again(error)
             orphans.reap_earlier(self.directory.path, keep=self._server.pid)
             return None
         cause = "it was still at work when the run ended"
@@ -139,13 +139,17 @@ class Run:
             return self._prepare() or self._couple()
         except ExecutorLost as error:
             cause = str(error)
-            self.recorder.note(f"{error}; Parsl is started again")
+            self._start_again(error)
             return None
         finally:
             self.jobs.close()
             orphans.reap_earlier(self.directory.path, keep=self._server.pid)  # they might still commit something
             if self._interrupts < 2:  # else a record may be in the journal and not in the state: that is for resume
                 reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause=cause)
+
+    def _start_again(self, error: ExecutorLost) -> None:
+        """Tell it; `anew` tells a replay that the scores are read back and ranked anew, as in a new session."""
+        self.recorder.record("note", text=f"{error}; Parsl is started again", anew=True)
 
     def _prepare(self) -> tuple[str, str] | None:
         if self.directory.prepared.exists() or self.workflow.prepare_function is None:

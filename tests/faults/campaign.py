@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from steersman.engine import journal, lock, orphans
+from steersman.engine.replay import replay
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 from steersman.engine.verify import verify
@@ -146,6 +147,7 @@ class Campaign:
         self._check_frames(state)
         self._check_starts(state)
         assert verify(self.directory) == []
+        assert replay(self.directory)["different"] == [], "the journal tells what was known when a start was chosen"
         chunk = max(self._chunks())
         limit = max(budget, self._frames_when_told())
         assert budget <= state.frames <= limit + SLOTS * chunk, f"{state.frames} of {limit} frames, a chunk has {chunk}"
