@@ -5,17 +5,19 @@
 
 Truth is T85. A network that was trained at T42 goes on training on some runs of it. In the others every step of 6 h is
 made by the network where the increment of a solver at T31 agrees with its own better than a tolerance, by the solver
-at T85 elsewhere. Costs are CPU seconds of a step, measured once, times the steps; the rival is a coarser solver. All
-errors are of height, u and v at day 5, as far as T42 shows them.
+at T85 elsewhere. The runs that it was trained on are then made in the same way, and it learns the steps at which the
+solver was called there, too; beside it, as many epochs without them. Costs are CPU seconds of a step, measured once, times the steps; the rival is a coarser
+solver. All errors are of height, u and v at day 5, as far as T42 shows them.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from steersman.models.forecaster import Forecaster
 TRUTH, ESTIMATE, DAYS = 85, 31, 5.0
 STEPS = round(DAYS * DAY / jets.FRAME_S)
 TOLERANCES = (0.0, 0.4, 0.5, 0.65, 0.8, 1e9)  # of the disagreement, in spreads of the increments
+LEARNT_AT = 0.5  # the tolerance under which steps of the training runs are collected
 RIVALS = (21, 31, 42, 63)
 EPOCHS, BATCH, RATE = 4, 8, 2e-4
 
@@ -49,26 +52,65 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     rng = np.random.default_rng(85)
     fine, show = jets.solver(TRUTH), jets.solver(jets.TRUNCATION)
-    (train, _), (true, states) = (truth(fine, show, rng.standard_normal((n, 8))) for n in (given.runs, given.test_runs))
+    drawn = [rng.standard_normal((n, 8)) for n in (given.runs, given.test_runs)]
+    (train, began), (true, states) = (truth(fine, show, each) for each in drawn)
     before = Forecaster.load(given.network)
-    model, training_s = forecasts.timed(lambda: trained_on(before, train))
-    coarse = jets.solver(ESTIMATE, rows=jets.ROWS)
-    costs = measured(fine, show, coarse, model, states)
-    rows = [skipping(fine, show, coarse, model, states, true, tolerance, costs) for tolerance in TOLERANCES]
+    solvers = Solvers(fine, show, jets.solver(ESTIMATE, rows=jets.ROWS))
+    told: dict[str, Any] = {"trained_at_T42_cpu_s": round(before.card["cpu_s"])}
+    first, first_s = forecasts.timed(lambda: trained_on(before, pairs(train)))
+    *_, failed = skipping(solvers, first, began, STEPS, LEARNT_AT)
+    costs = measured(solvers, first, states)
+    found = {}
+    for name, learnt in (("skipping", failed[:0]), ("skipping_with_failures_learnt", failed)):
+        model, seconds = forecasts.timed(functools.partial(trained_on, first, np.concatenate([pairs(train), learnt])))
+        found[name] = sweep(solvers, model, states, true, costs)
+        told[f"{name}_trained_cpu_s"] = rounded(first_s + seconds)
+    told["failed_frames"] = len(failed)
     rivals = [rival(states, true, truncation) for truncation in RIVALS]
     if given.figure:
-        draw(rows, rivals, given.figure)
-    told = {
-        "trained_on_cpu_s": round(training_s),
-        "trained_at_T42_cpu_s": round(before.card["cpu_s"]),
-    }
-    print(json.dumps({"skipping": rows, "solvers": rivals, "step_cpu_s": costs, **told}))
+        draw(found, rivals, given.figure)
+    print(json.dumps({**found, "solvers": rivals, "step_cpu_s": costs, **told}))
 
 
-def trained_on(model: Forecaster, runs: np.ndarray) -> Forecaster:
-    """The same network after some epochs on these runs."""
+@dataclass(frozen=True)
+class Solvers:
+    """The one that makes the truth, the one that shows it on the grid, and the one that doubts."""
+
+    fine: ShallowWater
+    show: ShallowWater
+    coarse: ShallowWater
+
+
+def pairs(runs: np.ndarray) -> np.ndarray:
+    """Runs (n, times, ...) -> frames and the next ones, (n x (times - 1), 2, ...)."""
+    both = np.stack([runs[:, :-1], runs[:, 1:]], 2)
+    return both.reshape(-1, *both.shape[2:])
+
+
+def trained_on(model: Forecaster, learnt: np.ndarray) -> Forecaster:
+    """The same network after some epochs on pairs of frames."""
     network: dict[str, Any] = {name: model.config[name] for name in model.config.keys() - {"channels", "latitudes"}}
-    return type(model).fit(runs, init=model, epochs=EPOCHS, batch=BATCH, lr=RATE, **network)
+    return type(model).fit(learnt, init=model, epochs=EPOCHS, batch=BATCH, lr=RATE, **network)
+
+
+def sweep(
+    solvers: Solvers, model: Forecaster, states: torch.Tensor, true: np.ndarray, costs: dict[str, float]
+) -> list[dict[str, float]]:
+    """Cost and error of every tolerance."""
+    rows = []
+    for tolerance in TOLERANCES:
+        fields, solved, _ = skipping(solvers, model, states, STEPS, tolerance)
+        steps = STEPS * len(true)
+        seconds = solved * costs["solver"] + steps * costs["network"] + (steps - solved) * costs["state"]
+        row = {
+            "tolerance": tolerance,
+            "solved_share": solved / steps,
+            "cpu_s_per_day": seconds / (DAYS * len(true)),
+            "error": last(fields, true),
+        }
+        rows.append({name: rounded(value) for name, value in row.items()})
+        print(rows[-1], file=sys.stderr, flush=True)
+    return rows
 
 
 def truth(fine: ShallowWater, show: ShallowWater, parameters: np.ndarray) -> tuple[np.ndarray, torch.Tensor]:
@@ -121,36 +163,28 @@ def doubt(coarse: ShallowWater, model: Forecaster, states: torch.Tensor, change:
 
 
 def skipping(
-    fine: ShallowWater, show: ShallowWater, coarse: ShallowWater, model: Forecaster, states: torch.Tensor,
-    true: np.ndarray, tolerance: float, costs: dict[str, float],
-) -> dict[str, float]:  # fmt: skip
-    """Run all members to the end under one tolerance."""
-    states, solved = states.clone(), 0
-    fields = seen(show, states)
-    for _ in range(STEPS):
+    solvers: Solvers, model: Forecaster, states: torch.Tensor, steps: int, tolerance: float
+) -> tuple[np.ndarray, int, np.ndarray]:
+    """Run all members to the end under one tolerance.
+
+    Returns: the last fields; how many steps the solver made; their frames before and after, (steps, 2, 3, 64, 128).
+    """
+    states, failed = states.clone(), []
+    fields = seen(solvers.show, states)
+    for _ in range(steps):
         ahead = model.forecast(torch.from_numpy(fields), 1)[0].numpy()
-        doubted = doubt(coarse, model, states, ahead - fields) >= tolerance
+        doubted = doubt(solvers.coarse, model, states, ahead - fields) >= tolerance
         trusted, again = np.flatnonzero(~doubted), np.flatnonzero(doubted)
-        fields = ahead
+        before, fields = fields, ahead
         if len(again):
-            stepped = forecasts.stepped(fine, states[..., again].flatten(2), jets.FRAME_S / DAY)
+            stepped = forecasts.stepped(solvers.fine, states[..., again].flatten(2), jets.FRAME_S / DAY)
             states[..., again] = members(stepped)
-            fields[again] = seen(show, states[..., again])
+            fields[again] = seen(solvers.show, states[..., again])
+            failed.append(np.stack([before[again], fields[again]], 1))
         if len(trusted):
-            states[..., trusted] = spectral(fine, show, fields[trusted])
-        solved += len(again)
-    steps = STEPS * len(true)
-    seconds = (solved * costs["solver"] + steps * costs["network"] + (steps - solved) * costs["state"]) / (
-        DAYS * len(true)
-    )
-    row = {
-        "tolerance": tolerance,
-        "solved_share": solved / steps,
-        "cpu_s_per_day": seconds,
-        "error": last(fields, true),
-    }
-    print(row, file=sys.stderr, flush=True)
-    return {name: rounded(value) for name, value in row.items()}
+            states[..., trusted] = spectral(solvers.fine, solvers.show, fields[trusted])
+    kept = np.concatenate([np.empty((0, 2, *fields.shape[1:]), fields.dtype), *failed])
+    return fields, len(kept), kept
 
 
 def rival(states: torch.Tensor, true: np.ndarray, truncation: int) -> dict[str, float]:
@@ -163,17 +197,18 @@ def rival(states: torch.Tensor, true: np.ndarray, truncation: int) -> dict[str, 
     return {"truncation": truncation} | {name: rounded(value) for name, value in row.items()}
 
 
-def measured(
-    fine: ShallowWater, show: ShallowWater, coarse: ShallowWater, model: Forecaster, states: torch.Tensor
-) -> dict[str, float]:
+def measured(solvers: Solvers, model: Forecaster, states: torch.Tensor) -> dict[str, float]:
     """CPU seconds of a step of one of all members: by the solver, by the network with its check, fields to state."""
-    fields = seen(show, states)
-    tried = {
-        "solver": lambda: forecasts.stepped(fine, states.flatten(2), jets.FRAME_S / DAY),
-        "network": lambda: doubt(
-            coarse, model, states, model.forecast(torch.from_numpy(fields), 1)[0].numpy() - fields
-        ),
-        "state": lambda: spectral(fine, show, seen(show, states)),
+    fields = seen(solvers.show, states)
+
+    def checked() -> np.ndarray:
+        ahead = model.forecast(torch.from_numpy(fields), 1)[0].numpy()
+        return doubt(solvers.coarse, model, states, ahead - fields)
+
+    tried: dict[str, Callable[[], object]] = {
+        "solver": lambda: forecasts.stepped(solvers.fine, states.flatten(2), jets.FRAME_S / DAY),
+        "network": checked,
+        "state": lambda: spectral(solvers.fine, solvers.show, seen(solvers.show, states)),
     }
     return {name: min(forecasts.timed(each)[1] for _ in range(3)) / len(fields) for name, each in tried.items()}
 
@@ -183,14 +218,15 @@ def last(fields: np.ndarray, true: np.ndarray) -> float:
     return float(forecasts.vrmse(fields[:, None], true[:, -1:])[0, 3])
 
 
-def draw(rows: list[dict[str, float]], rivals: list[dict[str, float]], path: Path) -> None:
+def draw(found: dict[str, list[dict[str, float]]], rivals: list[dict[str, float]], path: Path) -> None:
     """Error against cost, each tolerance a point; beside it the coarser solvers."""
     with style.applied():
         figure = style.sheet(2.9)
         axes = figure.subplots()
         for points, look, label in (
             (rivals, {"color": style.INK, "marker": "s", "linestyle": "--"}, "coarser solver"),
-            (rows, {"color": style.BLUE, "marker": "o"}, "network, checked at T31; solver at T85 where they disagree"),
+            (found["skipping"], {"color": style.BLUE, "marker": "o"}, "network, checked at T31"),
+            (found["skipping_with_failures_learnt"], {"color": style.ORANGE, "marker": "^"}, "failures learnt"),
         ):
             shown = [each for each in points if each["error"] > 0]
             axes.loglog(
