@@ -8,13 +8,13 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 
 from steersman.apps.shallow_water import ShallowWater, default_step
-from steersman.apps.shallow_water_cases import DAY, jet
+from steersman.apps.shallow_water_cases import DAY, GRAVITY, MEAN_DEPTH, jet
 from steersman.models.spherical_harmonics import SphericalHarmonics
 
 if TYPE_CHECKING:
@@ -47,6 +47,14 @@ def one_step_error(model: Forecaster, frames: Mapping[str, np.ndarray]) -> np.nd
             found = model(torch.from_numpy(fields[part - 1])).numpy()
             error[part] = _relative(found[:, None], fields[part, None])[:, 0].mean(1)
     return error
+
+
+def laws(truncation: int) -> dict[str, Any]:
+    """What a network that forecasts height, u and v of a solver is told to keep, see Forecaster.
+
+    The mean height; nothing beyond the truncation; no more than the energy g h^2 + H (u^2 + v^2) of the step before.
+    """
+    return {"kept": (0,), "band_limit": truncation, "energy": (GRAVITY, MEAN_DEPTH, MEAN_DEPTH)}
 
 
 def forecast(model: Forecaster, runs: np.ndarray, *, steps: int | None = None) -> np.ndarray:

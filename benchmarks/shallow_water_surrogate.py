@@ -23,7 +23,6 @@ import numpy as np
 import torch
 
 from steersman.apps import shallow_water_forecasts as forecasts
-from steersman.apps.shallow_water_cases import GRAVITY, MEAN_DEPTH
 from steersman.benchmarks import jet_forecasts as jets
 from steersman.benchmarks.three_figures import rounded
 from steersman.dashboard import style
@@ -37,7 +36,6 @@ CHOSEN_AT = LEADS["5 d"]
 COARSER = (10, 15, 21, 25, 31)
 BATCH, RATE, FINE_RATE = 8, 1e-3, 2e-4
 UNROLLED = 3  # steps at the second rate
-LAWS: dict[str, Any] = {"kept": (0,), "band_limit": jets.TRUNCATION, "energy": (GRAVITY, MEAN_DEPTH, MEAN_DEPTH)}
 NETWORKS: dict[str, tuple[type[Forecaster], dict[str, Any], tuple[int, int]]] = {  # epochs at each rate
     "U-Net": (SphericalUNet, {"width": 32}, (6, 2)),
     "Fourier": (SphericalFourier, {"width": 32, "layers": 3, "truncation": 31}, (3, 1)),
@@ -103,12 +101,12 @@ def trained(
         return Forecaster.load(folder)
     network, settings, epochs = NETWORKS[kind]
     train, validation = learnt()
-    choice = Choice(validation)
+    laws, choice = forecasts.laws(jets.TRUNCATION), Choice(validation)
     model: Forecaster | None = None
     for passes, rate, unrolled in zip(given.epochs or epochs, (RATE, FINE_RATE), (1, UNROLLED), strict=True):
         if passes:
             fitting = {"epochs": passes, "batch": BATCH, "lr": rate, "seed": seed, "unrolled": unrolled}
-            model = network.fit(train, init=model, report=choice.see, **fitting, **LAWS, **settings)
+            model = network.fit(train, init=model, report=choice.see, **fitting, **laws, **settings)
     if folder:
         choice.best.save(folder)
     return choice.best

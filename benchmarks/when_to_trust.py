@@ -6,8 +6,8 @@
 Truth is T85. A network that was trained at T42 goes on training on some runs of it. In the others every step of 6 h is
 made by the network where the increment of a solver at T31 agrees with its own better than a tolerance, by the solver
 at T85 elsewhere. The runs that it was trained on are then made in the same way, and it learns the steps at which the
-solver was called there, too; beside it, as many epochs without them. Costs are CPU seconds of a step, measured once, times the steps; the rival is a coarser
-solver. All errors are of height, u and v at day 5, as far as T42 shows them.
+solver was called there, too; beside it, as many epochs without them. Costs are CPU seconds of a step, measured once,
+times the steps; the rival is a coarser solver. All errors are of height, u and v at day 5, as far as T42 shows them.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def integrate(p, start, out):
 
 @wf.train(when=lambda p: every(frames=p.train_every * FRAMES, first=p.train_every * FRAMES // 8))
 def fit(p, frames, last):
-    from steersman.apps.shallow_water_forecasts import runs_of
-    return SphericalUNet.fit(runs_of(frames), width=16, kept=(0,), epochs=p.epochs, init=last)
+    from steersman.apps.shallow_water_forecasts import laws, runs_of
+    return SphericalUNet.fit(runs_of(frames), width=16, epochs=p.epochs, init=last, **laws(p.truncation))
 
 @wf.score()
 def measure(p, model, frames):
