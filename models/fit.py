@@ -183,7 +183,7 @@ def _epoch(
         profile.lap("IpUpdateTime")
         ranks.fetch_weights()
         profile.lap("SyncTime")
-        ranks.clear_gradients()
+        ranks.begin_step(share)
         if len(picked):
             with stepper.precision.casting():
                 terms = loss(model, part)
@@ -191,7 +191,7 @@ def _epoch(
             profile.lap("FwdTime")
             stepper.precision.backward(terms["loss"])
             profile.lap("BwdTime")
-        ranks.combine_gradients(share)
+        ranks.combine_gradients()
         profile.lap("SyncTime")
         ranks.change_weights(stepper, epoch + step / len(steps))
         profile.lap("WtUpdateTime")

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 
 from steersman.models import optimizers
 from steersman.models.block import averaged, gradient_block, one_block
+from steersman.models.buckets import Buckets, Work
 from steersman.models.errors import ModelError, RankLost, RanksDiffer, TooManyRanks
 from steersman.models.input import shuffled
 from steersman.models.model import Model
@@ -63,12 +64,12 @@ class Single:
     def fetch_weights(self) -> None:
         """Before a step: see that the weights are those to start from."""
 
-    def clear_gradients(self) -> None:
-        """Begin a step."""
+    def begin_step(self, share: float) -> None:
+        """Clear the gradients; `share`: of this rank's samples among all of the step."""
         for parameter in self._parameters:
             parameter.grad = None
 
-    def combine_gradients(self, share: float) -> None:
+    def combine_gradients(self) -> None:
         """After the backward pass."""
 
     def change_weights(self, stepper: Stepper, epoch: float) -> None:
@@ -161,7 +162,7 @@ class WithGradients(Shared):
         self.gradients = gradient_block(model)
         self.weights, self._buffers = self.block[: len(self.gradients)], self.block[len(self.gradients) :]
 
-    def clear_gradients(self) -> None:
+    def begin_step(self, share: float) -> None:
         self.gradients.zero_()
 
     def combine_weights(self, step: int, steps: int) -> None:
@@ -171,16 +172,21 @@ class WithGradients(Shared):
 
 
 class DDP(WithGradients):
-    """Gradients averaged at every step, by one allreduce: `size` ranks are one with `size` times the batch.
+    """Gradients averaged at every step: `size` ranks are one with `size` times the batch.
 
-    With a lag of 1 a step is taken with the gradients of the step before, the first with zeros, the last one's are
-    dropped: the exchange has a whole step's time to happen beside the computation.
+    They are exchanged while the backward pass goes on, in buckets, of which a small network has one. With a lag of 1 a
+    step is taken with the gradients of the step before, the first with zeros, the last one's are dropped: the exchange
+    has a whole step's time to happen beside the computation.
     """
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         super().__init__(model, samples, batch, seed, strategy)
         self.lag = strategy.lag
         self.late, self._exchange = torch.zeros_like(self.gradients) if self.lag else None, None
+        self._share = 1.0
+        self._buckets = None
+        if self.size > 1 and self.late is None:
+            self._buckets = Buckets(self._parameters, self.gradients, self._send)
 
     def batches(self) -> Sequence[tuple[Tensor, float]]:
         order = self.order_of(torch.arange(self.samples), self.order)  # the same on all ranks
@@ -188,18 +194,42 @@ class DDP(WithGradients):
         parts = [torch.tensor_split(picked, self.size)[self.rank] for picked in steps]
         return [(part, len(part) / len(picked)) for part, picked in zip(parts, steps, strict=True)]
 
-    def combine_gradients(self, share: float) -> None:
-        self.gradients.mul_(share)
-        if self.late is None:
-            self.add_up(self.gradients)
+    def begin_step(self, share: float) -> None:
+        super().begin_step(share)
+        self._share = share
+        if self._buckets is not None:
+            self._buckets.begin()
+
+    def combine_gradients(self) -> None:
+        if self._buckets is not None:
+            with telling(self.rank, self.size):
+                self._buckets.end()
             return
+        self.gradients.mul_(self._share)
+        if self.late is not None:
+            self._put_off(self.late)
+
+    def _send(self, part: Tensor) -> Work:
+        """Begin to sum a part of the gradients over the ranks, each weighted by its samples."""
+        with telling(self.rank, self.size):
+            work: Work = dist.all_reduce(part.mul_(self._share), async_op=True)
+        return work
+
+    def _put_off(self, late: Tensor) -> None:
+        """Give the last step's gradients in place of this one's, which are exchanged until the next."""
         self._arrive()
         new = self.gradients.clone()
-        self.gradients.copy_(self.late)
+        self.gradients.copy_(late)
         self.late = new
         if self.size > 1:
             with telling(self.rank, self.size):
                 self._exchange = dist.all_reduce(self.late, async_op=True)
+
+    def close(self) -> None:
+        super().close()
+        self._exchange = None
+        if self._buckets is not None:
+            self._buckets.close()
 
     def check(self) -> None:
         self._arrive()

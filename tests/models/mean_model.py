@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from steersman.models import Model
+from steersman.models import Model, buckets
 from steersman.models.errors import RanksDiffer
 from steersman.models.fit import Record, fit, seeded
 
@@ -65,6 +65,7 @@ def train(*, batch: int, epochs: int = 3, samples: int = SAMPLES, strategy: str 
 
 def train_each(*, words: list[str], batch: int, samples: int = SAMPLES) -> Small:
     """Fit once with each strategy, on ranks that each begin with weights of their own; see `told` for the card."""
+    buckets.BUCKET_BYTES = 1  # else the whole network is one
     card = {word: told(word, batch, samples) for word in words}
     if "hogwild" in words and "refused" not in card["hogwild"]:
         falling = fit(

@@ -35,7 +35,11 @@ def told(found_by_ranks: None) -> dict[str, tuple[str, str]]:
     command = [sys.executable, "-m", "tests.models.faults"]
     ports = [str(meeting.port) for meeting in meetings]
     ranks = [subprocess.Popen([*command, rank, *ports], stdout=subprocess.PIPE, text=True) for rank in "01"]
-    one, two = (json.loads(rank.communicate(timeout=100)[0]) for rank in ranks)
+    try:
+        one, two = (json.loads(rank.communicate(timeout=100)[0]) for rank in ranks)
+    finally:
+        for rank in ranks:
+            rank.kill()
     return {fault: (one[fault], two[fault]) for fault in FAULTS}
 
 
