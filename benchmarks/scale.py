@@ -66,16 +66,22 @@ def measure(path: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     if state.end["outcome"] != "budget":
         raise RuntimeError(f"the run ended early: {state.end['reason']}")
     began = [span.walker for span in directory.frames.spans()]  # one that has no frame yet has no gap either
-    gaps, active = zip(*(gaps_of(directory, walker) for walker in began), strict=True)
-    refill = np.concatenate(gaps)
+    gaps = [gaps_of(directory, walker) for walker in began]
+    refill = np.concatenate([np.empty(0), *(each for each, _ in gaps)])
+    if not len(refill):
+        raise RuntimeError(
+            f"{len(began)} of {chosen.walkers} walkers made a frame in {chosen.seconds:g} s, and none began a second "
+            "segment: give --seconds more time, --segment-s shorter segments, or --walkers fewer"
+        )
     events = sum(record["kind"] in OF_WALKERS for record in journal.read(directory.journal))
     return {
         "walkers": chosen.walkers,
         "segment_s": chosen.segment_s,
-        "idle_share": round(float(refill.sum()) / sum(active), 5),
+        "idle_share": round(float(refill.sum()) / sum(active for _, active in gaps), 5),
         "refill_p50_s": round(float(np.median(refill)), 4),
         "refill_p95_s": round(float(np.percentile(refill, 95)), 4),
         "refills": len(refill),
+        "began": len(began),
         "segments": state.ended.total(),
         "lost": len(state.walkers) - chosen.walkers,
         "events_per_s": round(events / took_s, 1),

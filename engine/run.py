@@ -334,8 +334,10 @@ class Run:
                 self.recorder.note(f"bus: {error}")
             time.sleep(TICK_S)
             return
-        self.recorder.note("the bus server is gone; it is started again")
+        before = self._server.pid
         self._start_server()
+        gone = "the bus server is gone; it is started again" if self._server.pid != before else ""
+        self.recorder.note(gone or "the bus server did not answer for a while")
         self.bag.restore()
 
     def _record_session(self, left_over: int) -> None:

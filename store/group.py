@@ -156,10 +156,15 @@ class _Column:
 
     def __init__(self, name: str, dimension: str, array: zarr.Array[Any], shard_rows: int) -> None:
         self.name, self.dimension, self.array, self.shard_rows = name, dimension, array, shard_rows
-        self._row, self._dtype = array.shape[1:], array.dtype  # asking the array costs more than storing a row
+        self._row, self._dtype, self._fill = (
+            array.shape[1:],
+            array.dtype,
+            array.fill_value,
+        )  # asking the array costs more than storing a row
         text = array.metadata.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes()
         self._described = json.loads(text)  # its file may have been moved already, see store/mover.py
         self._shards: dict[int, np.ndarray] = {}  # shard number -> its rows; the last one is open
+        self._rows: dict[int, int] = {}  # how many of them are set; the memory behind is not touched, so it costs none
         self._dirty: set[int] = set()
 
     def description(self) -> dict[str, Any]:
@@ -177,22 +182,24 @@ class _Column:
             number, at = divmod(first + done, self.shard_rows)
             rows = min(n - done, self.shard_rows - at)
             shard = self._shard(number)
-            if block is not None:
-                shard[at : at + rows] = block[done : done + rows]
+            if self._rows[number] < at:  # rows from before this variable came
+                shard[self._rows[number] : at] = self._fill
+            shard[at : at + rows] = self._fill if block is None else block[done : done + rows]
+            self._rows[number] = at + rows
             done += rows
 
     def _shard(self, number: int) -> np.ndarray:
         self._dirty.add(number)
         if number not in self._shards:
-            self._shards[number] = np.full((self.shard_rows, *self._row), self.array.fill_value, self._dtype)
+            self._shards[number], self._rows[number] = np.empty((self.shard_rows, *self._row), self._dtype), 0
         return self._shards[number]
 
     def pending(self) -> dict[int, np.ndarray]:
         """Take the shards to write; full ones leave memory with this call."""
-        shards = {number: self._shards[number] for number in sorted(self._dirty)}
+        shards = {number: self._shards[number][: self._rows[number]] for number in sorted(self._dirty)}
         self._dirty.clear()
         for number in sorted(self._shards)[:-1]:
-            del self._shards[number]
+            del self._shards[number], self._rows[number]
         return shards
 
     def write(self, shards: Mapping[int, np.ndarray]) -> None:
@@ -202,8 +209,10 @@ class _Column:
             shape = (first + self.shard_rows, *self.array.shape[1:])
             metadata: Any = self.array.metadata.update_shape(shape)
             array = zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=self.array.store_path))
-            # A copy: the simulation goes on in the rows behind, between the checksum and the write of a chunk.
-            array[first : first + self.shard_rows] = rows.copy()
+            # A copy, too, for the simulation goes on in the rows behind, between the checksum and the write of a chunk.
+            whole = np.full((self.shard_rows, *self._row), self._fill, self._dtype)
+            whole[: len(rows)] = rows
+            array[first : first + self.shard_rows] = whole
 
 
 def chunk_and_shard(row_bytes: int) -> tuple[int, int]:

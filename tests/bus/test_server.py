@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ import redis
 
 from steersman.bus import OutOfMemory, Server, ServerFailed, ServerLost, ServerRefused, TupleSpace
 from steersman.bus import server as embedded
+from steersman.bus.addresses import Address
 
-from .conftest import until
+from .conftest import later, until
 
 
 def test_bus_json_is_readable_by_its_owner_alone(server: Server) -> None:
@@ -107,7 +109,30 @@ def test_a_server_by_url_is_used_and_never_stopped(server: Server, tmp_path: Pat
     assert json.loads((tmp_path / "bus.json").read_text())["pid"] is None
 
 
-def test_a_server_that_cannot_start_says_what_its_log_says(program: str, tmp_path: Path) -> None:
+def test_a_server_that_is_only_slow_is_waited_for_and_not_started_again(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second one on its files would spoil them; it answers again when the machine has time for it."""
+    with Server.start(tmp_path, program=program) as slow:
+        assert slow.pid is not None
+        seen, busy = Event(), embedded._is_busy
+
+        def is_busy(address: Address, pid: int | None) -> bool:
+            seen.set()
+            return busy(address, pid)
+
+        monkeypatch.setattr(embedded, "_is_busy", is_busy)
+        os.kill(slow.pid, signal.SIGSTOP)
+        waiting = later(lambda: Server.start(tmp_path, program=program))
+        assert seen.wait(20), "it was found silent"
+        os.kill(slow.pid, signal.SIGCONT)
+        assert waiting.result(20).pid == slow.pid
+
+
+def test_a_server_that_cannot_start_says_what_its_log_says(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "START_S", 0.2)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import xarray
 from hypothesis import given, settings
@@ -101,6 +102,26 @@ def test_rows_cross_shards_unharmed(frames: Frames) -> None:
     writer.close()
     assert (frames.read("x", Span("w0", 0, rows)) == np.arange(rows)).all()
     assert len([p for p in (frames.path / "w0" / "x" / "c").iterdir() if p.is_file() or p.is_dir()]) == 3
+
+
+def test_a_group_takes_the_memory_of_its_rows_and_not_of_its_shards(frames: Frames) -> None:
+    """Hundreds of walkers of a node have each an open shard of every variable, of 2 MiB here."""
+    before = psutil.Process().memory_info().rss
+    writers = [GroupWriter(frames.path / f"w{number}") for number in range(30)]
+    for writer in writers:
+        writer.append(FRAME, {"x": np.zeros(8)})
+    assert psutil.Process().memory_info().rss - before < 30 * 2**20
+
+
+def test_a_variable_that_comes_late_is_missing_before(frames: Frames) -> None:
+    """Also where its first rows lie behind those of a shard."""
+    writer = GroupWriter(frames.path / "w0")
+    writer.extend(FRAME, {"x": np.arange(SHARD_ROWS + 5)})
+    writer.extend(FRAME, {"x": np.arange(3), "late": np.ones(3)})
+    writer.close()
+    late = frames.read("late", Span("w0", 0, SHARD_ROWS + 8))
+    assert np.isnan(late[:-3]).all()
+    assert (late[-3:] == 1).all()
 
 
 def test_a_variable_that_is_left_out_is_told_as_missing(frames: Frames) -> None:
