@@ -109,8 +109,12 @@ def _scratch(folder: str) -> Iterator[dict[str, str]]:
     if not folder:
         yield {}
         return
+    disk = os.path.expandvars(folder)
+    if "$" in disk:
+        raise StagingFailed("the window", folder, f"{name()}: not all of its variables are set")
     try:
-        made = TemporaryDirectory(prefix="steersman-", dir=os.path.expandvars(folder), ignore_cleanup_errors=True)
+        Path(disk).mkdir(parents=True, exist_ok=True)
+        made = TemporaryDirectory(prefix="steersman-", dir=disk, ignore_cleanup_errors=True)
     except OSError as error:
         raise StagingFailed("the window", folder, f"{name()}: {error}") from error
     with made as here:

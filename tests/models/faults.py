@@ -84,9 +84,10 @@ def own_mistake(rank: int) -> None:
     fit(fresh(), rows(), squared, epochs=3, batch=8, lr=0.01, report=report)
 
 
-FAULTS: dict[str, tuple[str, Callable[[int], None]]] = {
+FAULTS: dict[str, tuple[str, Callable[[int], object]]] = {
     "too few batches": ("ddp", too_few_batches),
     "other data": ("ddp", other_data),
+    "no data": ("ddp", lambda _: fit(fresh(), rows(0), squared, epochs=3, batch=8, lr=0.01)),
     "no memory": ("ddp", no_memory),
     **{f"NaN in {word}": (word, not_a_number) for word in SHARING},
     **{f"unusable in {word}": (word, unusable) for word in SHARING},

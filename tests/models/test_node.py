@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -74,10 +75,16 @@ def test_a_parameter_server_is_on_the_network_on_which_the_ranks_have_met(addres
             ranks.close()
 
 
-def test_a_scratch_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("folder", "problem"),
+    [("/nowhere/$SET", "not all of its variables are set"), ("/dev/null/frames", "Not a directory")],
+)
+def test_a_scratch_folder_that_cannot_be_is_told(folder: str, problem: str, tmp_path: Path) -> None:
     """Before any rank starts."""
-    with pytest.raises(RanksFailed, match=r"StagingFailed: the window: not staged to /nowhere/\$SET \(.*No such file"):
-        trained(tmp_path / "ranks", Nodes(scratch="/nowhere/$SET"), "ddp")
+    with pytest.raises(
+        RanksFailed, match=rf"StagingFailed: the window: not staged to {re.escape(folder)} \(.*{problem}"
+    ):
+        trained(tmp_path / "ranks", Nodes(scratch=folder), "ddp")
 
 
 def test_a_launcher_that_fails_is_told_with_its_words(launcher: Path, tmp_path: Path) -> None:

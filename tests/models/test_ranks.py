@@ -161,11 +161,12 @@ def test_a_rank_that_never_arrives_is_not_waited_for_without_end() -> None:
         pass
 
 
-def test_ranks_with_different_data_are_told(told: dict[str, tuple[str, str]]) -> None:
+def test_ranks_without_data_or_with_different_data_are_told(told: dict[str, tuple[str, str]]) -> None:
     """Else one would wait for steps that the other never takes."""
-    one, two = told["other data"]
-    assert one == two
-    assert "rank 1 has another network, data" in one
+    for fault, words in (("other data", "rank 1 has another network, data"), ("no data", "nothing to train on")):
+        one, two = told[fault]
+        assert one == two
+        assert words in one
 
 
 def test_a_rank_without_memory_is_told_by_both(told: dict[str, tuple[str, str]]) -> None:
