@@ -89,9 +89,10 @@ def maps(p, start, out):
 
 @wf.train(when=every(frames=10**6, first=100), ranks=2, strategy="ddp")
 def fit(p, frames, last):
-    place = f"{platform.node()} {os.environ['MASTER_ADDR']} {os.environ['CUDA_VISIBLE_DEVICES']}"
+    maps, own = frames["contacts"], os.listdir(os.environ["STEERSMAN_SCRATCH"])
+    place = f"{platform.node()} {os.environ['MASTER_ADDR']} {os.environ['CUDA_VISIBLE_DEVICES']} {own[0]}"
     (Path(__file__).parent / f"rank{os.environ['RANK']}").write_text(place)
-    return CVAE.fit(frames["contacts"], latent=2, channels=4, batch=16, epochs=2)
+    return CVAE.fit(maps, latent=2, channels=4, batch=16, epochs=2)
 
 @wf.score()
 def place(p, model, frames):
@@ -103,7 +104,7 @@ SITES = {
     "together": """
 together: true
 simulation: {nodes: 1, workers: 1, walltime_s: 600}
-training: {nodes: 2, workers: 1, gpus: 2, walltime_s: 600}
+training: {nodes: 2, workers: 1, gpus: 2, walltime_s: 600, scratch: /dev/shm/windows}
 slurm: {partition: debug, options: ["--gpus-per-node=2"]}
 """,
     "mpi": """
@@ -318,7 +319,8 @@ def test_a_walker_is_an_mpi_program_over_two_nodes(site: str, campaigns: dict[st
 def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
     campaigns: dict[str, Campaign], cluster: Cluster
 ) -> None:
-    """A job of three nodes: one simulates, and a rank on each of the others makes one model."""
+    """A job of three nodes: one simulates, and a rank on each of the others makes one model, of a window that they have
+    brought to their own disks."""
     campaign = campaigns["together"]
     walker = campaign.joined(1)[0]
     jobs = cluster.answer("squeue", "-h", "-o", "%i %D", "-w", walker["node"]).splitlines()
@@ -330,10 +332,10 @@ def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
     assert card is not None
     assert all(record["SyncTime"] > 0 for record in card["history"])
     places = [(campaign.directory.path / f"rank{rank}").read_text().split() for rank in range(2)]
-    nodes = [node for node, _, _ in places]
+    nodes = [node for node, _, _, _ in places]
     assert len({walker["node"], *nodes}) == 3
-    assert {address for _, address, _ in places} <= {cluster.address(node) for node in nodes}
-    assert [gpu for _, _, gpu in places] == ["0", "0"]
+    assert {address for _, address, _, _ in places} <= {cluster.address(node) for node in nodes}
+    assert [(gpu, staged) for _, _, gpu, staged in places] == [("0", "contacts")] * 2
     campaign.until(lambda: bool(campaign.records("scored")))
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
 
