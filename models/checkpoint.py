@@ -113,7 +113,7 @@ class Checkpoints:
         ranks.order.set_state(own["order"])
         device.set_random_states(_below(own, "random/"))
         if ranks.rank >= about["ranks"]:
-            torch.manual_seed((seed + (about["epochs"] << 32)) % 2**63)
+            device.seed(seed + (about["epochs"] << 32))
         if (keeper := ranks.keeper(stepper)) is not None:
             keeper.restore(_below(own, "moments/"), about["scale"])
         ranks.restore(_below(own, "exchanged/"))

@@ -50,6 +50,16 @@ def forked() -> AbstractContextManager[None]:
     return torch.random.fork_rng([torch.get_device_module(best()).current_device()], device_type=best().type)
 
 
+def seed(number: int) -> None:
+    """Begin the random numbers of the CPU and of this process's GPU.
+
+    As torch.manual_seed, which also looks at every kind of device that is not here: 0.4 ms.
+    """
+    torch.default_generator.manual_seed(number % 2**63)
+    if best().type != "cpu":
+        torch.get_device_module(best()).manual_seed(number % 2**63)
+
+
 def random_states() -> dict[str, Tensor]:
     """Give where the random numbers of the CPU and of this process's GPU have come to: (n,) uint8 on the CPU, each."""
     states = {"cpu": torch.get_rng_state()}

@@ -145,7 +145,7 @@ def evaluate(model: ModelT, data: Tensor, loss: Loss[ModelT], *, batch: int = 40
 def seeded(seed: int) -> Iterator[None]:
     """Draw torch's random numbers from a seed, and put the caller's back afterwards."""
     with device.forked():
-        torch.manual_seed(seed % 2**63)
+        device.seed(seed)
         yield
 
 
