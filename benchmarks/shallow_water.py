@@ -6,7 +6,7 @@
 One thread. Speeds are CPU seconds in turns with what they are compared with, so that a busy machine slows both alike;
 a ratio is the median over the turns. In each turn everything is done twice: "warm" is the second time, when what it
 needs is in the cache, as in a run that has the processor to itself; all else is the first, as on a shared one.
-torch-harmonics is measured where it is installed; elsewhere its ratio is null.
+torch-harmonics and SHTns are measured where they are installed; elsewhere their ratios are null.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import argparse
 import json
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from statistics import median
 from typing import Any
 
@@ -28,12 +26,13 @@ from steersman.apps import shallow_water_cases as cases
 from steersman.apps.shallow_water import ShallowWater, default_step
 from steersman.apps.shallow_water_cases import DAY, GRAVITY, Case
 from steersman.benchmarks import rare_events
+from steersman.benchmarks.shallow_water_rivals import THEIR_STEP_S, shtns_transforms, torch_harmonics
 from steersman.benchmarks.three_figures import rounded
 from steersman.models.packed_harmonics import GridProducts, Packing
 from steersman.models.spherical_harmonics import SphericalHarmonics
 
 DIFFUSION_HOURS = 28.0  # for the smallest waves of every truncation: at T42 the 5e15 m4/s of NCAR's own case 6
-OUR_STEP_S, THEIR_STEP_S = 102_000.0, 12_750.0  # times truncation: 1200 s and 150 s at T85, both stable for this jet
+OUR_STEP_S = 102_000.0  # times truncation: 1200 s at T85, stable for this jet
 COARSE, REFERENCE = 42, 106
 TRUNCATIONS = (42, 63, 85, 106)
 TABLE = {"mountain": (15.0,), "rossby_haurwitz": (7.0,), "galewsky": (4.0, 6.0)}
@@ -74,12 +73,13 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def speed(truncation: int, turns: int) -> dict[str, Any]:
-    """CPU seconds for a simulated day in float64, beside torch-harmonics, of a batch of 8, and of the transforms."""
+    """CPU seconds for a simulated day in float64, beside others, of a batch of 8, and of the way over the grid."""
     model, state = solver("galewsky", truncation, step_s=OUR_STEP_S / truncation)
     batch = state.repeat_interleave(8, dim=2)
     single, single_state = solver("galewsky", truncation, torch.float32)
     single_batch = single_state.repeat_interleave(8, dim=2)
-    theirs = torch_harmonics(model, state)
+    rivals = {"theirs": torch_harmonics(model, state), "shtns": shtns_transforms(model.sphere)}
+    there = {name: function for name, function in rivals.items() if function}
     packing, ones = Packing(model.sphere), np.ones(model.sphere.rows // 2)
     there_and_back = GridProducts(model.sphere, packing, fields=4, products=5, members=1, factor=ones)
     steps_a_day = DAY / model.step_s
@@ -90,12 +90,15 @@ def speed(truncation: int, turns: int) -> dict[str, Any]:
         "ours, float32": lambda: single.step(single_state),
         "batch, float32": lambda: single.step(single_batch),
     }
-    twice = in_turns(tried | ({"theirs": theirs} if theirs else {}), turns)
+    twice = in_turns(tried | there, turns)
     seconds = {name: taken[:, 0] for name, taken in twice.items()}
     one, warm = seconds["ours"], {name: taken[:, 1] for name, taken in twice.items()}
-    ratio = median(seconds["theirs"] / one) * DAY * truncation / THEIR_STEP_S / steps_a_day if theirs else None
+    their_steps = DAY * truncation / THEIR_STEP_S / steps_a_day
+    ratio = median(seconds["theirs"] / one) * their_steps if "theirs" in there else None
+    over_shtns = median(warm["ours"] / 4 / warm["shtns"]) if "shtns" in there else None
     return {
         "ratio_to_torch_harmonics": None if ratio is None else rounded(ratio),
+        "evaluation_over_shtns_transforms": None if over_shtns is None else rounded(over_shtns),
         "seconds_per_day": rounded(median(one) * steps_a_day),
         "batch8_ratio": rounded(median(seconds["batch"] / 8 / one)),
         "batch8_ratio_float32": rounded(median(seconds["batch, float32"] / 8 / seconds["ours, float32"])),
@@ -216,38 +219,6 @@ def solver(
     step_s = step_s or default_step(truncation)
     model = ShallowWater(sphere, case, step_s=step_s, diffusion_hours=DIFFUSION_HOURS)
     return model, model.spectral(case)
-
-
-def torch_harmonics(model: ShallowWater, state: torch.Tensor) -> Callable[[], object] | None:
-    """One step of the ShallowWaterSolver of torch-harmonics 0.8.0 in float64; None where it is not installed."""
-    theirs = their_solver(model.sphere, THEIR_STEP_S / model.sphere.truncation)
-    if theirs is None:
-        return None
-    begun = their_state(theirs, model, state)
-    return lambda: theirs.timestep(begun, 1)
-
-
-def their_solver(sphere: SphericalHarmonics, step_s: float) -> Any:
-    """The solver of torch-harmonics on the same grid and truncation, or None."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)  # it builds its tables in the default
-    try:
-        with warnings.catch_warnings():  # its sources hold escape sequences that Python warns of
-            warnings.simplefilter("ignore")
-            made = import_module("torch_harmonics.examples").ShallowWaterSolver
-            size = {"lmax": sphere.truncation + 1, "mmax": sphere.truncation + 1, "grid": "legendre-gauss"}
-            return made(sphere.rows, sphere.columns, step_s, **size).double()
-    except ImportError:
-        return None
-    finally:
-        torch.set_default_dtype(before)
-
-
-def their_state(theirs: Any, model: ShallowWater, state: torch.Tensor) -> torch.Tensor:
-    """Our state as theirs: geopotential, vorticity, divergence."""
-    geopotential_first = state[:, :, [2, 0, 1]]
-    converted: torch.Tensor = theirs.grid2spec(model.sphere.synthesis(geopotential_first))
-    return converted
 
 
 def in_turns(tried: dict[str, Callable[[], object]], turns: int) -> dict[str, np.ndarray]:

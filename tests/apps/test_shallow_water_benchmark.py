@@ -7,7 +7,8 @@ import torch
 
 from steersman.apps import shallow_water_cases as cases
 from steersman.apps.shallow_water import ShallowWater
-from steersman.benchmarks.shallow_water import errors, norms, on_grid, their_solver, their_state
+from steersman.benchmarks.shallow_water import errors, norms, on_grid
+from steersman.benchmarks.shallow_water_rivals import their_solver, their_state
 from steersman.models.spherical_harmonics import SphericalHarmonics
 
 DAY = 86400

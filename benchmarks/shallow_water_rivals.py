@@ -1,0 +1,85 @@
+"""Other people's solvers and transforms on the same grid, where they are installed: what ours is compared with."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from steersman.apps.shallow_water import ShallowWater
+from steersman.models.spherical_harmonics import SphericalHarmonics
+
+THEIR_STEP_S = 12_750.0  # times truncation: 150 s at T85, stable for a jet
+
+
+def torch_harmonics(model: ShallowWater, state: torch.Tensor) -> Callable[[], object] | None:
+    """One step of the ShallowWaterSolver of torch-harmonics 0.8.0 in float64; None where it is not installed."""
+    theirs = their_solver(model.sphere, THEIR_STEP_S / model.sphere.truncation)
+    if theirs is None:
+        return None
+    begun = their_state(theirs, model, state)
+    return lambda: theirs.timestep(begun, 1)
+
+
+def their_solver(sphere: SphericalHarmonics, step_s: float) -> Any:
+    """The solver of torch-harmonics on the same grid and truncation, or None."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)  # it builds its tables in the default
+    try:
+        with warnings.catch_warnings():  # its sources hold escape sequences that Python warns of
+            warnings.simplefilter("ignore")
+            made = import_module("torch_harmonics.examples").ShallowWaterSolver
+            size = {"lmax": sphere.truncation + 1, "mmax": sphere.truncation + 1, "grid": "legendre-gauss"}
+            return made(sphere.rows, sphere.columns, step_s, **size).double()
+    except ImportError:
+        return None
+    finally:
+        torch.set_default_dtype(before)
+
+
+def their_state(theirs: Any, model: ShallowWater, state: torch.Tensor) -> torch.Tensor:
+    """Our state as theirs: geopotential, vorticity, divergence."""
+    geopotential_first = state[:, :, [2, 0, 1]]
+    converted: torch.Tensor = theirs.grid2spec(model.sphere.synthesis(geopotential_first))
+    return converted
+
+
+def shtns_transforms(sphere: SphericalHarmonics) -> Callable[[], object] | None:
+    """The transforms of one evaluation by SHTns in float64; None where it is not installed.
+
+    Vorticity, geopotential and a wind of vorticity and divergence to the grid, two vectors and the energy back.
+    """
+    try:
+        with printing_to_stderr():
+            shtns = import_module("shtns")
+    except ImportError:
+        return None
+    made = shtns.sht(sphere.truncation, sphere.truncation)
+    made.set_grid(sphere.rows, sphere.columns, flags=shtns.sht_gauss | shtns.SHT_PHI_CONTIGUOUS)
+    spectral = made.spec_array()
+    spectral[:] = 1
+
+    def evaluation() -> None:
+        field, _, (u, v) = made.synth(spectral), made.synth(spectral), made.synth(spectral, spectral)
+        made.analys(u, v), made.analys(u, v), made.analys(field)
+
+    return evaluation
+
+
+@contextmanager
+def printing_to_stderr() -> Iterator[None]:
+    """For a library that prints its version, in C, where our one JSON object goes."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
