@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 
 from steersman.engine.bag import Bag
+from steersman.engine.heap import give_large_arrays_back
 from steersman.engine.journal import Journal
 from steersman.engine.recorder import Recorder
 from steersman.engine.scoreboard import stale, unscored
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--walkers", type=int, default=1000)
     parser.add_argument("--json", action="store_true", help="the only format there is")
     chosen = parser.parse_args(list(arguments))
+    give_large_arrays_back()  # as a driver does
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as folder:
         print(json.dumps(measure(Path(folder), chosen.events, chosen.walkers)))
 

@@ -24,6 +24,7 @@ from steersman.engine import orphans, tasks
 from steersman.engine.bag import Bag
 from steersman.engine.crew import Crew
 from steersman.engine.errors import ExecutorLost, NoRoom
+from steersman.engine.heap import give_large_arrays_back
 from steersman.engine.jobs import Jobs
 from steersman.engine.learner import Learner
 from steersman.engine.lock import Lock
@@ -91,6 +92,7 @@ class Run:
             KeyboardInterrupt: at a second Ctrl-C.
         """
         self._allow_many_files()
+        give_large_arrays_back()
         path = self.directory.path
         with needing_room(path), self.lock.held(), orphans.guarded(path), self._interruptible():
             self._execute()

@@ -127,22 +127,19 @@ def _scores(state: State, walker: np.ndarray, row: np.ndarray, values: Mapping[s
     at = np.searchsorted(frame_key(made["walker"], made["first"]), keys, side="right") - 1
     known = at >= 0
     known[known] = made["walker"][at[known]] == walker[known]
-    segment = np.where(known, made["number"][at], -1) if len(kept) else np.full(len(row), -1)
+    segment = (np.where(known, made["number"][at], -1) if len(kept) else np.full(len(row), -1)).astype(np.int32)
     ends = known & (row == made["end"][at] - 1) if len(kept) else known
     keep = np.flatnonzero(~known | made["counts"][at]) if len(kept) else np.arange(len(row))
     columns = {name: value[keep] for name, value in values.items()}
-    return Scores(walker[keep], row[keep], segment[keep], starts[keep], ends[keep], columns, model)
+    return Scores(walker[keep], row[keep].astype(np.int32), segment[keep], starts[keep], ends[keep], columns, model)
 
 
 def _times_used(state: State, keys: np.ndarray) -> np.ndarray:
     if not state.used:
-        return np.zeros(len(keys), np.int64)
-    used = np.fromiter(state.used, np.int64, len(state.used))
-    times = np.fromiter(state.used.values(), np.int64, len(state.used))
-    order = np.argsort(used)
-    used, times = used[order], times[order]
+        return np.zeros(len(keys), np.int32)
+    used, times = np.unique(np.array(state.used, np.int64), return_counts=True)
     at = np.minimum(np.searchsorted(used, keys), len(used) - 1)
-    return np.where(used[at] == keys, times[at], 0)
+    return np.where(used[at] == keys, times[at], 0).astype(np.int32)
 
 
 def _unused(group: Path) -> Path:

@@ -6,6 +6,7 @@ training, epoch, model, scored, metrics, stop, told, note, end.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -40,7 +41,7 @@ class State:
         self.next_start = 0
         self.failed: dict[int, Record] = {}  # starts whose segment failed: to be tried again, or blamed
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
-        self.used = Counter[int]()  # frame_key -> segments started from it
+        self.used = array("q")  # frame_key of each frame that a segment was started from, as often as that was
         self.deaths = Counter[tuple[int, int]]()  # (walker, row) -> walkers that died on a start from it
         self.blamed: set[tuple[int, int]] = set()
         self.models: list[Model] = []
@@ -248,7 +249,7 @@ class State:
         self.next_start = max(self.next_start, record["start"] + 1)
         self._done_with(record.get("again"))
         if record["parent"] and not record.get("attempt"):
-            self.used[frame_key(*record["parent"][:2])] += 1
+            self.used.append(frame_key(*record["parent"][:2]))
         self.pins = [pin for pin in self.pins if pin["id"] != record.get("pin")]
         self.decisions.append(record)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -47,10 +48,10 @@ class ScratchWriter(GroupWriter):
         super().__init__(here, variables=variables, attributes=attributes)
         self._mover = Mover(here, Path(path))
         self._written: dict[str, int] = {}
-        self._moved_at = time.monotonic()
+        self._moved_at = -math.inf
 
     def publish(self, *, now: bool = False) -> dict[str, int]:
-        """Write what was appended here; every MOVE_EVERY_S, or now, move it and let readers see it."""
+        """Write what was appended here; the first time, every MOVE_EVERY_S, or now, move it and let readers see it."""
         if self.rows != self._written:
             self._written = self._write()
         if now or time.monotonic() - self._moved_at >= MOVE_EVERY_S:
