@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -18,17 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from steersman.apps.publisher import Outbox, Publisher
 from steersman.apps.segment import Segment
 from steersman.apps.start import Start
-from steersman.bus import BusError, BusTimeout, LeaseExpired, Tuple, TupleSpace
-from steersman.store import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
+from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
+from steersman.store import ENDED, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
 
-EVENT, START, STOP, DONE, LEAVE = "event", "start", "stop", "done", "leave"  # names of tuples on the bus
+START, STOP, DONE, LEAVE = "start", "stop", "done", "leave"  # names of tuples on the bus
 DISMISSED, BLOCK_ENDS, ASIDE = "dismissed", "its block ends", "its node is set aside"  # why a walker went home
 LEASE_S = 15.0  # a lost walker's starts come back after this; renewed well before
-PUBLISH_EVERY_S = 0.5
 AWAY_S = 0.1  # between two tries while the server is away
-PUBLISH_SHARE = 0.02  # of a walker's time may go into publishing, as far as a sixth of the lease allows
 STDERR_TAIL = 4000  # characters kept of what a failed segment wrote
 
 Simulate = Callable[[Any, Start, Segment], None]
@@ -80,12 +78,12 @@ class Walker:
     def run(self) -> str:
         """Run segments until the engine says that no more will come, or the block ends; returns which of them."""
         self._writer = self._new_group()
-        self._outbox = Outbox(self.space)
+        self._outbox = Outbox(self.space, self.number)
         self._publisher = Publisher(
-            self._writer, self.space, self._outbox, self.number, lambda: self._simulated, self.lease_s
-        )
-        self._publisher.alive = self.alive
-        self._tell("joined", **({"node": "", "pool": "", "block_ends": None} | self.place))
+            self._writer, self.space, self._outbox,
+            simulated=lambda: self._simulated, lease_s=self.lease_s, alive=self.alive,
+        )  # fmt: skip
+        self._outbox.add("joined", **({"node": "", "pool": "", "block_ends": None} | self.place))
         self._outbox.send()
         with self._publisher:
             idle_since = time.monotonic()
@@ -154,7 +152,7 @@ class Walker:
         name = f"{self.name}.{number}"
         out = Segment(name, number, order["seed"], self._writer, lambda: self._stop_asked(name), self._until)
         self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames
-        self._tell("began", segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
+        self._outbox.add("began", segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
         self._outbox.send()  # with the end of the segment before
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
         cause, read_s = "", 0.0
@@ -168,7 +166,7 @@ class Walker:
         how = ENDED.index("failed" if cause else "stopped" if out.was_stopped else "finished")
         self._longest_s = max(self._longest_s, out.longest_s)
         cut = {"cut": "exact" if out.restart else "frame"} if out.cut else {}
-        self._tell(
+        self._outbox.add(
             "ended", segment=number, start=start_id, how=ENDED[how], cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
             ran_s=time.monotonic() - began - read_s, **cut,
@@ -211,148 +209,6 @@ class Walker:
                 tail = file.read()[-STDERR_TAIL:]
         text = f"segment {name}, start {order}\n\n{traceback.format_exc()}\nstandard error:\n{tail}"
         (self.errors / f"{name}.txt").write_text(text, encoding="utf-8")
-
-    def _tell(self, kind: str, **fields: Any) -> None:
-        self._outbox.add(EVENT, kind, {"walker": self.number, **fields})
-
-
-class Outbox:
-    """Tuples that wait to be put, in their order, many in one round trip."""
-
-    def __init__(self, space: TupleSpace) -> None:
-        self._space = space
-        self._waiting: list[tuple[Any, ...]] = []
-        self._sending = threading.Lock()
-
-    def add(self, *fields: Any) -> None:
-        self._waiting.append(fields)
-
-    def send(self) -> bool:
-        """Put all that waits; False while the server is away, and all is kept."""
-        with self._sending:
-            count = len(self._waiting)
-            try:
-                if count:
-                    self._space.put_many(self._waiting[:count])
-            except BusError:
-                return False
-            del self._waiting[:count]
-            return True
-
-
-@dataclass
-class _Held:
-    """A start under lease; `after` segments must be published before it may be acknowledged, None while it runs."""
-
-    taken: Tuple
-    after: int | None = None
-
-
-class Publisher:
-    """Publishes a walker's rows beside its simulation, keeps its leases, and acknowledges starts whose rows are out."""
-
-    def __init__(
-        self,
-        writer: GroupWriter,
-        space: TupleSpace,
-        outbox: Outbox,
-        walker: int,
-        simulated: Callable[[], float],
-        lease_s: float,
-    ) -> None:
-        self._writer, self._space, self._outbox, self._walker, self._simulated = (
-            writer, space, outbox, walker, simulated,
-        )  # fmt: skip
-        self._lease_s = lease_s
-        self.alive: Callable[[], None] = lambda: None
-        self._held: list[_Held] = []
-        self._lock = threading.Lock()
-        self._wake = threading.Event()
-        self._over = False
-        self._pause_s = PUBLISH_EVERY_S
-        self._told: dict[str, int] = {}
-        self._trouble: OSError | None = None
-        self._thread = threading.Thread(target=self._serve, name=f"publish-w{walker}", daemon=True)
-
-    def __enter__(self) -> Publisher:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over = True
-        self._wake.set()
-        self._thread.join()
-        self._writer.close()
-        self._settle()
-
-    def hold(self, taken: Tuple) -> _Held:
-        """Keep the lease of a start from now on."""
-        held = _Held(taken)
-        with self._lock:
-            self._held.append(held)
-        return held
-
-    def release_when_published(self, held: _Held) -> None:
-        """Acknowledge this start once the rows appended so far are published.
-
-        Raises: OSError: the rows could not be written (the disk is full, say).
-        """
-        held.after = self._writer.rows.get(SEGMENT, 0)
-        if self._trouble:
-            raise self._trouble
-
-    def hurry(self) -> None:
-        """Publish now, without waiting for the usual time."""
-        self._wake.set()
-
-    def _serve(self) -> None:
-        renewed_at, seen = time.monotonic(), dict[str, int]()
-        while not self._over:
-            hurried = self._wake.wait(self._pause_s)
-            self._wake.clear()
-            if self._writer.rows != seen or all(held.after is not None for held in self._held):
-                seen = dict(self._writer.rows)
-                self.alive()
-            try:
-                self._publish(hurried)
-            except OSError as error:
-                self._trouble = error
-                return
-            self._settle()
-            if time.monotonic() - renewed_at > self._lease_s / 6:
-                renewed_at = time.monotonic()
-                self._renew()
-
-    def _publish(self, now: bool) -> None:
-        began = time.monotonic()
-        if self._writer.rows != self._writer.published:
-            self._writer.publish(now=now)
-            took_s = time.monotonic() - began
-            self._pause_s = min(max(PUBLISH_EVERY_S, took_s / PUBLISH_SHARE), self._lease_s / 6)
-
-    def _settle(self) -> None:
-        """Tell the engine what is published, then acknowledge; what fails is tried again at the next round."""
-        rows = dict(self._writer.published)
-        frames, segments = rows.get(FRAME, 0), rows.get(SEGMENT, 0)
-        if rows != self._told:
-            event = {"walker": self._walker, "frames": frames, "segments": segments, "simulated": self._simulated()}
-            self._outbox.add(EVENT, "frames", event)
-            self._told = rows
-        if not self._outbox.send():
-            return
-        with contextlib.suppress(BusError):
-            for held in [held for held in self._held if held.after is not None and held.after <= segments]:
-                with contextlib.suppress(LeaseExpired):  # run again elsewhere: the engine counts only one of the two
-                    self._space.ack(held.taken)
-                with self._lock:
-                    self._held.remove(held)
-
-    def _renew(self) -> None:
-        with self._lock:
-            leases = [held.taken for held in self._held]
-        for taken in leases:
-            with contextlib.suppress(BusError):
-                self._space.renew(taken, self._lease_s)
 
 
 def _table_attributes() -> dict[str, Any]:

@@ -17,11 +17,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from steersman.apps.publisher import PUBLISH_EVERY_S
 from steersman.benchmarks.store import Blocks, peptide_frames
 from steersman.store import FRAME, MOVE_EVERY_S, GroupWriter
 from steersman.store.mover import move
 
-PUBLISH_S = 0.5  # apps/walker.py
 MINUTE_S = 60.0
 
 
@@ -64,7 +64,7 @@ def seldom(writer: GroupWriter, there: Path) -> Callable[[], None]:
         nonlocal times
         times += 1
         writer.publish()
-        if times % round(MOVE_EVERY_S / PUBLISH_S) == 0:
+        if times % round(MOVE_EVERY_S / PUBLISH_EVERY_S) == 0:
             move(writer.path, there)
 
     return publish
@@ -72,7 +72,7 @@ def seldom(writer: GroupWriter, there: Path) -> Callable[[], None]:
 
 def minute(writer: GroupWriter, frames: Blocks, publish: Callable[[], object]) -> None:
     rows = len(frames["time"])
-    each = max(1, round(rows * PUBLISH_S / MINUTE_S))
+    each = max(1, round(rows * PUBLISH_EVERY_S / MINUTE_S))
     for first in range(0, rows, each):
         writer.extend(FRAME, {name: block[first : first + each] for name, block in frames.items()})
         publish()

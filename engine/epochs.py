@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from steersman.apps import training
-from steersman.apps.walker import EVENT
+from steersman.apps.publisher import EVENT
 from steersman.bus import BusError, TupleSpace
 
 EVERY_S = 1.0

@@ -22,7 +22,7 @@ from parsl.config import Config
 from parsl.dataflow.dflow import DataFlowKernel
 from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 
-from steersman.apps.walker import EVENT
+from steersman.apps.publisher import EVENT
 from steersman.bus import BusError, TupleSpace
 from steersman.engine import tasks
 from steersman.engine.errors import ExecutorLost

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from steersman.apps.walker import EVENT
+from steersman.apps.publisher import EVENT
 from steersman.bus import ALL, BusError, BusTimeout, Server, TupleSpace
 from steersman.engine import orphans, tasks
 from steersman.engine.bag import Bag

@@ -20,7 +20,8 @@ import numpy as np
 import yaml
 
 from steersman.apps import training, watchdog
-from steersman.apps.walker import EVENT, Walker
+from steersman.apps.publisher import EVENT
+from steersman.apps.walker import Walker
 from steersman.bus import BusError, TupleSpace, addresses
 from steersman.engine import loading
 from steersman.engine.epochs import EpochTeller

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from steersman.apps.walker import EVENT
+from steersman.apps.publisher import EVENT
 from steersman.bus import ALL, BusTimeout, Server, TupleSpace
 from steersman.engine import orphans
 from steersman.engine.jobs import Jobs, lost
