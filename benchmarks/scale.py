@@ -32,6 +32,9 @@ from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 
 WORKFLOW = Path(__file__).with_name("scale_workflow.py")
+# A walker's start takes 33 ms of processor time. On nodes they begin side by side; here they share what cores there are,
+# and thousands of threads that want to begin at once would mostly wait for each other.
+BEGIN_EVERY_S = 0.1
 OF_WALKERS = ("joined", "began", "published", "ended")
 
 
@@ -176,6 +179,7 @@ def host(run: str) -> None:
 
     for line in sys.stdin:
         threading.Thread(target=walk, args=json.loads(line), daemon=True).start()
+        time.sleep(BEGIN_EVERY_S)
 
 
 if __name__ == "__main__":
