@@ -32,8 +32,8 @@ from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 
 WORKFLOW = Path(__file__).with_name("scale_workflow.py")
-# A walker's start takes 33 ms of processor time. On nodes they begin side by side; here they share what cores there are,
-# and thousands of threads that want to begin at once would mostly wait for each other.
+# A walker's start takes 33 ms of processor time. On nodes they begin side by side; here they share what cores there
+# are, and thousands of threads that want to begin at once would mostly wait for each other.
 BEGIN_EVERY_S = 0.1
 OF_WALKERS = ("joined", "began", "published", "ended")
 
