@@ -67,9 +67,12 @@ class Staleness:
             if self._bearable(self.version + 1, others):
                 self._take(rank)
                 return "take", rank
-        if self._waiting and self._bearable(self.version, [*self._computing.values(), self.version]):
-            self._computing[self._waiting[0]] = self.version
-            return "give", self._waiting.popleft()
+        if self._bearable(self.version, [*self._computing.values(), self.version]):
+            for rank in self._waiting:
+                if rank not in self._computing:  # else its gradient is here, and waits
+                    self._waiting.remove(rank)
+                    self._computing[rank] = self.version
+                    return "give", rank
         return None
 
     def _take(self, rank: int) -> None:

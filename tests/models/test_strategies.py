@@ -106,21 +106,27 @@ def test_a_parameter_server_that_fails_is_told_at_once(monkeypatch: pytest.Monke
 
 @given(st.integers(0, 4), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_no_order_of_arrival_exceeds_the_bound_or_blocks(bound: int, ranks: int, random: Any) -> None:
-    """Ranks that want weights or bring gradients at any moment: all 5 gradients of each are taken in the end."""
+    """Ranks ask for weights and bring gradients at any moment, and ask again at once: all 5 of each are taken in the
+    end, and nobody who gets weights has a gradient that waits."""
     queue = Staleness(bound)
-    left, state = dict.fromkeys(range(ranks), 5), dict.fromkeys(range(ranks), "idle")
+    left, state, pushed = dict.fromkeys(range(ranks), 5), dict.fromkeys(range(ranks), "idle"), set[int]()
     for _ in range(2 * 5 * ranks):
-        rank = random.choice([rank for rank in state if state[rank] in ("idle", "computing") and left[rank]])
+        able = [rank for rank in state if state[rank] == "computing" or (state[rank] == "idle" and left[rank])]
+        rank = random.choice(able)
         if state[rank] == "idle":
             queue.ask(rank)
-            state[rank] = "waiting"
+            state[rank], left[rank] = "waiting", left[rank] - 1
         else:
             queue.arrive(rank)
-            state[rank] = "pushed"
+            state[rank] = "idle"
+            pushed.add(rank)
         while (todo := queue.next()) is not None:
             what, who = todo
-            state[who] = "computing" if what == "give" else "idle"
-            left[who] -= what == "take"
+            if what == "take":
+                pushed.remove(who)
+            else:
+                assert who not in pushed
+                state[who] = "computing"
     assert sum(queue.histogram) == queue.version == 5 * ranks
 
 
