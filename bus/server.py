@@ -23,7 +23,7 @@ from typing import Any, Self
 
 from steersman.bus.addresses import BUS_FILE, Address
 from steersman.bus.connection import Connection
-from steersman.bus.errors import BusError, ServerFailed, ServerRefused
+from steersman.bus.errors import BusError, ServerFailed, ServerLost, ServerRefused
 from steersman.bus.programs import command
 
 USER = "steersman"
@@ -231,13 +231,16 @@ def _known(home: Path) -> tuple[Address, int | None] | None:
 
 
 def _answers(address: Address, within_s: float = PROBE_S) -> bool:
-    if not address.path and not _listens(address):
-        return False
+    with contextlib.suppress(BusError):
+        return (bool(address.path) or _listens(address)) and _pong(address, within_s)
+    return False
+
+
+def _pong(address: Address, within_s: float) -> bool:
+    """Raises: ServerLost: it is silent. BusError: it answers with an error."""
     connection = Connection(lambda: address, within_s)
     try:
         return bool(connection.run(lambda session: command(session, b"PING")) == b"PONG")
-    except BusError:
-        return False
     finally:
         connection.close()
 
@@ -246,8 +249,12 @@ def _is_busy(address: Address, pid: int | None) -> bool:
     """Whether a server that is there, and silent, answers within the time that a new one would have to start."""
     deadline = time.monotonic() + START_S
     while pid is not None and _exists(pid) and _listens(address) and (left_s := deadline - time.monotonic()) > 0:
-        if _answers(address, min(LATE_S, left_s)):
-            return True
+        try:
+            return _pong(address, min(LATE_S, left_s))
+        except ServerLost:
+            continue
+        except BusError:  # not silent: it cannot write to its disk, say
+            break
     return False
 
 
