@@ -30,7 +30,8 @@ def replay(directory: RunDirectory, policy: str = "") -> dict[str, Any]:
         policy: an expression such as `Novelty("z") | Random()` or the name of a policy; "": the run's own.
     Returns: policy, label, decisions, same, kept, and those that differ: start, recorded and chosen, each with frame
         ([walker, row, segment] or None), policy and reason.
-    Raises: BadValue, UnknownName: there is no such policy, or it needs scores that were not recorded.
+    Raises: BadValue, UnknownName: there is no such policy, or it is not the run's own and needs scores that were not
+        recorded.
     """
     workflow = loading.load(directory.workflow)
     own = workflow.steering
@@ -38,7 +39,8 @@ def replay(directory: RunDirectory, policy: str = "") -> dict[str, Any]:
     again = _Replay(directory, Decider(chosen))
     for record in journal.read(directory.journal):
         again.take(record)
-    if missing := [name for name in chosen.policy.needs if name not in again.names]:
+    missing = [name for name in chosen.policy.needs if name not in again.names]
+    if policy and missing:  # a run that never had a model decided by its own policy's fallback, which is known
         known = ", ".join(sorted(again.names)) or "none"
         raise BadValue("--policy", policy, f"it needs the score {missing[0]!r}; recorded are: {known}")
     return {

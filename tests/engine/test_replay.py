@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -36,6 +37,17 @@ def test_the_own_policy_decides_again_as_it_did(steered: RunDirectory) -> None:
     assert told["different"] == []
     assert told["kept"] == sum(record["policy"] == "explore" for record in starts)
     assert any(record["policy"] == "Novelty" for record in starts)
+
+
+def test_a_run_cut_off_anywhere_decides_again_as_it_did(steered: RunDirectory, tmp_path: Path) -> None:
+    cut = RunDirectory(shutil.copytree(steered.path, tmp_path / "cut"))
+    lines = steered.journal.read_text().splitlines(keepends=True)
+    kinds = [json.loads(line)["kind"] for line in lines]
+    for end in (kinds.index("scored"), len(lines) // 2):  # the first: a model was never there
+        cut.journal.write_text("".join(lines[:end]))
+        told = replay(cut)
+        assert told["decisions"] > 1
+        assert told["different"] == []
 
 
 def test_another_policy_chooses_otherwise_and_is_labelled(steered: RunDirectory) -> None:
