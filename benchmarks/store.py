@@ -27,7 +27,7 @@ import numpy as np
 import zarr
 
 from steersman.store import FRAME, Frames, GroupWriter, Span
-from steersman.store.group import chunk_and_shard
+from steersman.store.column import chunk_and_shard
 
 BLOCK_BYTES = 8 * 2**20
 POINTS = 200

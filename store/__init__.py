@@ -1,8 +1,9 @@
 """Frames in Zarr: appended while simulating, read while training."""
 
 from steersman.store.errors import EmptyWindow, MissingFrame, ShapeMismatch, StoreError
+from steersman.store.files import replace_file
 from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Window
-from steersman.store.group import GroupWriter, replace_file
+from steersman.store.group import GroupWriter
 from steersman.store.scratch import MOVE_EVERY_S, ScratchWriter
 from steersman.store.variables import Variable
 

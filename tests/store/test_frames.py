@@ -25,7 +25,7 @@ from steersman.store import (
     Variable,
     Window,
 )
-from steersman.store.group import SHARD_ROWS, chunk_and_shard
+from steersman.store.column import SHARD_ROWS, chunk_and_shard
 
 # zarr says once per process that packbits is not yet in the Zarr 3 text; users see that too
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")

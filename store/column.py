@@ -1,0 +1,124 @@
+"""Rows of one variable -> its Zarr array: the newest of them in memory, written as whole shards."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import Crc32cCodec
+from zarr.core.buffer import default_buffer_prototype
+
+from steersman.store.errors import ShapeMismatch
+from steersman.store.files import replace_file
+from steersman.store.shard import encode_shard
+from steersman.store.variables import Variable
+
+CHUNK_BYTES = 128 * 2**10  # zarr spends about 0.1 ms on reading a chunk, whatever its size
+SHARD_BYTES = 8 * 2**20  # an open shard is written again at each publication
+SHARD_ROWS = 2**15  # few files: 31 per 10^6 rows of a small variable
+
+with warnings.catch_warnings():  # packbits is not yet in the Zarr 3 text; every zarr-python that reads this has it
+    warnings.simplefilter("ignore")
+    from zarr.codecs.numcodecs import PackBits
+
+    _PACK_BITS = PackBits()
+
+
+class Column:
+    """One variable that grows along a dimension.
+
+    Args:
+        path: folder of the array; its name is the variable's.
+        like: (n, ...) rows of it, for dtype and shape.
+    """
+
+    def __init__(self, path: Path, dimension: str, meaning: Variable | None, like: np.ndarray) -> None:
+        self.name, self.dimension = path.name, dimension
+        self._path, self._row, self._dtype = path, like.shape[1:], like.dtype.newbyteorder("=")
+        self._fill = np.nan if self._dtype.kind == "f" else self._dtype.type()
+        self._chunk_rows, self._shard_rows = chunk_and_shard(math.prod(self._row) * self._dtype.itemsize)
+        self._metadata = self._described(meaning or Variable(tuple(f"{self.name}_{i}" for i in range(like.ndim - 1))))
+        self._shards: dict[int, np.ndarray] = {}  # shard number -> its rows; the last one is open
+        self._rows: dict[int, int] = {}  # how many of them are set; the memory behind is not touched, so it costs none
+        self._dirty: set[int] = set()
+        path.mkdir()
+        self.publish(0)
+
+    def metadata(self, rows: int) -> dict[str, Any]:
+        """The array's `zarr.json` when it has so many rows."""
+        return {**self._metadata, "shape": [rows, *self._row]}
+
+    def publish(self, rows: int) -> None:
+        """Say how many rows there are to readers of this array alone; those of the group are told by the group."""
+        replace_file(self._path / "zarr.json", json.dumps(self.metadata(rows)))
+
+    def check(self, block: np.ndarray | None, n: int) -> None:
+        """Raises: ShapeMismatch: these are not n rows of this variable."""
+        if block is None or (block.dtype == self._dtype and block.shape == (n, *self._row)):
+            return
+        if block.shape != (n, *self._row) or not np.can_cast(block.dtype, self._dtype, "same_kind"):
+            raise ShapeMismatch(self.name, f"{self._dtype} {self._row}", f"{block.dtype} {block.shape[1:]}")
+
+    def set(self, first: int, n: int, block: np.ndarray | None) -> None:
+        """Take n rows from `first` on, in memory; None for fill values."""
+        done = 0
+        while done < n:
+            number, at = divmod(first + done, self._shard_rows)
+            rows = min(n - done, self._shard_rows - at)
+            shard = self._shard(number)
+            if self._rows[number] < at:  # rows from before this variable came
+                shard[self._rows[number] : at] = self._fill
+            shard[at : at + rows] = self._fill if block is None else block[done : done + rows]
+            self._rows[number] = at + rows
+            done += rows
+
+    def pending(self) -> dict[int, np.ndarray]:
+        """Take the shards to write; full ones leave memory with this call."""
+        shards = {number: self._shards[number][: self._rows[number]] for number in sorted(self._dirty)}
+        self._dirty.clear()
+        for number in sorted(self._shards)[:-1]:
+            del self._shards[number], self._rows[number]
+        return shards
+
+    def write(self, shards: Mapping[int, np.ndarray]) -> None:
+        """Write shards whole; the rows given here change no more, while others come behind them."""
+        for number, rows in shards.items():
+            file = self._path.joinpath("c", str(number), *["0"] * len(self._row))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(file, encode_shard(rows, self._fill, self._chunk_rows, self._shard_rows))
+
+    def _shard(self, number: int) -> np.ndarray:
+        self._dirty.add(number)
+        if number not in self._shards:
+            self._shards[number], self._rows[number] = np.empty((self._shard_rows, *self._row), self._dtype), 0
+        return self._shards[number]
+
+    def _described(self, meaning: Variable) -> dict[str, Any]:
+        """What zarr writes of such an array into its `zarr.json`."""
+        array = zarr.create_array(
+            {},
+            shape=(0, *self._row),
+            chunks=(self._chunk_rows, *self._row),
+            shards=(self._shard_rows, *self._row),
+            dtype=self._dtype,
+            filters=[_PACK_BITS] if self._dtype.kind == "b" else None,
+            compressors=[Crc32cCodec()],
+            fill_value=self._fill,
+            dimension_names=(self.dimension, *meaning.dims),
+            attributes={"units": meaning.units, "long_name": meaning.long_name or self.name},
+        )
+        text = array.metadata.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes()
+        described: dict[str, Any] = json.loads(text)
+        return described
+
+
+def chunk_and_shard(row_bytes: int) -> tuple[int, int]:
+    """Rows of a chunk and of a shard, a whole number of chunks, within the sizes above."""
+    chunk = max(1, min(SHARD_ROWS, CHUNK_BYTES // max(1, row_bytes)))
+    return chunk, max(1, min(SHARD_ROWS, SHARD_BYTES // max(1, row_bytes)) // chunk) * chunk
