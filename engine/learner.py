@@ -68,7 +68,9 @@ class Learner:
 
     @property
     def busy(self) -> bool:
-        return self._training is not None or self._scoring is not None
+        """Whether something is under way, or a training whose worker died is to begin again in a moment."""
+        begun = self.rule is not None and self._recorder.state.training is not None
+        return begun or self._training is not None or self._scoring is not None
 
     def advance(self) -> bool:
         """Take what is finished, begin what is due; returns whether there are new scores."""

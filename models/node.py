@@ -14,11 +14,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psutil
 import torch
@@ -26,6 +24,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch do
 
 from steersman.models.device import VISIBLE
 from steersman.models.errors import StagingFailed
+from steersman.models.scratch import scratch
 
 GRACE_S = 10.0  # for the others to say what they saw when one has failed
 LOOK_S = 0.05
@@ -80,8 +79,8 @@ def run(folder: Path, number: int, address: str, port: int, failed: Callable[[],
         "TORCHELASTIC_USE_AGENT_STORE": "True", "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1",
     }  # fmt: skip
     try:
-        with _scratch(job["scratch"]) as scratch:
-            ranks = {rank: environment | scratch | own(rank - share.start, job["gpus"]) for rank in share}
+        with scratch(job["scratch"], name()) as told:
+            ranks = {rank: environment | told | own(rank - share.start, job["gpus"]) for rank in share}
             codes = _ended(folder, ranks, failed)
     except StagingFailed as error:
         (folder / f"rank{share.start}.error").write_text(f"rank {share.start}: StagingFailed: {error}")
@@ -101,24 +100,6 @@ def _ended(folder: Path, ranks: Mapping[int, Mapping[str, str]], failed: Callabl
         for process in processes:
             process.kill()
             process.wait()
-
-
-@contextmanager
-def _scratch(folder: str) -> Iterator[dict[str, str]]:
-    """Make a folder on the node's own disk while its ranks run; gives the variable that tells them."""
-    if not folder:
-        yield {}
-        return
-    disk = os.path.expandvars(folder)
-    if "$" in disk:
-        raise StagingFailed("the window", folder, f"{name()}: not all of its variables are set")
-    try:
-        Path(disk).mkdir(parents=True, exist_ok=True)
-        made = TemporaryDirectory(prefix="steersman-", dir=disk, ignore_cleanup_errors=True)
-    except OSError as error:
-        raise StagingFailed("the window", folder, f"{name()}: {error}") from error
-    with made as here:
-        yield {"STEERSMAN_SCRATCH": here}
 
 
 def own(local_rank: int, gpus: list[str]) -> dict[str, str]:

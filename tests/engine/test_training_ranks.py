@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from steersman import Params, Workflow, budget, every
+from steersman.engine import journal
 from steersman.engine.campaign import plan
 from steersman.engine.errors import BadValue
-from steersman.engine.run_directory import RunDirectory
+from steersman.engine.tasks import _begun
 from steersman.store import Span
 
 from .conftest import WriteWorkflow, completed
@@ -21,7 +18,7 @@ from .conftest import WriteWorkflow, completed
 BODY = """
 import os, signal
 from pathlib import Path
-from steersman.models import CVAE
+from steersman import models
 
 wf = Workflow("mine", P, stop=budget(frames=340))
 
@@ -37,18 +34,18 @@ def segment(p, start, out):
 def fit(p, frames, last):
     if last is not None and os.environ["RANK"] == "1":
         os._exit(7)
-    return CVAE.fit(frames["contacts"], latent=2, channels=4, batch=32, epochs=3, init=last, report=told)
+    return models.CVAE.fit(frames["contacts"], latent=2, channels=4, batch=32, epochs=3, init=last, report=told)
 
 def told(record):
-    log = Path(__file__).with_name("epochs" + os.environ["RANK"])
+    rank = os.environ["RANK"]
+    log = Path(__file__).with_name("epochs" + rank)
     with log.open("a") as file:
-        file.write("epoch\\n")
+        file.write("epoch ")
+    staged = sorted(path.name for path in Path(os.environ["STEERSMAN_SCRATCH"]).iterdir())
+    Path(__file__).with_name("staged" + rank).write_text(" ".join(staged))
     epochs = len(log.read_text().split())
-    if "STEERSMAN_SCRATCH" in os.environ:
-        staged = sorted(path.name for path in Path(os.environ["STEERSMAN_SCRATCH"]).iterdir())
-        Path(__file__).with_name("staged" + os.environ["RANK"]).write_text(" ".join(staged))
-    if epochs == 1 and os.environ["RANK"] == os.environ.get("DYING", "1"):
-        os.kill(os.getpid() if "DYING" not in os.environ else os.getppid(), signal.SIGKILL)
+    if (rank, epochs) in (("1", 1), ("0", 2)):    # a rank, then the training worker
+        os.kill(os.getpid() if rank == "1" else os.getppid(), signal.SIGKILL)
         signal.pause()
 
 @wf.score()
@@ -86,15 +83,15 @@ def test_hogwild_over_several_nodes_is_refused(write_workflow: WriteWorkflow, tm
 
 
 @pytest.mark.slow
-def test_two_ranks_train_and_one_that_dies_costs_an_epoch_or_leaves_the_last_model(
+def test_a_rank_or_worker_that_dies_costs_an_epoch_or_leaves_the_last_model(
     write_workflow: WriteWorkflow, tmp_path: Path
 ) -> None:
-    """The first model's rank is killed after the first of three epochs: only two are left to do. Then one dies each
-    time before anything is done: the run goes on with the first model and says why. The window is read from the
-    node's own disk, on which nothing is left."""
+    """A rank is killed after the first of three epochs, the training worker after the second, neither of which is done
+    again. Then a rank dies before anything is done: the run goes on with the first model and says why. The window is
+    read from the node's own disk, on which nothing is left, not even by the worker that was killed."""
     own_disk, site = tmp_path / "own", tmp_path / "site.yaml"
     own_disk.mkdir()
-    site.write_text(f"training: {{scratch: {own_disk}}}\n")
+    site.write_text(f"simulation: {{workers: 1}}\ntraining: {{workers: 1, scratch: {own_disk}}}\n")
     words = ("--seed", 1, "--rounds", "--site", site)
     directory, state, _ = completed(write_workflow(BODY), *words, cwd=tmp_path, code=None)
     first, *later = state.models
@@ -103,7 +100,9 @@ def test_two_ranks_train_and_one_that_dies_costs_an_epoch_or_leaves_the_last_mod
     assert card is not None
     assert len(card["history"]) == 3
     assert all(record["SyncTime"] > 0 for record in card["history"])
-    assert epochs(directory) == 3
+    assert len((directory.path / "epochs0").read_text().split()) == 3
+    notes = [record["text"] for record in journal.read(directory.journal) if record["kind"] == "note"]
+    assert any("the training of model 1 begins again: WorkerLost" in note for note in notes)
     assert later
     assert not any(model.accepted for model in later)
     assert "rank 1: exit code 7" in later[0].reason
@@ -113,31 +112,15 @@ def test_two_ranks_train_and_one_that_dies_costs_an_epoch_or_leaves_the_last_mod
     assert not list(directory.path.glob("checkpoints/*"))
     assert [(directory.path / f"staged{rank}").read_text() for rank in (0, 1)] == ["contacts"] * 2
     assert not list(own_disk.iterdir())
-    _a_worker_that_is_killed_costs_an_epoch(directory)
 
 
-def _a_worker_that_is_killed_costs_an_epoch(directory: RunDirectory) -> None:
-    """On the frames of that run, and others by the time it is done again: it goes on with those that it began with."""
-    for log in directory.path.glob("epochs*"):
-        log.unlink()
-    spans = directory.frames.spans()
-    assert trained(directory, spans, DYING="0") == -signal.SIGKILL
-    assert epochs(directory) == 1
-    assert trained(directory, spans[:1]) == 0
-    card = directory.card(9)
-    assert card is not None
-    assert len(card["history"]) == 3
-    assert epochs(directory) == 3
-    assert card["frames"] == sum(span.rows for span in spans)
-
-
-def trained(directory: RunDirectory, spans: list[Span], **environment: str) -> int:
-    """Train model 9 in a process as a worker does; returns its exit code."""
-    call = f"tasks.train({str(directory.path)!r}, 9, 0, {spans}, [], {{}})"
-    code = f"from steersman.engine import tasks; from steersman.store import Span; {call}"
-    return subprocess.run([sys.executable, "-c", code], env=os.environ | environment, timeout=250).returncode
-
-
-def epochs(directory: RunDirectory) -> int:
-    """How many rank 0 has done."""
-    return len((directory.path / "epochs0").read_text().split())
+def test_a_training_that_begins_again_takes_the_frames_that_it_began_with(tmp_path: Path) -> None:
+    """Not those that have come since; but with other parameters, or from another model, it is another training."""
+    first, more = [Span("w0", 0, 40)], [Span("w0", 0, 60)]
+    kept = tmp_path / "checkpoints"
+    assert _begun(kept, 0, Params(), first, []) == (first, [])
+    (kept / "fit-0").mkdir()
+    assert _begun(kept, 0, Params(), more, first) == (first, [])
+    assert (kept / "fit-0").exists()
+    assert _begun(kept, 1, Params(), more, first) == (more, first)
+    assert not (kept / "fit-0").exists()
