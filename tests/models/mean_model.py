@@ -101,16 +101,6 @@ def flat(model: Model) -> list[float]:
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()]).tolist()
 
 
-def train_and_die(*, batch: int, dying: int, **other: object) -> Small:
-    """Fit, but one rank is killed after its first epoch."""
-
-    def report(record: Record) -> None:
-        if os.environ["RANK"] == str(dying):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return fit(fresh(), rows(), squared, epochs=1000, batch=batch, lr=0.01, report=report)
-
-
 def train_with_checkpoints(*, batch: int, epochs: int, folder: str, dying: int = -1) -> Small:
     """Fit; one rank is killed after the third epoch."""
 

@@ -110,12 +110,15 @@ def test_ranks_that_fail_go_on_as_long_as_they_come_further(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_ranks_that_were_killed_go_on_as_fewer(tmp_path: Path, found_by_ranks: None) -> None:
     """Four ranks of zero with batches of 8, one of them killed in the fourth epoch; then two with batches of 16: as one
-    with 32 that was left in peace, to the rounding of sums, see test_two_ddp_ranks_equal_one_with_twice_the_batch."""
+    with 32 that was left in peace, to the rounding of sums, see test_two_ddp_ranks_equal_one_with_twice_the_batch. The
+    survivors say that they lost the other; who waited says which was killed."""
     target = "tests.models.mean_model:train_with_checkpoints"
     job = {"epochs": 6, "folder": str(tmp_path / "checkpoints")}
     common: dict[str, Any] = {"strategy": "zero", "folder": tmp_path / "ranks", "timeout_s": 60}
-    with pytest.raises(RanksFailed, match="rank 3: was ended by signal 9"):
+    with pytest.raises(RanksFailed, match="rank 3: was ended by signal 9") as caught:
         launch(target, job | {"batch": 8, "dying": 3}, ranks=4, **common)
+    for rank in range(3):
+        assert f"rank {rank}: RankLost: rank {rank} of 4 lost the others" in str(caught.value)
     assert newest(tmp_path / "checkpoints") == tmp_path / "checkpoints" / "epoch-000003"
     resumed, whole = launch(target, job | {"batch": 16}, ranks=2, **common), train(batch=32, epochs=6)
     assert len(resumed.history) == 6

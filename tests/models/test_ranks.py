@@ -18,9 +18,9 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from steersman.models import Model
 from steersman.models.block import one_block
-from steersman.models.errors import RankLost, RanksFailed, TooManyRanks, UnknownChoice
+from steersman.models.errors import RankLost, TooManyRanks, UnknownChoice
 from steersman.models.parallel import DDP, LocalSGD, begin
-from steersman.models.ranks import Place, joined, launch, place
+from steersman.models.ranks import Place, joined, place
 from steersman.models.strategy import Strategy, chosen, used
 from tests.models.conftest import BATCH, SAMPLES
 from tests.models.faults import FAULTS, OTHER_VERSION, SHARING
@@ -29,17 +29,12 @@ from tests.sites import slurm
 
 
 @pytest.fixture(scope="module")
-def told(found_by_ranks: None) -> dict[str, tuple[str, str]]:
+def told(found_by_ranks: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
     """What each of two ranks was told of each fault of tests/models/faults.py; one start of ranks for all."""
     meetings = [TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False) for _ in FAULTS]
-    command = [sys.executable, "-m", "tests.models.faults"]
-    ports = [str(meeting.port) for meeting in meetings]
-    ranks = [subprocess.Popen([*command, rank, *ports], stdout=subprocess.PIPE, text=True) for rank in "01"]
-    try:
-        one, two = (json.loads(rank.communicate(timeout=100)[0]) for rank in ranks)
-    finally:
-        for rank in ranks:
-            rank.kill()
+    file, ports = tmp_path_factory.mktemp("faults") / "rank", [str(meeting.port) for meeting in meetings]
+    subprocess.run([sys.executable, "-m", "tests.models.faults", str(file), *ports], check=True, timeout=100)
+    one, two = (json.loads(Path(f"{file}{rank}").read_text()) for rank in (0, 1))
     return {fault: (one[fault], two[fault]) for fault in FAULTS}
 
 
@@ -145,14 +140,6 @@ def test_what_goes_wrong_on_one_rank_is_told_by_all(strategy: str, told: dict[st
         one, two = told[f"{fault} in {strategy}"]
         assert two.startswith(words)
         assert one.startswith(f"RankLost: rank 0 of 2 lost the others (rank 1: {words}")
-
-
-def test_a_rank_that_dies_ends_the_others_with_a_clear_error(tmp_path: Path, found_by_ranks: None) -> None:
-    """The survivor says that it lost the other; who waited says which was killed."""
-    target = "tests.models.mean_model:train_and_die"
-    with pytest.raises(RanksFailed, match="rank 1: was ended by signal 9") as caught:
-        launch(target, {"batch": 8, "dying": 1}, ranks=2, strategy="ddp", folder=tmp_path / "ranks", timeout_s=60)
-    assert "rank 0: RankLost: rank 0 of 2 lost the others" in str(caught.value)
 
 
 def test_a_rank_that_never_arrives_is_not_waited_for_without_end() -> None:
