@@ -103,7 +103,7 @@ class Checkpoints:
         ranks.agree("checkpoint", str(self._found).encode())
         if self._found is None:
             return 0
-        about = json.loads(_read(self._found, ranks, ["about"])["about"].numpy().tobytes())
+        about = _plain(_read(self._found, ranks, ["about"])["about"])
         if about["settings"] != self._settings:
             reason = f"the checkpoint of a training with {about['settings']}, not {self._settings}; use another folder"
             raise UnreadableModel(str(self._found), reason)
@@ -115,7 +115,8 @@ class Checkpoints:
         if ranks.rank >= about["ranks"]:
             device.seed(seed + (about["epochs"] << 32))
         if (keeper := ranks.keeper(stepper)) is not None:
-            keeper.restore(_below(own, "moments/"), about["scale"])
+            keeper.restore(_below(own, "moments/"))
+        stepper.precision.set_scale(_plain(own["scale"]))
         ranks.restore(_below(own, "exchanged/"))
         return int(about["epochs"])
 
@@ -133,10 +134,9 @@ class Checkpoints:
             model.save(path / "model")
         keeper = ranks.keeper(stepper)
         whose = f"rank{ranks.rank}/" if ranks.own_moments else "shared/"
-        about = {"ranks": ranks.size, "epochs": len(model.history), "scale": stepper.precision.scale()}
-        text = json.dumps(about | {"settings": self._settings}).encode()
         state = {
-            "about": torch.frombuffer(bytearray(text), dtype=torch.uint8),
+            "about": _packed({"ranks": ranks.size, "epochs": len(model.history), "settings": self._settings}),
+            f"rank{ranks.rank}/scale": _packed(stepper.precision.scale()),
             f"rank{ranks.rank}/order": ranks.order.get_state(),
             **{f"rank{ranks.rank}/random/{kind}": value for kind, value in device.random_states().items()},
             **{f"{whose}moments/{name}": value for name, value in (keeper.moments() if keeper else {}).items()},
@@ -175,6 +175,14 @@ def _together(what: str, state: dict[str, Tensor], path: Path, ranks: Single) ->
     with telling(ranks.rank, ranks.size), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process is no mistake
         getattr(_dcp(), what)(state, checkpoint_id=path)
+
+
+def _packed(plain: Mapping[str, Any]) -> Tensor:
+    return torch.frombuffer(bytearray(json.dumps(plain).encode()), dtype=torch.uint8)
+
+
+def _plain(packed: Tensor) -> dict[str, Any]:
+    return dict(json.loads(packed.numpy().tobytes()))
 
 
 def _below(state: Mapping[str, Tensor], beginning: str) -> dict[str, Tensor]:

@@ -23,6 +23,7 @@ from steersman.models.block import averaged, gradient_block, one_block
 from steersman.models.errors import RankLost
 from steersman.models.model import Model
 from steersman.models.parallel import OwnSteps, WithGradients, telling
+from steersman.models.precision import Precision
 from steersman.models.stepper import Stepper
 from steersman.models.strategy import Strategy
 
@@ -75,6 +76,10 @@ class Staleness:
                     return "give", rank
         return None
 
+    def leave(self, rank: int) -> None:
+        """A rank that has weights will bring no gradient."""
+        del self._computing[rank]
+
     def _take(self, rank: int) -> None:
         self._arrived.remove(rank)
         staleness = self.version - self._computing.pop(rank)
@@ -89,7 +94,8 @@ class Staleness:
 class Async(WithGradients, OwnSteps):
     """Each rank computes gradients on its own share and hands them to rank 0's parameter server, over the bus.
 
-    One optimizer steps for all, in the order in which gradients arrive. At the end of an epoch ranks wait for each
+    One optimizer steps for all, in the order in which gradients arrive; of fp16 each rank has a loss scale of its own,
+    and sends no gradients that overflowed. At the end of an epoch ranks wait for each
     other and take the same weights. The bus is a server of its own on the machine of rank 0, on the network on which
     the ranks have met.
     """
@@ -117,7 +123,10 @@ class Async(WithGradients, OwnSteps):
         self._ask("pull")
 
     def change_weights(self, stepper: Stepper, epoch: float) -> None:
-        self._space.put(ASK, self.rank, "push", epoch, self.gradients.cpu())
+        if stepper.precision.unscaled(stepper.optimizer):
+            self._space.put(ASK, self.rank, "push", epoch, self.gradients.cpu())
+        else:
+            self._space.put(ASK, self.rank, "skip", epoch, torch.empty(0))
 
     def combine_weights(self, step: int, steps: int) -> None:
         if step == steps:
@@ -175,6 +184,7 @@ class ParameterServer(threading.Thread):
         self._space = TupleSpace.connect(url, space="training")
         self._block, self._gradients = one_block(averaged(model)), gradient_block(model)
         self.stepper = make(model)
+        self.stepper.precision = Precision("fp32", model.device)  # ranks have taken their loss scaling out
         self._threads = torch.get_num_threads()
         self._pushed: dict[int, tuple[float, Tensor]] = {}
 
@@ -196,6 +206,8 @@ class ParameterServer(threading.Thread):
                 self._give(rank)
             elif kind == "pull":
                 self.staleness.ask(rank)
+            elif kind == "skip":
+                self.staleness.leave(rank)
             else:
                 self._pushed[rank] = (epoch, gradients)
                 self.staleness.arrive(rank)

@@ -68,6 +68,13 @@ class Precision:
         if scale:
             self._scaler.load_state_dict(dict(scale))
 
+    def unscaled(self, optimizer: Optimizer) -> bool:
+        """Take the scaling out of gradients with which somebody else steps; False: fp16, and they had overflowed."""
+        before = self._scaler.get_scale()
+        self._scaler.unscale_(optimizer)
+        self._scaler.update()
+        return bool(self._scaler.get_scale() >= before)
+
     def step(self, optimizer: Optimizer, parameters: list[torch.nn.Parameter], clip: float) -> None:
         """Clip the gradients' norm, step; with fp16 a step is left out, and the scale halved, where they overflowed."""
         self._scaler.unscale_(optimizer)

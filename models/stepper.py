@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -52,7 +50,7 @@ class Stepper:
             if isinstance(value, Tensor)
         }
 
-    def restore(self, moments: Mapping[str, Tensor], scale: Mapping[str, Any]) -> None:
+    def restore(self, moments: Mapping[str, Tensor]) -> None:
         """Take over what `moments` gave, maybe of all ranks: what is of no use here is left."""
         own = {id(parameter) for group in self._kept.param_groups for parameter in group["params"]}
         for key, value in moments.items():
@@ -60,7 +58,6 @@ class Stepper:
             parameter = self._parameters[int(number)]
             if id(parameter) in own:
                 self._kept.state[parameter][name] = _laid_out(value, parameter)
-        self.precision.set_scale(scale)
 
     @property
     def _kept(self) -> Optimizer:

@@ -18,6 +18,7 @@ Chains = Callable[..., np.ndarray]
 ROOT = Path(__file__).parents[2]
 WORDS = (
     "ddp", "zero", "ddp(lag=1)", "local_sgd", "hogwild", "async(max_staleness=0)", "async(max_staleness=3)",
+    "async(max_staleness=3) in fp16",
 )  # fmt: skip
 BATCH, SAMPLES = 8, 97  # 6 steps of two ranks, and one in which only the first has a sample
 

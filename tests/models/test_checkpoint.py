@@ -32,6 +32,7 @@ Chains = Callable[..., np.ndarray]
         {"optimizer": "adam", "strategy": "hogwild"},
         {"optimizer": "adam", "strategy": "async(max_staleness=0)"},
         {"optimizer": "adam", "precision": "fp16"},
+        {"optimizer": "adam", "precision": "fp16", "strategy": "async(max_staleness=0)"},
     ],
     ids=lambda settings: " ".join(map(str, settings.values())),
 )
