@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer

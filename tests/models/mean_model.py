@@ -83,15 +83,15 @@ def train_each(*, words: list[str], batch: int, samples: int = SAMPLES) -> Small
 
 
 def told(word: str, batch: int, samples: int) -> dict[str, Any]:
-    """Fit with a strategy, maybe "in fp16"; gives the weights (flat), the history, the card, and each rank's `hashes` of the weights
-    after each epoch; where a strategy is refused, what the error said."""
+    """Fit with a strategy, maybe "in fp16"; gives the weights (flat), the history, the card, and each rank's `hashes`
+    of the weights after each epoch; where a strategy is refused, what the error said."""
     model = fresh(dist.get_rank() if dist.is_initialized() else 0)
     hashes: list[str] = []
     strategy, _, precision = word.partition(" in ")
     try:
         fit(
-            model, rows(samples), steep if precision == "fp16" else squared, epochs=3, batch=batch, lr=0.01, strategy=strategy,
-            precision=precision or "fp32", report=lambda _: hashes.append(weights_hash(model)),
+            model, rows(samples), steep if precision == "fp16" else squared, epochs=3, batch=batch, lr=0.01,
+            strategy=strategy, precision=precision or "fp32", report=lambda _: hashes.append(weights_hash(model)),
         )  # fmt: skip
     except RanksDiffer as error:
         return {"refused": str(error)}
