@@ -22,7 +22,7 @@ from steersman.apps.shallow_water_scheme import Scheme
 from steersman.apps.shallow_water_transport import Transport
 from steersman.apps.spherical_derivatives import Derivatives
 from steersman.apps.start import Start
-from steersman.models.spherical_harmonics import SphericalHarmonics
+from steersman.models.spherical_harmonics import SphericalHarmonics, fewest_rows
 from steersman.store import Variable
 
 STEPS = (3600, 2400, 1800, 1200, 900, 720, 600, 450, 300, 240, 150, 120)  # seconds, parts of a day
@@ -154,6 +154,11 @@ def _solver(
 def default_step(truncation: int) -> int:
     """The longest step in seconds with a margin to what stayed stable."""
     return next((step for step in STEPS if step * truncation <= SAFE), STEPS[-1])
+
+
+def rows_for_networks(truncation: int) -> int:
+    """Latitudes of the smallest grid for a truncation that networks take, which halve it three times."""
+    return fewest_rows(truncation, multiple_of=8)
 
 
 def largest_step(truncation: int, speed: float) -> float:

@@ -64,7 +64,7 @@ class GridProducts:
 
     Legendre products are of all members together, for their tables are read once; on the grid it is one member after
     another, for its fields stay in the cache. There, northern and southern latitudes are two halves that both begin at
-    their pole, so nothing is turned around to fold one onto the other.
+    their pole, so nothing is turned around to fold one onto the other. What belongs to one member lies together.
 
     Args:
         fields, products, members: how many.
@@ -83,17 +83,18 @@ class GridProducts:
         rows, circles = zeros(used + 1, 2, packing.positions), _apart(zeros, self._orders, used + 1, half)
         parities = zeros(2, self._orders, 2 * products * members, half)
         found = zeros(2 * products * members, 2, packing.positions)
-        self.rows = rows[:used].view(fields, members, 2, 2, packing.positions)
-        self._found = found.view(products, members, 2, 2, packing.positions)
+        room = zeros(len(found) * max(place.stop - place.start for place in packing.places))
+        self.rows = rows[:used].view(members, fields, 2, 2, packing.positions).transpose(0, 1)
+        self._found = found.view(members, products, 2, 2, packing.positions).transpose(0, 1)
         along = zeros(fields, 2, half, sphere.rows + 1, 2)
         self._along, self._products = torch.view_as_complex(along), zeros(products, 2, half, sphere.columns)
         even, odd = (
-            torch.unflatten(each[:, :used], 1, (fields, members, 2)).permute(2, 3, 1, 4, 0).unbind(0)
+            torch.unflatten(each[:, :used], 1, (members, fields, 2)).permute(1, 3, 2, 4, 0).unbind(0)
             for each in circles
         )
         north, south = along[:, :, :, : self._orders].permute(1, 4, 0, 2, 3)
         self._unfolding = [list(zip(*each, north, south, strict=True)) for each in zip(even, odd, strict=True)]
-        self._folding = torch.unflatten(parities, 2, (products, members, 2)).unbind(3)
+        self._folding = torch.unflatten(parities, 2, (members, products, 2)).unbind(2)
         self._synthesis, self._analysis = [], []
         scale = torch.as_tensor(factor).to(rows)
         for block, place in zip(sphere.blocks, packing.places, strict=True):
@@ -103,7 +104,7 @@ class GridProducts:
                 circle = circles[parity][block.first : block.end]
                 self._synthesis.append((by_order, block.legendre[parity], circle))
                 table = (block.weighted[parity] * scale).transpose(1, 2).contiguous()
-                part = zeros(size[0], len(found), size[1])
+                part = room[: len(found) * size[0] * size[1]].view(size[0], len(found), size[1])
                 into = torch.unflatten(found[:, parity, place], 1, size).transpose(0, 1)
                 self._analysis.append((parities[parity, block.first : block.end], table, part, into))
 

@@ -11,7 +11,9 @@ import torch
 
 from steersman.models.errors import UnfitGrid
 
-BLOCKS = 4  # zonal wavenumbers are multiplied in so many blocks: the triangle's empty half is mostly left out
+# Zonal wavenumbers are multiplied in blocks, so that the triangle's empty half is mostly left out; each has so many
+# pairs of degrees fewer than the one before, and a multiple of it but for the first: the size matrix products like.
+PAIRS, FEWEST_ORDERS = 8, 4
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class SphericalHarmonics:
         self, truncation: int, *, rows: int | None = None, dtype: torch.dtype = torch.float64, device: str = "cpu"
     ) -> None:
         self.truncation, self.dtype, self.device = truncation, dtype, torch.device(device)
-        fewest = 2 * math.ceil((3 * truncation + 1) / 4)
+        fewest = fewest_rows(truncation)
         self.rows = fewest if rows is None else rows
         if self.rows < fewest or self.rows % 2:
             raise UnfitGrid(self.rows, fewest, truncation)
@@ -98,8 +100,9 @@ class SphericalHarmonics:
         table = np.zeros((self.orders, self.degrees, len(sines)))
         for m in range(self.orders):
             table[m, : self.truncation + 2 - m] = legendre[m, : self.truncation + 2 - m]
-        edges = np.unique(np.linspace(0, self.orders, BLOCKS + 1).astype(int))
-        return [self._block(int(first), int(end), table) for first, end in itertools.pairwise(edges)]
+        second = (self.truncation + 2 - FEWEST_ORDERS) % (2 * PAIRS) + FEWEST_ORDERS
+        edges = [0, *range(second, self.orders, 2 * PAIRS), self.orders]
+        return [self._block(first, end, table) for first, end in itertools.pairwise(edges)]
 
     def _block(self, first: int, end: int, table: np.ndarray) -> Block:
         pairs = -(-min(self.degrees, self.truncation + 2 - first) // 2)
@@ -109,6 +112,11 @@ class SphericalHarmonics:
             first, end, pairs,
             *(torch.as_tensor(np.ascontiguousarray(each), dtype=self.dtype, device=self.device) for each in tables),
         )  # fmt: skip
+
+
+def fewest_rows(truncation: int, multiple_of: int = 2) -> int:
+    """Latitudes that leave quadratic products of fields of this truncation without aliasing (Orszag's 2/3 rule)."""
+    return multiple_of * math.ceil((3 * truncation + 1) / (2 * multiple_of))
 
 
 def associated_legendre(truncation: int, sines: np.ndarray) -> np.ndarray:
