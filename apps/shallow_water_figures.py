@@ -31,13 +31,16 @@ class Estimate(Protocol):
     def interval(self) -> tuple[float, float]: ...
 
 
-def probability(estimates: Sequence[Estimate], event: str) -> tuple[Figure, str]:
+def probability(estimates: Sequence[Estimate], event: str) -> tuple[Figure, str] | None:
     """An estimated probability as runs came in, beside what as many plain runs would tell.
 
     Args:
         estimates: after each run.
         event: whose probability it is.
+    Returns: None where there is no estimate yet.
     """
+    if not estimates:
+        return None
     figure = Figure((7.2, 2.7), layout="constrained")
     axes = figure.subplots()
     runs = np.arange(1, len(estimates) + 1)

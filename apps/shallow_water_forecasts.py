@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("height", "u", "v")
 BATCH = 64  # fields that a network steps at once
-COARSER = (10, 15, 21, 25, 31)  # truncations of solvers that are compared with
+COARSER = (5, 10, 15, 21, 25, 31)  # truncations of solvers that are compared with
 
 Result = TypeVar("Result")
 

@@ -3,6 +3,7 @@
 ModelError
 ├── UnusableData        nothing, NaN, or another size than the model was built for
 ├── UnfitGrid           a grid on the sphere that its truncation does not fit
+├── UnfitLaw            what a forecast is told to keep, of channels that are not there
 ├── TrainingDiverged    the loss became NaN or infinite
 ├── UnreadableModel     a directory that holds no model, or a damaged one
 ├── UnknownChoice       a strategy, optimizer or precision that is not there
@@ -43,6 +44,17 @@ class UnfitGrid(ModelError, ValueError):
 
     def __str__(self) -> str:
         return f"rows is {self.rows}; it must be even and at least {self.fewest} for T{self.truncation}"
+
+
+class UnfitLaw(ModelError, ValueError):
+    """What a forecast is told to keep does not fit the channels of its fields."""
+
+    def __init__(self, law: str, given: tuple[float, ...], needed: str) -> None:
+        super().__init__(law, given, needed)
+        self.law, self.given, self.needed = law, given, needed
+
+    def __str__(self) -> str:
+        return f"{self.law} is {self.given}; it must be {self.needed}"
 
 
 class TrainingDiverged(ModelError, ArithmeticError):

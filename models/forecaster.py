@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steersman.models.errors import UnusableData
+from steersman.models.errors import UnfitLaw, UnusableData
 from steersman.models.fit import Record, fit
 from steersman.models.model import Model
 from steersman.models.spherical_fields import analysed, sphere_of, synthesized
@@ -32,7 +32,9 @@ class Forecaster(Model):
         energy: weights of the squares of all channels, the kept ones about their mean, whose sum over the sphere does
             not grow: that of a flow which nothing drives. A step that would gain some is scaled back. Empty: no such
             law.
-    Raises: UnfitGrid: so few latitudes do not hold the band limit.
+    Raises:
+        UnfitGrid: so few latitudes do not hold the band limit.
+        UnfitLaw: kept channels that are not there, or another number of weights than of channels.
     """
 
     mean: Tensor
@@ -46,6 +48,10 @@ class Forecaster(Model):
         self, channels: int, latitudes: int, *, kept: Sequence[int] = (), band_limit: int | None = None,
         energy: Sequence[float] = (), **config: Any,
     ) -> None:  # fmt: skip
+        if not set(kept) <= set(range(channels)):
+            raise UnfitLaw("kept", tuple(kept), f"of the channels 0 to {channels - 1}")
+        if len(energy) not in (0, channels):
+            raise UnfitLaw("energy", tuple(energy), f"one weight for each of {channels} channels, or empty")
         laws = {"kept": list(kept), "band_limit": band_limit, "energy": list(energy)}
         super().__init__(channels=channels, latitudes=latitudes, **laws, **config)
         for name in ("mean", "spread", "increment"):

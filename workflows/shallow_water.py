@@ -10,7 +10,7 @@ from steersman.apps import shallow_water as sw
 from steersman.models import SphericalUNet
 from steersman.steering import DRAWN, Importance
 
-DAYS, FRAMES, DIFFUSION_HOURS = 6.0, 24, 4.0  # of a run
+DAYS, FRAMES, DIFFUSION_HOURS = 6.0, 24, 4.0  # of a run; a frame every 6 h
 
 
 class Jets(Params):
@@ -26,8 +26,8 @@ storms = Importance("storm", threshold=0.0, dimensions=8)
 
 @wf.simulate(variables=sw.VARIABLES | DRAWN)
 def integrate(p, start, out):
-    jet = {"parameters": start.draw["point"], "truncation": p.truncation, "diffusion_hours": DIFFUSION_HOURS}
-    for frame in sw.run(start, seed=out.seed, days=DAYS, report_hours=24 * DAYS / FRAMES, **jet):
+    jet = {"parameters": start.draw["point"], "truncation": p.truncation, "rows": sw.rows_for_networks(p.truncation)}
+    for frame in sw.run(start, seed=out.seed, days=DAYS, diffusion_hours=DIFFUSION_HOURS, **jet):
         out.append(time=frame.time_days, **frame.stored, **start.draw)
         if out.stopped: break
 
@@ -51,8 +51,7 @@ def storms_percent(scores): return 100 * storms.estimate(scores).probability
 @wf.figure("How often it is extreme")
 def extremes(p, results):
     from steersman.apps.shallow_water_figures import probability
-    found = storms.estimates(results.scores)
-    return probability(found, f"winds along the meridian above {p.storm_m_s:g} m/s") if found else None
+    return probability(storms.estimates(results.scores), f"winds along the meridian above {p.storm_m_s:g} m/s")
 
 @wf.figure("How far the network sees")
 def lead_times(p, results):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from steersman.apps import shallow_water_forecasts as forecasts
-from steersman.apps.shallow_water import run
+from steersman.apps.shallow_water import rows_for_networks, run
 from steersman.apps.start import Start
 from steersman.models.unet import SphericalUNet
 
@@ -60,3 +60,14 @@ def test_what_costs_as_much_is_coarser_than_the_states(stored: dict[str, np.ndar
     begun = torch.view_as_complex(torch.from_numpy(stored["state"][[0, 6]])).permute(1, 2, 3, 0)
     settings = {"every_s": EVERY_S, "diffusion_hours": 12.0}
     assert forecasts.as_costly(begun, 0.25, 1e-9, **settings)[0] <= 21
+
+
+@pytest.mark.parametrize("truncation", [5, 12])
+def test_a_network_learns_from_frames_of_any_truncation(truncation: int) -> None:
+    """Their smallest grids have 8 and 20 latitudes, of which the second cannot be halved three times."""
+    rows = rows_for_networks(truncation)
+    frames = list(run(Start(), seed=1, days=0.5, truncation=truncation, rows=rows))
+    columns = {name: np.stack([getattr(frame, name) for frame in frames]) for name in forecasts.FIELDS}
+    runs = forecasts.runs_of(columns | {"time": np.array([0.25, 0.5])})
+    model = SphericalUNet.fit(runs, width=8, epochs=1, **forecasts.laws(truncation))
+    assert np.isfinite(forecasts.forecast(model, runs)).all()

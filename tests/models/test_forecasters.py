@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.models.errors import UnfitGrid, UnusableData
+from steersman.models.errors import UnfitGrid, UnfitLaw, UnusableData
 from steersman.models.forecaster import Forecaster
 from steersman.models.model import Model
 from steersman.models.spherical_fourier import SphericalFourier
@@ -111,6 +111,18 @@ def test_a_bounded_network_never_gains_energy() -> None:
     bounded = energies(restless(kept=(0,), energy=(1, 2)))
     assert (bounded.diff(dim=0) <= 1e-5 * bounded[0]).all(), "rounding of float32"
     assert (energies(restless(kept=(0,)))[-1] > bounded[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("laws", "told"),
+    [
+        ({"energy": (1, 2, 3)}, r"energy is \(1, 2, 3\); it must be one weight for each of 2 channels, or empty"),
+        ({"kept": (2,)}, r"kept is \(2,\); it must be of the channels 0 to 1"),
+    ],
+)
+def test_laws_of_channels_that_are_not_there_are_told(laws: dict[str, Any], told: str) -> None:
+    with pytest.raises(UnfitLaw, match=told):
+        SphericalUNet(2, 16, width=8, **laws)
 
 
 def test_a_forecast_has_nothing_beyond_the_band_limit() -> None:
