@@ -6,7 +6,7 @@
 One thread. Speeds are CPU seconds in turns with what they are compared with, so that a busy machine slows both alike;
 a ratio is the median over the turns. In each turn everything is done twice: "warm" is the second time, when what it
 needs is in the cache, as in a run that has the processor to itself; all else is the first, as on a shared one.
-torch-harmonics and SHTns are measured where they are installed; elsewhere their ratios are null.
+torch-harmonics, Dinosaur and SHTns are measured where they are installed; elsewhere their ratios are null.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from steersman.apps import shallow_water_cases as cases
 from steersman.apps.shallow_water import ShallowWater, default_step
 from steersman.apps.shallow_water_cases import DAY, GRAVITY, Case
 from steersman.benchmarks import rare_events
-from steersman.benchmarks.shallow_water_rivals import THEIR_STEP_S, shtns_transforms, torch_harmonics
+from steersman.benchmarks.shallow_water_rivals import THEIR_STEP_S, dinosaur, shtns_transforms, torch_harmonics
 from steersman.benchmarks.three_figures import rounded
 from steersman.models.packed_harmonics import GridProducts, Packing
 from steersman.models.spherical_harmonics import SphericalHarmonics
@@ -78,7 +78,11 @@ def speed(truncation: int, turns: int) -> dict[str, Any]:
     batch = state.repeat_interleave(8, dim=2)
     single, single_state = solver("galewsky", truncation, torch.float32)
     single_batch = single_state.repeat_interleave(8, dim=2)
-    rivals = {"theirs": torch_harmonics(model, state), "shtns": shtns_transforms(model.sphere)}
+    rivals = {
+        "theirs": torch_harmonics(model, state),
+        "dinosaur": dinosaur(model.sphere, model.step_s),
+        "shtns": shtns_transforms(model.sphere),
+    }
     there = {name: function for name, function in rivals.items() if function}
     packing, ones = Packing(model.sphere), np.ones(model.sphere.rows // 2)
     there_and_back = GridProducts(model.sphere, packing, fields=4, products=5, members=1, factor=ones)
@@ -95,9 +99,11 @@ def speed(truncation: int, turns: int) -> dict[str, Any]:
     one, warm = seconds["ours"], {name: taken[:, 1] for name, taken in twice.items()}
     their_steps = DAY * truncation / THEIR_STEP_S / steps_a_day
     ratio = median(seconds["theirs"] / one) * their_steps if "theirs" in there else None
+    over_dinosaur = median(warm["dinosaur"] / warm["ours"]) if "dinosaur" in there else None
     over_shtns = median(warm["ours"] / 4 / warm["shtns"]) if "shtns" in there else None
     return {
         "ratio_to_torch_harmonics": None if ratio is None else rounded(ratio),
+        "ratio_to_dinosaur": None if over_dinosaur is None else rounded(over_dinosaur),
         "evaluation_over_shtns_transforms": None if over_shtns is None else rounded(over_shtns),
         "seconds_per_day": rounded(median(one) * steps_a_day),
         "batch8_ratio": rounded(median(seconds["batch"] / 8 / one)),

@@ -16,6 +16,10 @@ from steersman.apps.shallow_water import ShallowWater
 from steersman.models.spherical_harmonics import SphericalHarmonics
 
 THEIR_STEP_S = 12_750.0  # times truncation: 150 s at T85, stable for a jet
+DINOSAUR = (
+    "coordinate_systems", "spherical_harmonic", "layer_coordinates", "shallow_water", "shallow_water_states", "scales",
+    "time_integration", "units",
+)  # fmt: skip
 
 
 def torch_harmonics(model: ShallowWater, state: torch.Tensor) -> Callable[[], object] | None:
@@ -48,6 +52,27 @@ def their_state(theirs: Any, model: ShallowWater, state: torch.Tensor) -> torch.
     geopotential_first = state[:, :, [2, 0, 1]]
     converted: torch.Tensor = theirs.grid2spec(model.sphere.synthesis(geopotential_first))
     return converted
+
+
+def dinosaur(sphere: SphericalHarmonics, step_s: float) -> Callable[[], object] | None:
+    """One step of Dinosaur 1.5.1 (JAX) in float64, of the same jet on the same grid; None where it is not installed.
+
+    Its scheme is SIL3 (implicit-explicit Runge-Kutta, three evaluations), also one-step, and stands as long steps.
+    """
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+    try:
+        jax, parts = import_module("jax"), [import_module(f"dinosaur.{name}") for name in DINOSAUR]
+    except ImportError:
+        return None
+    coordinates, harmonics, layers, equations, jets, scales, schemes, units = parts
+    jax.config.update("jax_enable_x64", True)
+    grid = harmonics.Grid.construct(max_wavenumber=sphere.truncation, gaussian_nodes=sphere.rows // 2)
+    where, physics = coordinates.CoordinateSystem(grid, layers.LayerCoordinates(1)), units.SimUnits.from_si()
+    draw, features = jets.barotropic_instability_tc(where, physics)
+    flow = equations.ShallowWaterEquations(where, physics, None, features["reference_potential"])
+    step = jax.jit(schemes.imex_rk_sil3(flow, physics.nondimensionalize(step_s * scales.units.s)))
+    begun = draw(jax.random.PRNGKey(0))
+    return lambda: jax.block_until_ready(step(begun))
 
 
 def shtns_transforms(sphere: SphericalHarmonics) -> Callable[[], object] | None:
