@@ -119,7 +119,7 @@ def test_mass_energy_and_enstrophy_are_kept(make: Callable[..., Case]) -> None:
 
 
 def test_the_error_falls_with_the_step_to_the_fourth_order() -> None:
-    reference, case = solver(cases.galewsky, 31, 150)
+    reference, case = solver(cases.galewsky, 31, 300)
     truth = reference.fields(after(reference, case, 1))[0][0].numpy()
     errors = []
     for step_s in (2400, 1200):

@@ -61,7 +61,7 @@ def test_on_its_way_the_bell_is_where_the_exact_solution_has_it(alpha: float) ->
 @pytest.mark.parametrize("alpha", [0.0, np.pi / 4])
 def test_moving_vortices_wind_the_tracer_up_as_the_exact_solution(alpha: float) -> None:
     """Nair and Jablonowski (2008); the wound tracer is smooth, so half the waves' length is a quarter of the error."""
-    coarse, fine = (transported(cases.moving_vortices, truncation, 3600, 12, alpha) for truncation in (21, 42))
+    coarse, fine = (transported(cases.moving_vortices, truncation, 4800, 12, alpha) for truncation in (21, 42))
     assert coarse < 0.05
     assert fine < 0.0125
 
