@@ -97,6 +97,7 @@ def run(
         UnknownCase, OutOfRange, WrongStart: told before the first step.
         FlowUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been given.
     """
+    _check(days, report_hours, diffusion_hours, case, parameters)
     model, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype)
     rng = np.random.default_rng(seed)
     if "state" in start.frame:
@@ -120,6 +121,20 @@ def run(
         yield Frame(time_days, state=torch.view_as_real(state).cpu().numpy(), **fields)
 
 
+def _check(
+    days: float, report_hours: float, diffusion_hours: float | None, case: str, parameters: np.ndarray | None
+) -> None:
+    """Raise OutOfRange for what no run can have."""
+    for name, hours in (("report_hours", report_hours), ("diffusion_hours", diffusion_hours)):
+        if hours is not None and not 0 < hours < math.inf:
+            raise OutOfRange(name, hours, "above 0")
+    if not 0.5 < days * 24 / report_hours < math.inf:
+        raise OutOfRange("days", days, f"at least report_hours, which is {report_hours / 24:g} days")
+    if parameters is not None and (case != "jet" or np.shape(parameters) != (8,) or not np.isfinite(parameters).all()):
+        finite = int(np.isfinite(parameters).sum())
+        raise OutOfRange("the number of finite parameters", finite, "8 of 8, and none in cases other than 'jet'")
+
+
 @functools.lru_cache(maxsize=2)
 def _solver(
     case: str,
@@ -132,8 +147,8 @@ def _solver(
     dtype: torch.dtype,
 ) -> tuple[ShallowWater | Transport, Case]:
     """Kept warm between the segments of a process."""
-    if not 5 <= truncation <= 341:
-        raise OutOfRange("truncation", truncation, "5 to 341")
+    if truncation not in range(5, 342):
+        raise OutOfRange("truncation", truncation, "5 to 341, a whole number")
     torch.set_num_threads(1)
     sphere = SphericalHarmonics(truncation, rows=rows, dtype=dtype)
     lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -200,17 +201,25 @@ def test_a_rossby_haurwitz_wave_stands_a_week_of_default_steps() -> None:
     [
         ({"case": "galewski"}, UnknownCase, "did you mean 'galewsky'"),
         ({"truncation": 2}, OutOfRange, "truncation is 2; it must be 5 to 341"),
+        ({"truncation": 21.5}, OutOfRange, "truncation is 21.5; it must be 5 to 341, a whole number"),
         ({"truncation": 42, "step_s": 4800}, OutOfRange, "at most 3571 s at T42"),
         ({"truncation": 42, "step_s": 0.0}, OutOfRange, "step_s is 0; it must be above 0"),
         ({"truncation": 42, "rows": 62}, UnfitGrid, "rows is 62; it must be even and at least 64 for T42"),
         ({"truncation": 42, "rows": 65}, UnfitGrid, "even and at least 64"),
+        ({"days": math.nan}, OutOfRange, "days is nan; it must be at least report_hours, which is 0.25 days"),
+        ({"days": 0.1}, OutOfRange, "at least report_hours"),
+        ({"report_hours": 0}, OutOfRange, "report_hours is 0; it must be above 0"),
+        ({"diffusion_hours": -1.0}, OutOfRange, "diffusion_hours is -1; it must be above 0"),
+        ({"parameters": np.zeros(7)}, OutOfRange, "parameters is 7; it must be 8 of 8"),
+        ({"parameters": np.full(8, np.nan)}, OutOfRange, "parameters is 0; it must be 8 of 8"),
+        ({"case": "mountain", "parameters": np.zeros(8)}, OutOfRange, "none in cases other than 'jet'"),
     ],
 )
 def test_what_cannot_run_is_told_before_the_first_step(
     options: dict[str, object], error: type[Exception], told: str
 ) -> None:
     with pytest.raises(error, match=told) as raised:
-        next(run(Start(), seed=1, days=1, **options))  # type: ignore[arg-type]
+        next(run(Start(), **({"seed": 1, "days": 1} | options)))  # type: ignore[arg-type]
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
