@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from steersman.models import device
 from steersman.models.contact_data import checked_maps
+from steersman.models.errors import at_least
 from steersman.models.fit import Record, evaluate, fit, seeded
 from steersman.models.input import Rows
 from steersman.models.model import Model
@@ -39,6 +40,7 @@ class CVAE(Model):
         hidden: width of the dense layer.
         strides: of the three convolutions; maps are padded to a multiple of their product.
         beta: weight of the KL term.
+    Raises: TooSmall: one of these numbers is below 1.
     Source: Bhowmik et al. (2018), Deep clustering of protein folding simulations; Lee et al. (2019), DeepDriveMD,
         arXiv 1909.07817; DeepEx's size is `CVAE.deepex()`.
     """
@@ -53,6 +55,7 @@ class CVAE(Model):
         beta: float = BETA,
     ) -> None:
         super().__init__(size=size, latent=latent, channels=channels, hidden=hidden, strides=list(strides), beta=beta)
+        at_least(1, size=size, latent=latent, channels=channels, hidden=hidden)
         self.size, self.beta = size, beta
         self.padding = -size % prod(strides)
         side = (size + self.padding) // prod(strides)

@@ -7,6 +7,7 @@ ModelError
 ├── TrainingDiverged    the loss became NaN or infinite
 ├── UnreadableModel     a directory that holds no model, or a damaged one
 ├── UnknownChoice       a strategy, optimizer or precision that is not there
+├── TooSmall            a number of epochs, samples, dimensions or the like that nothing can be made of
 ├── OutOfMemory         a batch that does not fit
 ├── TooManyRanks        more ranks than full batches
 ├── RankLost            what a rank says when another died or never arrived
@@ -90,6 +91,17 @@ class UnknownChoice(ModelError, ValueError):
         return f"{self.what} {self.word!r}: choose from {', '.join(self.known)}"
 
 
+class TooSmall(ModelError, ValueError):
+    """A number below the least that makes sense, or NaN."""
+
+    def __init__(self, what: str, value: float, least: float) -> None:
+        super().__init__(what, value, least)
+        self.what, self.value, self.least = what, value, least
+
+    def __str__(self) -> str:
+        return f"{self.what} = {self.value}: it must be at least {self.least}"
+
+
 class OutOfMemory(ModelError, MemoryError):
     """A training step needs more memory than there is, or than was allowed."""
 
@@ -161,3 +173,10 @@ class RanksFailed(ModelError, RuntimeError):
 
     def __str__(self) -> str:
         return f"training on {self.ranks} ranks failed: {'; '.join(self.reasons)}"
+
+
+def at_least(least: float, **numbers: float) -> None:
+    """Raises TooSmall: one of these is less, or NaN."""
+    for name, value in numbers.items():
+        if not value >= least:
+            raise TooSmall(name, value, least)

@@ -17,7 +17,7 @@ from steersman.models import compiled as compiling
 from steersman.models import device, memory, parallel
 from steersman.models import strategy as strategies
 from steersman.models.checkpoint import Checkpoints
-from steersman.models.errors import TrainingDiverged, UnusableData
+from steersman.models.errors import TrainingDiverged, UnusableData, at_least
 from steersman.models.input import Rows, fed
 from steersman.models.model import Model
 from steersman.models.parallel import Single
@@ -71,7 +71,7 @@ def fit(
             packed data stay packed. What is no tensor is read batch by batch, one ahead, see input.py.
         loss: of the model on a batch of the data.
         epochs: passes over the data, >= 1.
-        batch, lr: samples per step of each rank, and rate of the optimizer; at the beginning.
+        batch, lr: samples per step of each rank, >= 1, and rate of the optimizer, >= 0; at the beginning.
         seed: of the shuffling, and of the noise that the model draws, which differs between ranks.
         optimizer: "adam", "sgd" (momentum 0.9), "lars" or "larc".
         schedule: linear scaling with warm-up, and growing batches.
@@ -85,6 +85,7 @@ def fit(
         where they went, see `Profile`; its card says in which `precision` was computed.
     Raises:
         UnusableData: there is none.
+        TooSmall: no epochs, an empty batch, a rate below 0.
         UnknownChoice: of optimizer, precision, compiled or strategy.
         TrainingDiverged: the loss is no longer finite.
         OutOfMemory: a batch does not fit.
@@ -93,6 +94,8 @@ def fit(
     """
     if len(data) == 0:
         raise UnusableData(tuple(data.shape), "there is nothing to train on")
+    at_least(1, epochs=epochs, batch=batch)
+    at_least(0, lr=lr)
     compiled_loss = compiling.compiled(loss, compiled, model.device)
     most = schedule.batch_at(epochs - 1, batch)
 

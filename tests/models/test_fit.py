@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
+import math
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from steersman.models import Model
+from steersman.models import CVAE, Model
 from steersman.models.compiled import compiled
-from steersman.models.errors import UnknownChoice, UnusableData
+from steersman.models.errors import TooSmall, UnknownChoice, UnusableData
 from steersman.models.fit import Total, evaluate, fit
 
 
@@ -84,6 +86,19 @@ def test_nothing_to_train_on_is_told() -> None:
         fit(Mean(), torch.zeros(0), squared, epochs=1, batch=1, lr=0.1)
     with pytest.raises(UnusableData, match="nothing to measure on"):
         evaluate(Mean(), torch.zeros(0), squared)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [({"epochs": 0}, "epochs = 0: it must be at least 1"), ({"batch": 0}, "batch = 0"), ({"lr": math.nan}, "lr = nan")],
+)
+def test_numbers_that_nothing_can_be_trained_with_are_told(wrong: dict[str, Any], told: str) -> None:
+    """Not an untrained model, nor a division by zero."""
+    settings: dict[str, Any] = {"epochs": 1, "batch": 1, "lr": 0.1}
+    with pytest.raises(TooSmall, match=told):
+        fit(Mean(), torch.zeros(4), squared, **settings | wrong)
+    with pytest.raises(TooSmall, match="latent = 0"):
+        CVAE(6, latent=0)
 
 
 def test_naming_the_models_does_not_import_torch() -> None:
