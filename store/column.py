@@ -20,6 +20,7 @@ from steersman.store.shard import encode_shard
 from steersman.store.variables import Variable
 
 CHUNK_BYTES = 128 * 2**10  # zarr spends about 0.1 ms on reading a chunk, whatever its size
+CHUNK_ROWS = 2**11  # the open chunk of a number is written whole too: 16 KiB
 SHARD_BYTES = 8 * 2**20  # an open shard is written again at each publication
 SHARD_ROWS = 2**15  # few files: 31 per 10^6 rows of a small variable
 
@@ -47,6 +48,7 @@ class Column:
         self._shards: dict[int, np.ndarray] = {}  # shard number -> its rows; the last one is open
         self._rows: dict[int, int] = {}  # how many of them are set; the memory behind is not touched, so it costs none
         self._dirty: set[int] = set()
+        self._folders = 0  # of so many shards there are: to ask again costs a shared file system as much as to make one
         path.mkdir()
         self.publish(0)
 
@@ -90,7 +92,9 @@ class Column:
         """Write shards whole; the rows given here change no more, while others come behind them."""
         for number, rows in shards.items():
             file = self._path.joinpath("c", str(number), *["0"] * len(self._row))
-            file.parent.mkdir(parents=True, exist_ok=True)
+            if number >= self._folders:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                self._folders = number + 1
             replace_file(file, encode_shard(rows, self._fill, self._chunk_rows, self._shard_rows))
 
     def _shard(self, number: int) -> np.ndarray:
@@ -120,5 +124,5 @@ class Column:
 
 def chunk_and_shard(row_bytes: int) -> tuple[int, int]:
     """Rows of a chunk and of a shard, a whole number of chunks, within the sizes above."""
-    chunk = max(1, min(SHARD_ROWS, CHUNK_BYTES // max(1, row_bytes)))
+    chunk = max(1, min(CHUNK_ROWS, CHUNK_BYTES // max(1, row_bytes)))
     return chunk, max(1, min(SHARD_ROWS, SHARD_BYTES // max(1, row_bytes)) // chunk) * chunk

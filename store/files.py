@@ -17,5 +17,6 @@ def replace_file(path: Path, content: str | bytes, *, sync: bool = False) -> Non
                 file.flush()
                 os.fsync(file.fileno())
         partial.replace(path)
-    finally:
+    except BaseException:
         partial.unlink(missing_ok=True)
+        raise
