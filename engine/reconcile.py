@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from steersman.engine.journal import Record
 from steersman.engine.recorder import Recorder
 from steersman.engine.walkers import Walker
@@ -42,10 +40,11 @@ def reconcile(recorder: Recorder, frames: Frames, *, keep: bool, cause: str) -> 
 def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
     """Record what the store holds of a walker and the journal does not know."""
     name = f"w{walker.number}"
-    if name not in frames.walkers():
+    if name not in frames:
         return
-    rows, table = _published(frames, name)
-    for values in table[walker.published_segments :].tolist():
+    rows, fresh, attributes = frames.publication(name, walker.published_segments)
+    published = walker.published_segments + len(fresh)
+    for values in fresh.tolist():
         row = dict(zip(SEGMENT_FIELDS, values, strict=True))
         if row["start"] >= recorder.state.next_start:
             recorder.record("start", **_start(recorder, row, walker.slot))
@@ -56,20 +55,12 @@ def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
             times = {"read_s": 0.0, "waited_s": 0.0, "ran_s": 0.0, "simulated": _time(frames, name, row)}
             how = ENDED[row["ended"]]
             recorder.record("ended", **told, end_row=row["end_row"], how=how, cause="", **times, adopted=True)
-    running = frames.attributes(name).get("running")
+    running = attributes.get("running")
     if running and running[0] >= len(walker.segments) and rows > running[2]:
         told = dict(zip(("segment", "start", "first_row"), running, strict=True))
         recorder.record("began", walker=walker.number, **told, waited_s=0.0, adopted=True)
-    if rows > walker.frames or len(table) > walker.published_segments:
-        recorder.record("frames", walker=walker.number, frames=rows, segments=len(table), adopted=True)
-
-
-def _published(frames: Frames, name: str) -> tuple[int, np.ndarray]:
-    """Frames and table of segments of one publication: what moves a walker's frames may outlive it for a moment."""
-    while True:
-        rows, table = frames.count(name), frames.read_table(name)
-        if frames.count(name) == rows:
-            return rows, table
+    if rows > walker.frames or len(fresh):
+        recorder.record("frames", walker=walker.number, frames=rows, segments=published, adopted=True)
 
 
 def _time(frames: Frames, name: str, row: dict[str, int]) -> float:

@@ -126,9 +126,9 @@ def _decisions(directory: RunDirectory) -> Iterator[Problem]:
 def _walker(directory: RunDirectory, walker: Walker) -> Iterator[Problem]:
     name, frames = f"w{walker.number}", directory.frames
     where = f"frames.zarr/{name}"
-    if walker.damaged or not (walker.frames or name in frames.walkers()):
+    if walker.damaged or not (walker.frames or name in frames):
         return
-    problem = "it is missing" if name not in frames.walkers() else ""
+    problem = "it is missing" if name not in frames else ""
     problem = problem or _unreadable(frames, name, FRAME) or _unreadable(frames, name, SEGMENT)
     problem = problem or _differs(frames, walker)
     if problem:

@@ -57,6 +57,10 @@ class Frames:
         self.path = Path(path)
         self._opened: dict[tuple[str, str], tuple[int, dict[str, zarr.Array[Any]]]] = {}
 
+    def __contains__(self, walker: str) -> bool:
+        """Whether there is anything of this walker; of thousands, `walkers` would look at each."""
+        return (self.path / walker / "zarr.json").exists()
+
     def walkers(self) -> list[str]:
         return sorted(entry.parent.name for entry in self.path.glob("*/zarr.json"))
 
@@ -76,7 +80,7 @@ class Frames:
         return dict(self._group(walker).attrs)
 
     def variables(self, walker: str, dimension: str = FRAME) -> list[str]:
-        return list(self._arrays(walker, dimension))
+        return list(_arrays(self._group(walker), dimension))
 
     def read(self, name: str, span: Span, *, dimension: str = FRAME) -> np.ndarray:
         """Read (rows, ...) of one variable.
@@ -100,12 +104,12 @@ class Frames:
 
     def read_table(self, walker: str) -> np.ndarray:
         """The segments that a walker has ended: (segments, len(SEGMENT_FIELDS)) int64."""
+        return _table(self._group(walker), 0)
+
+    def publication(self, walker: str, segments: int) -> tuple[int, np.ndarray, dict[str, Any]]:
+        """Frames, the table of segments behind its first so many rows, and attributes, all of one publication."""
         group = self._group(walker)
-        return (
-            np.asarray(_array(group, "segments")[:])
-            if "segments" in group
-            else np.empty((0, len(SEGMENT_FIELDS)), np.int64)
-        )
+        return _rows(_arrays(group, FRAME)), _table(group, segments), dict(group.attrs)
 
     def _known(self, walker: str, dimension: str, row: int) -> tuple[int, dict[str, zarr.Array[Any]]]:
         """Rows and arrays of a walker; an older look serves when it reaches `row`, for published rows do not change."""
@@ -115,14 +119,8 @@ class Frames:
         return known
 
     def _open(self, walker: str, dimension: str) -> tuple[int, dict[str, zarr.Array[Any]]]:
-        arrays = self._arrays(walker, dimension)
-        return min((int(array.shape[0]) for array in arrays.values()), default=0), arrays
-
-    def _arrays(self, walker: str, dimension: str) -> dict[str, zarr.Array[Any]]:
-        group = self._group(walker)
-        with warnings.catch_warnings():  # before the first publication zarr looks at every file, half-written ones too
-            warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
-            return {name: array for name, array in group.arrays() if _dimension(array) == dimension}
+        arrays = _arrays(self._group(walker), dimension)
+        return _rows(arrays), arrays
 
     def _group(self, walker: str) -> zarr.Group:
         with warnings.catch_warnings():
@@ -189,7 +187,19 @@ def _dimension(array: zarr.Array[Any]) -> str | None:
     return names[0] if names else None
 
 
-def _array(group: zarr.Group, name: str) -> zarr.Array[Any]:
-    array = group[name]
+def _arrays(group: zarr.Group, dimension: str) -> dict[str, zarr.Array[Any]]:
+    with warnings.catch_warnings():  # before the first publication zarr looks at every file, half-written ones too
+        warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
+        return {name: array for name, array in group.arrays() if _dimension(array) == dimension}
+
+
+def _rows(arrays: Mapping[str, zarr.Array[Any]]) -> int:
+    return min((int(array.shape[0]) for array in arrays.values()), default=0)
+
+
+def _table(group: zarr.Group, first: int) -> np.ndarray:
+    if "segments" not in group:
+        return np.empty((0, len(SEGMENT_FIELDS)), np.int64)
+    array = group["segments"]
     assert isinstance(array, zarr.Array)
-    return array
+    return np.asarray(array[first:])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class GroupWriter:
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / "zarr.json").exists():
             raise FileExistsError(f"{self.path}: there is a group already, and each has one writer")
-        self._publish_metadata({}, self.attributes)
+        self._publish_metadata({}, self.attributes, [])
 
     def append(self, dimension: str, values: Mapping[str, Any]) -> int:
         """Append one row along `dimension` in memory and return its index; see `extend`."""
@@ -65,7 +65,8 @@ class GroupWriter:
         """
         n = len(next(iter(blocks.values())))
         for name in blocks.keys() - self._columns.keys():
-            self._columns[name] = Column(self.path / name, dimension, self._variables.get(name), blocks[name])
+            column = Column(self.path / name, dimension, self._variables.get(name), blocks[name])
+            self._columns = {**self._columns, name: column}  # a new one, for a publication may go through the old one
         columns = [column for column in self._columns.values() if column.dimension == dimension]
         for column in columns:
             column.check(blocks.get(column.name), n)
@@ -95,16 +96,18 @@ class GroupWriter:
         """Write what was appended, then the metadata; returns the rows written by dimension."""
         with self._publishing:
             with self._lock:
-                rows, attributes = dict(self.rows), dict(self.attributes)
-                pending = [(column, column.pending()) for column in self._columns.values()]
+                rows, attributes, columns = dict(self.rows), dict(self.attributes), self._columns.values()
+                pending = [(column, column.pending()) for column in columns]
             for column, shards in pending:
                 column.write(shards)
-            self._publish_metadata(rows, attributes)
+            self._publish_metadata(rows, attributes, columns)
         return rows
 
-    def _publish_metadata(self, rows: Mapping[str, int], attributes: Mapping[str, Any]) -> None:
+    def _publish_metadata(
+        self, rows: Mapping[str, int], attributes: Mapping[str, Any], columns: Collection[Column]
+    ) -> None:
         """Replace the group's metadata in one step: all shapes change together, after their data."""
-        metadata = {name: column.metadata(rows.get(column.dimension, 0)) for name, column in self._columns.items()}
+        metadata = {column.name: column.metadata(rows.get(column.dimension, 0)) for column in columns}
         consolidated = {"kind": "inline", "must_understand": False, "metadata": metadata}
         described = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
         replace_file(self.path / "zarr.json", json.dumps(described | {"consolidated_metadata": consolidated}))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +123,26 @@ def test_a_variable_that_comes_late_is_missing_before(frames: Frames) -> None:
     late = frames.read("late", Span("w0", 0, SHARD_ROWS + 8))
     assert np.isnan(late[:-3]).all()
     assert (late[-3:] == 1).all()
+
+
+def test_a_variable_may_come_while_a_publication_goes_on(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A walker publishes in a thread of its own, and may append the first row of its table of segments just then."""
+    writer = GroupWriter(frames.path / "w0")
+    writer.append(FRAME, {"x": 1})
+    pending = writer._columns["x"].pending
+    with ThreadPoolExecutor(1) as beside:
+
+        def meanwhile() -> dict[int, np.ndarray]:
+            beside.submit(writer.append, FRAME, {"x": 2, "late": 3})
+            while "late" not in writer._columns:
+                pass
+            return pending()
+
+        monkeypatch.setattr(writer._columns["x"], "pending", meanwhile)
+        assert writer.publish() == {FRAME: 1}
+    monkeypatch.undo()
+    writer.close()
+    assert [frames.read(name, Span("w0", 0, 2)).tolist() for name in ("x", "late")] == [[1, 2], [0, 3]]
 
 
 def test_a_variable_that_is_left_out_is_told_as_missing(frames: Frames) -> None:
