@@ -75,7 +75,7 @@ def _starts(bag: Bag, bus: Basket, state: State, walkers: int) -> Iterator[int]:
 
     def newest() -> Scores:
         nonlocal scores, seen
-        if stale(seen, state.published):
+        if stale(seen, state.published, len(state.walkers)):
             scores, seen = unscored(state), state.published
         return scores
 

@@ -77,9 +77,8 @@ class Bag:
                 self._blame(number, broken.record["parent"], f"{deaths} walkers died on it")
             else:
                 self._go_on(number, broken)
-        for number, start in list(state.starts.items()):
-            deaths = self._deaths(start.record, start.losses)
-            if deaths and start.segment is None:
+        for number, start in list(state.starts.items()) if state.killed else []:
+            if start.segment is None and (deaths := self._deaths(start.record, start.losses)):
                 self._space.take_nowait(self.name(start.record["slot"]), number, dict)
                 self._space.put(DONE, number)
                 self._blame(number, start.record["parent"], f"{deaths} walkers died on it")

@@ -125,11 +125,10 @@ class Crew:
 
     def _stop_hanging(self) -> None:
         """Ask politely; a process that does not hear it ends itself soon after, see apps/watchdog.py."""
-        state = self._recorder.state
+        state, now = self._recorder.state, self._recorder.now()
         for number in self._jobs_by_walker:
             walker = state.walkers[number]
-            segment = walker.running
-            silent_s = self._recorder.now() - walker.heard
+            silent_s, segment = now - walker.heard, walker.running
             if segment is not None and silent_s > self._hang_s and segment.name not in self._stopped:
                 self._stopped.add(segment.name)
                 self.stop_segment(segment.name, f"it has committed nothing for {silent_s:.0f} s", by="engine")

@@ -87,7 +87,7 @@ class Learner:
         if self._board is not None and self._board.frames:
             if self._scores is None:
                 self._scores = self._board.scores(state)
-        elif self._scores is None or stale(self._seen, state.published):
+        elif self._scores is None or stale(self._seen, state.published, len(state.walkers)):
             self._scores, self._seen = unscored(state), state.published
         return self._scores
 

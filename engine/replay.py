@@ -141,7 +141,7 @@ class _Replay:
         state = self._state
         if self._scores is None and state.scored:
             self._scores = self._scored(state.scored_with, state.scored)
-        elif self._scores is None or (not state.scored and stale(self._seen, state.published)):
+        elif self._scores is None or (not state.scored and stale(self._seen, state.published, len(state.walkers))):
             self._scores, self._seen = unscored(state), state.published
         return self._scores
 

@@ -82,12 +82,13 @@ class Scoreboard:
             return unscored(state)
         self._blocks = [{name: np.concatenate([block[name] for block in self._blocks]) for name in self._blocks[0]}]
         columns = {name: column[:frames] for name, column in self._blocks[0].items()}
-        return _scores(state, columns.pop("walker"), columns.pop("row"), columns, self.model)
+        return _scores(state, _segments(state), columns.pop("walker"), columns.pop("row"), columns, self.model)
 
 
-def stale(seen: tuple[int, int], published: tuple[int, int]) -> bool:
-    """Whether what was `unscored` is out of date: by 1 %, for to look at all frames costs time for each of them."""
-    return any(abs(now - then) > max(then, 0) // STALE for then, now in zip(seen, published, strict=True))
+def stale(seen: tuple[int, int], published: tuple[int, int], walkers: int) -> bool:
+    """Whether what was `unscored` is out of date: by 1 %, for to look at all frames costs time for each of them, and
+    for each walker too."""
+    return any(abs(now - then) > max(then, walkers) // STALE for then, now in zip(seen, published, strict=True))
 
 
 def unscored(state: State) -> Scores:
@@ -98,7 +99,7 @@ def unscored(state: State) -> Scores:
     order = order[rows[order] > 0]
     rows, first = rows[order], made["first"][order]
     row = np.arange(rows.sum()) + np.repeat(first - np.cumsum(rows) + rows, rows)
-    return _scores(state, np.repeat(made["walker"][order], rows).astype(np.int32), row, {}, 0)
+    return _scores(state, made, np.repeat(made["walker"][order], rows).astype(np.int32), row, {}, 0)
 
 
 def _segments(state: State) -> dict[str, np.ndarray]:
@@ -117,8 +118,14 @@ def _segments(state: State) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def _scores(state: State, walker: np.ndarray, row: np.ndarray, values: Mapping[str, np.ndarray], model: int) -> Scores:
-    made = _segments(state)
+def _scores(
+    state: State,
+    made: Mapping[str, np.ndarray],
+    walker: np.ndarray,
+    row: np.ndarray,
+    values: Mapping[str, np.ndarray],
+    model: int,
+) -> Scores:
     # An empty segment shares its first row with the next one, which is the one that made the frame.
     kept = np.flatnonzero((made["end"] == RUNNING) | (made["end"] > made["first"]) | ~made["counts"])
     made = {name: column[kept] for name, column in made.items()}

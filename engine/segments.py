@@ -41,6 +41,11 @@ class Segments(Sequence[Segment]):
         self._how: list[str] = []
         self._open: list[Segment] = []
 
+    @property
+    def running(self) -> Segment | None:
+        """The one that has no end yet."""
+        return self._open[-1] if self._open and self._open[-1].end is None else None
+
     def append(self, segment: Segment) -> None:
         self._open.append(segment)
 

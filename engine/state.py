@@ -43,6 +43,7 @@ class State:
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
         self.used = array("q")  # frame_key of each frame that a segment was started from, as often as that was
         self.deaths = Counter[tuple[int, int]]()  # (walker, row) -> walkers that died on a start from it
+        self.killed = 0  # walkers that died of what they ran, it may be
         self.blamed: set[tuple[int, int]] = set()
         self.models: list[Model] = []
         self.scored = 0
@@ -61,6 +62,7 @@ class State:
         self.finish = ""  # who told the run to finish
         self.end: Record | None = None
         self.now = 0.0
+        self._sums: dict[str, float] = {}  # over all walkers, since the last record: a step asks for them several times
         self._apply: dict[str, Callable[[Record], None]] = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
         }
@@ -73,6 +75,7 @@ class State:
         Raises: UnknownRecord: another Steersman wrote it.
         """
         self.now = record["t"]
+        self._sums.clear()
         try:
             apply = self._apply[record["kind"]]
         except KeyError:
@@ -89,17 +92,17 @@ class State:
     @property
     def frames(self) -> int:
         """Published frames that count."""
-        return sum(walker.counted_frames for walker in self.walkers.values())
+        return int(self._sum("counted_frames"))
 
     @property
     def published(self) -> tuple[int, int]:
         """Frames and ended segments that readers can see."""
-        return self.frames, sum(walker.published_segments for walker in self.walkers.values())
+        return self.frames, int(self._sum("published_segments"))
 
     @property
     def simulated(self) -> float:
         """Simulated time in all, in the unit of the run's `time` variable."""
-        return sum(walker.counted_time for walker in self.walkers.values())
+        return self._sum("counted_time")
 
     @property
     def time_unit(self) -> str:
@@ -198,6 +201,11 @@ class State:
             at -= 1  # an empty segment shares its first row with the next one
         return segments[at] if at >= 0 else None
 
+    def _sum(self, name: str) -> float:
+        if name not in self._sums:
+            self._sums[name] = sum(getattr(walker, name) for walker in self.walkers.values())
+        return self._sums[name]
+
     # How records change it
 
     def _on_run(self, record: Record) -> None:
@@ -228,6 +236,7 @@ class State:
         walker.alive = False
         running, killed = walker.running, bool(record.get("blame"))
         self.node_failures[walker.node] += killed
+        self.killed += killed
         for segment in walker.segments[walker.published_segments :]:
             blame = int(killed and segment is running)
             segment.how, segment.end = "lost", max(segment.first, walker.rows_end(segment))

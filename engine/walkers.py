@@ -54,7 +54,7 @@ class Walker:
 
     @property
     def running(self) -> Segment | None:
-        return self.segments[-1] if self.segments and self.segments[-1].end is None else None
+        return self.segments.running
 
     @property
     def counted_frames(self) -> int:

@@ -86,7 +86,9 @@ def test_all_frames_are_looked_at_as_their_spans_say() -> None:
 
 def test_what_was_seen_is_out_of_date_by_one_in_a_hundred() -> None:
     """And at once while there is little."""
-    assert stale((-1, -1), (0, 0))
-    assert stale((50, 5), (51, 5))
-    assert not stale((1000, 100), (1010, 100))
-    assert stale((1000, 100), (1011, 100))
+    assert stale((-1, -1), (0, 0), 10)
+    assert stale((50, 5), (51, 5), 10)
+    assert not stale((1000, 100), (1010, 100), 10)
+    assert stale((1000, 100), (1011, 100), 10)
+    assert not stale((0, 0), (100, 0), 10_000), "where each look goes through thousands of walkers"
+    assert stale((0, 0), (101, 0), 10_000)
