@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import queue
 import subprocess
 import sys
 import tempfile
@@ -23,18 +24,22 @@ from typing import Any
 import numpy as np
 import psutil
 
-from steersman.apps.walker import Walker
+from steersman.apps.walker import DISMISSED, Walker
 from steersman.benchmarks.loop import gaps_of
 from steersman.bus import TupleSpace
 from steersman.engine import campaign, journal, loading
 from steersman.engine import run as engine_run
+from steersman.engine.errors import BadInput
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 
 WORKFLOW = Path(__file__).with_name("scale_workflow.py")
-# A walker's start takes 33 ms of processor time. On nodes they begin side by side; here they share what cores there
+# A walker's start takes 8 ms of processor time. On nodes they begin side by side; here they share what cores there
 # are, and thousands of threads that want to begin at once would mostly wait for each other.
-BEGIN_EVERY_S = 0.1
+BEGIN_EVERY_S = 0.015
+# A thread that waits for Python's lock asks for it so often; by default every 5 ms, and a hundred of them take a core.
+SWITCH_S = 0.1
+READ = 1000  # so many walkers' frames are read for the gaps between their segments, evenly spread over all
 OF_WALKERS = ("joined", "began", "published", "ended")
 
 
@@ -61,21 +66,18 @@ def measure(path: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     directory, run = campaign.begin(plan, run_dir=path)
     memory = Memory(chosen.seconds)
     run.show = memory.look
-    engine_run.Jobs = lambda *_, **__: Crowd(path, chosen.processes)  # type: ignore[assignment,attr-defined]
+    engine_run.Jobs = lambda *_, **__: Crowd(path, chosen)  # type: ignore[assignment,attr-defined]
     since = time.monotonic()
     state = run.execute()
     took_s, at_end = time.monotonic() - since, memory.now()  # before the frames are read, which takes memory too
     assert state.end is not None
     if state.end["outcome"] != "budget":
         raise RuntimeError(f"the run ended early: {state.end['reason']}")
-    began = [span.walker for span in directory.frames.spans()]  # one that has no frame yet has no gap either
-    gaps = [gaps_of(directory, walker) for walker in began]
+    began = [walker.number for walker in state.walkers.values() if walker.frames]  # without a frame there is no gap
+    gaps = [gaps_of(directory, f"w{number}") for number in began[:: -(-len(began) // READ) or 1]]
     refill = np.concatenate([np.empty(0), *(each for each, _ in gaps)])
     if not len(refill):
-        raise RuntimeError(
-            f"{len(began)} of {chosen.walkers} walkers made a frame in {chosen.seconds:g} s, and none began a second "
-            "segment: give --seconds more time, --segment-s shorter segments, or --walkers fewer"
-        )
+        raise TooShort(len(began), chosen.walkers, chosen.seconds)
     events = sum(record["kind"] in OF_WALKERS for record in journal.read(directory.journal))
     return {
         "walkers": chosen.walkers,
@@ -87,11 +89,24 @@ def measure(path: Path, chosen: argparse.Namespace) -> dict[str, Any]:
         "began": len(began),
         "segments": state.ended.total(),
         "lost": len(state.walkers) - chosen.walkers,
+        "took_s": round(took_s, 1),
         "events_per_s": round(events / took_s, 1),
         "driver_rss_mb": round(at_end, 1),
         "driver_grew_mb": round(at_end - memory.halfway, 1),
         "driver_cpu_share": round(sum(psutil.Process().cpu_times()[:2]) / took_s, 3),
     }
+
+
+class TooShort(BadInput):
+    def __init__(self, began: int, walkers: int, seconds: float) -> None:
+        super().__init__(began, walkers, seconds)
+        self.began, self.walkers, self.seconds = began, walkers, seconds
+
+    def __str__(self) -> str:
+        return (
+            f"{self.began} of {self.walkers} walkers made a frame in {self.seconds:g} s, and none began a second "
+            "segment: give --seconds more time, --segment-s shorter segments, or --walkers fewer"
+        )
 
 
 class Memory:
@@ -109,33 +124,48 @@ class Memory:
 
 
 class Crowd:
-    """Stands for the engine's Jobs: walkers as threads of a few processes, instead of Parsl's workers."""
+    """Stands for the engine's Jobs: walkers as threads of a few processes, instead of Parsl's workers.
+
+    Walkers begin one after another; those whose turn has not come when the run's time is over never do.
+    """
 
     broken = hopeless = ""
 
-    def __init__(self, run: Path, processes: int) -> None:
+    def __init__(self, run: Path, chosen: argparse.Namespace) -> None:
         command = [sys.executable, "-m", "steersman.benchmarks.scale", "--host", str(run)]
         self._processes = [
             subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            for _ in range(processes)
+            for _ in range(chosen.processes)
         ]
+        self._until = time.monotonic() + chosen.seconds
         self._open: dict[int, Future[Any]] = {}
+        self._waiting: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
+        threading.Thread(target=self._begin, daemon=True).start()
         for process in self._processes:
             threading.Thread(target=self._collect, args=(process,), daemon=True).start()
 
     def submit(self, role: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Start a walker; nothing else is asked for by this workflow."""
+        """Let a walker begin; nothing else is asked for by this workflow."""
         future: Future[Any] = Future()
         if role != "simulation":
             future.set_result(None)
             return future
         _, number, bag = args
         self._open[number] = future
-        stdin = self._processes[number % len(self._processes)].stdin
-        assert stdin is not None
-        stdin.write(json.dumps([number, bag]) + "\n")
-        stdin.flush()
+        self._waiting.put((number, bag))
         return future
+
+    def _begin(self) -> None:
+        while True:
+            number, bag = self._waiting.get()
+            if time.monotonic() > self._until:
+                self._open.pop(number).set_result(DISMISSED)
+                continue
+            stdin = self._processes[number % len(self._processes)].stdin
+            assert stdin is not None
+            stdin.write(json.dumps([number, bag]) + "\n")
+            stdin.flush()
+            time.sleep(BEGIN_EVERY_S)
 
     def began(self, number: int, manager: str) -> None: ...
 
@@ -165,6 +195,7 @@ def host(run: str) -> None:
     assert workflow.simulation is not None
     simulate, variables = workflow.simulation.function, dict(workflow.simulation.variables)
 
+    sys.setswitchinterval(SWITCH_S)
     telling = threading.Lock()
 
     def walk(number: int, bag: str) -> None:
@@ -179,7 +210,6 @@ def host(run: str) -> None:
 
     for line in sys.stdin:
         threading.Thread(target=walk, args=json.loads(line), daemon=True).start()
-        time.sleep(BEGIN_EVERY_S)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The benchmark of scale runs real walkers under a real driver, and loses none."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,17 @@ def test_a_few_walkers_are_kept_busy(tmp_path: Path) -> None:
     assert told["refill_p95_s"] >= told["refill_p50_s"] >= 0
     assert told["events_per_s"] > 0
     assert told["driver_rss_mb"] > 0
+
+
+def test_a_run_too_short_for_its_segments_says_so_and_ends_in_time(tmp_path: Path) -> None:
+    """Also with walkers whose turn to begin never comes."""
+    words = ("--walkers", 500, "--seconds", 1, "--segment-s", 60, "--processes", 1)
+    done = steersman("bench", "scale", "--json", *words, cwd=tmp_path, timeout=60)
+    assert done.returncode == 2
+    assert not done.stdout
+    assert re.search(
+        r"error: \d+ of 500 walkers made a frame in 1 s, and none began a second segment: give", done.stderr
+    )
 
 
 def test_the_driver_forgets_what_it_need_not_know(tmp_path: Path) -> None:
