@@ -31,9 +31,7 @@ START_S = 60.0  # a long AOF is loaded at some 100 MB a second
 STOP_S = 10.0
 PROBE_S = 0.5
 LATE_S = 5.0  # on a machine with a hundred processes for each core an answer may take seconds
-MOST_CLIENTS = (
-    100_000  # or as many as files may be open; a walker has two connections, and the server's default is 10,000
-)
+MOST_CLIENTS = 100_000  # or as many as files may be open; a walker has two, and the server's default is 10,000
 # What the library and its clients call, and nothing else: no KEYS, CONFIG, FLUSHALL or DEBUG, and no EVAL.
 CONNECTION_COMMANDS = (
     "hello auth ping info scan fcall function|load ssubscribe sunsubscribe spublish pubsub|shardnumsub"

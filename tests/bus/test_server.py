@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -127,6 +128,12 @@ def test_a_server_that_is_only_slow_is_waited_for_and_not_started_again(
         assert seen.wait(20), "it was found silent"
         os.kill(slow.pid, signal.SIGCONT)
         assert waiting.result(20).pid == slow.pid
+
+
+@pytest.mark.timeout(20)
+def test_a_server_that_answers_with_an_error_is_not_waited_for(server: Server) -> None:
+    """It is not silent, and asking again for a minute would change nothing."""
+    assert not embedded._is_busy(replace(server.address, password="wrong"), server.pid)
 
 
 def test_a_server_that_cannot_start_says_what_its_log_says(

@@ -18,6 +18,7 @@ from steersman.engine.state import State
 
 Steersman = Callable[..., subprocess.CompletedProcess[str]]
 WriteWorkflow = Callable[[str], Path]
+ONE_TRAINER = Path(__file__).with_name("one_trainer.yaml")
 _drivers: list[subprocess.Popen[bytes]] = []
 
 HEAD = """
@@ -33,9 +34,14 @@ class P(Params):
 
 def steersman(*words: object, cwd: Path, timeout: float = 150) -> subprocess.CompletedProcess[str]:
     """Run `steersman WORDS` in a directory."""
-    command = [sys.executable, "-m", "steersman.engine.cli", *map(str, words)]
     environment = os.environ | {"COLUMNS": "160", "NO_COLOR": "1"}
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout, env=environment)
+    return subprocess.run(_line(words), cwd=cwd, capture_output=True, text=True, timeout=timeout, env=environment)
+
+
+def _line(words: tuple[object, ...]) -> list[str]:
+    """As it is started: a run that names no site trains in one process, since each imports torch, which takes long."""
+    site = ["--site", str(ONE_TRAINER)] if words[0] == "run" and "--site" not in words else []
+    return [sys.executable, "-m", "steersman.engine.cli", *map(str, words), *site]
 
 
 def opened(path: Path) -> tuple[RunDirectory, State]:
@@ -53,8 +59,7 @@ def completed(*words: object, cwd: Path, code: int | None = 0) -> tuple[RunDirec
 
 def started(*words: object, cwd: Path) -> subprocess.Popen[bytes]:
     """A run in the background, in cwd/run."""
-    command = [sys.executable, "-m", "steersman.engine.cli", *map(str, words)]
-    _drivers.append(subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    _drivers.append(subprocess.Popen(_line(words), cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
     return _drivers[-1]
 
 
