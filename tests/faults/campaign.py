@@ -90,7 +90,12 @@ class Campaign:
             if reached(state := self.state()):
                 return state
             time.sleep(0.1)
-        raise AssertionError(f"no progress within {RECOVERY_S:.0f} s after {self.kills}; see {self.run}")
+        raise AssertionError(f"no progress within {RECOVERY_S:.0f} s after {self.kills}\n{self._last_words()}")
+
+    def _last_words(self) -> str:
+        """What its driver and its journal told last: of a campaign on another machine nothing else is left."""
+        files = self.run.parent / "driver.log", self.run / "journal.jsonl"
+        return "\n".join(line for file in files for line in file.read_text().splitlines()[-20:])
 
     def finish(self, frames: int) -> State:
         """Set a budget a little ahead and let the campaign reach it."""
@@ -98,7 +103,10 @@ class Campaign:
             [*STEERSMAN, "tell", str(self.run), "set", f"frames={frames}"], capture_output=True, text=True
         )
         assert told.returncode == 0, told.stderr
-        self._driver.wait(timeout=2 * RECOVERY_S)
+        try:
+            self._driver.wait(timeout=2 * RECOVERY_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"told to end, it goes on\n{self._last_words()}") from None
         return self.state()
 
     def close(self) -> None:
