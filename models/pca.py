@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Self
 
 import numpy as np
 import torch
 
-from steersman.models.errors import UnusableData
+from steersman.models.errors import UnusableData, at_least
 from steersman.models.model import Model
 
 
@@ -19,19 +20,20 @@ class PCA(Model):
 
     def __init__(self, size: int, latent: int) -> None:
         super().__init__(size=size, latent=latent)
+        at_least(1, size=size, latent=latent)
         self.register_buffer("mean", torch.zeros(size))
         self.register_buffer("components", torch.zeros(latent, size))
 
     @classmethod
     def fit(cls, data: np.ndarray, *, latent: int = 2) -> Self:
-        """Fit to data (n, ...), each row flattened; `latent` is at most the numbers in a row.
+        """Fit to data (n, ...), each row flattened; `latent` is at most the rows, and the numbers in one.
 
-        Raises: UnusableData: fewer than two rows, or values that are not finite.
+        Raises: UnusableData: fewer than two rows, or values that are not finite; TooSmall: no latent dimension.
         """
-        x = np.asarray(data, dtype=np.float32).reshape(len(data), -1)
-        if len(x) < 2 or not np.isfinite(x).all():
-            raise UnusableData(tuple(np.shape(data)), "principal components need two rows of finite numbers")
-        model = cls(x.shape[1], min(latent, x.shape[1]))
+        x = _rows(data)
+        if len(x) < 2:
+            raise UnusableData(np.shape(data), "principal components need at least two rows")
+        model = cls(x.shape[1], min(latent, *x.shape))
         mean = x.mean(axis=0)
         _, _, directions = np.linalg.svd(x - mean, full_matrices=False)
         directions = directions[: model.config["latent"]]
@@ -45,8 +47,24 @@ class PCA(Model):
         return np.asarray(z @ self.components.numpy() + self.mean.numpy(), np.float32)
 
     def encode(self, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Project data (n, ...). Returns: (n, latent) float32, and each row's mean squared error, (n,)."""
-        x = np.asarray(data, dtype=np.float32).reshape(len(data), -1) - self.mean.numpy()
+        """Project data (n, ...).
+
+        Returns: (n, latent) float32, and each row's mean squared error, (n,).
+        Raises: UnusableData: rows of another size, or values that are not finite.
+        """
+        x = _rows(data)
+        if x.shape[1] != len(self.mean):
+            raise UnusableData(np.shape(data), f"the model was built for rows of {len(self.mean)} numbers")
+        x = x - self.mean.numpy()
         z = x @ self.components.numpy().T
         error = ((x - z @ self.components.numpy()) ** 2).mean(axis=1)
         return z, error
+
+
+def _rows(data: np.ndarray) -> np.ndarray:
+    """Flatten (n, ...) to (n, numbers) float32."""
+    shape = np.shape(data)
+    x = np.asarray(data, dtype=np.float32).reshape(shape[0], prod(shape[1:]))
+    if not np.isfinite(x).all():
+        raise UnusableData(shape, "principal components need finite numbers")
+    return x

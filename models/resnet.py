@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from steersman.models.errors import at_least
 from steersman.models.model import Model
 
 BLOCKS, WIDTHS, EXPANSION = (3, 4, 6, 3), (64, 128, 256, 512), 4
@@ -25,6 +26,7 @@ class ResNet50(Model):
 
     def __init__(self, channels: int = 3, classes: int = 1000) -> None:
         super().__init__(channels=channels, classes=classes)
+        at_least(1, channels=channels, classes=classes)
         stem = [nn.Conv2d(channels, 64, 7, 2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
         layers: list[nn.Module] = [*stem, nn.MaxPool2d(3, 2, padding=1)]
         inputs = 64

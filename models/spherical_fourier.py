@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from steersman.models.errors import at_least
 from steersman.models.forecaster import Forecaster
 from steersman.models.spherical_fields import analysed, sphere_of, synthesized
 from steersman.models.spherical_harmonics import SphericalHarmonics
@@ -38,6 +39,7 @@ class SphericalFourier(Forecaster):
         **laws: Any,
     ) -> None:  # fmt: skip
         super().__init__(channels, latitudes, width=width, layers=layers, truncation=truncation, **laws)
+        at_least(1, width=width, layers=layers)
         self.truncation = truncation
         self.first = nn.Conv2d(channels + 1, width, 1)
         self.layers = nn.ModuleList(_Layer(width, truncation) for _ in range(layers))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from steersman.models.errors import at_least
 from steersman.models.forecaster import Forecaster
 
 GROUPS = 8  # of the normalization: a batch of few large fields has no statistics of its own
@@ -28,6 +29,7 @@ class SphericalUNet(Forecaster):
 
     def __init__(self, channels: int, latitudes: int, *, width: int = 32, **laws: Any) -> None:
         super().__init__(channels, latitudes, width=width, **laws)
+        at_least(1, width=width)
         self.down1 = _level(4 * channels, width)
         self.down2 = _level(width, 2 * width)
         self.bottom = _level(2 * width, 4 * width)

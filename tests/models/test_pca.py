@@ -51,13 +51,24 @@ def test_more_directions_than_numbers_are_those_there_are() -> None:
     assert PCA.fit(np.eye(3), latent=9).encode(np.eye(3))[0].shape == (3, 3)
 
 
+def test_more_directions_than_rows_are_as_many_as_rows() -> None:
+    assert PCA.fit(np.eye(3)[:2], latent=3).encode(np.eye(3))[0].shape == (3, 2)
+
+
 def test_it_comes_back_from_a_file(data: np.ndarray, tmp_path: Path) -> None:
     model = PCA.fit(data, latent=2)
     model.save(tmp_path)
     np.testing.assert_array_equal(PCA.load(tmp_path).encode(data)[0], model.encode(data)[0])
 
 
-@pytest.mark.parametrize("bad", [np.ones((1, 3)), np.array([[1.0, np.nan], [0.0, 1.0]])], ids=["one row", "NaN"])
+@pytest.mark.parametrize(
+    "bad", [np.ones((0, 3)), np.ones((1, 3)), np.array([[1.0, np.nan], [0.0, 1.0]])], ids=["none", "one row", "NaN"]
+)
 def test_data_that_cannot_be_used_is_refused(bad: np.ndarray) -> None:
-    with pytest.raises(UnusableData, match="two rows of finite numbers"):
+    with pytest.raises(UnusableData, match="principal components need"):
         PCA.fit(bad)
+
+
+def test_rows_of_another_size_are_refused(data: np.ndarray) -> None:
+    with pytest.raises(UnusableData, match="built for rows of 8 numbers"):
+        PCA.fit(data).encode(data[:, :3])
