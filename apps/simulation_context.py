@@ -21,9 +21,8 @@ PROPERTIES = {
     "CPU": {"DeterministicForces": "true"},
 }
 GAS_CONSTANT = 0.00831446261815324  # kJ/mol/K
-CONSTRAINT_TOLERANCE = 1e-5  # relative; OpenMM's default for its integrators
-# A thermostat's temperature fluctuates by sqrt(2/dof), 20 % for the smallest peptide; new velocities on a strained
-# frame were seen to double it. Five times is no fluctuation any more.
+# A thermostat's temperature fluctuates by sqrt(2/dof), 20 % for the smallest peptide; a strained structure may be
+# hotter for a while. Five times is no fluctuation any more.
 HOTTEST = 5.0
 
 
@@ -73,7 +72,7 @@ class SimulationContext:
         self.context = open_context(system, settings)
         self.integrator = self.context.getIntegrator()
         self.platform = str(self.context.getPlatform().getName())
-        self._freedom, self._inverse_masses = degrees_of_freedom(system), inverse_masses(system)
+        self._freedom = degrees_of_freedom(system)
 
     def begin(self, positions: np.ndarray, velocities: np.ndarray | None, seed: int) -> None:
         """Put the atoms at (N, 3) positions, nm, with these velocities, nm/ps, or with new ones drawn from the seed.
@@ -84,9 +83,12 @@ class SimulationContext:
         self.integrator.setRandomNumberSeed(int(chance.integers(1, 2**31)))  # 31 bits, and 0 would mean "take any"
         self.context.reinitialize()  # the seed only counts from here; 2 ms on the CPU platform
         self.context.setPositions(np.asarray(positions, np.float64))
-        self.context.setVelocities(self._thermal(chance) if velocities is None else np.asarray(velocities, np.float64))
         if velocities is None:
-            self.context.applyVelocityConstraints(CONSTRAINT_TOLERANCE)
+            # The integrator's velocities belong to half a step before its positions; OpenMM shifts what it draws by that,
+            # for one more evaluation of the forces. Unshifted, each start heats what is stiff: see docs.
+            self.context.setVelocitiesToTemperature(self.settings.temperature_K, int(chance.integers(1, 2**31)))
+        else:
+            self.context.setVelocities(np.asarray(velocities, np.float64))
 
     def step(self, steps: int) -> None:
         """Integrate this many steps. Raises: openmm.OpenMMException when a position becomes NaN."""
@@ -101,15 +103,6 @@ class SimulationContext:
             state.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole),
             state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole),
         )
-
-    def _thermal(self, chance: np.random.Generator) -> np.ndarray:
-        """Draw velocities (N, 3), nm/ps, from Maxwell and Boltzmann's distribution.
-
-        OpenMM's setVelocitiesToTemperature evaluates all forces to shift them by half a step, which costs as much as
-        a step; a stationary distribution needs no shift.
-        """
-        spread_N1 = np.sqrt(GAS_CONSTANT * self.settings.temperature_K * self._inverse_masses)[:, None]
-        return spread_N1 * chance.standard_normal((len(spread_N1), 3))
 
     def temperature_K(self, state: PhaseState) -> float:
         """Tell the instantaneous temperature from the kinetic energy."""
@@ -157,15 +150,10 @@ def available_platforms() -> list[str]:
 
 
 def degrees_of_freedom(system: openmm.System) -> int:
-    """Count how many independent ways of moving the atoms have."""
+    """Count how many independent ways of moving the atoms have; one without mass cannot move."""
+    moving = sum(system.getParticleMass(i) > 0 * unit.dalton for i in range(system.getNumParticles()))
     still = 3 * any(isinstance(force, openmm.CMMotionRemover) for force in system.getForces())
-    return max(1, 3 * int(np.count_nonzero(inverse_masses(system))) - int(system.getNumConstraints()) - still)
-
-
-def inverse_masses(system: openmm.System) -> np.ndarray:
-    """Give (N,) float64, 1/u; 0 for a particle that cannot move (OpenMM's mass 0)."""
-    masses = (system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles()))
-    return np.array([1 / mass if mass > 0 else 0.0 for mass in masses])
+    return max(1, 3 * moving - int(system.getNumConstraints()) - still)
 
 
 def raise_if_wrong(context: SimulationContext, state: PhaseState, time_ps: float, seed: int) -> None:
