@@ -84,8 +84,8 @@ class SimulationContext:
         self.context.reinitialize()  # the seed only counts from here; 2 ms on the CPU platform
         self.context.setPositions(np.asarray(positions, np.float64))
         if velocities is None:
-            # The integrator's velocities belong to half a step before its positions; OpenMM shifts what it draws by that,
-            # for one more evaluation of the forces. Unshifted, each start heats what is stiff: see docs.
+            # The integrator's velocities are those of half a step before its positions; OpenMM shifts what it draws by
+            # that, for one more evaluation of the forces. Unshifted, each start heats what is stiff.
             self.context.setVelocitiesToTemperature(self.settings.temperature_K, int(chance.integers(1, 2**31)))
         else:
             self.context.setVelocities(np.asarray(velocities, np.float64))
@@ -151,9 +151,9 @@ def available_platforms() -> list[str]:
 
 def degrees_of_freedom(system: openmm.System) -> int:
     """Count how many independent ways of moving the atoms have; one without mass cannot move."""
-    moving = sum(system.getParticleMass(i) > 0 * unit.dalton for i in range(system.getNumParticles()))
+    moving = sum(bool(system.getParticleMass(i) > 0 * unit.dalton) for i in range(system.getNumParticles()))
     still = 3 * any(isinstance(force, openmm.CMMotionRemover) for force in system.getForces())
-    return max(1, 3 * moving - int(system.getNumConstraints()) - still)
+    return int(max(1, 3 * moving - system.getNumConstraints() - still))
 
 
 def raise_if_wrong(context: SimulationContext, state: PhaseState, time_ps: float, seed: int) -> None:
