@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -195,6 +196,7 @@ def host(run: str) -> None:
     assert workflow.simulation is not None
     simulate, variables = workflow.simulation.function, dict(workflow.simulation.variables)
 
+    os.nice(10)  # in a campaign walkers take no core of the machine that driver and server are on
     sys.setswitchinterval(SWITCH_S)
     telling = threading.Lock()
 

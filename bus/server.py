@@ -246,7 +246,7 @@ def _pong(address: Address, within_s: float) -> bool:
 def _is_busy(address: Address, pid: int | None) -> bool:
     """Whether a server that is there, and silent, answers within the time that a new one would have to start."""
     deadline = time.monotonic() + START_S
-    while pid is not None and _exists(pid) and _listens(address) and (left_s := deadline - time.monotonic()) > 0:
+    while pid is not None and _exists(pid) and not _refuses(address) and (left_s := deadline - time.monotonic()) > 0:
         try:
             return _pong(address, min(LATE_S, left_s))
         except ServerLost:
@@ -270,6 +270,17 @@ def _comes_up(process: subprocess.Popen[bytes], address: Address) -> bool:
 def _listens(address: Address) -> bool:
     with contextlib.suppress(OSError), socket.create_connection((address.host, address.port), PROBE_S):
         return True
+    return False
+
+
+def _refuses(address: Address) -> bool:
+    """Whether nobody listens there; a server to whom thousands connect at once may let them wait for seconds."""
+    try:
+        socket.create_connection((address.host, address.port), LATE_S).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
     return False
 
 

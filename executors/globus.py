@@ -33,7 +33,8 @@ def status(site: Site) -> str:
     try:
         told = client.get_endpoint_status(endpoint)["status"]
     except GlobusError as error:
-        raise BadSite(site.name, f"Globus Compute tells nothing of endpoint {endpoint}: {error}") from None
+        told = getattr(error, "message", None) or error  # of an answer the reason, else that there was none
+        raise BadSite(site.name, f"Globus Compute tells nothing of endpoint {endpoint}: {told}") from None
     if told != "online":
         cure = "start it on its machine: globus-compute-endpoint start NAME"
         raise BadSite(site.name, f"Globus Compute endpoint {endpoint} is {told}; {cure}")

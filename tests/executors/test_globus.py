@@ -5,18 +5,27 @@ The service itself cannot be had in a test: nobody logs in here. What stands in 
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from globus_compute_sdk import Client
+from globus_sdk.authorizers import NullAuthorizer
 
 from steersman.engine import journal
 from steersman.engine.state import State
+from steersman.executors import globus
 from steersman.executors.errors import BadSite
-from steersman.executors.preflight import findings, ready
+from steersman.executors.preflight import Finding, findings, ready
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
 from tests.conftest import WITHOUT_GLOBUS
@@ -51,6 +60,50 @@ def test_it_is_told_where_nobody_is_logged_in(site: Site, monkeypatch: pytest.Mo
     found = {each.what: each for each in findings(site)}
     assert not found["Globus Compute"].ok
     assert str(ENDPOINT) in found["training"].found
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, tuple[int, dict[str, str]]]]:
+    """What the service answers by path, over HTTP to the SDK's own client, which is logged in."""
+    told: dict[str, tuple[int, dict[str, str]]] = {}
+
+    class Service(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            code, answer = told.get(self.path, (404, {"code": "RESOURCE_NOT_FOUND", "detail": f"no {self.path}"}))
+            body = json.dumps(answer).encode()
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        client = Client(authorizer=NullAuthorizer(), do_version_check=False)
+        client._compute_web_client.v2.base_url = f"http://127.0.0.1:{server.server_port}/"
+        monkeypatch.setattr(globus, "_client", lambda site: client)
+        yield told
+        server.shutdown()
+
+
+def test_the_service_is_asked_whether_the_endpoint_is_online(site: Site, answers: dict[str, Any]) -> None:
+    """Before a run, and by `check`: what it says, and what to do."""
+    path = f"/v2/endpoints/{ENDPOINT}/status"
+    answers[path] = (200, {"status": "online"})
+    ready(site)
+    assert Finding("Globus Compute", True, f"Globus Compute endpoint {ENDPOINT} is online") in findings(site)
+    offline = (
+        f"Globus Compute endpoint {ENDPOINT} is offline; start it on its machine: globus-compute-endpoint start NAME"
+    )
+    answers[path] = (200, {"status": "offline"})
+    with pytest.raises(BadSite, match=re.escape(offline)):
+        ready(site)
+    assert Finding("Globus Compute", False, offline) in findings(site)
+    del answers[path]
+    with pytest.raises(BadSite, match=f"Globus Compute tells nothing of endpoint {ENDPOINT}: no {path}$"):
+        ready(site)
 
 
 def test_a_campaign_trains_and_scores_on_an_endpoint(site: Site, tmp_path: Path) -> None:
