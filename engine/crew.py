@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import Future
 from typing import Any
 
@@ -43,6 +44,7 @@ class Crew:
         self._directory, self._recorder, self._jobs, self._bag, self._space = directory, recorder, jobs, bag, space
         self._hang_s, self._keep = hang_s, keep
         self._jobs_by_walker: dict[int, Future[Any]] = {}
+        self._ended: deque[int] = deque()  # walkers whose job is done, as another thread tells
         self._done: list[int] = []
         self._stopped: set[str] = set()
         self._left: set[int] = set()
@@ -57,13 +59,13 @@ class Crew:
 
     def look(self) -> None:
         """See which walkers are gone; all that they told before is on the bus by now."""
-        self._done = [walker for walker, job in self._jobs_by_walker.items() if job.done()]
+        self._done += [self._ended.popleft() for _ in range(len(self._ended))]
 
     def advance(self) -> None:
         """Replace walkers that are gone, stop what hangs, set nodes aside that fail everything."""
-        for walker in self._done:
+        while self._done:
+            walker = self._done.pop(0)
             self._gone(walker, self._jobs_by_walker.pop(walker))
-        self._done = []
         self._stop_hanging()
         self._set_aside()
 
@@ -100,9 +102,9 @@ class Crew:
     def _hire(self, slot: int) -> None:
         number = len(self._recorder.state.walkers)
         self._recorder.record("walker", walker=number, slot=slot)
-        self._jobs_by_walker[number] = self._jobs.submit(
-            "simulation", tasks.walk, str(self._directory.path), number, self._bag.name(slot)
-        )
+        job = self._jobs.submit("simulation", tasks.walk, str(self._directory.path), number, self._bag.name(slot))
+        self._jobs_by_walker[number] = job
+        job.add_done_callback(lambda _: self._ended.append(number))
 
     def _gone(self, number: int, job: Future[Any]) -> None:
         walker = self._recorder.state.walkers[number]
@@ -128,8 +130,11 @@ class Crew:
         state, now = self._recorder.state, self._recorder.now()
         for number in self._jobs_by_walker:
             walker = state.walkers[number]
-            silent_s, segment = now - walker.heard, walker.running
-            if segment is not None and silent_s > self._hang_s and segment.name not in self._stopped:
+            silent_s = now - walker.heard
+            if silent_s <= self._hang_s:
+                continue
+            segment = walker.running
+            if segment is not None and segment.name not in self._stopped:
                 self._stopped.add(segment.name)
                 self.stop_segment(segment.name, f"it has committed nothing for {silent_s:.0f} s", by="engine")
 

@@ -39,6 +39,7 @@ from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
 from steersman.store import MOVE_EVERY_S
 
+GATHER_S = 10e-6  # a slot: events gather so long before a step, which takes about 1 us a slot however few there are
 QUIET_S = 5.0  # after so long without a word from anybody the bus is tried
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
 SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power failure may cost
@@ -233,6 +234,7 @@ class Run:
             self.recorder.note(told)
 
     def _events(self) -> list[tuple[str, dict[str, Any]]]:
+        time.sleep(min(GATHER_S * self.slots, TICK_S))
         try:
             taken = self.space.take_many(EVENT, str, dict, n=ALL, timeout_s=TICK_S)
         except BusTimeout:

@@ -58,10 +58,14 @@ class Walker:
 
     @property
     def counted_frames(self) -> int:
+        if not self.left_out:  # as of nearly all, and thousands are summed up
+            return self.frames
         return self.frames - sum(max(0, self.rows_end(segment) - segment.first) for segment in self.left_out)
 
     @property
     def counted_time(self) -> float:
+        if not self.left_out:
+            return self.simulated
         left_out = (each.simulated for each in self.left_out if each.number < self.published_segments)
         return self.simulated - sum(left_out)
 
