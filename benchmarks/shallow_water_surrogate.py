@@ -38,7 +38,7 @@ BATCH, RATE, FINE_RATE = 8, 1e-3, 2e-4
 UNROLLED = 3  # steps at the second rate
 NETWORKS: dict[str, tuple[type[Forecaster], dict[str, Any], tuple[int, int]]] = {  # epochs at each rate
     "U-Net": (SphericalUNet, {"width": 32}, (6, 2)),
-    "Fourier": (SphericalFourier, {"width": 32, "layers": 3, "truncation": 31}, (3, 1)),
+    "Fourier": (SphericalFourier, {"width": 32, "layers": 3, "truncation": 31}, (3, 2)),
 }
 THE_WELL = {"FNO": 0.173, "TFNO": 0.085, "U-Net": 0.362, "CNextU-Net": 0.372}  # planetswe, 1 h: another task
 

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from steersman.models.errors import at_least
 from steersman.models.forecaster import Forecaster
+from steersman.models.spherical_convolution import SphereConv
 from steersman.models.spherical_fields import analysed, sphere_of, synthesized
 from steersman.models.spherical_harmonics import SphericalHarmonics
 
@@ -22,7 +23,10 @@ GROUPS = 8  # of the normalization, as in the U-Net
 
 
 class SphericalFourier(Forecaster):
-    """Filters by degree, which do not know where on the sphere they are, between 1x1 convolutions, which are told.
+    """Filters by degree, which do not know where on the sphere they are, beside 3x3 convolutions.
+
+    What is far is for the filters to see, what is near for the convolutions; those of 1x1 between them mix the
+    channels, and the first is told the latitude.
 
     All layers work on the smallest Gaussian grid of their own truncation, whatever that of the fields.
 
@@ -31,7 +35,8 @@ class SphericalFourier(Forecaster):
         layers: number of filters.
         truncation: T of the filters, at most what the grid of the fields holds.
         laws: what the flow keeps, see Forecaster.
-    Source: Bonev et al. (2023), Spherical Fourier neural operators, arXiv 2306.03838; here one complex matrix a degree.
+    Source: Bonev et al. (2023), Spherical Fourier neural operators, arXiv 2306.03838; here one complex
+        matrix a degree. Liu-Schiaffini et al. (2024), arXiv 2402.16845, for local kernels beside the filters.
     """
 
     def __init__(
@@ -61,13 +66,13 @@ class SphericalFourier(Forecaster):
 
 
 class _Layer(nn.Module):
-    """Normalize, filter by degree, mix; added to what came in."""
+    """Normalize, filter by degree and look around, mix; added to what came in."""
 
     def __init__(self, width: int, truncation: int) -> None:
         super().__init__()
         self.norm = nn.GroupNorm(GROUPS, width)
         self.filter = nn.Parameter(torch.randn(truncation + 1, width, width, 2) / math.sqrt(2 * width))
-        self.beside = nn.Conv2d(width, width, 1)
+        self.beside = SphereConv(width, width)
         self.mix = nn.Sequential(nn.Conv2d(width, 2 * width, 1), nn.GELU(), nn.Conv2d(2 * width, width, 1))
 
     def forward(self, fields: Tensor, sphere: SphericalHarmonics) -> Tensor:

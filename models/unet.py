@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from steersman.models.errors import at_least
 from steersman.models.forecaster import Forecaster
+from steersman.models.spherical_convolution import SphereConv
 
 GROUPS = 8  # of the normalization: a batch of few large fields has no statistics of its own
 
@@ -49,25 +50,10 @@ class SphericalUNet(Forecaster):
         return functional.pixel_shuffle(self.last(deep), 2)
 
 
-def sphere_pad(fields: Tensor) -> Tensor:
-    """One more row and column on every side: around in longitude, and across the poles to the opposite longitude.
-
-    Args: (B, C, H, W), W even. Returns: (B, C, H + 2, W + 2).
-    """
-    half = fields.shape[3] // 2
-    rows = (fields[:, :, :1].roll(half, 3), fields, fields[:, :, -1:].roll(half, 3))
-    return functional.pad(torch.cat(rows, 2), (1, 1, 0, 0), mode="circular")
-
-
-class _SphereConv(nn.Conv2d):
-    def forward(self, fields: Tensor) -> Tensor:
-        return super().forward(sphere_pad(fields))
-
-
 def _level(inputs: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(
-        _SphereConv(inputs, outputs, 3), nn.GroupNorm(GROUPS, outputs), nn.GELU(),
-        _SphereConv(outputs, outputs, 3), nn.GroupNorm(GROUPS, outputs), nn.GELU(),
+        SphereConv(inputs, outputs), nn.GroupNorm(GROUPS, outputs), nn.GELU(),
+        SphereConv(outputs, outputs), nn.GroupNorm(GROUPS, outputs), nn.GELU(),
     )  # fmt: skip
 
 

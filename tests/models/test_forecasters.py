@@ -11,9 +11,10 @@ import torch
 from steersman.models.errors import UnfitGrid, UnfitLaw, UnusableData
 from steersman.models.forecaster import Forecaster
 from steersman.models.model import Model
+from steersman.models.spherical_convolution import sphere_pad
 from steersman.models.spherical_fourier import SphericalFourier
 from steersman.models.spherical_harmonics import SphericalHarmonics
-from steersman.models.unet import SphericalUNet, sphere_pad
+from steersman.models.unet import SphericalUNet
 
 
 @pytest.fixture(autouse=True)
