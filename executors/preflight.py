@@ -17,6 +17,7 @@ from steersman.executors.parsl_config import submit_scripts
 from steersman.executors.site import ROLES, Executor, Site, Training
 
 TRIAL_S = 60.0  # modules and environments are loaded within so long
+GPU_DEVICES = ("nvidia[0-9]*", "dri/render*")  # in /dev: NVIDIA's, and AMD's and Intel's
 
 
 class Finding(NamedTuple):
@@ -48,7 +49,7 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
     found = [Finding(role, True, _where(site, getattr(site, role))) for role in ROLES]
     found += [Finding("driver, bus", True, "this machine"), Finding("frames", True, _frames(site))]
     if not site.asks_for_nodes or site.inside:
-        return [*found, _network(site), *_endpoint(site), _environment(site)]
+        return [*found, *_gpus(site), _network(site), *_endpoint(site), _environment(site)]
     found += [_network(site), *_endpoint(site), _needs(site), _commands(site), _environment(site), _cost(site, hours)]
     shown = [Finding(f"{site.scheduler} script of {role}", True, script) for role, script in scripts.items()]
     asked = [] if schedulers.missing(site) else _asked(site, scripts)
@@ -79,6 +80,17 @@ def _frames(site: Site) -> str:
     if not site.simulation.scratch:
         return "written to the run directory"
     return f"written to {site.simulation.scratch} on each node, moved to the run directory as they come"
+
+
+def _gpus(site: Site) -> Iterator[Finding]:
+    """Of this machine; what the nodes of a job have, `doctor` tells."""
+    here = [site.simulation, *([] if site.training.globus else [site.training])]
+    if (wanted := max(len(each.gpu_names) for each in here)) and not site.inside:
+        there = max(len(list(Path("/dev").glob(pattern))) for pattern in GPU_DEVICES)
+        cure = "say so in a copy of the site file, `gpus: 0`, or take --site laptop"
+        yield Finding(
+            "GPUs", there > 0, f"{there} in /dev" if there else f"{wanted} asked for, /dev shows none: {cure}"
+        )
 
 
 def _needs(site: Site) -> Finding:

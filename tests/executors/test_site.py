@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from steersman.executors import batch, schedulers, slurm
+from steersman.executors import batch, preflight, schedulers, slurm
 from steersman.executors.errors import BadSite
 from steersman.executors.launcher import BINARIES
+from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config, submit_scripts
 from steersman.executors.preflight import findings, ready
 from steersman.executors.site import Executor, Site, sites
@@ -137,6 +138,31 @@ def test_away_from_a_login_node_one_is_told_where_to_go(monkeypatch: pytest.Monk
     with pytest.raises(BadSite, match="no sbatch, squeue, scancel on PATH; run on a login node"):
         ready(site)
     ready(Site(name="laptop"))
+
+
+def test_workers_are_given_an_address_in_numbers_or_one_is_told_which_networks_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Parsl's workers hang on a host name; many a machine has its own name on loopback."""
+    site = Site.model_validate({"name": "m", "simulation": ON_NODES, "slurm": {}})
+    monkeypatch.setattr("socket.gethostbyname", lambda name: "10.1.2.3")
+    assert driver_address(site) == "10.1.2.3"
+    monkeypatch.setattr("socket.gethostbyname", lambda name: "127.0.1.1")
+    with pytest.raises(BadSite, match=r"has no address that other machines reach.*`interface:` is one of.*\blo\b"):
+        driver_address(site)
+    assert driver_address(site.model_copy(update={"interface": "lo"})) == "127.0.0.1"
+    with pytest.raises(BadSite, match=r"interface = hsn9: this machine has .*lo"):
+        driver_address(site.model_copy(update={"interface": "hsn9"}))
+
+
+def test_gpus_that_this_machine_does_not_have_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "GPU_DEVICES", ("no-such-gpu[0-9]*",))
+    [gpus] = preflight._gpus(load_site("workstation"))
+    assert not gpus.ok
+    assert gpus.found.startswith("2 asked for, /dev shows none: ")
+    monkeypatch.setattr(preflight, "GPU_DEVICES", ("null", "zero"))
+    assert [each.ok for each in preflight._gpus(load_site("workstation"))] == [True]
+    assert not list(preflight._gpus(load_site("laptop")))
 
 
 def test_a_scheduler_that_hangs_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
