@@ -112,7 +112,11 @@ async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamW
     if address.path:
         return await asyncio.open_unix_connection(address.path)
     tls = address.tls_context() if address.tls else None
-    return await asyncio.open_connection(address.host, address.port, ssl=tls)
+    reader, writer = await asyncio.open_connection(address.host, address.port, ssl=tls)
+    if writer.get_extra_info("sockname") == writer.get_extra_info("peername"):  # an echo, as in connection.py
+        writer.close()
+        raise ConnectionRefusedError(f"nobody listens on {address}")
+    return reader, writer
 
 
 class AsyncTupleSpace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import socket
 import ssl
@@ -29,6 +30,31 @@ def wire(server: Server) -> Iterator[Proxy]:
 def through(server: Server, port: int, space: str, patience_s: float = 20.0) -> TupleSpace:
     url = f"redis://steersman:{server.address.password}@127.0.0.1:{port}"
     return TupleSpace.connect(url, space=space, patience_s=patience_s)
+
+
+def test_a_client_that_reached_itself_has_reached_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks for a port of this machine until its server is back is one day given that port to ask from."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    create = socket.create_connection
+    monkeypatch.setattr(socket, "create_connection", lambda to, limit_s: create(to, limit_s, source_address=to))
+    space = TupleSpace.connect(f"redis://steersman:secret@127.0.0.1:{port}", patience_s=0.1)
+    with pytest.raises(ServerLost, match="does not answer"):
+        space.put("x", 1)
+
+
+async def test_an_asyncio_client_that_reached_itself_has_reached_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    create = asyncio.open_connection
+
+    async def from_there(host: str, port: int, ssl: None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await create(host, port, local_addr=(host, port))
+
+    monkeypatch.setattr(asyncio, "open_connection", from_there)
+    space = AsyncTupleSpace.connect(f"redis://steersman:secret@127.0.0.1:{port}", patience_s=0.1)
+    with pytest.raises(ServerLost, match="does not answer"):
+        await space.put("x", 1)
 
 
 def test_a_blocked_take_resumes_after_a_cut_of_seconds(server: Server, wire: Proxy) -> None:
