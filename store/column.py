@@ -16,7 +16,7 @@ from zarr.core.buffer import default_buffer_prototype
 
 from steersman.store.errors import ShapeMismatch
 from steersman.store.files import replace_file
-from steersman.store.shard import encode_shard
+from steersman.store.shard import encode_shard, shard_file
 from steersman.store.variables import Variable
 
 CHUNK_BYTES = 128 * 2**10  # zarr spends about 0.1 ms on reading a chunk, whatever its size
@@ -91,7 +91,7 @@ class Column:
     def write(self, shards: Mapping[int, np.ndarray]) -> None:
         """Write shards whole; the rows given here change no more, while others come behind them."""
         for number, rows in shards.items():
-            file = self._path.joinpath("c", str(number), *["0"] * len(self._row))
+            file = shard_file(self._path, number, rows[0])
             if number >= self._folders:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 self._folders = number + 1

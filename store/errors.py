@@ -3,6 +3,7 @@
 StoreError
 ├── ShapeMismatch     a row does not fit its variable
 ├── MissingFrame      a frame was asked for that is not there
+├── DamagedShard      bytes are no longer those that were written
 └── EmptyWindow       a window holds no frame
 """
 
@@ -32,6 +33,15 @@ class MissingFrame(StoreError, LookupError):
 
     def __str__(self) -> str:
         return f"walker {self.walker} has {self.rows} published frames, row {self.row} is not one of them"
+
+
+class DamagedShard(StoreError, ValueError):
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path}: these are not the bytes that were written; see `steersman verify RUN --repair`"
 
 
 class EmptyWindow(StoreError, ValueError):

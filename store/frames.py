@@ -16,6 +16,7 @@ from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore
 
 from steersman.store.errors import EmptyWindow, MissingFrame
+from steersman.store.shard import read_row
 
 FRAME, SEGMENT = "frame", "segment"
 
@@ -100,7 +101,7 @@ class Frames:
         rows, arrays = self._known(walker, dimension, row)
         if not 0 <= row < rows:
             raise MissingFrame(walker, row, rows)
-        return Row(arrays, row)
+        return Row(self.path / walker, arrays, row)
 
     def read_table(self, walker: str) -> np.ndarray:
         """The segments that a walker has ended: (segments, len(SEGMENT_FIELDS)) int64."""
@@ -131,11 +132,14 @@ class Frames:
 class Row(Mapping[str, np.ndarray]):
     """The variables of one published frame, or of one ended segment."""
 
-    def __init__(self, arrays: Mapping[str, zarr.Array[Any]], row: int) -> None:
-        self._arrays, self._row = arrays, row
+    def __init__(self, path: Path, arrays: Mapping[str, zarr.Array[Any]], row: int) -> None:
+        self._path, self._arrays, self._row = path, arrays, row
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return np.asarray(self._arrays[name][self._row])
+        array = self._arrays[name]
+        assert array.shards is not None
+        like = np.full(array.shape[1:], array.fill_value, array.dtype)
+        return read_row(self._path / name, self._row, like, array.chunks[0], array.shards[0])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)

@@ -1,12 +1,16 @@
 """Shards are written by us and read by every Zarr: they are the bytes that zarr-python itself would write."""
 
+import pickle
+from pathlib import Path
+
 import numpy as np
 import pytest
 import zarr
 from zarr.codecs import Crc32cCodec
 
+from steersman.store import DamagedShard
 from steersman.store.column import _PACK_BITS
-from steersman.store.shard import encode_shard
+from steersman.store.shard import encode_shard, read_row, shard_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
 CHUNK, SHARD = 4, 12
@@ -25,3 +29,34 @@ def test_a_shard_is_the_one_that_zarr_writes(dtype: str, rows: int) -> None:
     )  # fmt: skip
     array[:rows] = values
     assert encode_shard(values, 0, CHUNK, SHARD) == store._store_dict["c/0/0/0"].to_bytes()
+
+
+@pytest.mark.parametrize("shape", [(), (3, 5)])
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32"])
+def test_a_row_is_the_one_that_was_written(dtype: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    """Any row of any shard; the fill value where a chunk has no row yet."""
+    rows = np.random.default_rng(0).integers(0, 5, (SHARD + CHUNK + 1, *shape)).astype(dtype)
+    like = np.full(shape, 1, dtype)
+    for number, first in enumerate((0, SHARD)):
+        file = shard_file(tmp_path, number, like)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(encode_shard(rows[first : first + SHARD], 1, CHUNK, SHARD))
+    for row, written in enumerate(rows):
+        found = read_row(tmp_path, row, like, CHUNK, SHARD)
+        assert found.dtype == like.dtype
+        assert np.array_equal(found, written)
+    for beyond in (len(rows), 2 * SHARD - 1):
+        assert np.array_equal(read_row(tmp_path, beyond, like, CHUNK, SHARD), like)
+
+
+def test_a_changed_byte_of_a_row_is_told(tmp_path: Path) -> None:
+    like, file = np.zeros((), np.int32), tmp_path / "c" / "0"
+    file.parent.mkdir()
+    written = encode_shard(np.arange(CHUNK, dtype=np.int32), 0, CHUNK, SHARD)
+    for at in (0, len(written) - 1):
+        changed = bytearray(written)
+        changed[at] ^= 1
+        file.write_bytes(changed)
+        with pytest.raises(DamagedShard, match="verify RUN --repair") as told:
+            read_row(tmp_path, 0, like, CHUNK, SHARD)
+        assert str(pickle.loads(pickle.dumps(told.value))) == str(told.value)
