@@ -196,11 +196,13 @@ class Display:
 def closing(state: State) -> RenderableType:
     """A run in one table."""
     table = Table(title=f"{state.run.get('workflow', '')}", box=None, show_header=False, padding=(0, 2))
+    none_used = state.models and not state.model
     facts = {
         "frames": f"{state.frames:,} ({simulated(state)})",
         "wall time": clock(state.hours * 3600),
         "segments": ", ".join(f"{number} {how}" for how, number in state.ended.items()) or "none",
         "models": f"{sum(bool(m.accepted) for m in state.models)} accepted of {len(state.models)}",
+        **({"no model": escape(state.models[-1].reason) or "none was done in time"} if none_used else {}),
         **{name: f"{values[-1]:.4g}" for name, values in state.metrics.items()},
         "slots idle": _idle(state),
     }

@@ -12,6 +12,7 @@ import platform
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -164,7 +165,7 @@ def train(
     params = _changed(workflow, params, settings)
     kept = directory.checkpoints(version)
     spans, held_out = _begun(kept, last, params, spans, held_out)
-    with _bounded(workflow.training.hang_s):
+    with _told(directory.errors / f"training-{version:04d}.txt"), _bounded(workflow.training.hang_s):
         try:
             return _train(directory, workflow, params, version, last, spans, held_out)
         finally:
@@ -289,11 +290,21 @@ def score(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any
     directory, workflow, params = _opened(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _bounded(workflow.scoring.hang_s):
+    with _told(directory.errors / f"scoring-{version:04d}.txt"), _bounded(workflow.scoring.hang_s):
         values: Mapping[str, Any] = workflow.scoring.function(
             _changed(workflow, params, settings), _model(run, version), window
         )
     return training.checked_scores(values, window.rows)
+
+
+@contextlib.contextmanager
+def _told(file: Path) -> Iterator[None]:
+    """What goes wrong here is written where the causes of failed segments are."""
+    try:
+        yield
+    except Exception:
+        file.write_text(traceback.format_exc(), encoding="utf-8")
+        raise
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from steersman.apps.training import profile
-from steersman.engine.display import Display, view
+from steersman.engine.display import Display, closing, view
 from steersman.engine.journal import Record
 from steersman.engine.state import State
 from steersman.steering import budget
@@ -61,3 +61,13 @@ def test_where_the_time_of_training_went_is_shown_in_shares(state: State) -> Non
     console.print(view(state, budget(frames=10), "x", 9.0))
     words = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     assert "1.25 Ip 5 Fwd 25 Bwd 45 Wt 15 Sync 10 % training for 3 s, epoch 7 of 20" in words
+
+
+def test_a_run_that_never_had_a_model_ends_with_the_cause(state: State) -> None:
+    why = "the training failed: ValueError: frames[0] is [odd]"
+    for version, reason in ((1, "another"), (2, why)):
+        state.apply({"kind": "training", "t": 4.0, "model": version, "frames": 9})
+        state.apply({"kind": "model", "t": 5.0, "model": version, "accepted": False, "reason": reason})
+    console = Console(file=io.StringIO(), width=120)
+    console.print(closing(state))
+    assert why in console.file.getvalue()  # type: ignore[attr-defined]

@@ -10,8 +10,9 @@ from steersman.benchmarks import events
 
 from .conftest import steersman
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_a_few_walkers_are_kept_busy(tmp_path: Path) -> None:
     words = ("--walkers", 6, "--seconds", 5, "--segment-s", 0.5, "--processes", 2)
     done = steersman("bench", "scale", "--json", *words, cwd=tmp_path)

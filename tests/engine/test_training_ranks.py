@@ -109,6 +109,7 @@ def test_a_rank_or_worker_that_dies_costs_an_epoch_or_leaves_the_last_model(
     assert state.frames >= 300
     assert not (directory.errors / "training-0001").exists()
     assert (directory.errors / "training-0002" / "rank1.stderr").exists()
+    assert "rank 1: exit code 7" in (directory.errors / "training-0002.txt").read_text()
     assert not list(directory.path.glob("checkpoints/*"))
     assert [(directory.path / f"staged{rank}").read_text() for rank in (0, 1)] == ["contacts"] * 2
     assert not list(own_disk.iterdir())

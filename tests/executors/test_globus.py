@@ -106,6 +106,7 @@ def test_the_service_is_asked_whether_the_endpoint_is_online(site: Site, answers
         ready(site)
 
 
+@pytest.mark.slow
 def test_a_campaign_trains_and_scores_on_an_endpoint(site: Site, tmp_path: Path) -> None:
     """Walkers here, training and scoring there: nothing goes between them but the run directory."""
     words = ["double_well", "--seed", "1", "--set", "frames=400", "--set", "train_every=200", "--site", "ours.yaml"]
