@@ -29,6 +29,7 @@ def test_the_space_needs_nothing_else_of_steersman() -> None:
     assert {m.split(".")[1] for m in ran.stdout.split()} == {"bus"}
 
 
+@pytest.mark.slow
 def test_the_benchmark_prints_one_json_object() -> None:
     words = [sys.executable, "-m", "steersman.engine.cli", "bench", "bus", "--json", "--quick", "--tuples", "2000"]
     ran = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)

@@ -180,6 +180,7 @@ def test_check_refuses_where_nobody_can_write() -> None:
     assert "run directory" in [each["what"] for each in json.loads(done.stdout) if not each["ok"]]
 
 
+@pytest.mark.slow
 def test_a_start_that_cannot_be_prepared_ends_the_run_with_its_cause(
     write_workflow: WriteWorkflow, tmp_path: Path
 ) -> None:
