@@ -22,6 +22,8 @@ from steersman.apps.shallow_water_scheme import Scheme
 from steersman.apps.shallow_water_transport import Transport
 from steersman.apps.spherical_derivatives import Derivatives
 from steersman.apps.start import Start
+from steersman.models.device import best
+from steersman.models.errors import UnknownChoice
 from steersman.models.spherical_harmonics import SphericalHarmonics, fewest_rows
 from steersman.store import Variable
 
@@ -82,6 +84,7 @@ def run(
     tracer: bool = False,
     rows: int | None = None,
     dtype: torch.dtype = torch.float32,
+    device: str = "cpu",
 ) -> Iterator[Frame]:
     """Simulate from a stored frame, or from a case.
 
@@ -93,12 +96,13 @@ def run(
         perturbation_m: spread of smooth random heights added to a stored frame, so that a restart becomes another.
         tracer: carry one that begins as (1 + sin(latitude)) / 2, unless the case has its own.
         rows: latitudes of the grid, half as many as longitudes; None takes the fewest for the truncation.
+        device: "cpu", or where there is a GPU "cuda", "cuda:1", "xpu".
     Raises:
-        UnknownCase, OutOfRange, WrongStart: told before the first step.
+        UnknownCase, UnknownChoice, OutOfRange, WrongStart: told before the first step.
         FlowUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been given.
     """
     _check(days, report_hours, diffusion_hours, case, parameters)
-    model, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype)
+    model, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype, device)
     rng = np.random.default_rng(seed)
     if "state" in start.frame:
         state = _stored(model, start.frame["state"])
@@ -145,12 +149,15 @@ def _solver(
     tracer: bool,
     rows: int | None,
     dtype: torch.dtype,
+    device: str,
 ) -> tuple[ShallowWater | Transport, Case]:
     """Kept warm between the segments of a process."""
     if truncation not in range(5, 342):
         raise OutOfRange("truncation", truncation, "5 to 341, a whole number")
+    if device.split(":")[0] not in (here := ("cpu", best().type)):
+        raise UnknownChoice("device", device, tuple(dict.fromkeys(here)))
     torch.set_num_threads(1)
-    sphere = SphericalHarmonics(truncation, rows=rows, dtype=dtype)
+    sphere = SphericalHarmonics(truncation, rows=rows, dtype=dtype, device=device)
     lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
     beginning = named(case)(lat, lon, *([np.zeros(8)] if case == "jet" else []))
     if tracer and beginning.tracer is None:
@@ -185,7 +192,9 @@ def _stored(model: ShallowWater | Transport, values: np.ndarray) -> torch.Tensor
     expected = (*model.sphere.degree.shape, model.columns, 2)
     if np.shape(values) != expected:
         raise WrongStart("state", expected, f"it has shape {np.shape(values)}: another truncation, or another tracer")
-    return torch.view_as_complex(torch.as_tensor(np.array(values), dtype=model.sphere.dtype))
+    return torch.view_as_complex(
+        torch.as_tensor(np.array(values), dtype=model.sphere.dtype, device=model.sphere.device)
+    )
 
 
 def _trouble(model: ShallowWater | Transport, shown: dict[str, torch.Tensor]) -> str:
@@ -228,14 +237,15 @@ class ShallowWater:
         self.mean_geopotential = GRAVITY * float(((case.depth + 0 * lat) * self._area).sum())
         self._calculus = Derivatives(sphere, RADIUS)
         self._damping = self._diffusion(diffusion_hours)
-        self._scheme = Scheme(
+        self.scheme = Scheme(
             sphere, self.columns, step_s=step_s, damping=self._damping, mean_geopotential=self.mean_geopotential,
-            ground=self.ground, planetary=sphere.analysis(self._coriolis) * sphere.coefficients(sphere.degree == 1),
+            ground=self.ground if np.any(case.orography) else None,
+            planetary=sphere.analysis(self._coriolis) * sphere.coefficients(sphere.degree == 1),
         )  # fmt: skip
 
     def step(self, state: torch.Tensor) -> torch.Tensor:
         """The state one step later (ETDRK4)."""
-        return self._scheme.step(state)
+        return self.scheme.step(state)
 
     def step_explicitly(self, state: torch.Tensor) -> torch.Tensor:
         """The state one step later by the classical Runge-Kutta scheme, as a reference: steps must be far shorter."""
@@ -257,7 +267,7 @@ class ShallowWater:
 
     def tendency(self, state: torch.Tensor) -> torch.Tensor:
         """d(state)/dt of everything but the linear gravity waves of the mean depth."""
-        return self._scheme.tendency(state)
+        return self.scheme.tendency(state)
 
     def spectral(self, case: Case) -> torch.Tensor:
         """The state (one member) of fields on the grid."""
@@ -284,11 +294,13 @@ class ShallowWater:
 
     def bump(self, rng: np.random.Generator, spread_m: float) -> torch.Tensor:
         """Smooth random heights as a state to be added; the mass stays as it is."""
-        state = torch.zeros(*self.sphere.degree.shape, self.columns, dtype=self.sphere.dtype.to_complex())
+        state = torch.zeros(
+            *self.sphere.degree.shape, self.columns, dtype=self.sphere.dtype.to_complex(), device=self.sphere.device
+        )
         chosen = (self.sphere.degree >= 1) & (self.sphere.degree <= 8)
         values = rng.normal(size=(2, *chosen.shape)) * chosen * (GRAVITY * spread_m / math.sqrt(chosen.sum()))
         values[1, 0] = 0  # coefficients of order 0 are real
-        state[:, :, 2] = torch.as_tensor(values[0] + 1j * values[1])
+        state[:, :, 2] = torch.as_tensor(values[0] + 1j * values[1], device=state.device)
         return state
 
     def invariants(self, state: torch.Tensor) -> dict[str, float]:

@@ -7,10 +7,12 @@ geopotential times concentration where there is a tracer. What is written to in 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from steersman.apps import cuda_graph
 from steersman.apps.shallow_water_cases import RADIUS
 from steersman.apps.spherical_derivatives import RowDerivatives
 from steersman.models.packed_harmonics import GridProducts, Packing
@@ -22,6 +24,21 @@ INNER = [1, 0, 2, 3]  # vorticity and divergence change places
 Propagator = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
+@dataclass
+class Workspace:
+    """What a step of so many members writes to.
+
+    Attributes:
+        grid: the way over the grid.
+        states: room for seven.
+        replayed: the step as a CUDA graph, which knows this memory by its addresses.
+    """
+
+    grid: GridProducts
+    states: tuple[torch.Tensor, ...]
+    replayed: cuda_graph.Function | None = None
+
+
 class Scheme:
     """One step of fixed length, for any number of members.
 
@@ -30,33 +47,45 @@ class Scheme:
         step_s: seconds.
         damping: (order, degree - order), what coefficients are multiplied with in each step.
         mean_geopotential: of the gravity waves that are taken exactly, m2/s2.
-        ground, planetary: coefficients (order, degree - order, 1) of its geopotential, m2/s2, and of the Coriolis
-            parameter, 1/s.
+        ground: coefficients (order, degree - order, 1) of its geopotential, m2/s2; None: it is flat.
+        planetary: of the Coriolis parameter, 1/s.
     Source: Cox and Matthews (2002), here with the exponentials of the linear gravity waves, which are diagonal in the
         degree.
     """
 
     def __init__(
         self, sphere: SphericalHarmonics, columns: int, *, step_s: float, damping: np.ndarray,
-        mean_geopotential: float, ground: torch.Tensor, planetary: torch.Tensor,
+        mean_geopotential: float, ground: torch.Tensor | None, planetary: torch.Tensor,
     ) -> None:  # fmt: skip
         self._sphere, self._packing = sphere, Packing(sphere)
-        self._inner = INNER[:columns]
+        self._columns, self._inner = columns, torch.tensor(INNER[:columns], device=sphere.device)
         self._calculus = RowDerivatives(sphere, self._packing, RADIUS)
         self._half_laplace = self._calculus.laplace / 2
-        self._downhill = self._packing.rows(ground)[0] * self._calculus.laplace if bool(ground.any()) else None
+        self._downhill = None if ground is None else self._packing.rows(ground)[0] * self._calculus.laplace
         # Products are of the absolute vorticity, and of the geopotential less its mean, whose part is in the waves.
         background = torch.zeros(*sphere.degree.shape, columns - 1, dtype=planetary.dtype, device=sphere.device)
         background[:, :, 0] = planetary[:, :, 0]
         background[0, 0, 1] = -math.sqrt(2) * mean_geopotential
         self._background = self._packing.rows(background)[:, None]
         self._half, self._first, *self._whole = self._propagators(step_s, mean_geopotential, damping)
-        self._kept: dict[int, tuple[GridProducts, tuple[torch.Tensor, ...]]] = {}
+        self._kept: dict[int, Workspace] = {}
 
     def step(self, state: torch.Tensor) -> torch.Tensor:
-        """Complex (order, degree - order, columns x members), vorticity before divergence, a step later."""
+        """Complex (order, degree - order, columns x members), vorticity before divergence, a step later.
+
+        With few members on a GPU as one CUDA graph, else as `launched`.
+        """
+        if not cuda_graph.pays(state.device, state.numel()):
+            return self.launched(state)
+        workspace = self._workspace(state.shape[2] // self._columns)
+        if workspace.replayed is None:
+            workspace.replayed = cuda_graph.replayed(self.launched, state)
+        return workspace.replayed(state)
+
+    def launched(self, state: torch.Tensor) -> torch.Tensor:
+        """The same, one kernel after another."""
         before = self._rows(state)
-        n1, n2, n3, n4, coasting, stage, other = self._working(before.shape[1])[1]
+        n1, n2, n3, n4, coasting, stage, other = self._workspace(before.shape[1]).states
         self._tendency(before, n1)
         _apply(self._half, before, coasting)
         _add_to(coasting, self._first, n1, stage)
@@ -78,7 +107,7 @@ class Scheme:
         return self._state(found)
 
     def _tendency(self, rows: torch.Tensor, out: torch.Tensor) -> None:
-        grid, _ = self._working(rows.shape[1])
+        grid = self._workspace(rows.shape[1]).grid
         self._calculus.wind(rows[1], rows[0], grid.rows[:2])
         torch.add(rows[1:], self._background, out=grid.rows[2:])
         found = grid(_fluxes)
@@ -91,19 +120,20 @@ class Scheme:
 
     def _rows(self, state: torch.Tensor) -> torch.Tensor:
         rows = self._packing.rows(state)
-        return torch.unflatten(rows, 0, (len(self._inner), -1))[self._inner]
+        return torch.unflatten(rows, 0, (self._columns, -1))[self._inner]
 
     def _state(self, rows: torch.Tensor) -> torch.Tensor:
         return self._packing.spectral(rows[self._inner].flatten(0, 1))
 
-    def _working(self, members: int) -> tuple[GridProducts, tuple[torch.Tensor, ...]]:
-        """What is written to for so many members: the way over the grid, and room for seven states."""
+    def _workspace(self, members: int) -> Workspace:
+        """That of so many members; of one number of them at a time."""
         if members not in self._kept:
-            columns, sines = len(self._inner), np.sin(self._sphere.latitudes[: self._sphere.rows // 2])
+            columns, sines = self._columns, np.sin(self._sphere.latitudes[: self._sphere.rows // 2])
             sizes = {"fields": columns + 1, "products": 2 * columns - 1, "members": members}
+            sizes |= {"together": 1 if self._sphere.device.type == "cpu" else members}
             grid = GridProducts(self._sphere, self._packing, factor=1 / (1 - sines**2), **sizes)
             room = self._half_laplace.new_zeros(7, columns, members, 2, 2, self._packing.positions)
-            self._kept = {members: (grid, room.unbind(0))}
+            self._kept = {members: Workspace(grid, room.unbind(0))}
         return self._kept[members]
 
     def _propagators(self, step: float, mean_geopotential: float, damping: np.ndarray) -> list[Propagator]:
@@ -134,7 +164,7 @@ class Scheme:
             speeding, rising = (
                 self._packing.factors(each) for each in (crossed * laplace, -crossed * mean_geopotential)
             )
-            found.append((straight[: len(self._inner), None, None], speeding, rising))
+            found.append((straight[: self._columns, None, None], speeding, rising))
         return found
 
 

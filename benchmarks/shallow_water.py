@@ -12,6 +12,7 @@ torch-harmonics, Dinosaur and SHTns are measured where they are installed; elsew
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 import time
@@ -25,9 +26,10 @@ import torch
 from steersman.apps import shallow_water_cases as cases
 from steersman.apps.shallow_water import ShallowWater, default_step
 from steersman.apps.shallow_water_cases import DAY, GRAVITY, Case
-from steersman.benchmarks import rare_events
+from steersman.benchmarks import rare_events, shallow_water_gpu
 from steersman.benchmarks.shallow_water_rivals import THEIR_STEP_S, dinosaur, shtns_transforms, torch_harmonics
 from steersman.benchmarks.three_figures import rounded
+from steersman.models import device
 from steersman.models.packed_harmonics import GridProducts, Packing
 from steersman.models.spherical_harmonics import SphericalHarmonics
 
@@ -51,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "limit": lambda: limit(given.truncation, given.turns),
         "case 2": lambda: {"case2_l2": max(steady_error(alpha) for alpha in (0.0, np.pi / 2 - 0.05))},
         "case 5": lambda: {"case5_l2_day15": errors("mountain", (15.0,), [COARSE], reference)[0]["l2"]},
+        "GPU": on_gpu,
         "rare events": lambda: rare_events.replayed(given.loops),
     }
     measured: dict[str, Any] = {}
@@ -153,6 +156,13 @@ def limit(truncation: int, turns: int) -> dict[str, Any]:
     }
 
 
+def on_gpu() -> dict[str, Any]:
+    """What this machine's GPU takes, in float32; an empty table where there is none."""
+    here = device.best()
+    made = functools.partial(solver, "galewsky", dtype=torch.float32, device=here.type)
+    return {"gpu": [] if here.type == "cpu" else shallow_water_gpu.table(made)}
+
+
 def steady_error(alpha: float, truncation: int = COARSE) -> float:
     """l2 error of depth of Williamson's case 2 at day 5, float64."""
     sphere = SphericalHarmonics(truncation)
@@ -220,10 +230,14 @@ def norms(found: np.ndarray, truth: np.ndarray, sphere: SphericalHarmonics) -> d
 
 
 def solver(
-    name: str, truncation: int, dtype: torch.dtype = torch.float64, step_s: float | None = None
+    name: str,
+    truncation: int,
+    dtype: torch.dtype = torch.float64,
+    step_s: float | None = None,
+    device: str = "cpu",
 ) -> tuple[ShallowWater, torch.Tensor]:
     """A model with its case's beginning; the default step unless given."""
-    sphere = SphericalHarmonics(truncation, dtype=dtype)
+    sphere = SphericalHarmonics(truncation, dtype=dtype, device=device)
     case: Case = cases.named(name)(*on_grid(sphere))
     step_s = step_s or default_step(truncation)
     model = ShallowWater(sphere, case, step_s=step_s, diffusion_hours=DIFFUSION_HOURS)

@@ -63,11 +63,13 @@ class GridProducts:
     """Products of fields on the grid, from coefficients to coefficients; its memory is taken once, for all calls.
 
     Legendre products are of all members together, for their tables are read once; on the grid it is one member after
-    another, for its fields stay in the cache. There, northern and southern latitudes are two halves that both begin at
-    their pole, so nothing is turned around to fold one onto the other. What belongs to one member lies together.
+    another, for its fields stay in a processor's cache, or more at once, for a GPU waits for whoever asks it little by
+    little. There, northern and southern latitudes are two halves that both begin at their pole, so nothing is turned
+    around to fold one onto the other. What belongs to one member lies together.
 
     Args:
         fields, products, members: how many.
+        together: members that are on the grid at once, a divisor of them.
         factor: (northern latitudes,), symmetric about the equator, that all products are multiplied with.
     Attributes:
         rows: (fields, members, 2, 2, positions), to be written before a call.
@@ -75,7 +77,7 @@ class GridProducts:
 
     def __init__(
         self, sphere: SphericalHarmonics, packing: Packing, *, fields: int, products: int, members: int,
-        factor: np.ndarray,
+        factor: np.ndarray, together: int = 1,
     ) -> None:  # fmt: skip
         zeros = functools.partial(torch.zeros, dtype=sphere.dtype, device=sphere.device)
         self._length, self._orders, half = sphere.columns, sphere.orders, sphere.rows // 2
@@ -86,15 +88,15 @@ class GridProducts:
         room = zeros(len(found) * max(place.stop - place.start for place in packing.places))
         self.rows = rows[:used].view(members, fields, 2, 2, packing.positions).transpose(0, 1)
         self._found = found.view(members, products, 2, 2, packing.positions).transpose(0, 1)
-        along = zeros(fields, 2, half, sphere.rows + 1, 2)
-        self._along, self._products = torch.view_as_complex(along), zeros(products, 2, half, sphere.columns)
+        along = zeros(fields, together, 2, half, sphere.rows + 1, 2)
+        self._along, self._products = torch.view_as_complex(along), zeros(products, together, 2, half, sphere.columns)
         even, odd = (
-            torch.unflatten(each[:, :used], 1, (members, fields, 2)).permute(1, 3, 2, 4, 0).unbind(0)
+            torch.unflatten(each[:, :used], 1, (-1, together, fields, 2)).permute(1, 4, 3, 2, 5, 0).unbind(0)
             for each in circles
         )
-        north, south = along[:, :, :, : self._orders].permute(1, 4, 0, 2, 3)
+        north, south = along[..., : self._orders, :].permute(2, 5, 0, 1, 3, 4)
         self._unfolding = [list(zip(*each, north, south, strict=True)) for each in zip(even, odd, strict=True)]
-        self._folding = torch.unflatten(parities, 2, (members, products, 2)).unbind(2)
+        self._folding = torch.unflatten(parities, 2, (-1, together, products, 2)).unbind(2)
         self._synthesis, self._analysis = [], []
         scale = torch.as_tensor(factor).to(rows)
         for block, place in zip(sphere.blocks, packing.places, strict=True):
@@ -109,7 +111,7 @@ class GridProducts:
                 self._analysis.append((parities[parity, block.first : block.end], table, part, into))
 
     def __call__(self, function: Function) -> torch.Tensor:
-        """Coefficients of what a function writes for fields of one member: both (..., hemisphere, latitude, longitude).
+        """Coefficients of products that a function writes for fields, (number, members, 2, latitude, longitude) both.
 
         Returns: (products, members, 2, 2, positions), valid until the next call.
         """
@@ -119,9 +121,9 @@ class GridProducts:
             for even, odd, north, south in unfolding:
                 torch.add(even, odd, out=north)
                 torch.sub(even, odd, out=south)
-            function(torch.fft.irfft(self._along, n=self._length, dim=3, norm="forward"), self._products)
-            turned = torch.fft.rfft(self._products, dim=3, norm="forward")[..., : self._orders]
-            north, south = torch.view_as_real(turned).permute(1, 3, 0, 4, 2)
+            function(torch.fft.irfft(self._along, n=self._length, dim=-1, norm="forward"), self._products)
+            turned = torch.fft.rfft(self._products, dim=-1, norm="forward")[..., : self._orders]
+            north, south = torch.view_as_real(turned).permute(2, 4, 1, 0, 5, 3)
             torch.add(north, south, out=folded[0])
             torch.sub(north, south, out=folded[1])
         for circle, table, part, into in self._analysis:

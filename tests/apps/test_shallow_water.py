@@ -17,7 +17,7 @@ from steersman.apps.shallow_water import STEPS, ShallowWater, default_step, run
 from steersman.apps.shallow_water_cases import Case
 from steersman.apps.shallow_water_scheme import phi
 from steersman.apps.start import Start
-from steersman.models.errors import UnfitGrid
+from steersman.models.errors import UnfitGrid, UnknownChoice
 from steersman.models.spherical_harmonics import SphericalHarmonics
 
 DAY = 86400
@@ -210,6 +210,7 @@ def test_a_rossby_haurwitz_wave_stands_a_week_of_default_steps() -> None:
         ({"days": 0.1}, OutOfRange, "at least report_hours"),
         ({"report_hours": 0}, OutOfRange, "report_hours is 0; it must be above 0"),
         ({"diffusion_hours": -1.0}, OutOfRange, "diffusion_hours is -1; it must be above 0"),
+        ({"device": "cuba"}, UnknownChoice, "device 'cuba': choose from cpu"),
         ({"parameters": np.zeros(7)}, OutOfRange, "parameters is 7; it must be 8 of 8"),
         ({"parameters": np.full(8, np.nan)}, OutOfRange, "parameters is 0; it must be 8 of 8"),
         ({"case": "mountain", "parameters": np.zeros(8)}, OutOfRange, "none in cases other than 'jet'"),

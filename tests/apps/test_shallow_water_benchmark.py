@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
 from steersman.apps import shallow_water_cases as cases
 from steersman.apps.shallow_water import ShallowWater
-from steersman.benchmarks.shallow_water import errors, norms, on_grid
+from steersman.benchmarks import shallow_water_gpu
+from steersman.benchmarks.shallow_water import errors, norms, on_grid, solver
 from steersman.benchmarks.shallow_water_rivals import their_solver, their_state
 from steersman.models.spherical_harmonics import SphericalHarmonics
 
@@ -26,6 +29,14 @@ def test_errors_fall_with_the_truncation(case: str) -> None:
     coarse, fine = errors(case, (1.0,), [21, 31], 42)
     for name in ("l1", "l2", "vorticity_l2"):
         assert fine[name] < 0.8 * coarse[name]
+
+
+def test_the_table_of_a_gpu_has_a_row_for_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measured on the CPU, where both ways are the same."""
+    monkeypatch.setattr(shallow_water_gpu, "STEPS", 1)
+    rows = shallow_water_gpu.table(partial(solver, "galewsky"), [10], [1, 3])
+    assert [(row["truncation"], row["members"]) for row in rows] == [(10, 1), (10, 3)]
+    assert all(row["ms_per_day"] > 0 and row["launched_ms_per_day"] > 0 for row in rows)
 
 
 def test_torch_harmonics_agrees() -> None:

@@ -31,14 +31,14 @@ def test_rows_hold_every_coefficient(sphere: SphericalHarmonics) -> None:
     torch.testing.assert_close(packing.spectral(packing.rows(spectral)), spectral, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("truncation", [10, 21])
-def test_products_are_those_of_each_member_on_the_grid(truncation: int) -> None:
-    """One after the other, with a factor that depends on the latitude."""
+@pytest.mark.parametrize(("truncation", "together"), [(10, 1), (21, 1), (21, 3)])
+def test_products_are_those_of_each_member_on_the_grid(truncation: int, together: int) -> None:
+    """One after the other or all at once, with a factor that depends on the latitude."""
     sphere = SphericalHarmonics(truncation)
     packing, spectral = Packing(sphere), coefficients(sphere, 6)
     half = sphere.rows // 2
     factor = 1 + np.arange(half)
-    grid = GridProducts(sphere, packing, fields=2, products=1, members=3, factor=factor)
+    grid = GridProducts(sphere, packing, fields=2, products=1, members=3, factor=factor, together=together)
     grid.rows[:] = packing.rows(spectral).view_as(grid.rows)
     found = packing.spectral(
         grid(lambda fields, products: torch.mul(fields[0], fields[1], out=products[0])).flatten(0, 1)
