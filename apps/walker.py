@@ -23,7 +23,7 @@ from steersman.apps.start import Start
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.store import ENDED, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
 
-START, STOP, DONE, LEAVE = "start", "stop", "done", "leave"  # names of tuples on the bus
+START, DONE, LEAVE = "start", "done", "leave"  # names of tuples on the bus
 DISMISSED, BLOCK_ENDS, ASIDE = "dismissed", "its block ends", "its node is set aside"  # why a walker went home
 LEASE_S = 15.0  # a lost walker's starts come back after this; renewed well before
 AWAY_S = 0.1  # between two tries while the server is away
@@ -146,14 +146,13 @@ class Walker:
     def _run_segment(self, taken: Tuple, waited_s: float) -> bool:
         """Run one segment; returns whether it failed."""
         began = time.monotonic()
-        held = self._publisher.hold(taken)
         _, start_id, order = taken
         number, self._segments = self._segments, self._segments + 1
         name = f"{self.name}.{number}"
-        out = Segment(name, number, order["seed"], self._writer, lambda: self._stop_asked(name), self._until)
+        out = Segment(name, number, order["seed"], self._writer, self._until)
         self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames
         self._outbox.add("began", segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
-        self._outbox.send()  # with the end of the segment before
+        held = self._publisher.hold(taken, out)
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
         cause, read_s = "", 0.0
         try:
@@ -195,11 +194,6 @@ class Walker:
         }  # fmt: skip
         table_row = np.array([fields[name] for name in SEGMENT_FIELDS], dtype=np.int64)
         self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
-
-    def _stop_asked(self, segment: str) -> bool:
-        with contextlib.suppress(BusError):
-            return self.space.take_nowait(STOP, segment) is not None
-        return False
 
     def _keep_cause(self, name: str, order: dict[str, Any], stderr_from: int) -> None:
         tail = ""

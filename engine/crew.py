@@ -6,7 +6,8 @@ from collections import deque
 from concurrent.futures import Future
 from typing import Any
 
-from steersman.apps.walker import ASIDE, BLOCK_ENDS, LEAVE, STOP
+from steersman.apps.publisher import STOP
+from steersman.apps.walker import ASIDE, BLOCK_ENDS, LEAVE
 from steersman.bus import TupleSpace
 from steersman.engine import tasks
 from steersman.engine.bag import Bag
