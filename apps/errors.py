@@ -20,6 +20,7 @@ The arguments of each are its parameters, so that every one of them survives pic
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 
 
 class AppError(Exception):
@@ -45,7 +46,8 @@ class OutOfRange(AppError, ValueError):
         self.setting, self.value, self.allowed = setting, value, allowed
 
     def __str__(self) -> str:
-        return f"{self.setting} is {self.value:g}; it must be {self.allowed}"
+        value = f"{self.value:g}" if isinstance(self.value, Real) else repr(self.value)
+        return f"{self.setting} is {value}; it must be {self.allowed}"
 
 
 class UnknownResidue(AppError, ValueError):

@@ -101,6 +101,8 @@ def run(
         UnknownCase, UnknownChoice, OutOfRange, WrongStart: told before the first step.
         FlowUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been given.
     """
+    if not 0 <= perturbation_m < math.inf:
+        raise OutOfRange("perturbation_m", perturbation_m, "0 or more")
     _check(days, report_hours, diffusion_hours, case, parameters)
     model, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype, device)
     rng = np.random.default_rng(seed)

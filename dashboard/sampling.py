@@ -27,20 +27,28 @@ def draw(history: History) -> tuple[Figure, str]:
     """The plane of a score with its frames and starts, or a scalar score over time where there is no plane."""
     scored = Scored(history)
     name = scored.widest()
-    return _scalar(history, scored) if name is None else _plane(history, scored, name)
+    if name is None:
+        return _scalar(history, scored)
+    seen, begun = plane(name, scored.matrix(name)), len(_starting_frames(history, scored)[0])
+    return _with_starts(history, scored, seen, name) if begun else _frames_alone(history, scored, seen, name)
 
 
-def _plane(history: History, scored: Scored, name: str) -> tuple[Figure, str]:
-    seen = plane(name, scored.matrix(name))
+def _frames_alone(history: History, scored: Scored, seen: Plane, name: str) -> tuple[Figure, str]:
+    figure = style.sheet(3.9)
+    frames_by_time(figure.subplots(), history, scored, seen)
+    caption = f"{_counted(scored, name)}; no segment was started from one of them. {_new_ground(scored, seen)}"
+    return figure, caption
+
+
+def _with_starts(history: History, scored: Scored, seen: Plane, name: str) -> tuple[Figure, str]:
     figure = style.sheet(3.9)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     frames_by_time(left, history, scored, seen)
     starts = starts_by_policy(right, history, scored, seen)
     right.set(ylabel="")
     left.margins(0.08)
-    model = f"model {scored.model}" if scored.model else "no model"
     caption = (
-        f"{len(scored):,} frames in {name} under {model}. Left: when each was made. Right: the "
+        f"{_counted(scored, name)}. Left: when each was made. Right: the "
         f"{starts.total():,} frames that segments were started from ({_list(starts)}){_shown(starts)}. "
         f"{_new_ground(scored, seen)}"
     )
@@ -78,10 +86,7 @@ def starts_by_policy(axes: Axes, history: History, scored: Scored, seen: Plane) 
             x[mine], y[mine], label=f"{style.words(policy)} ({number:,})", color=style.policy_colour(policy),
             marker=style.policy_marker(policy), s=16, linewidths=0.3, edgecolors="white", rasterized=len(mine) > 500,
         )  # fmt: skip
-    if counts:
-        style.legend_above(axes, ncols=2, title="segments were started from here, chosen by", alignment="left")
-    else:
-        axes.set_title("no segment was started from these frames", fontweight="normal")
+    style.legend_above(axes, ncols=2, title="segments were started from here, chosen by", alignment="left")
     axes.set(xlabel=seen.labels[0], ylabel=seen.labels[1])
     return counts
 
@@ -114,6 +119,10 @@ def _starting_frames(history: History, scored: Scored) -> tuple[np.ndarray, np.n
     parent = segments.parent[chosen]
     at = scored.find(segments.walker[parent], segments.parent_row[chosen])
     return at[at >= 0], segments.policy[chosen][at >= 0]
+
+
+def _counted(scored: Scored, name: str) -> str:
+    return f"{len(scored):,} frames in {name} under {f'model {scored.model}' if scored.model else 'no model'}"
 
 
 def _new_ground(scored: Scored, seen: Plane) -> str:

@@ -201,6 +201,8 @@ def test_a_rossby_haurwitz_wave_stands_a_week_of_default_steps() -> None:
     [
         ({"case": "galewski"}, UnknownCase, "did you mean 'galewsky'"),
         ({"truncation": 2}, OutOfRange, "truncation is 2; it must be 5 to 341"),
+        ({"truncation": "42"}, OutOfRange, "truncation is '42'; it must be 5 to 341, a whole number"),
+        ({"perturbation_m": math.nan}, OutOfRange, "perturbation_m is nan; it must be 0 or more"),
         ({"truncation": 21.5}, OutOfRange, "truncation is 21.5; it must be 5 to 341, a whole number"),
         ({"truncation": 42, "step_s": 4800}, OutOfRange, "at most 3571 s at T42"),
         ({"truncation": 42, "step_s": 0.0}, OutOfRange, "step_s is 0; it must be above 0"),

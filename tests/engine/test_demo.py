@@ -69,4 +69,6 @@ def test_shallow_water_at_a_tiny_size(tmp_path: Path) -> None:
     assert opened.vorticity.dims == ("frame", "lat", "lon")
     assert opened.vorticity.attrs["units"] == "s-1"
     assert {"sphere", "extremes", "lead_times"} <= {path.stem for path in directory.figures.glob("*.svg")}
-    assert "This figure is missing" not in directory.report.read_text()
+    told = directory.report.read_text()
+    assert "no segment was started from one of them" in told, "drawn members have no frames that they came from"
+    assert "This figure is missing" not in told
