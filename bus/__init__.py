@@ -20,6 +20,7 @@ from steersman.bus.inspect import Row, rows
 from steersman.bus.operations import ALL
 from steersman.bus.ranks import BusRanks, MpiRanks, Ranks, ranks
 from steersman.bus.server import Server
+from steersman.bus.servers import Servers
 from steersman.bus.space import TupleSpace
 from steersman.bus.statistics import Statistics
 from steersman.bus.tuples import ANY, Template, Tuple, dead_letters
@@ -45,6 +46,7 @@ __all__ = [
     "ServerFailed",
     "ServerLost",
     "ServerRefused",
+    "Servers",
     "ServersDiffer",
     "Statistics",
     "Template",

@@ -1,12 +1,13 @@
-"""Path or URL -> Address: where a server is and how to enter it."""
+"""Path or URL -> Address: where a server is and how to enter it, or where several are that are one bus."""
 
 from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from steersman.bus.errors import ServerRefused
@@ -67,9 +68,33 @@ class Address:
 
 
 Resolve = Callable[[], Address]
+Place = str | Path
 
 
-def resolver(place: str | Path) -> Resolve:
+@dataclass(frozen=True)
+class Bus:
+    """The servers that are one bus.
+
+    Args:
+        places: of the servers.
+        spread: families of names, "x" of x and of x.1, that live on the servers after the first; all other names live
+            on the first. (): every name lives on any.
+    """
+
+    places: tuple[Place, ...]
+    spread: tuple[str, ...] = ()
+
+
+def bus_of(places: Sequence[Place]) -> Bus:
+    """The bus whose servers these are, or the one that a single bus.json tells of."""
+    if len(places) == 1 and "://" not in str(places[0]):
+        file = _file(Path(places[0]))
+        if file.exists() and "servers" in (record := _record(file)):
+            return Bus(tuple(file.parent / name for name in record["servers"]), tuple(record["spread"]))
+    return Bus(tuple(places))
+
+
+def resolver(place: Place) -> Resolve:
     """A URL, a bus.json or the directory of one -> a function that says where the server is now.
 
     A file is read at each connect: the server may have been started again elsewhere.
@@ -83,11 +108,29 @@ def resolver(place: str | Path) -> Resolve:
 
 
 def read(path: Path) -> Address:
-    """The address in a bus.json. Raises: ServerRefused: there is none."""
-    path = path / BUS_FILE if path.is_dir() else path
+    """The address in a bus.json; of several servers the first. Raises: ServerRefused: there is none."""
+    file = _file(path)
+    record = _record(file)
+    if "servers" in record:
+        return read(file.parent / record["servers"][0])
     try:
-        return Address.of_url(json.loads(path.read_text())["url"])
+        return Address.of_url(record["url"])
+    except (ValueError, KeyError, TypeError) as broken:
+        raise _unreadable(file, broken) from None
+
+
+def _file(path: Path) -> Path:
+    return path / BUS_FILE if path.is_dir() else path
+
+
+def _record(file: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(file.read_text()))
     except FileNotFoundError:
-        raise ServerRefused(str(path), "no such file; start a server there with Server.start(directory)") from None
-    except (OSError, ValueError, KeyError, TypeError) as broken:
-        raise ServerRefused(str(path), f"not readable as a bus.json ({broken})") from None
+        raise ServerRefused(str(file), "no such file; start a server there with Server.start(directory)") from None
+    except (OSError, ValueError, TypeError) as broken:
+        raise _unreadable(file, broken) from None
+
+
+def _unreadable(file: Path, broken: Exception) -> ServerRefused:
+    return ServerRefused(str(file), f"not readable as a bus.json ({broken})")

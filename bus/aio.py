@@ -10,13 +10,13 @@ from typing import Any, Self, TypeVar
 
 import hiredis
 
-from steersman.bus.addresses import Address, Resolve
+from steersman.bus.addresses import Address, Place, Resolve
 from steersman.bus.connection import CONNECT_S, READ_BYTES
 from steersman.bus.errors import BusTimeout, LeaseExpired, ServerLost, ServerRefused, ServersDiffer
 from steersman.bus.keys import Keys
 from steersman.bus.operations import ALL, Clock, Operations, Want, explained, held
 from steersman.bus.programs import Connect, Disconnected, Exchange, Operation, Pause, Session, Step
-from steersman.bus.routes import N, Place, Pool, Routes, by_stem
+from steersman.bus.routes import N, Pool, Routes, by_stem
 from steersman.bus.space import PATIENCE_S, TRANSACTION_S
 from steersman.bus.statistics import Statistics
 from steersman.bus.transaction import Transaction

@@ -1,4 +1,7 @@
-"""Name -> server: names are spread over the servers by a hash that is the same everywhere and for ever."""
+"""Name -> server: names are spread over the servers by a hash that is the same everywhere and for ever.
+
+Where a bus.json says which names are spread, all others live on its first server: they keep one order.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,12 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from steersman.bus.addresses import Address, Resolve, resolver
+from steersman.bus.addresses import Address, Place, Resolve, bus_of, resolver
 from steersman.bus.errors import ServersDiffer
 
 _MOVED = re.compile(r"(?:MOVED|ASK) \d+ (\S+)")
-Place = str | Path
 
 
 class Named(Protocol):
@@ -66,8 +67,9 @@ class Routes(Generic[C]):
     """Which server a name lives on: one, several, or the nodes of a cluster as it redirects us."""
 
     def __init__(self, places: Sequence[Place], connect: Callable[[Resolve], C]) -> None:
-        self._connect = connect
-        self.pools = [Pool(resolver(place), connect) for place in places]
+        self._connect, bus = connect, bus_of(places)
+        self.pools = [Pool(resolver(place), connect) for place in bus.places]
+        self._spread = bus.spread
         self._moved: dict[str, Pool[C]] = {}
         self._nodes: dict[Address, Pool[C]] = {}
         self._lock = threading.Lock()
@@ -77,7 +79,13 @@ class Routes(Generic[C]):
         if len(self.pools) == 1 and not self._moved:
             return self.pools[0]
         part = stem(name)
-        return self._moved.get(part) or self.pools[zlib.crc32(part.encode()) % len(self.pools)]
+        return self._moved.get(part) or self.pools[self._number(part)]
+
+    def _number(self, part: str) -> int:
+        number = zlib.crc32(part.encode())
+        if not self._spread:
+            return number % len(self.pools)
+        return 1 + number % (len(self.pools) - 1) if part.partition(".")[0] in self._spread else 0
 
     def common(self, names: Sequence[str]) -> Pool[C]:
         """The one server of all these names. Raises: ServersDiffer: they live on several."""

@@ -120,7 +120,7 @@ class Server:
         address = Address.of_url(url)
         if not _answers(address):
             raise ServerRefused(str(address), "does not answer; check the address, and that the server runs")
-        _write(home / BUS_FILE, json.dumps({"url": address.url, "pid": None}))
+        write_private(home / BUS_FILE, json.dumps({"url": address.url, "pid": None}))
         return cls(home, address, None)
 
     @classmethod
@@ -131,8 +131,8 @@ class Server:
             port = before.port if before and attempt == 0 else _free_port(settings.bind)
             ca = settings.tls[2] if settings.tls else ""
             address = Address(_reachable(settings.bind), port, "", USER, password, settings.tls is not None, ca)
-            _write(home / "users.acl", _users(password))
-            _write(home / "server.conf", _configuration(home, settings, port))
+            write_private(home / "users.acl", _users(password))
+            write_private(home / "server.conf", _configuration(home, settings, port))
             program = settings.program or binary()
             with (home / "server.log").open("ab") as log:
                 process = subprocess.Popen(
@@ -142,7 +142,7 @@ class Server:
             if _comes_up(process, address):
                 # Whenever it ends, and whoever still holds this object, somebody waits for it: no zombie is left.
                 threading.Thread(target=process.wait, name="bus server", daemon=True).start()
-                _write(home / BUS_FILE, json.dumps({"url": address.url, "pid": process.pid}))
+                write_private(home / BUS_FILE, json.dumps({"url": address.url, "pid": process.pid}))
                 return cls(home, address, process.pid, process)
             if "in use" not in _tail(home) or (pid is not None and _exists(pid)):  # two servers would spoil one file
                 break
@@ -155,9 +155,14 @@ class Server:
 
     def alive(self) -> bool:
         """Does it answer?"""
-        if self._process is not None and self._process.poll() is not None:
+        return not self.gone and _answers(self.address)
+
+    @property
+    def gone(self) -> bool:
+        """Whether its process has ended, though nobody stopped it; of a server that others started nobody knows."""
+        if self.pid is None:
             return False
-        return _answers(self.address)
+        return self._process.poll() is not None if self._process else not _exists(self.pid)
 
     def stop(self) -> None:
         """Stop it, its data written; bus.json stays, so that start() comes back at the same address."""
@@ -204,7 +209,7 @@ def _users(password: str) -> str:
     return f"user default off ~* &* +@all\nuser {USER} on #{digest} ~{USER}:* &{USER}:* -@all {allowed}\n"
 
 
-def _write(path: Path, text: str) -> None:
+def write_private(path: Path, text: str) -> None:
     """Whole or not at all, and readable by us alone."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
@@ -225,7 +230,7 @@ def _known(home: Path) -> tuple[Address, int | None] | None:
         record: dict[str, Any] = json.loads((home / BUS_FILE).read_text())
     except FileNotFoundError:
         return None
-    return Address.of_url(record["url"]), record["pid"]
+    return (Address.of_url(record["url"]), record["pid"]) if "url" in record else None
 
 
 def _answers(address: Address, within_s: float = PROBE_S) -> bool:

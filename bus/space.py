@@ -7,12 +7,13 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from steersman.bus.addresses import Place
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusTimeout, LeaseExpired, ServerLost, ServerRefused, ServersDiffer
 from steersman.bus.keys import Keys
 from steersman.bus.operations import ALL, Clock, Operations, Want, explained, held
 from steersman.bus.programs import Operation
-from steersman.bus.routes import N, Place, Pool, Routes, by_stem
+from steersman.bus.routes import N, Pool, Routes, by_stem
 from steersman.bus.statistics import Statistics
 from steersman.bus.transaction import Transaction
 from steersman.bus.tuples import Template, Tuple

@@ -29,7 +29,7 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         Check("training when", True, f"first at {rule.first} frames, then every {rule.frames}" if rule else "none"),
         Check("steering", True, _steering(plan)),
         *_site(plan),
-        _bus(),
+        _bus(plan.site.bus_servers),
         _writable(root),
         _space(root),
         _files(plan),
@@ -59,9 +59,9 @@ def _steering(plan: Plan) -> str:
     return f"{steering.policy.name}, {100 * steering.explore:.0f} % random, until then {steering.fallback.name}{guided}"
 
 
-def _bus() -> Check:
+def _bus(servers: int) -> Check:
     try:
-        return Check("bus server", True, binary())
+        return Check("bus server", True, binary() if servers == 1 else f"{servers} of {binary()}")
     except ServerFailed as error:
         return Check("bus server", False, f"{error}; or give --bus redis://...")
 

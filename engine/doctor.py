@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from steersman.bus import Server, TupleSpace
+from steersman.bus import Servers, TupleSpace
 from steersman.engine import probe as probing
 from steersman.engine.jobs import Jobs
 from steersman.engine.probe import Probe, probe
@@ -52,7 +52,8 @@ def examine(site: Site, home: Path, within_s: float) -> Diagnosis:
     with TemporaryDirectory(prefix="steersman-doctor-", dir=home, ignore_cleanup_errors=True) as folder:
         at = Path(folder).absolute()
         (at / "store").mkdir()
-        with Server.start(at / "bus", bind=driver_address(small)), TupleSpace.connect(at / "bus") as space:
+        servers = Servers.start(at / "bus", small.bus_servers, bind=driver_address(small))
+        with servers, TupleSpace.connect(at / "bus") as space:
             jobs = Jobs(parsl_config(small, at / "parsl"), space, at / "bus", begins_s=BEGINS_S)
             try:
                 return _examine(small, at, jobs, within_s)

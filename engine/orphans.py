@@ -12,10 +12,12 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import psutil
+
+from steersman.bus.addresses import BUS_FILE, bus_of
 
 MARK = "STEERSMAN_RUN"
 KEEP_ENVIRONMENT = "SPT_NOENV"  # setproctitle, which Parsl uses, would write titles over the environment
@@ -38,12 +40,14 @@ def of_run(run: Path) -> list[psutil.Process]:
 
 
 def servers(run: Path) -> list[psutil.Process]:
-    """The bus server of a run, which writes its title over its mark; it works in its own folder."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, psutil.Error):
-        process = psutil.Process(json.loads((run / "bus" / "bus.json").read_text())["pid"])
-        if Path(process.cwd()) == run.resolve() / "bus":
-            return [process]
-    return []
+    """The bus servers of a run, which write their titles over their marks; each works in its own folder."""
+    found = []
+    for place in bus_of([run.resolve() / "bus"]).places:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, psutil.Error):
+            process = psutil.Process(json.loads((Path(place) / BUS_FILE).read_text())["pid"])
+            if Path(process.cwd()) == place:
+                found.append(process)
+    return found
 
 
 def end(processes: list[psutil.Process]) -> int:
@@ -55,10 +59,10 @@ def end(processes: list[psutil.Process]) -> int:
     return len(processes)
 
 
-def reap_earlier(run: Path, keep: int | None = None) -> int:
-    """End what is left over from earlier in this run; the warden of this driver, and process `keep`, stay."""
+def reap_earlier(run: Path, keep: Collection[int] = ()) -> int:
+    """End what is left over from earlier in this run; the warden of this driver, and processes `keep`, stay."""
     ours = os.environ.get(MARK, "")
-    return end([each for each in of_run(run) if each.pid != keep and not _is_warden(each, ours)])
+    return end([each for each in of_run(run) if each.pid not in keep and not _is_warden(each, ours)])
 
 
 @contextlib.contextmanager

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from steersman.apps.publisher import EVENT
-from steersman.bus import ALL, BusError, BusTimeout, Server, TupleSpace
+from steersman.apps.publisher import EVENT, STOP
+from steersman.bus import ALL, BusError, BusTimeout, Servers, TupleSpace
 from steersman.engine import orphans, tasks
 from steersman.engine.bag import Bag
 from steersman.engine.crew import Crew
@@ -48,6 +48,7 @@ FAILURES = 6  # segments that fail in a row, while none has ended well, end the 
 UNTRIED = 30  # times as many until every slot has ended one: a broken node may be the first to come
 BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
+SPREAD = (STOP,)  # what walkers ask for most often, and what needs no order among the rest
 FEWEST_FILES = 256  # Parsl's sockets alone abort the process for want of fewer
 
 Show = Callable[[State], None]
@@ -110,7 +111,7 @@ class Run:
     def _execute(self) -> None:
         left_over = orphans.reap_earlier(self.directory.path)
         self._record_session(left_over)
-        self._start_server()
+        self._start_servers()
         try:
             self.space = TupleSpace.connect(self.directory.bus, patience_s=PATIENCE_S)
             end = None
@@ -121,7 +122,7 @@ class Run:
             self.recorder.record("end", outcome="interrupted", reason=reason)
             raise
         finally:
-            self._server.stop()
+            self._servers.stop()
         self.recorder.record("end", outcome=end[0], reason=end[1])
         self.recorder.journal.sync()
 
@@ -135,7 +136,7 @@ class Run:
             )  # fmt: skip
         except ExecutorLost as error:
             self._start_again(error)
-            orphans.reap_earlier(self.directory.path, keep=self._server.pid)
+            orphans.reap_earlier(self.directory.path, keep=self._servers.pids)
             return None
         cause = "it was still at work when the run ended"
         try:
@@ -146,7 +147,7 @@ class Run:
             return None
         finally:
             self.jobs.close()
-            orphans.reap_earlier(self.directory.path, keep=self._server.pid)  # they might still commit something
+            orphans.reap_earlier(self.directory.path, keep=self._servers.pids)  # they might still commit something
             if self._interrupts < 2:  # else a record may be in the journal and not in the state: that is for resume
                 reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause=cause)
 
@@ -159,8 +160,10 @@ class Run:
             return None
         job = self.jobs.submit("simulation", tasks.prepare, str(self.directory.path))
         while not job.done() and not self._interrupts:
-            for kind, fields in self._events():
-                self._take(kind, fields)
+            try:
+                self._hear()
+            except BusError as trouble:
+                self._mend_bus(trouble)
             self._check_executors()
             self.show(self.state)
         if self._interrupts:
@@ -205,19 +208,23 @@ class Run:
     def _refill(self) -> None:
         """What the state says is put on the bus."""
         self.people.apply_settings()
-        if not self.state.paused:
+        self._offer_again()
+
+    def _offer_again(self) -> None:
+        if not self.state.paused and not self.crew.dismissed:
             self.bag.restore()
 
     def _step(self, act: Callable[[], None]) -> None:
         """Wait for events, write them down, act; the server is brought back if it is gone."""
         try:
             self.crew.look()
-            for kind, fields in self._events():
-                self._take(kind, fields)
+            self._hear()
             self._check_executors()
             self.people.listen()
+            if self._servers.gone:  # one that holds nothing but stops would not be missed here
+                self._bring_servers_back()
             if self._troubles:
-                self.bag.restore()
+                self._offer_again()
                 self._troubles.clear()
             act()
         except BusError as error:
@@ -245,6 +252,10 @@ class Run:
         self._heard = time.monotonic()
         return [(kind, fields) for _, kind, fields in taken]
 
+    def _hear(self) -> None:
+        for kind, fields in self._events():
+            self._take(kind, fields)
+
     def _take(self, kind: str, fields: dict[str, Any]) -> None:
         if kind == "job":
             if fields:
@@ -253,7 +264,8 @@ class Run:
         if kind == "epoch":
             self.recorder.record(kind, **fields)
             return
-        if self.state.walkers[fields["walker"]].alive:  # else it was given up, and what it had committed is known
+        walker = self.state.walkers[fields["walker"]]
+        if walker.alive and not walker.told(kind, fields):  # else it was given up, and what it had committed is known
             self.recorder.record(kind, **fields)
 
     def _advance(self) -> None:
@@ -320,29 +332,34 @@ class Run:
         while self.crew.at_work and time.monotonic() < deadline:
             self._step(self.crew.advance if whole else self.crew.send_home)
         with contextlib.suppress(BusError):
-            for kind, fields in self._events():
-                self._take(kind, fields)
+            self._hear()
         while not self._interrupts and time.monotonic() < deadline:
             self.learner.advance()
             if not self.learner.busy:
                 break
             self._step(lambda: None)
 
-    def _start_server(self) -> None:
-        self._server = Server.start(self.directory.bus, url=self.bus_url, bind=driver_address(self.site))
+    def _start_servers(self) -> None:
+        self._servers = Servers.start(
+            self.directory.bus, self.site.bus_servers, spread=SPREAD, url=self.bus_url, bind=driver_address(self.site)
+        )
 
     def _mend_bus(self, error: BusError) -> None:
-        if self._server.alive():
+        if self._servers.alive():
             if str(error) not in self._troubles:
                 self._troubles.add(str(error))
                 self.recorder.note(f"bus: {error}")
             time.sleep(TICK_S)
-            return
-        before = self._server.pid
-        self._start_server()
-        gone = "the bus server is gone; it is started again" if self._server.pid != before else ""
-        self.recorder.note(gone or "the bus server did not answer for a while")
-        self.bag.restore()
+        else:
+            self._bring_servers_back()
+
+    def _bring_servers_back(self) -> None:
+        before = self._servers.pids
+        self._start_servers()
+        gone = "the bus server is gone; it is started again" if self._servers.pids != before else ""
+        told = gone or "the bus server did not answer for a while"
+        self.recorder.note(told)
+        self._troubles.add(told)  # in the next step, where a server may be gone again
 
     def _record_session(self, left_over: int) -> None:
         after = {"after": self.state.now} if self.state.sessions else {}

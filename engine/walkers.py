@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from steersman.engine.journal import Record
 from steersman.engine.segments import Segment, Segments
@@ -68,6 +70,18 @@ class Walker:
             return self.simulated
         left_out = (each.simulated for each in self.left_out if each.number < self.published_segments)
         return self.simulated - sum(left_out)
+
+    def told(self, kind: str, fields: Mapping[str, Any]) -> bool:
+        """Whether this event was told before: a server that is killed may forget that events were taken from it."""
+        match kind:
+            case "began":
+                return int(fields["segment"]) < len(self.segments)
+            case "ended":
+                number = int(fields["segment"])
+                return number < len(self.segments) and self.segments[number].end is not None
+            case "frames":
+                return bool(fields["frames"] <= self.frames and fields["segments"] <= self.published_segments)
+        return False
 
     def rows_end(self, segment: Segment) -> int:
         """Row behind the last published one of a segment."""

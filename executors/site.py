@@ -221,6 +221,7 @@ class Site(_Strict):
         interface: network interface of the driver's machine that the nodes reach, e.g. "hsn0"; empty: the address of
             its host name.
         worker_init: shell lines run before the workers start.
+        bus_servers: processes on the driver's machine that share what thousands of walkers ask.
         most_files: of a run; more are warned of, for the directories of parallel file systems grow slow.
         lease_s: a start is offered again when its walker gave no sign of life for so long.
         margin_s: before a block ends, this much is kept for writing what there is.
@@ -241,6 +242,7 @@ class Site(_Strict):
     node: Node | None = None
     interface: str = ""
     worker_init: str = ""
+    bus_servers: int = Field(default=1, ge=1, le=64)
     most_files: int = Field(default=100_000, ge=1)
     lease_s: float = Field(default=15.0, ge=1)
     margin_s: float = Field(default=30.0, ge=0)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import redis
 
-from steersman.bus import Server, ServerLost, ServersDiffer, TupleSpace
+from steersman.bus import Server, ServerLost, Servers, ServersDiffer, TupleSpace
+from steersman.bus.addresses import read
 
 from .conftest import later, until
 
@@ -93,6 +94,32 @@ def test_one_servers_death_blocks_only_its_names_and_says_so(
         stack.enter_context(Server.start(homes[0], program=program))
         assert waiting.result(30) == (lost[0], 1)
         assert [space.take(name, int) for name in lost[1:]] == [(name, 1) for name in lost[1:]]
+
+
+def test_servers_of_one_directory_are_one_bus(tmp_path: Path) -> None:
+    """Families that are named are spread, all else keeps one order; who dies comes back, the others stay."""
+    with Servers.start(tmp_path, 3, spread=("stop",), fsync="always") as servers, TupleSpace.connect(tmp_path) as space:
+        stops = [f"stop.w{n}" for n in range(20)]
+        rest = ["event", "start", "start.3", "stopped"]
+        first, *others = space._routes.pools
+        assert {id(space._routes.pool(name)) for name in rest} == {id(first)}
+        assert {id(space._routes.pool(name)) for name in stops} == {id(pool) for pool in others}
+        space.put_many([(name, 1) for name in [*stops, *rest]])
+        pids, now = servers.pids, servers
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            until(lambda: [server.pid for server in now.gone] == [pid])  # noqa: B023
+            now = Servers.start(tmp_path, 3, spread=("stop",), fsync="always")
+            assert now.alive()
+            assert len(now.pids - pids) == len(pids - now.pids)
+        assert not now.pids & pids
+        assert space.names() == sorted([*stops, *rest])
+        assert all(space.take(name, int, timeout_s=5) == (name, 1) for name in [*stops, *rest])
+        now.stop()
+        assert now.gone == []
+    assert read(tmp_path).url == servers.each[0].url, "one of them, where one is enough"
+    with Server.start(tmp_path) as alone:
+        assert read(tmp_path) == alone.address
 
 
 def node(program: str, home: Path) -> tuple[subprocess.Popen[bytes], Any]:

@@ -22,13 +22,15 @@ HERE = {"numpy": "2.4.6"}
 
 @pytest.mark.slow
 def test_this_machine_is_well_and_nothing_is_left(tmp_path: Path) -> None:
-    done = steersman("doctor", "--json", cwd=tmp_path)
+    (tmp_path / "two_servers.yaml").write_text("bus_servers: 2\n")
+    (here := tmp_path / "here").mkdir()
+    done = steersman("doctor", "--site", "../two_servers.yaml", "--json", cwd=here)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert all(finding["ok"] for finding in told["findings"])
     assert {probe["role"] for probe in told["probes"]} == {"simulation", "training"}
     assert told["probes"][0]["versions"] == versions()
-    assert list(tmp_path.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
 def test_a_node_like_the_drivers_machine_is_well() -> None:

@@ -1,0 +1,70 @@
+"""Directory -> running servers that are one bus, each in a folder of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from steersman.bus.addresses import BUS_FILE
+from steersman.bus.server import Server, write_private
+
+
+@dataclass(frozen=True)
+class Servers:
+    """What TupleSpace.connect(directory) reaches; a context manager that stops what it started."""
+
+    each: tuple[Server, ...]
+
+    @classmethod
+    def start(cls, directory: str | Path, count: int = 1, *, spread: Sequence[str] = (), **settings: Any) -> Servers:
+        """Start servers, or those of a bus that are not there any more; after a crash they come back with their data.
+
+        Args:
+            directory: one server lives there itself; several in its folders 1, 2, ..., which its bus.json lists.
+            spread: families of names, "x" of x and of x.1, that live on the servers after the first; all other names
+                live on the first. () spreads every name.
+            settings: of each, as Server.start() takes them; of a server given by `url` there is one.
+        Raises: ServerFailed: one did not start; those that did are stopped. ServerRefused: that at `url` is not usable.
+        """
+        home = Path(directory).absolute()
+        if count == 1 or settings.get("url") is not None:
+            return cls((Server.start(home, **settings),))
+        names = [str(number) for number in range(1, count + 1)]
+        home.mkdir(parents=True, exist_ok=True)
+        write_private(home / BUS_FILE, json.dumps({"servers": names, "spread": list(spread)}))
+        with contextlib.ExitStack() as started:
+            each = tuple(started.enter_context(Server.start(home / name, **settings)) for name in names)
+            started.pop_all()
+        return cls(each)
+
+    @property
+    def pids(self) -> set[int]:
+        """Of the processes that are ours."""
+        return {server.pid for server in self.each if server.pid is not None}
+
+    @property
+    def gone(self) -> list[Server]:
+        """Those whose process has ended, though nobody stopped it."""
+        return [server for server in self.each if server.gone]
+
+    def alive(self) -> bool:
+        """Do all of them answer?"""
+        return all(server.alive() for server in self.each)
+
+    def stop(self) -> None:
+        """Stop them, their data written."""
+        for server in self.each:
+            server.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.stop()
