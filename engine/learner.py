@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from steersman.apps import training
-from steersman.engine import tasks
+from steersman.engine import published, tasks
 from steersman.engine.errors import BlockEnds
 from steersman.engine.jobs import Jobs, lost
 from steersman.engine.recorder import Recorder
@@ -99,10 +99,10 @@ class Learner:
         if begun is None and not self.rule.due(state.frames, state.trained_at):
             return
         assert self._workflow.training is not None
-        window = _newest(state.spans(held_out=False), self._workflow.training.window)
+        window = published.spans(state, held_out=False, most=self._workflow.training.window)
         if not window:
             return
-        held_out = _newest(state.spans(held_out=True), self._workflow.training.window // 5)
+        held_out = published.spans(state, held_out=True, most=self._workflow.training.window // 5)
         version = begun.version if begun else len(state.models) + 1
         if begun is None:
             self._recorder.record("training", model=version, frames=state.frames)
@@ -212,14 +212,3 @@ class Learner:
                 self._recorder.note(f"metric {name} failed: {type(error).__name__}: {error}")
         if values:
             self._recorder.record("metrics", values=values)
-
-
-def _newest(spans: Sequence[Span], most: int) -> list[Span]:
-    """The newest frames, at most `most` of them; spans are in the order in which their starts were chosen."""
-    kept: list[Span] = []
-    for span in reversed(spans):
-        if most <= 0:
-            break
-        kept.append(Span(span.walker, max(span.first, span.end - most), span.end))
-        most -= span.rows
-    return kept[::-1]

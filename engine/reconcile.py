@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from steersman.engine import published
 from steersman.engine.journal import Record
 from steersman.engine.recorder import Recorder
 from steersman.engine.walkers import Walker
@@ -74,7 +75,7 @@ def _start(recorder: Recorder, row: dict[str, int], slot: int) -> Record:
     """A start that only the store knows of: the machine went down before the journal was on the disk."""
     parent: list[int] | None = None
     if row["parent_walker"] >= 0:
-        made_by = recorder.state.segment_of(row["parent_walker"], row["parent_row"])
+        made_by = published.segment_of(recorder.state, row["parent_walker"], row["parent_row"])
         parent = [row["parent_walker"], row["parent_row"], made_by.number if made_by else 0]
     told: dict[str, Any] = {key: row[key] for key in ("start", "seed", "model")}
     reason = "the decision was lost with the end of the journal; the store tells of it"

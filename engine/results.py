@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steersman.apps.training import load_model
+from steersman.engine import published
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.scoreboard import Scoreboard
 from steersman.engine.state import State
@@ -39,7 +40,7 @@ class Results:
     @functools.cached_property
     def held_out(self) -> Window | None:
         """The frames that no training saw, in order of their starts."""
-        spans = self._state.spans(held_out=True)
+        spans = published.spans(self._state, held_out=True)
         return Window(self._directory.frames, spans) if spans else None
 
     def frame(self, index: int) -> dict[str, np.ndarray]:

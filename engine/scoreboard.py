@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
+from steersman.engine import published
 from steersman.engine.segments import RUNNING
 from steersman.engine.state import State, frame_key
 from steersman.steering import Scores
 from steersman.store import FRAME, Frames, GroupWriter, Span
 
 STALE = 100
+MOST = 2**18  # frames without values that are looked at; to choose among so many takes 30 ms and 5 MB
+FEW = MOST // 16  # frames to go on from that are added to an even sample without making it uneven
 
 
 class Scoreboard:
@@ -51,7 +54,7 @@ class Scoreboard:
     def missing(self, state: State, most: int) -> list[Span]:
         """Published spans that have no scores yet, at most `most` frames of them."""
         found: list[Span] = []
-        for span in state.spans_after(self._done):
+        for span in published.spans_after(state, self._done):
             if most <= 0:
                 break
             found.append(Span(span.walker, span.first, min(span.end, span.first + most)))
@@ -82,7 +85,7 @@ class Scoreboard:
             return unscored(state)
         self._blocks = [{name: np.concatenate([block[name] for block in self._blocks]) for name in self._blocks[0]}]
         columns = {name: column[:frames] for name, column in self._blocks[0].items()}
-        return _scores(state, _segments(state), columns.pop("walker"), columns.pop("row"), columns, self.model)
+        return _scores(state, published.segments(state), columns.pop("walker"), columns.pop("row"), columns, self.model)
 
 
 def stale(seen: tuple[int, int], published: tuple[int, int], walkers: int) -> bool:
@@ -92,30 +95,29 @@ def stale(seen: tuple[int, int], published: tuple[int, int], walkers: int) -> bo
 
 
 def unscored(state: State) -> Scores:
-    """All published frames, in order of starts, without values: for policies that need none."""
-    made = _segments(state)
-    rows = np.where(made["counts"], made["published"] - made["first"], 0)
-    order = np.argsort(made["start"], kind="stable")
-    order = order[rows[order] > 0]
-    rows, first = rows[order], made["first"][order]
-    row = np.arange(rows.sum()) + np.repeat(first - np.cumsum(rows) + rows, rows)
-    return _scores(state, made, np.repeat(made["walker"][order], rows).astype(np.int32), row, {}, 0)
+    """Published frames, in order of starts, without values: for policies that need none.
+
+    Of more than `MOST` it is every second, third, ...; and the last ones of segments that nobody went on from, where
+    these are few, as in a run whose policy does go on from them (`Unsteered`).
+    """
+    made = published.segments(state)
+    order = published.in_order(made)
+    ordered = {name: column[order] for name, column in made.items()}
+    behind = np.cumsum(ordered["published"] - ordered["first"])
+    frames = int(behind[-1]) if len(behind) else 0
+    chosen = np.arange(0, frames, max(-(-frames // MOST), 1))
+    if frames > MOST:
+        waiting = behind[_waiting(state, ordered)] - 1
+        chosen = np.union1d(chosen, waiting) if len(waiting) <= FEW else chosen
+    at = np.searchsorted(behind, chosen, side="right")
+    row = ordered["published"][at] - (behind[at] - chosen)
+    return _scores(state, made, ordered["walker"][at].astype(np.int32), row, {}, 0)
 
 
-def _segments(state: State) -> dict[str, np.ndarray]:
-    """Columns of all segments, in order of walkers and their rows; `published`: the row behind the last published."""
-    each = [(walker, walker.segments.columns()) for walker in state.walkers.values()]
-    start, first, end, counts = (
-        np.concatenate([columns[i] for _, columns in each]) if each else np.empty(0, np.int64) for i in range(4)
-    )
-    lengths = [len(columns[0]) for _, columns in each]
-    frames = np.repeat(np.array([walker.frames for walker, _ in each], np.int64), lengths)
-    return {
-        "walker": np.repeat(np.array([walker.number for walker, _ in each], np.int64), lengths),
-        "number": np.concatenate([np.arange(length) for length in lengths]) if each else np.empty(0, np.int64),
-        "start": start, "first": first, "end": end, "counts": counts.astype(bool),
-        "published": np.where(end == RUNNING, frames, np.minimum(frames, end)),
-    }  # fmt: skip
+def _waiting(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Whether a segment has ended, is published, and no segment was started from its last frame."""
+    last = frame_key(made["walker"], made["end"] - 1)
+    return np.asarray((made["published"] == made["end"]) & (_times_used(state, last) == 0))
 
 
 def _scores(
@@ -136,7 +138,8 @@ def _scores(
     known[known] = made["walker"][at[known]] == walker[known]
     segment = (np.where(known, made["number"][at], -1) if len(kept) else np.full(len(row), -1)).astype(np.int32)
     ends = known & (row == made["end"][at] - 1) if len(kept) else known
-    keep = np.flatnonzero(~known | made["counts"][at]) if len(kept) else np.arange(len(row))
+    counts = ~known | made["counts"][at] if len(kept) else np.ones(len(row), bool)
+    keep = slice(None) if counts.all() else np.flatnonzero(counts)  # no second copy of all there is, where all of it is
     columns = {name: value[keep] for name, value in values.items()}
     return Scores(walker[keep], row[keep].astype(np.int32), segment[keep], starts[keep], ends[keep], columns, model)
 

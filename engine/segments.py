@@ -1,8 +1,7 @@
-"""The segments of one walker: those that nothing changes any more take 40 bytes each, for a run may have millions."""
+"""The segments of one walker: those that nothing changes any more take 14 bytes each, for a run may have millions."""
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +9,10 @@ from typing import overload
 
 import numpy as np
 
+from steersman.store import ENDED
+
 RUNNING = -1  # the end of a segment that has none yet, in columns
+_HOW = (*ENDED, "lost")
 
 
 @dataclass(slots=True)
@@ -32,13 +34,15 @@ class Segment:
 
 
 class Segments(Sequence[Segment]):
-    """A walker's segments in order; a segment that was packed is given as a copy, for it does not change."""
+    """A walker's segments in order; a segment that was packed is given as a copy, for it does not change.
+
+    A copy does not tell what was simulated: sums are made of segments as they are published (Walker).
+    """
 
     def __init__(self, walker: int) -> None:
         self._walker = walker
-        self._start, self._first, self._end = array("q"), array("q"), array("q")
-        self._counts, self._simulated = array("b"), array("d")
-        self._how: list[str] = []
+        self._start, self._first, self._end = array("i"), array("i"), array("i")
+        self._counts, self._how = array("b"), array("b")
         self._open: list[Segment] = []
 
     @property
@@ -57,18 +61,14 @@ class Segments(Sequence[Segment]):
             self._first.append(segment.first)
             self._end.append(segment.end if segment.end is not None else RUNNING)
             self._counts.append(segment.counts)
-            self._simulated.append(segment.simulated)
-            self._how.append(sys.intern(segment.how))
+            self._how.append(_HOW.index(segment.how))
 
-    def leave_out(self, frames: int) -> list[Segment]:
-        """None counts any more, and those that run end at `frames`. Returns: those that did count."""
-        for segment in self._open:
-            segment.end = frames if segment.end is None else segment.end
-        counted = [segment for segment in self if segment.counts]
+    def leave_out(self, frames: int) -> None:
+        """None counts any more, and those that run end at `frames`."""
         self._counts = array("b", bytes(len(self._how)))
         for segment in self._open:
+            segment.end = frames if segment.end is None else segment.end
             segment.counts = False
-        return counted
 
     def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(n,) int64 start, first row, end (RUNNING: none yet), and bool whether it counts."""
@@ -101,6 +101,6 @@ class Segments(Sequence[Segment]):
         if at >= packed:
             return self._open[at - packed]
         return Segment(
-            self._walker, at, self._start[at], self._first[at], self._end[at], self._how[at], bool(self._counts[at]),
-            self._simulated[at],
+            self._walker, at, self._start[at], self._first[at], self._end[at], _HOW[self._how[at]],
+            bool(self._counts[at]),
         )  # fmt: skip

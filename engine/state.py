@@ -8,21 +8,16 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-
-import numpy as np
 
 from steersman.engine.errors import UnknownRecord
 from steersman.engine.journal import VERSION, Record
 from steersman.engine.segments import Segment
 from steersman.engine.walkers import Broken, Model, Start, Walker
 from steersman.steering import SECONDS, Progress
-from steersman.store import Span
 
 REMEMBERED = 8  # newest decisions and notes that displays show
-HELD_OUT = 10  # every tenth start is held out of training
 
 
 def frame_key(walker: Any, row: Any) -> Any:
@@ -157,50 +152,6 @@ class State:
         """Seconds that the slots spent, by what they did."""
         return sum((walker.seconds for walker in self.walkers.values()), Counter())
 
-    def spans(self, *, held_out: bool | None = None) -> list[Span]:
-        """Published frames that count, by segment, in order of starts; only held-out ones or the others if asked.
-
-        The order, and what is held out, is by start: which walker ran it does not matter.
-        """
-        found = []
-        for walker in self.walkers.values():
-            for segment in walker.segments:
-                end = walker.rows_end(segment)
-                chosen = held_out is None or held_out == (segment.start % HELD_OUT == HELD_OUT - 1)
-                if segment.counts and chosen and end > segment.first:
-                    found.append((segment.start, Span(f"w{walker.number}", segment.first, end)))
-        return [span for _, span in sorted(found)]
-
-    def spans_after(self, done: Mapping[str, int]) -> list[Span]:
-        """Published frames that count, from row `done[walker]` on; costs what is new, not what there is.
-
-        In order of starts, as far as the rows of a walker stay in theirs.
-        """
-        return [span for _, span in sorted(chain.from_iterable(self._new(walker, done) for walker in self.walkers))]
-
-    def _new(self, number: int, done: Mapping[str, int]) -> Iterator[tuple[int, Span]]:
-        walker = self.walkers[number]
-        first = done.get(f"w{number}", 0)
-        fresh: list[Segment] = []
-        for segment in reversed(walker.segments):
-            fresh.append(segment)
-            if segment.first <= first:
-                break
-        newest = 0
-        for segment in reversed(fresh):
-            end = walker.rows_end(segment)
-            if segment.counts and end > max(first, segment.first):
-                newest = max(newest, segment.start)
-                yield newest, Span(f"w{number}", max(first, segment.first), end)
-
-    def segment_of(self, walker: int, row: int) -> Segment | None:
-        """The segment that made a frame."""
-        segments = self.walkers[walker].segments
-        at = int(np.searchsorted(segments.columns()[1], row, side="right")) - 1
-        while at > 0 and segments[at].end is not None and segments[at].end <= row:  # type: ignore[operator]
-            at -= 1  # an empty segment shares its first row with the next one
-        return segments[at] if at >= 0 else None
-
     def _sum(self, name: str) -> float:
         if name not in self._sums:
             self._sums[name] = sum(getattr(walker, name) for walker in self.walkers.values())
@@ -330,9 +281,7 @@ class State:
             return
         walker = self.walkers[record["walker"]]
         walker.alive, walker.damaged = False, True
-        if walker.running is not None:
-            walker.running.end = walker.frames
-        walker.leave_all_out()
+        walker.segments.leave_out(walker.frames)
         for number, start in list(self.starts.items()):
             if start.segment is not None and start.segment.walker == walker.number:
                 start.segment = None

@@ -60,12 +60,16 @@ class Walker:
 
     @property
     def counted_frames(self) -> int:
+        if self.damaged:
+            return 0
         if not self.left_out:  # as of nearly all, and thousands are summed up
             return self.frames
         return self.frames - sum(max(0, self.rows_end(segment) - segment.first) for segment in self.left_out)
 
     @property
     def counted_time(self) -> float:
+        if self.damaged:
+            return 0.0
         if not self.left_out:
             return self.simulated
         left_out = (each.simulated for each in self.left_out if each.number < self.published_segments)
@@ -92,10 +96,6 @@ class Walker:
         if segment.counts:
             segment.counts = False
             self.left_out.append(segment)
-
-    def leave_all_out(self) -> None:
-        """Its frames cannot be read any more."""
-        self.left_out += self.segments.leave_out(self.frames)
 
     def take_in(self, segment: Segment) -> None:
         if not segment.counts:

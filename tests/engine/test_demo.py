@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray
 
-from steersman.engine import journal
+from steersman.engine import journal, published
 from steersman.engine.replay import replay
 from steersman.models import CVAE
 from tests.engine.conftest import completed, steersman
@@ -62,7 +62,7 @@ def test_shallow_water_at_a_tiny_size(tmp_path: Path) -> None:
     assert sum(bool(model.accepted) for model in state.models) >= 2
     assert 0 < summary["metrics"]["storms_percent"] < 100
     drawn = [record["draw"]["point"] for record in journal.read(directory.journal) if record["kind"] == "start"]
-    run = np.concatenate([directory.frames.read("point", span)[::24] for span in state.spans()])
+    run = np.concatenate([directory.frames.read("point", span)[::24] for span in published.spans(state)])
     np.testing.assert_array_equal(run, drawn)
     assert replay(directory)["different"] == []
     opened = xarray.open_zarr(directory.frames.path / "w0")

@@ -11,7 +11,7 @@ import pytest
 import xarray
 from rocrate.rocrate import ROCrate  # type: ignore[import-untyped]
 
-from steersman.engine import journal
+from steersman.engine import journal, published
 from steersman.engine.crate import PROFILE
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
@@ -85,7 +85,7 @@ def test_the_frames_open_in_xarray(two_wells: Whole) -> None:
 
 def test_scores_cover_what_was_published(two_wells: Whole) -> None:
     directory, state, _ = two_wells
-    assert state.scored == sum(span.rows for span in state.spans()) == state.frames
+    assert state.scored == sum(span.rows for span in published.spans(state)) == state.frames
     assert state.model >= 1
     assert (directory.model(1) / "weights.safetensors").exists()
     card = directory.cards()[0]

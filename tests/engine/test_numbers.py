@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from steersman.engine import journal
+from steersman.engine import journal, published
 from steersman.engine.journal import Record
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
@@ -85,7 +85,7 @@ def test_a_frame_that_is_not_finite_is_not_stored_and_those_before_it_are(odd: T
     assert failed
     assert all("x is not finite" in record["cause"] for record in failed)
     assert all(record["end_row"] - record["first_row"] == 5 for record in failed)
-    assert np.isfinite(Window(directory.frames, state.spans())["x"]).all()
+    assert np.isfinite(Window(directory.frames, published.spans(state))["x"]).all()
 
 
 def test_a_model_that_is_no_number_or_has_collapsed_or_diverged_is_not_used(odd: Told) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steersman.engine import published
 from steersman.engine.journal import Journal
 from steersman.engine.reconcile import reconcile
 from steersman.engine.recorder import Recorder
@@ -61,7 +62,7 @@ def test_whatever_was_told_last_the_state_is_the_same(tmp_path: Path, known: int
 
     kept = partial if keep else 0
     assert state.frames == 3 * ROWS + kept
-    assert sum(span.rows for span in state.spans()) == state.frames
+    assert sum(span.rows for span in published.spans(state)) == state.frames
     assert state.simulated == pytest.approx(3.0)
     assert sorted(segment.start for segment in state.segments if segment.counts and segment.end != segment.first) == [
         0, 1, 2, *([3] if kept else []),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.engine import journal, lock, orphans
+from steersman.engine import journal, lock, orphans, published
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 from steersman.store import Span, Window
@@ -29,7 +29,7 @@ def decisions(directory: RunDirectory) -> list[object]:
     def frame(parent: list[int] | None) -> object:
         if parent is None:
             return None
-        segment = state.segment_of(parent[0], parent[1])
+        segment = published.segment_of(state, parent[0], parent[1])
         assert segment is not None
         return segment.start, parent[1] - segment.first
 
@@ -192,7 +192,7 @@ def test_what_was_killed_and_interrupted_goes_on_and_nothing_that_was_committed_
     assert any("held the lock" in text for text in notes)
     for walker, rows in stored.items():
         assert state.walkers[int(walker[1:])].frames == rows == directory.frames.count(walker)
-    assert sum(span.rows for span in state.spans()) == state.frames == state.scored
+    assert sum(span.rows for span in published.spans(state)) == state.frames == state.scored
     counted = Counter(segment.start for segment in state.segments if segment.counts)
     assert set(counted.values()) == {1}, "no start counts twice"
     assert lock.owner(directory.path) is None

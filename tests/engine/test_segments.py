@@ -5,19 +5,19 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pytest
 
+from steersman.engine import published, scoreboard
 from steersman.engine.scoreboard import stale, unscored
 from steersman.engine.segments import RUNNING, Segment, Segments
 from steersman.engine.state import State
+from steersman.steering import Unsteered
 
 
 def made(count: int, walker: int = 3) -> list[Segment]:
     """Segments of four frames, every third empty, the last one running."""
     ends = [4 * number + 4 * (number % 3 > 0) for number in range(count)]
-    each = [
-        Segment(walker, number, 7 * number, 4 * number, end, "finished", simulated=float(number))
-        for number, end in enumerate(ends)
-    ]
+    each = [Segment(walker, number, 7 * number, 4 * number, end, "finished") for number, end in enumerate(ends)]
     each[-1].end = None
     return each
 
@@ -37,13 +37,13 @@ def test_packed_segments_are_those_that_were_appended() -> None:
     assert first.tolist() == [each.first for each in listed]
     assert end.tolist() == [RUNNING if each.end is None else each.end for each in listed]
     assert counts.all()
-    assert segments.leave_out(frames=40)[0] == listed[0]
+    segments.leave_out(frames=40)
     assert not any(each.counts for each in segments)
     assert segments[-1].end == 40
 
 
-def test_a_packed_segment_takes_less_than_60_bytes() -> None:
-    """Six columns of 8, 8, 8, 8, 8 and 1 bytes, and what lists grow ahead by."""
+def test_a_packed_segment_takes_less_than_20_bytes() -> None:
+    """Five columns of 4, 4, 4, 1 and 1 bytes, and what they grow ahead by."""
     tracemalloc.start()
     segments, before = Segments(0), tracemalloc.get_traced_memory()[0]
     for number in range(10_000):
@@ -51,37 +51,81 @@ def test_a_packed_segment_takes_less_than_60_bytes() -> None:
         segments.pack(published=number + 1)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    assert grown / 10_000 < 60
+    assert grown / 10_000 < 20
 
 
-def test_all_frames_are_looked_at_as_their_spans_say() -> None:
-    """Each published frame that counts, once, in order of starts, with the segment that made it and where that ends."""
+def played(*, unsteered: bool = False) -> State:
+    """Three walkers take turns with segments of 0 to 3 frames; some start from one frame, or all go on."""
     state, random = State(), np.random.default_rng(0)
     state.apply({"t": 0.0, "kind": "run"})
     for walker in range(3):
         state.apply({"t": 0.0, "kind": "walker", "walker": walker, "slot": walker})
     rows, numbers = [0, 0, 0], [0, 0, 0]
     for start in range(60):
-        walker, frames = start % 3, int(random.integers(0, 4))
+        walker, frames = start % 3, int(random.integers(0, 4)) or int(unsteered)
         parent = [0, 0, 0] if start % 5 == 4 else None
+        if unsteered:
+            parent = [walker, rows[walker] - 1, numbers[walker] - 1] if rows[walker] else None
         told = {"walker": walker, "segment": numbers[walker], "start": start, "first_row": rows[walker], "t": 1.0}
         state.apply({"t": 1.0, "kind": "start", "start": start, "parent": parent, "slot": walker})
         state.apply(told | {"kind": "began", "waited_s": 0.0})
         rows[walker], numbers[walker] = rows[walker] + frames, numbers[walker] + 1
         ended = {"end_row": rows[walker], "how": "finished", "cause": "", "read_s": 0, "ran_s": 0, "simulated": 1.0}
         state.apply(told | ended | {"kind": "ended"})
-        published = {"walker": walker, "frames": rows[walker], "segments": numbers[walker]}
-        state.apply({"t": 1.0, "kind": "frames"} | published)
+        progress = {"walker": walker, "frames": rows[walker], "segments": numbers[walker]}
+        state.apply({"t": 1.0, "kind": "frames"} | progress)
+    return state
+
+
+def test_all_frames_are_looked_at_as_their_spans_say() -> None:
+    """Each published frame that counts, once, in order of starts, with the segment that made it and where that ends."""
+    state = played()
     scores = unscored(state)
-    expected = [(int(span.walker[1:]), row) for span in state.spans() for row in range(span.first, span.end)]
+    expected = [(int(span.walker[1:]), row) for span in published.spans(state) for row in range(span.first, span.end)]
     assert list(zip(scores.walker.tolist(), scores.row.tolist(), strict=True)) == expected
     for walker, row, segment, ends, starts in zip(
         scores.walker, scores.row, scores.segment, scores.ends, scores.starts, strict=True
     ):
-        found = state.segment_of(int(walker), int(row))
+        found = published.segment_of(state, int(walker), int(row))
         assert found is not None
         assert (found.number, found.end == row + 1) == (segment, ends)
         assert starts == (12 if (walker, row) == (0, 0) else 0)
+
+
+@pytest.mark.parametrize("most", [0, 1, 7, 1000])
+def test_the_newest_frames_are_the_last_of_all(most: int) -> None:
+    """In order of starts; the oldest segment of them gives its last frames. A tenth of the starts is held out."""
+    state = played()
+    rows = [(span.walker, row) for span in published.spans(state) for row in range(span.first, span.end)]
+    newest = [(s.walker, row) for s in published.spans(state, most=most) for row in range(s.first, s.end)]
+    assert newest == rows[max(len(rows) - most, 0) :]
+    parts = [published.spans(state, held_out=part, most=1000) for part in (True, False)]
+    assert sorted(parts[0] + parts[1]) == sorted(published.spans(state))
+    assert 0 < len(parts[0]) <= 60 // 10
+
+
+def test_of_too_many_frames_an_even_sample_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every third of them, where two thirds are too many; a function of the state, as a replay needs it."""
+    state = played()
+    every = unscored(state)
+    monkeypatch.setattr(scoreboard, "MOST", -(-len(every) // 3))
+    monkeypatch.setattr(scoreboard, "FEW", 0)
+    for scores in (unscored(state), unscored(state)):
+        for name in ("walker", "row", "segment", "starts", "ends"):
+            assert getattr(scores, name).tolist() == getattr(every, name)[::3].tolist(), name
+
+
+def test_a_sample_holds_the_frames_to_go_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unsteered finds the end of each of its chains, however many frames there are."""
+    state = played(unsteered=True)
+    every = unscored(state)
+    monkeypatch.setattr(scoreboard, "MOST", 10)
+    monkeypatch.setattr(scoreboard, "FEW", 3)
+    scores, rng = unscored(state), np.random.default_rng(0)
+    assert len(scores) <= 10 + 3
+    chains = [[(s.walker[c.index], s.row[c.index]) for c in Unsteered().rank(s, rng)] for s in (every, scores)]
+    assert chains[0] == chains[1]
+    assert len(chains[0]) == 3
 
 
 def test_what_was_seen_is_out_of_date_by_one_in_a_hundred() -> None:

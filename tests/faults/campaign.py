@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from steersman.engine import journal, lock, orphans
+from steersman.engine import journal, lock, orphans, published
 from steersman.engine.replay import replay
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
@@ -173,7 +173,7 @@ class Campaign:
             assert walker.frames == stored, f"{name}: {stored} frames are stored, the journal counts {walker.frames}"
             counted = [(segment.first, walker.rows_end(segment)) for segment in walker.segments if segment.counts]
             assert all(before[1] <= after[0] for before, after in pairwise(counted))
-        spans = state.spans()
+        spans = published.spans(state)
         assert sum(span.rows for span in spans) == state.frames, "every counted frame belongs to a segment"
 
     def _check_starts(self, state: State) -> None:
