@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from steersman.engine.segments import RUNNING, Segment
+from steersman.engine.segments import RUNNING, Segment, Segments
 from steersman.engine.state import State
 from steersman.engine.walkers import Walker
 from steersman.store import Span
@@ -21,16 +21,18 @@ def segments(state: State) -> dict[str, np.ndarray]:
     Returns: (n,) int64 walker, number, start, first, end (RUNNING: none yet) and published (the row behind the last
         published one), and bool counts.
     """
-    each = [(walker, walker.segments.columns()) for walker in state.walkers.values()]
-    start, first, end, counts = (
-        np.concatenate([columns[i] for _, columns in each]) if each else np.empty(0, np.int64) for i in range(4)
+    walkers = list(state.walkers.values())
+    each = [walker.segments.columns() for walker in walkers]
+    lengths = [len(columns) for columns in each]
+    made = np.concatenate(each) if each else Segments(0).columns()
+    start, first, end = (made[name].astype(np.int64) for name in ("start", "first", "end"))
+    walker, frames = (
+        np.repeat(np.array([getattr(walker, name) for walker in walkers], np.int64), lengths)
+        for name in ("number", "frames")
     )
-    lengths = [len(columns[0]) for _, columns in each]
-    frames = np.repeat(np.array([walker.frames for walker, _ in each], np.int64), lengths)
+    number = np.arange(len(made)) - np.repeat(np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
     return {
-        "walker": np.repeat(np.array([walker.number for walker, _ in each], np.int64), lengths),
-        "number": np.concatenate([np.arange(length) for length in lengths]) if each else np.empty(0, np.int64),
-        "start": start, "first": first, "end": end, "counts": counts.astype(bool),
+        "walker": walker, "number": number, "start": start, "first": first, "end": end, "counts": made["counts"],
         "published": np.where(end == RUNNING, frames, np.minimum(frames, end)),
     }  # fmt: skip
 
@@ -73,7 +75,7 @@ def spans_after(state: State, done: Mapping[str, int]) -> list[Span]:
 def segment_of(state: State, walker: int, row: int) -> Segment | None:
     """The segment that made a frame."""
     of_walker = state.walkers[walker].segments
-    at = int(np.searchsorted(of_walker.columns()[1], row, side="right")) - 1
+    at = int(np.searchsorted(of_walker.columns()["first"], row, side="right")) - 1
     while at > 0 and of_walker[at].end is not None and of_walker[at].end <= row:  # type: ignore[operator]
         at -= 1  # an empty segment shares its first row with the next one
     return of_walker[at] if at >= 0 else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
@@ -13,6 +12,8 @@ from steersman.store import ENDED
 
 RUNNING = -1  # the end of a segment that has none yet, in columns
 _HOW = (*ENDED, "lost")
+_PACKED = np.dtype([("start", "i4"), ("first", "i4"), ("end", "i4"), ("how", "i1"), ("counts", "?")])
+_BLOCK = 64  # segments; what a thousand arrays leave behind that grow side by side was twice what they held
 
 
 @dataclass(slots=True)
@@ -41,8 +42,8 @@ class Segments(Sequence[Segment]):
 
     def __init__(self, walker: int) -> None:
         self._walker = walker
-        self._start, self._first, self._end = array("i"), array("i"), array("i")
-        self._counts, self._how = array("b"), array("b")
+        self._blocks: list[np.ndarray] = []
+        self._packed = 0
         self._open: list[Segment] = []
 
     @property
@@ -55,37 +56,30 @@ class Segments(Sequence[Segment]):
 
     def pack(self, published: int) -> None:
         """Those of the first `published` that have ended, up to the first that has not, change no more."""
-        while self._open and len(self._how) < published and self._open[0].end is not None:
-            segment = self._open.pop(0)
-            self._start.append(segment.start)
-            self._first.append(segment.first)
-            self._end.append(segment.end if segment.end is not None else RUNNING)
-            self._counts.append(segment.counts)
-            self._how.append(_HOW.index(segment.how))
+        while self._open and self._packed < published and self._open[0].end is not None:
+            each = self._open.pop(0)
+            if self._packed % _BLOCK == 0:
+                self._blocks.append(np.empty(_BLOCK, _PACKED))
+            packed = (each.start, each.first, each.end, _HOW.index(each.how), each.counts)
+            self._blocks[-1][self._packed % _BLOCK] = packed
+            self._packed += 1
 
     def leave_out(self, frames: int) -> None:
         """None counts any more, and those that run end at `frames`."""
-        self._counts = array("b", bytes(len(self._how)))
+        for block in self._blocks:
+            block["counts"] = False
         for segment in self._open:
             segment.end = frames if segment.end is None else segment.end
             segment.counts = False
 
-    def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(n,) int64 start, first row, end (RUNNING: none yet), and bool whether it counts."""
-        opened = self._open
-        start, first, end = (
-            np.concatenate([np.array(packed, np.int64), np.array(rest, np.int64)])
-            for packed, rest in (
-                (self._start, [each.start for each in opened]),
-                (self._first, [each.first for each in opened]),
-                (self._end, [RUNNING if each.end is None else each.end for each in opened]),
-            )
-        )
-        counts = np.concatenate([np.array(self._counts, bool), np.array([each.counts for each in opened], bool)])
-        return start, first, end, counts
+    def columns(self) -> np.ndarray:
+        """(n,) with fields start, first (row), end (RUNNING: none yet) and whether it counts."""
+        opened = [(s.start, s.first, RUNNING if s.end is None else s.end, -1, s.counts) for s in self._open]
+        packed = np.concatenate([np.empty(0, _PACKED), *self._blocks])[: self._packed]
+        return np.concatenate([packed, np.array(opened, _PACKED)])
 
     def __len__(self) -> int:
-        return len(self._how) + len(self._open)
+        return self._packed + len(self._open)
 
     @overload
     def __getitem__(self, number: int) -> Segment: ...
@@ -97,10 +91,7 @@ class Segments(Sequence[Segment]):
         at = number + len(self) if number < 0 else number
         if not 0 <= at < len(self):
             raise IndexError(number)
-        packed = len(self._how)
-        if at >= packed:
-            return self._open[at - packed]
-        return Segment(
-            self._walker, at, self._start[at], self._first[at], self._end[at], _HOW[self._how[at]],
-            bool(self._counts[at]),
-        )  # fmt: skip
+        if at >= self._packed:
+            return self._open[at - self._packed]
+        start, first, end, how, counts = self._blocks[at // _BLOCK][at % _BLOCK].item()
+        return Segment(self._walker, at, start, first, end, _HOW[how], counts)

@@ -24,26 +24,26 @@ def made(count: int, walker: int = 3) -> list[Segment]:
 
 def test_packed_segments_are_those_that_were_appended() -> None:
     """Whatever was packed when: as a list, from behind, in slices and in columns."""
-    segments, listed = Segments(3), made(10)
-    for number, segment in enumerate(made(10)):
+    segments, listed = Segments(3), made(100)
+    for number, segment in enumerate(made(100)):
         segments.append(segment)
         segments.pack(published=number)
     assert list(segments) == listed
     assert segments[-2:] == listed[-2:]
     assert segments[2:9:3] == listed[2:9:3]
-    assert segments[-1] is segments[9], "one that runs is not a copy"
-    start, first, end, counts = segments.columns()
-    assert start.tolist() == [each.start for each in listed]
-    assert first.tolist() == [each.first for each in listed]
-    assert end.tolist() == [RUNNING if each.end is None else each.end for each in listed]
-    assert counts.all()
-    segments.leave_out(frames=40)
+    assert segments[-1] is segments[99], "one that runs is not a copy"
+    columns = segments.columns()
+    assert columns["start"].tolist() == [each.start for each in listed]
+    assert columns["first"].tolist() == [each.first for each in listed]
+    assert columns["end"].tolist() == [RUNNING if each.end is None else each.end for each in listed]
+    assert columns["counts"].all()
+    segments.leave_out(frames=400)
     assert not any(each.counts for each in segments)
-    assert segments[-1].end == 40
+    assert segments[-1].end == 400
 
 
 def test_a_packed_segment_takes_less_than_20_bytes() -> None:
-    """Five columns of 4, 4, 4, 1 and 1 bytes, and what they grow ahead by."""
+    """Fields of 4, 4, 4, 1 and 1 bytes, and the block that is not full."""
     tracemalloc.start()
     segments, before = Segments(0), tracemalloc.get_traced_memory()[0]
     for number in range(10_000):
