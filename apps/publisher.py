@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steersman.apps.segment import Segment
+from steersman.apps.watchdog import Watchdog
 from steersman.bus import BusError, LeaseExpired, Tuple, TupleSpace
 from steersman.store import FRAME, SEGMENT, GroupWriter
 
@@ -63,7 +64,7 @@ class Publisher:
 
     Args:
         simulated: gives the simulated time of the segments that have ended.
-        alive: called while there is progress, or nothing to do.
+        watchdog: hears of it while there is progress, or nothing to do.
     """
 
     def __init__(
@@ -74,10 +75,10 @@ class Publisher:
         *,
         simulated: Callable[[], float],
         lease_s: float,
-        alive: Callable[[], None],
+        watchdog: Watchdog,
     ) -> None:
         self._writer, self._space, self._outbox = writer, space, outbox
-        self._simulated, self._lease_s, self._alive = simulated, lease_s, alive
+        self._simulated, self._lease_s, self._watchdog = simulated, lease_s, watchdog
         self._held: list[_Held] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -123,13 +124,14 @@ class Publisher:
 
     def _serve(self) -> None:
         renewed_at, seen = time.monotonic(), dict[str, int]()
+        at_most_s = min(self._lease_s, self._watchdog.hang_s) / 6
         while not self._over:
-            woken = self._wake.wait(min(look_every_s(time.monotonic() - self._began_at), self._lease_s / 6))
+            woken = self._wake.wait(min(look_every_s(time.monotonic() - self._began_at), at_most_s))
             self._wake.clear()
             running = self._running()
             if self._writer.rows != seen or not running:
                 seen = dict(self._writer.rows)
-                self._alive()
+                self._watchdog.alive()
             try:
                 self._publish_when_due()
             except OSError as error:

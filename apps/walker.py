@@ -20,6 +20,7 @@ import numpy as np
 from steersman.apps.publisher import Outbox, Publisher
 from steersman.apps.segment import Segment
 from steersman.apps.start import Start
+from steersman.apps.watchdog import Watchdog
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.store import ENDED, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
 
@@ -50,7 +51,7 @@ class Walker:
         place: where it runs, for the engine: node, pool, block_ends.
         margin_s: before its block ends, this much is kept for writing what there is.
         lease_s: how long a start is its own without a sign of life.
-        alive: called while there is progress, or nothing to do.
+        watchdog: hears of it while there is progress, or nothing to do.
         with_settings: (parameters, what a person changed) -> parameters.
     """
 
@@ -69,7 +70,7 @@ class Walker:
     place: dict[str, Any] = field(default_factory=dict)
     margin_s: float = 0.0
     lease_s: float = LEASE_S
-    alive: Callable[[], None] = lambda: None
+    watchdog: Watchdog = field(default_factory=Watchdog)
     with_settings: Callable[[Any, dict[str, Any]], Any] = lambda params, _: params
     _longest_s: float = 0.0
     _segments: int = 0
@@ -81,7 +82,7 @@ class Walker:
         self._outbox = Outbox(self.space, self.number)
         self._publisher = Publisher(
             self._writer, self.space, self._outbox,
-            simulated=lambda: self._simulated, lease_s=self.lease_s, alive=self.alive,
+            simulated=lambda: self._simulated, lease_s=self.lease_s, watchdog=self.watchdog,
         )  # fmt: skip
         self._outbox.add("joined", **({"node": "", "pool": "", "block_ends": None} | self.place))
         self._outbox.send()

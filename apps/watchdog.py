@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import faulthandler
+import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from typing import Self
 
 LOOK_S = 1.0
 GRACE_S = 30.0  # after it was told to stop, or less where hanging itself is counted in less
 
 
-def patience(hang_s: float) -> Callable[[], None]:
-    """A function to call at every sign of life; without one for hang_s and a grace, the process ends itself.
+class Watchdog:
+    """Ends its process when it hears no sign of life for hang_s and a grace; a context manager, at rest outside of it.
 
-    It writes where it hung to standard error first. The clock runs in C: code that never lets go of the interpreter
-    does not stop it.
+    It writes where the process hung to standard error first. The clock runs in C: code that never lets go of the
+    interpreter does not stop it.
+
+    Args:
+        hang_s: seconds; with infinity it sleeps.
     """
 
-    def alive() -> None:
-        faulthandler.dump_traceback_later(hang_s + min(hang_s, GRACE_S), exit=True)
+    def __init__(self, hang_s: float = math.inf) -> None:
+        self.hang_s = hang_s
 
-    return alive
+    def alive(self) -> None:
+        """Hear a sign of life."""
+        if self.hang_s < math.inf:
+            faulthandler.dump_traceback_later(self.hang_s + min(self.hang_s, GRACE_S), exit=True)
 
+    def __enter__(self) -> Self:
+        self.alive()
+        return self
 
-def at_rest() -> None:
-    """No sign of life is expected now."""
-    faulthandler.cancel_dump_traceback_later()
+    def __exit__(self, *_: object) -> None:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def end_with_parent() -> None:

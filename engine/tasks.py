@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 import yaml
 
-from steersman.apps import training, watchdog
+from steersman.apps import training
 from steersman.apps.publisher import EVENT
 from steersman.apps.walker import Walker
+from steersman.apps.watchdog import Watchdog, end_with_parent
 from steersman.bus import BusError, TupleSpace, addresses
 from steersman.engine import loading
 from steersman.engine.epochs import EpochTeller
@@ -38,7 +39,7 @@ AMD = Path("/dev/kfd")  # is there where AMD's GPUs are
 
 @functools.lru_cache(maxsize=1)
 def _opened(run: str) -> tuple[RunDirectory, Workflow, Params]:
-    watchdog.end_with_parent()
+    end_with_parent()
     directory = RunDirectory(Path(run))
     workflow = loading.load(directory.workflow)
     return directory, workflow, loading.checked(workflow, directory.settings()["params"])
@@ -116,13 +117,11 @@ def walk(run: str, number: int, bag: str) -> str:
         place=place(),
         margin_s=site.margin_s,
         lease_s=site.lease_s,
-        alive=watchdog.patience(workflow.simulation.hang_s),
+        watchdog=Watchdog(workflow.simulation.hang_s),
         with_settings=functools.partial(_changed, workflow),
     )
-    try:
+    with walker.watchdog:
         left = walker.run()
-    finally:
-        watchdog.at_rest()
     if stderr.stat().st_size == 0:
         stderr.unlink()
     return left
@@ -165,7 +164,7 @@ def train(
     params = _changed(workflow, params, settings)
     kept = directory.checkpoints(version)
     spans, held_out = _begun(kept, last, params, spans, held_out)
-    with _told(directory.errors / f"training-{version:04d}.txt"), _bounded(workflow.training.hang_s):
+    with _told(directory.errors / f"training-{version:04d}.txt"), Watchdog(workflow.training.hang_s):
         try:
             return _train(directory, workflow, params, version, last, spans, held_out)
         finally:
@@ -290,7 +289,7 @@ def score(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any
     directory, workflow, params = _opened(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _told(directory.errors / f"scoring-{version:04d}.txt"), _bounded(workflow.scoring.hang_s):
+    with _told(directory.errors / f"scoring-{version:04d}.txt"), Watchdog(workflow.scoring.hang_s):
         values: Mapping[str, Any] = workflow.scoring.function(
             _changed(workflow, params, settings), _model(run, version), window
         )
@@ -305,16 +304,6 @@ def _told(file: Path) -> Iterator[None]:
     except Exception:
         file.write_text(traceback.format_exc(), encoding="utf-8")
         raise
-
-
-@contextlib.contextmanager
-def _bounded(hang_s: float) -> Iterator[None]:
-    """What takes longer is ended with its process."""
-    watchdog.patience(hang_s)()
-    try:
-        yield
-    finally:
-        watchdog.at_rest()
 
 
 def _send_stderr_to(file: Path) -> None:
