@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -11,13 +12,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from threading import Semaphore
 from typing import Any
 
 import pytest
 import redis
 
-from steersman.bus import OutOfMemory, Server, ServerFailed, ServerLost, ServerRefused, TupleSpace
+from steersman.bus import OutOfMemory, Server, ServerFailed, ServerLost, ServerRefused, TupleSpace, connection
 from steersman.bus import server as embedded
 from steersman.bus.addresses import Address
 
@@ -110,22 +111,34 @@ def test_a_server_by_url_is_used_and_never_stopped(server: Server, tmp_path: Pat
     assert json.loads((tmp_path / "bus.json").read_text())["pid"] is None
 
 
+@pytest.mark.parametrize("callers", [0, 600], ids=["silent", "more callers than may wait"])
 def test_a_server_that_is_only_slow_is_waited_for_and_not_started_again(
-    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: str, callers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second one on its files would spoil them; it answers again when the machine has time for it."""
-    with Server.start(tmp_path, program=program) as slow:
+    """A second one on its files would spoil them; it answers again when the machine has time for it.
+
+    When thousands connect at once, the system lets 511 wait for the server and leaves the others without an answer.
+    """
+    with Server.start(tmp_path, program=program) as slow, contextlib.ExitStack() as calls:
         assert slow.pid is not None
-        seen, busy = Event(), embedded._is_busy
-
-        def is_busy(address: Address, pid: int | None) -> bool:
-            seen.set()
-            return busy(address, pid)
-
-        monkeypatch.setattr(embedded, "_is_busy", is_busy)
+        for module, limit in ((embedded, "LATE_S"), (connection, "CONNECT_S")):
+            monkeypatch.setattr(module, limit, 0.2)
         os.kill(slow.pid, signal.SIGSTOP)
+        for _ in range(callers):
+            caller = calls.enter_context(socket.socket())
+            caller.setblocking(False)
+            caller.connect_ex((slow.address.host, slow.address.port))
+        assert embedded._listens(slow.address) == (not callers)
+        refused, looks = embedded._refuses, Semaphore(0)
+
+        def refuses(address: Address) -> bool:
+            looks.release()
+            return refused(address)
+
+        monkeypatch.setattr(embedded, "_refuses", refuses)
         waiting = later(lambda: Server.start(tmp_path, program=program))
-        assert seen.wait(20), "it was found silent"
+        for _ in range(3):
+            assert looks.acquire(timeout=20), "it was found silent, and looked at again"
         os.kill(slow.pid, signal.SIGCONT)
         assert waiting.result(20).pid == slow.pid
 
