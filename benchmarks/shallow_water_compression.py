@@ -28,6 +28,7 @@ from steersman.models.pca import PCA
 
 NUMBERS = (24, 96, 384)  # of the 24,576 of a frame
 DAYS, EPOCHS, BATCH, RATE = 6.0, 20, 16, 1e-3
+TICKS = (0.1, 0.2, 0.5, 1.0)  # of the figure
 
 Coder = Callable[[np.ndarray], np.ndarray]  # frames (n, 3, 64, 128) of spread one -> what is left of them
 
@@ -117,12 +118,14 @@ def error(found: np.ndarray, true: np.ndarray) -> float:
 
 def draw(found: dict[str, list[float]], size: int, path: Path) -> None:
     """The errors against the ratio of compression."""
+    ratios = [size / numbers for numbers in NUMBERS]
     with style.applied():
         figure = style.sheet(2.7)
         axes = figure.subplots()
         for (name, errors), marker in zip(found.items(), "os^", strict=True):
-            axes.loglog([size / numbers for numbers in NUMBERS], errors, marker=marker, label=name)
-        axes.set(xlabel="numbers of a frame over those stored", ylabel="error over the spread of a field")
+            axes.loglog(ratios, errors, marker=marker, label=name)
+        axes.set(xlabel="compression: numbers of a frame over those stored", ylabel="error over the spread of a field")
+        style.plain_ticks(axes, ratios, TICKS)
         style.legend_above(axes)
         figure.savefig(path, dpi=170)
 

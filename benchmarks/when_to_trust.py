@@ -241,11 +241,7 @@ def draw(found: dict[str, list[dict[str, float]]], rivals: list[dict[str, float]
             name, place = f"T{each['truncation']:.0f}", (each["cpu_s_per_day"], each["error"])
             axes.annotate(name, place, xytext=(4, 4), textcoords="offset points")
         axes.set(xlabel="CPU seconds for a day of one run, without training", ylabel="VRMSE at day 5")
-        shown = axes.axis()  # which ticks would widen
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_ticks(TICKS, [f"{tick:g}" for tick in TICKS])
-            axis.set_minor_formatter("")
-        axes.axis(shown)
+        style.plain_ticks(axes, TICKS, TICKS)
         style.legend_above(axes)
         figure.savefig(path, dpi=170)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -74,6 +75,15 @@ def legend_above(axes: Axes, **options: Any) -> None:
     """A legend in one line above the axes, where it hides no data."""
     settings = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 6, "borderaxespad": 0.2, "handlelength": 1.2}
     axes.legend(**{**settings, "columnspacing": 1.2, "handletextpad": 0.5, **options})
+
+
+def plain_ticks(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
+    """Numbers instead of powers of ten on logarithmic axes; what is shown stays."""
+    shown = axes.axis()  # which ticks would widen
+    for axis, ticks in ((axes.xaxis, x), (axes.yaxis, y)):
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_minor_formatter("")
+    axes.axis(shown)
 
 
 def mark_models(axes: Axes, moments: list[tuple[float, int]]) -> None:
