@@ -38,8 +38,9 @@ WORKFLOW = Path(__file__).with_name("scale_workflow.py")
 # A walker's start takes 8 ms of processor time. On nodes they begin side by side; here they share what cores there
 # are, and thousands of threads that want to begin at once would mostly wait for each other.
 BEGIN_EVERY_S = 0.015
-# A thread that waits for Python's lock asks for it so often; by default every 5 ms, and a hundred of them take a core.
-SWITCH_S = 0.1
+# A thread that waits for Python's lock wakes so often to ask for it: by default every 5 ms, and a hundred of them take
+# a core; with 0.1 s two thousand did. None of these threads keeps the lock for long.
+SWITCH_S = 5.0
 READ = 1000  # so many walkers' frames are read for the gaps between their segments, evenly spread over all
 OF_WALKERS = ("joined", "began", "published", "ended")
 

@@ -3,10 +3,10 @@
 import time
 
 from steersman import Params, Workflow, budget
-from steersman.apps.publisher import LOOK_AT_MOST_S
 from steersman.store import Variable
 
 FRAMES = 4
+NAP_S = 10.0  # a stop is noticed so late; thousands of threads that wake more often are work that no simulation makes
 
 
 class Scale(Params):
@@ -28,7 +28,7 @@ def nap(p, start, out):
     began = time.time()
     for number in range(1, FRAMES + 1):
         while not out.stopped and (left_s := began + number * p.segment_s / FRAMES - time.time()) > 0:
-            time.sleep(min(left_s, LOOK_AT_MOST_S))  # its walker looks no more often whether it is to stop
+            time.sleep(min(left_s, NAP_S))
         out.append(stepping=began, made=time.time(), x=[float(number)] * 8)
         if out.stopped:
             break

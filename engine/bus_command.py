@@ -76,7 +76,7 @@ def _live(space: TupleSpace, last: int, count: int | None) -> None:
 
 
 def _view(found: list[Row]) -> Any:
-    table = Table(box=None, header_style="dim", padding=(0, 1))
+    table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0))  # 80 columns hold it
     for column in Row.COLUMNS:
         table.add_column(column, justify="left" if column == "name" else "right")
     for row in found:

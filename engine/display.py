@@ -22,6 +22,7 @@ from steersman.steering import StopRule
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
 DRAW_S = 0.25
 LOG_S = 10.0
+IDLE = {"first wait": "until the first segment", "waited": "to wait for a start", "read": "to read a start"}
 PROFILE = {  # of training, under DeepEx's labels
     "IpUpdateTime": "Ip", "FwdTime": "Fwd", "BwdTime": "Bwd", "WtUpdateTime": "Wt", "SyncTime": "Sync",
 }  # fmt: skip
@@ -196,12 +197,12 @@ class Display:
 def closing(state: State) -> RenderableType:
     """A run in one table."""
     table = Table(title=f"{state.run.get('workflow', '')}", box=None, show_header=False, padding=(0, 2))
-    none_used = state.models and not state.model
+    none_used = state.models and not state.model and (state.end is not None or state.training is None)
     facts = {
         "frames": f"{state.frames:,} ({simulated(state)})",
         "wall time": clock(state.hours * 3600),
         "segments": ", ".join(f"{number} {how}" for how, number in state.ended.items()) or "none",
-        "models": f"{sum(bool(m.accepted) for m in state.models)} accepted of {len(state.models)}",
+        **({"models": _accepted(state)} if state.models else {}),
         **({"no model": escape(state.models[-1].reason) or "none was done in time"} if none_used else {}),
         **{name: f"{values[-1]:.4g}" for name, values in state.metrics.items()},
         "slots idle": _idle(state),
@@ -213,7 +214,14 @@ def closing(state: State) -> RenderableType:
     return table
 
 
+def _accepted(state: State) -> str:
+    return f"{sum(bool(model.accepted) for model in state.models)} accepted of {len(state.models)}"
+
+
 def _idle(state: State) -> str:
     idle = state.idle
     total = idle.total()
-    return f"{100 * (total - idle['ran']) / total:.1f} %" if total else "-"
+    if not total:
+        return "-"
+    most = max(IDLE, key=idle.__getitem__)
+    return f"{100 * (total - idle['ran']) / total:.1f} %" + (f", most of it {IDLE[most]}" if idle[most] else "")

@@ -318,6 +318,9 @@ class Run:
             return "failed", f"every walker was lost: {self.crew.hopeless}"
         if not self.state.ended["finished"] and self.state.failures_in_a_row >= self._failures_to_end:
             return "failed", f"every segment failed: {self.state.last_cause}; see {self.directory.errors}"
+        if not self.state.frames and self.state.frameless_in_a_row >= self._failures_to_end:
+            ended = f"{self.state.ended.total()} segments have ended, and none left a frame"
+            return "failed", f"{ended}: does simulate() append any? A reader of files may look for another name"
         if self.rounds and not (self._round_is_over() and not self.learner.busy):
             return None
         if reason := self.stop_rule.reason(self.state.progress):

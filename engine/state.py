@@ -47,7 +47,7 @@ class State:
         self.decisions: deque[Record] = deque(maxlen=REMEMBERED)
         self.notes: deque[Record] = deque(maxlen=REMEMBERED)
         self.ended = Counter[str]()
-        self.failures_in_a_row = 0
+        self.failures_in_a_row = self.frameless_in_a_row = 0
         self.node_failures = Counter[str]()  # by node, since its last good segment
         self.aside: set[str] = set()  # nodes that get no more work
         self.last_cause = ""
@@ -251,6 +251,7 @@ class State:
         if segment.number < walker.published_segments:
             walker.simulated += segment.simulated
         self.failures_in_a_row = self.failures_in_a_row + 1 if how == "failed" else 0
+        self.frameless_in_a_row = self.frameless_in_a_row + 1 if record["end_row"] == record["first_row"] else 0
         self.node_failures[walker.node] = self.node_failures[walker.node] + 1 if how == "failed" else 0
         self.last_cause = record["cause"] or self.last_cause
         start = self.starts.get(segment.start)

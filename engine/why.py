@@ -113,11 +113,11 @@ def lines(told: dict[str, Any]) -> list[str]:
     """The same as sentences for a terminal."""
     parent = told["parent"]
     origin = f"frame {parent['row']} of segment {parent['segment']}" if parent else "the prepared start"
-    model = f"model {told['model']}" if told["model"] else "no model yet"
+    model = f", with model {told['model']}" if told["model"] else ""
     text = [
         f"segment {told['segment']} (start {told['start']}, seed {told['seed']})",
         f"  started from   {origin}",
-        f"  chosen by      {told['policy']} with {model}, among {told['candidates']} frames",
+        f"  chosen by      {told['policy']} among {told['candidates']} frames{model}" if told["candidates"] else "",
         f"  because        {told['reason']}",
     ]
     if told["attempt"]:
@@ -131,7 +131,7 @@ def lines(told: dict[str, Any]) -> list[str]:
         text.append(f"  stopped by     {told['stopped_by']['by']}: {told['stopped_by']['reason']}")
     if told["cause"]:
         text.append(f"  cause          {told['cause']} (see errors/{told['segment']}.txt)")
-    return text
+    return [line for line in text if line]
 
 
 def _records(

@@ -78,11 +78,11 @@ class Workflow:
 
     Args:
         name: names the run directories; letters, digits, `-` and `_`.
-        params: class of the parameters.
+        params: class of the parameters; by default there are none.
         stop: when to end the run. It, and `when`, may also be a function of the parameters.
     """
 
-    def __init__(self, name: str, params: type[Params], *, stop: StopRule | Callable[[Any], StopRule]) -> None:
+    def __init__(self, name: str, params: type[Params] = Params, *, stop: StopRule | Callable[[Any], StopRule]) -> None:
         if not name.replace("-", "").replace("_", "").isalnum():
             raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
         self.name, self.params = name, params

@@ -41,6 +41,17 @@ def test_a_log_tells_each_note_once(state: State, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err.count(TEXT) == 1
 
 
+def test_the_closing_table_tells_what_idle_slots_did(state: State) -> None:
+    """And nothing of models where none was trained."""
+    state.apply({"kind": "walker", "t": 4.0, "walker": 0, "slot": 0})
+    state.walkers[0].seconds.update({"first wait": 2.0, "waited": 5.0, "read": 1.0, "ran": 12.0})
+    console = Console(file=io.StringIO(), width=120)
+    console.print(closing(state))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "40.0 %, most of it to wait for a start" in shown
+    assert "models" not in shown
+
+
 def test_where_the_time_of_training_went_is_shown_in_shares(state: State) -> None:
     """Of DeepEx's labels, which add up to the whole; a model that has no profile shows none."""
     epoch = {"loss": 1.0, "seconds": 2.0, "IpUpdateTime": 0.1, "FwdTime": 0.5, "BwdTime": 0.9, "WtUpdateTime": 0.3}

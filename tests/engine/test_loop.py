@@ -107,6 +107,7 @@ def test_why_tells_start_model_alternatives_and_end(two_wells: Whole) -> None:
     text = steersman("why", directory.path, segment.name, cwd=directory.path).stdout
     assert steered["reason"] in text
     assert text.count("refused") == 3
+    assert f"by      Novelty among {told['candidates']} frames, with model {told['model']}" in text
 
 
 def test_status_and_watch_tell_the_same_end(two_wells: Whole) -> None:
@@ -235,16 +236,25 @@ def test_a_simulation_that_raises_is_told_and_the_run_goes_on(write_workflow: Wr
     assert retried
 
 
-def test_when_every_start_fails_the_run_ends_and_says_why(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
-    path = write_workflow("""
-        wf = Workflow("hopeless", P, stop=lambda p: budget(frames=p.frames))
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ('raise RuntimeError("no force field for residue XYZ")', "no force field for residue XYZ"),
+        ("return", "none left a frame: does simulate() append any?"),
+    ],
+)
+def test_a_run_that_makes_no_frame_ends_and_says_why(
+    does: str, told: str, write_workflow: WriteWorkflow, tmp_path: Path
+) -> None:
+    path = write_workflow(f"""
+        wf = Workflow("hopeless", stop=budget(frames=400))
 
         @wf.simulate()
         def broken(p, start, out):
-            raise RuntimeError("no force field for residue XYZ")
+            {does}
         """)
     _, state, summary = completed(path, cwd=tmp_path, code=4)
-    assert "no force field for residue XYZ" in summary["reason"]
+    assert told in summary["reason"]
     assert state.frames == 0
 
 
