@@ -59,7 +59,9 @@ def test_a_solver_as_fine_as_the_truth_forecasts_the_truth(stored: dict[str, np.
 def test_what_costs_as_much_is_coarser_than_the_states(stored: dict[str, np.ndarray]) -> None:
     begun = torch.view_as_complex(torch.from_numpy(stored["state"][[0, 6]])).permute(1, 2, 3, 0)
     settings = {"every_s": EVERY_S, "diffusion_hours": 12.0}
-    assert forecasts.as_costly(begun, 0.25, 1e-9, **settings)[0] <= 21
+    assert forecasts.as_costly(begun, 0.25, 1e9, **settings)[0] == 15
+    assert forecasts.as_costly(begun, 0.25, 1e-9, **settings)[0] <= 15
+    assert forecasts.as_costly(begun[:6, :8], 0.25, 1e9, **settings)[0] == 5, "nothing is coarser than T5"
 
 
 @pytest.mark.parametrize("truncation", [5, 12])
