@@ -84,12 +84,12 @@ class Crew:
         self._space.put(STOP, name)
 
     def dismiss(self) -> None:
-        """Let every walker end its segment, publish and go home."""
-        self.dismissed = True
+        """Let every walker end its segment, publish and go home; may be tried again when the bus fails it."""
         self._bag.empty(self.slots)
-        for walker in self._jobs_by_walker:
-            slot = self._recorder.state.walkers[walker].slot
-            self._space.put(self._bag.name(slot), -1, {"end": True})
+        walkers = self._recorder.state.walkers
+        names = [self._bag.name(walkers[number].slot) for number in self._jobs_by_walker]
+        self._space.put_many((name, -1, {"end": True}) for name in names)
+        self.dismissed = True
 
     def send_home(self) -> None:
         """Ask the segments that run now to end; one may have begun since the last call."""

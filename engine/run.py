@@ -329,8 +329,9 @@ class Run:
         return None
 
     def _say_goodbye(self) -> None:
-        self.crew.dismiss()
         deadline = time.monotonic() + GOODBYE_S
+        while not self.crew.dismissed and time.monotonic() < deadline:
+            self._step(self.crew.dismiss)
         whole = self.rounds and self._interrupts  # the round is to be gone on with: its segments stay whole
         while self.crew.at_work and time.monotonic() < deadline:
             self._step(self.crew.advance if whole else self.crew.send_home)
