@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from steersman.apps.publisher import EVENT, STOP
-from steersman.bus import ALL, BusError, BusTimeout, Servers, TupleSpace
+from steersman.bus import ALL, BusError, BusTimeout, ServerFailed, Servers, TupleSpace
 from steersman.engine import orphans, tasks
 from steersman.engine.bag import Bag
 from steersman.engine.crew import Crew
@@ -359,7 +359,13 @@ class Run:
 
     def _bring_servers_back(self) -> None:
         before = self._servers.pids
-        self._start_servers()
+        try:
+            self._start_servers()
+        except ServerFailed:
+            if self._servers.gone:
+                raise
+            self.recorder.note("the bus server has been silent for a minute, but it is there; the run waits for it")
+            return
         gone = "the bus server is gone; it is started again" if self._servers.pids != before else ""
         told = gone or "the bus server did not answer for a while"
         self.recorder.note(told)
