@@ -77,7 +77,9 @@ class Crew:
 
     @property
     def at_work(self) -> bool:
-        return bool(self._jobs_by_walker)
+        """Whether a walker that has come is still there; those whose nodes are in the queue have nothing to end."""
+        walkers = (self._recorder.state.walkers[number] for number in self._jobs_by_walker)
+        return any(walker.heard > walker.started for walker in walkers)
 
     def stop_segment(self, name: str, reason: str, by: str) -> None:
         self._recorder.record("stop", segment=name, reason=reason, by=by)

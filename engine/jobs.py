@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import signal
 import threading
 import time
 from collections import Counter
@@ -26,7 +27,7 @@ from steersman.apps.publisher import EVENT
 from steersman.bus import BusError, TupleSpace
 from steersman.engine import tasks
 from steersman.engine.errors import ExecutorLost
-from steersman.executors.registration import NoWorkers
+from steersman.executors.registration import NoWorkers, Registration
 
 CLEANUP_S = 20.0  # Parsl's cleanup can hang; what it leaves the engine ends
 BROKEN_CLEANUP_S = 2.0  # on a broken executor it does hang
@@ -69,6 +70,7 @@ class Jobs:
         self._begins_s = begins_s
         self._stuck_since: dict[str, float] = {}  # by manager
         self._looked = 0.0
+        self._told = {""}
 
     def submit(self, role: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Run `function(*args)` on the executor of a role."""
@@ -92,7 +94,16 @@ class Jobs:
                 self._open[number].manager = manager
 
     def end_stuck_blocks(self) -> list[str]:
-        """End the blocks whose workers do not take what their manager holds; returns what was done, in words."""
+        """End the blocks whose workers do not take what their manager holds.
+
+        Returns: in words what was done, and what is waited for while no block of an executor runs, each once.
+        """
+        handlers = (getattr(each, "block_error_handler", None) for each in self._kernel.executors.values())
+        waiting = {each.waiting for each in handlers if isinstance(each, Registration)} - self._told
+        self._told |= waiting
+        return [*sorted(waiting), *self._end_stuck_blocks()]
+
+    def _end_stuck_blocks(self) -> list[str]:
         now = time.monotonic()
         with self._lock:
             jobs = list(self._open.values())
@@ -165,6 +176,9 @@ def _started(config: Config) -> DataFlowKernel:
     starting: Future[DataFlowKernel] = Future()
 
     def start() -> None:
+        # A terminal sends Ctrl-C to all processes, and Parsl's interchange would die of it; what a thread starts
+        # inherits what it does not hear.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             starting.set_result(DataFlowKernel(config))
         except BaseException as error:  # the waiting thread raises it

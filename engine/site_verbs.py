@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.engine.options import Account, Json, Queue, SiteName, site_changes
+from steersman.executors.site import SHIPPED
 from steersman.executors.site import sites as shipped_sites
 from steersman.executors.site_files import load_site
 
@@ -36,9 +37,10 @@ def list_sites(context: typer.Context, as_json: Json = False) -> None:
         return
     table = Table.grid(padding=(0, 2))
     for name, path in shipped_sites().items():
-        needs = f"needs --{', --'.join(known[name].needs)}\n" if known[name].needs else ""
-        table.add_row(f"[bold]{name}[/]", Text(f"{_first_line(path)}\n{needs}{path}\n", overflow="fold"))
+        needs = f"\nneeds --{', --'.join(known[name].needs)}" if known[name].needs else ""
+        table.add_row(f"[bold]{name}[/]", Text(f"{_first_line(path)}{needs}", overflow="fold"))
     out.print(table)
+    out.print(Text(f"files: {SHIPPED}"))
 
 
 @sites.command()
@@ -99,15 +101,17 @@ def _table(probes: Sequence[Probe]) -> Table:
 
 
 def print_checks(checks: Sequence[Finding]) -> None:
-    """Print what was found as a table, and below it what takes several lines."""
+    """Print what takes several lines, and below it, where it stays on the screen, what was found as a table."""
+    long = [each for each in checks if "\n" in each.found]
+    for each in long:
+        _print_text(each.what, each.found)
+    if long:
+        out.rule()
     table = Table.grid(padding=(0, 2))
     for each in checks:
-        if "\n" not in each.found:
+        if each not in long:
             table.add_row("[green]ok[/]" if each.ok else "[red]no[/]", each.what, Text(each.found, overflow="fold"))
     out.print(table)
-    for each in checks:
-        if "\n" in each.found:
-            _print_text(each.what, each.found)
 
 
 def _print_text(title: str, text: str) -> None:

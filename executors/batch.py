@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import re
@@ -32,6 +33,7 @@ class Mended:
     Parsl's poller ends with the first exception, and the run would wait for its blocks for ever.
     """
 
+    WHY_QUEUED: ClassVar[tuple[str, str]] = ("", "")  # what prints why a job waits, and where in its answer
     resources: dict[str, Any]
     _refusal: tuple[float, Exception] | None = None
 
@@ -47,6 +49,14 @@ class Mended:
 
     def _submit(self, command: str, tasks_per_node: int, job_name: str) -> Any:
         return super().submit(command, tasks_per_node, job_name)  # type: ignore[misc]  # the provider behind this one
+
+    def why_queued(self, job: str) -> str:
+        """In the scheduler's words why a job waits in its queue; "" where it does not say."""
+        command, pattern = self.WHY_QUEUED
+        with contextlib.suppress(subprocess.TimeoutExpired, OSError, UnicodeDecodeError):
+            found = re.search(pattern, self.execute_wait(command.format(job=job))[1]) if command else None  # type: ignore[attr-defined]
+            return found[1].strip() if found else ""
+        return ""
 
     @property
     def status_polling_interval(self) -> int:

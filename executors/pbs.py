@@ -53,6 +53,8 @@ def ask(site: Site, script: Path) -> str:
 class _Pbs(Mended, PBSProProvider):  # type: ignore[misc]  # Parsl has no types
     """Parsl's, but a job that ended badly has failed, and one that qstat does not know spoils no answer."""
 
+    WHY_QUEUED = ("qstat -f {job}", r"comment = (.*)")
+
     def _status(self) -> None:
         asked = [job for job, known in self.resources.items() if not known["status"].terminal]
         if not asked:

@@ -12,6 +12,7 @@ from parsl.jobs.states import JobState, JobStatus
 FAILURES = 3  # blocks in a row that ended, or were refused, before a worker of theirs registered
 REFUSED_S = 120.0  # a scheduler that takes no job may be restarting
 SILENT_S = 300.0  # a block that runs has workers within so long: starting Python on many nodes may take minutes
+QUEUED_S = 15.0  # a block that waits for longer in the queue is told of
 TAIL_CHARS = 400  # of a block's stderr that is told
 NEVER = (JobState.FAILED, JobState.MISSING)
 REFUSED = "Failed to start block"  # so Parsl begins what it says of a job that the scheduler did not take
@@ -35,20 +36,43 @@ class Registration:
         site: names the site in the cause.
         refused_s: a scheduler may refuse for so long.
         silent_s: a block may run so long without a worker.
+        queued_s: a block may wait so long in the queue before it is told.
+    Attributes:
+        waiting: why no block runs, while none does: the same words for the same job; "" while one does.
     """
 
-    def __init__(self, site: str, refused_s: float = REFUSED_S, silent_s: float = SILENT_S) -> None:
-        self.site, self.refused_s, self.silent_s = site, refused_s, silent_s
+    def __init__(
+        self, site: str, refused_s: float = REFUSED_S, silent_s: float = SILENT_S, queued_s: float = QUEUED_S
+    ) -> None:
+        self.site, self.refused_s, self.silent_s, self.queued_s = site, refused_s, silent_s, queued_s
+        self.waiting, self._waits_for, self._waits_since = "", "", 0.0
         self._running_since: dict[str, float] = {}
         self._refused_since: float | None = None
 
     def __call__(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
         if executor.bad_state_is_set:
             return
+        self._wait(executor, status)
         cause = self._failures(executor, status) or self._silence(executor, status)
         if cause:
             executor.provider.cancel([executor.blocks_to_job_id[block] for block in _alive(executor, status)])
             executor.set_bad_state_and_fail_all(NoWorkers(self.site, cause))
+
+    def _wait(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
+        """Keep what is waited for: told once, for a queue may be asked seldom."""
+        wanted = _waited_for(executor, status)
+        if wanted != self._waits_for:
+            self.waiting, self._waits_for, self._waits_since = "", wanted, time.monotonic()
+        if not wanted or self.waiting:
+            return
+        if wanted == REFUSED:
+            said = " ".join((status[max(status, key=int)].message or "").split())
+            self.waiting = f"no job is taken for {executor.label} so far, it is tried again: {said}"
+        elif time.monotonic() - self._waits_since >= self.queued_s:
+            reason = getattr(executor.provider, "why_queued", lambda _: "")(wanted)
+            self.waiting = f"{executor.label} waits for nodes: job {wanted} is in the queue" + (
+                reason and f" ({reason})"
+            )
 
     def _failures(self, executor: Any, status: Mapping[str, JobStatus]) -> str:
         ended = [block for block in sorted(status, key=int) if status[block].terminal][-FAILURES:]
@@ -78,6 +102,17 @@ class Registration:
             f"a block of {executor.label} runs for {self.silent_s:.0f} s and no worker of it has come; can the nodes "
             f"reach {executor.address}, or must `interface:` name another network? {tail} (see {file or 'parsl.log'})"
         )
+
+
+def _waited_for(executor: Any, status: Mapping[str, JobStatus]) -> str:
+    """The job in the queue that workers are to come from, REFUSED where none is taken, "" where a block runs."""
+    states = {status[block].state for block in status}
+    if not status or JobState.RUNNING in states:
+        return ""
+    queued = next((block for block in status if status[block].state is JobState.PENDING), None)
+    if queued is not None:
+        return str(executor.blocks_to_job_id[queued])
+    return REFUSED if (status[max(status, key=int)].message or "").startswith(REFUSED) else ""
 
 
 def stderr(executor: Any, block: str) -> tuple[Path | None, str]:

@@ -45,6 +45,8 @@ def _options(site: Site) -> list[str]:
 class _Slurm(Mended, SlurmProvider):  # type: ignore[misc]  # Parsl has no types
     """Parsl's, but not believing that a job has ended because accounting does not know it yet."""
 
+    WHY_QUEUED = ("squeue --noheader --job {job} --format=%r", r"(\S.*)")
+
     def _status(self) -> None:
         before: dict[str, Any] = {job: known["status"] for job, known in self.resources.items()}
         super()._status()

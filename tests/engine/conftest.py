@@ -58,8 +58,9 @@ def completed(*words: object, cwd: Path, code: int | None = 0) -> tuple[RunDirec
 
 
 def started(*words: object, cwd: Path) -> subprocess.Popen[bytes]:
-    """A run in the background, in cwd/run."""
-    _drivers.append(subprocess.Popen(_line(words), cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    """A run in the background, in cwd/run, whose processes are a group as those of a terminal's command are."""
+    quiet = subprocess.DEVNULL
+    _drivers.append(subprocess.Popen(_line(words), cwd=cwd, stdout=quiet, stderr=quiet, start_new_session=True))
     return _drivers[-1]
 
 

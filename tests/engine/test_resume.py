@@ -168,13 +168,14 @@ def interrupted(killed: tuple[Path, State, float]) -> tuple[RunDirectory, State,
     stored = {walker: directory.frames.count(walker) for walker in directory.frames.walkers()}
     driver = started("resume", run, cwd=run)
     await_record(run, lambda state: state.frames >= before.frames + 500, driver=driver)
-    os.kill(driver.pid, signal.SIGINT)
+    os.killpg(driver.pid, signal.SIGINT)  # to all of its processes, as a terminal does
     assert driver.wait(timeout=60) == 130
     return *opened(run), stored
 
 
 def test_ctrl_c_ends_the_segments(interrupted: tuple[RunDirectory, State, dict[str, int]]) -> None:
     directory, state, stored = interrupted
+    assert not any("Parsl is started again" in note.get("text", "") for note in state.notes)
     assert not any(walker.alive for walker in state.walkers.values())
     new = [walker for walker in state.walkers.values() if f"w{walker.number}" not in stored]
     assert all(segment.how in ("finished", "stopped") for walker in new for segment in walker.segments)

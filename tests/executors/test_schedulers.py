@@ -337,6 +337,34 @@ def test_a_refusal_is_borne_for_a_while_and_then_told(tmp_path: Path) -> None:
     assert "QOSMaxSubmitJobLimit" in str(blocks.cause)
 
 
+def test_who_waits_in_the_queue_is_told_why_once_for_each_job(commands: Commands, tmp_path: Path) -> None:
+    commands.says("sbatch", "Submitted batch job 17\n")
+    commands.says("squeue", "Resources\n")
+    made = provider(Site.model_validate({"name": "m", "simulation": NODES, "slurm": {}}), "simulation")
+    blocks, watch, hasty = Blocks(tmp_path), Registration("m"), Registration("m", queued_s=0)
+    blocks.provider, blocks.blocks_to_job_id = made, {"0": "17", "1": "18"}
+    watch(blocks, states(JobState.PENDING))
+    assert watch.waiting == "", "it may begin at once"
+    for _ in range(3):
+        hasty(blocks, states(JobState.PENDING))
+        assert hasty.waiting == "simulation waits for nodes: job 17 is in the queue (Resources)"
+    assert commands.asked("squeue").count("\n") == 1
+    hasty(blocks, states(JobState.RUNNING))
+    assert hasty.waiting == ""
+    hasty(blocks, states(JobState.COMPLETED, JobState.PENDING))
+    assert "job 18" in hasty.waiting
+    hasty(blocks, {"0": JobStatus(JobState.FAILED, "Failed to start block 0: sbatch timed out")})
+    assert hasty.waiting.startswith("no job is taken for simulation so far, it is tried again: ")
+    assert "sbatch timed out" in hasty.waiting
+
+
+def test_pbs_says_why_a_job_waits(commands: Commands, tmp_path: Path) -> None:
+    """As qstat(1B) prints the comment of a job's scheduler."""
+    commands.says("qstat", "Job Id: 7.pbs\n    job_state = Q\n    comment = Not Running: Not enough free nodes\n")
+    assert provider(site("pbs"), "simulation").why_queued("7.pbs") == "Not Running: Not enough free nodes"
+    assert provider(site("lsf"), "simulation").why_queued("7") == ""
+
+
 def test_a_block_that_runs_in_silence_is_told_of(tmp_path: Path) -> None:
     blocks = Blocks(tmp_path)
     watch = Registration("m", silent_s=-1)

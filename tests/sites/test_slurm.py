@@ -319,7 +319,7 @@ def test_a_campaign_runs_inside_a_job(campaigns: dict[str, Campaign], cluster: C
     job = cluster.answer("squeue", "-h", "-o", "%N", "-w", joined[0]["node"])
     nodes = cluster.answer("scontrol", "show", "hostnames", job).split()
     assert sorted(walker["node"] for walker in joined) == sorted(nodes[1:])
-    assert {round(walker["block_ends"] - walker["t"], -2) for walker in joined} == {600}
+    assert all(300 < walker["block_ends"] - walker["t"] <= 600 for walker in joined), "it began when the machine let it"
     campaign.until(lambda: len({ended["walker"] for ended in campaign.records("ended")}) == 2)
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
 
