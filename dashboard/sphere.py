@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import repeat
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
@@ -13,6 +16,7 @@ from steersman.dashboard.history import History
 from steersman.dashboard.stored import StoredVariable, blocks, variables
 
 FIELD = "vorticity"
+SHOWN = 99.5  # percent of the right map are within the colours: the first jet would leave the eddies pale
 
 
 def draw(history: History) -> tuple[Figure, str]:
@@ -23,21 +27,33 @@ def draw(history: History) -> tuple[Figure, str]:
     first, most = _extremes(history, stored)
     figure = style.sheet(2.6)
     left, right = figure.subplots(1, 2, subplot_kw={"projection": "mollweide"})
-    bound = float(np.abs([first, most]).max())
-    _map(left, first, bound, "at the beginning")
-    shown = _map(right, most, bound, "least zonal")
-    figure.colorbar(shown, ax=[left, right], label=stored.label, shrink=0.7, aspect=30)
-    growth = _waviness(most[None])[0] / max(_waviness(first[None])[0], 1e-30)
+    bound = float(np.percentile(np.abs(most.field), SHOWN))
+    _map(left, first.field, bound, f"first frame{first.when}")
+    shown = _map(right, most.field, bound, f"least zonal{most.when}")
+    figure.colorbar(shown, ax=[left, right], label=stored.label, shrink=0.7, aspect=30, extend="both")
+    growth = _waviness(most.field[None])[0] / max(_waviness(first.field[None])[0], 1e-30)
     return figure, f"Its deviation from the zonal mean reaches {growth:.2g} times that of the first frame."
 
 
-def _extremes(history: History, stored: StoredVariable) -> tuple[np.ndarray, np.ndarray]:
+@dataclass(frozen=True)
+class Moment:
+    """A field (latitude, longitude), and when it was, as words for a title."""
+
+    field: np.ndarray
+    when: str
+
+
+def _extremes(history: History, stored: StoredVariable) -> tuple[Moment, Moment]:
+    time = variables(history).get("time")
+    times = blocks(history, time) if time else repeat(None)
     first, most, largest = None, None, -1.0
-    for block in blocks(history, stored):
+    for block, moments in zip(blocks(history, stored), times, strict=False):
+        words = [f", {moment:.3g} {time.units}" for moment in moments.values] if time and moments else []
         waviness = _waviness(block.values)
-        first = block.values[0] if first is None else first
-        if waviness.max() > largest:
-            largest, most = waviness.max(), block.values[waviness.argmax()]
+        highest = int(waviness.argmax())
+        first = first or Moment(block.values[0], words[0] if words else "")
+        if waviness[highest] > largest:
+            largest, most = waviness[highest], Moment(block.values[highest], words[highest] if words else "")
     if first is None or most is None:
         raise NothingToDraw("no frame is published")
     return first, most
