@@ -20,8 +20,9 @@ from steersman.store import FRAME, SEGMENT, GroupWriter
 
 EVENT, STOP = "event", "stop"  # names of the tuples that tell the engine what happens, and a segment that it is to end
 # A look at the bus costs 0.3 ms here and 0.05 ms of the server, which thousands of walkers share: so the longer a
-# segment has run, the seldomer. It is stopped, and its frames are told, late by a tenth of that, within these bounds.
-LOOK_SHARE, LOOK_AT_LEAST_S, LOOK_AT_MOST_S = 0.1, 0.2, 2.5
+# segment has run, the seldomer. It is stopped, and its frames are told, late by a tenth of that, within these bounds;
+# leases and the watchdog often set closer ones.
+LOOK_SHARE, LOOK_AT_LEAST_S, LOOK_AT_MOST_S = 0.1, 0.2, 10.0
 PUBLISH_EVERY_S = 0.5
 PUBLISH_SHARE = 0.02  # of a walker's time may go into publishing, as far as a sixth of the lease allows
 

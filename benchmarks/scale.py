@@ -36,7 +36,8 @@ from steersman.engine.state import State
 
 WORKFLOW = Path(__file__).with_name("scale_workflow.py")
 # A walker's start takes 8 ms of processor time. On nodes they begin side by side; here they share what cores there
-# are, and thousands of threads that want to begin at once would mostly wait for each other.
+# are, and thousands of threads that want to begin at once would mostly wait for each other. So they begin as far apart
+# as their segments end in a run that has gone on for long: spread over a segment, and no faster than this.
 BEGIN_EVERY_S = 0.015
 # A thread that waits for Python's lock wakes so often to ask for it: by default every 5 ms, and a hundred of them take
 # a core; with 0.1 s two thousand did. None of these threads keeps the lock for long.
@@ -140,6 +141,7 @@ class Crowd:
             for _ in range(chosen.processes)
         ]
         self._until = time.monotonic() + chosen.seconds
+        self._every_s = max(BEGIN_EVERY_S, chosen.segment_s / chosen.walkers)
         self._open: dict[int, Future[Any]] = {}
         self._waiting: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
         threading.Thread(target=self._begin, daemon=True).start()
@@ -167,7 +169,7 @@ class Crowd:
             assert stdin is not None
             stdin.write(json.dumps([number, bag]) + "\n")
             stdin.flush()
-            time.sleep(BEGIN_EVERY_S)
+            time.sleep(self._every_s)
 
     def began(self, number: int, manager: str) -> None: ...
 

@@ -10,4 +10,4 @@ def test_a_stop_is_late_by_a_tenth_and_a_long_segment_asks_seldom() -> None:
     asked = list(takewhile(lambda t: t < 300, accumulate(repeat(0.0), lambda t, _: t + look_every_s(t))))
     assert all(later - t <= max(0.2, 0.1 * t) + 1e-9 for t, later in pairwise(asked))
     assert asked[1] == 0.2
-    assert len(asked) / 300 < 0.5
+    assert len(asked) / 300 < 0.25
