@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
+import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -35,6 +36,7 @@ class Mended:
 
     WHY_QUEUED: ClassVar[tuple[str, str]] = ("", "")  # what prints why a job waits, and where in its answer
     resources: dict[str, Any]
+    cmd_timeout: float
     _refusal: tuple[float, Exception] | None = None
 
     def submit(self, command: str, tasks_per_node: int, job_name: str = "steersman") -> Any:
@@ -50,13 +52,30 @@ class Mended:
     def _submit(self, command: str, tasks_per_node: int, job_name: str) -> Any:
         return super().submit(command, tasks_per_node, job_name)  # type: ignore[misc]  # the provider behind this one
 
+    def execute_wait(self, cmd: str, timeout: float | None = None) -> tuple[int, str, str]:
+        """Run a command of the scheduler's. Returns: exit code, stdout, stderr.
+
+        One that does not end in time is ended, with 124 and what it said: sbatch waits for room in a full queue, and
+        Parsl would leave it to submit a job in the end that nobody knows of.
+        """
+        limit_s = timeout or self.cmd_timeout
+        with subprocess.Popen(
+            cmd, shell=True, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            errors="replace",
+        ) as process:  # fmt: skip
+            try:
+                out, err = process.communicate(timeout=limit_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                out, err = process.communicate()
+                return 124, out, f"{err.strip()} (ended, for it had no answer within {limit_s:g} s)"
+        return process.returncode, out, err
+
     def why_queued(self, job: str) -> str:
         """In the scheduler's words why a job waits in its queue; "" where it does not say."""
         command, pattern = self.WHY_QUEUED
-        with contextlib.suppress(subprocess.TimeoutExpired, OSError, UnicodeDecodeError):
-            found = re.search(pattern, self.execute_wait(command.format(job=job))[1]) if command else None  # type: ignore[attr-defined]
-            return found[1].strip() if found else ""
-        return ""
+        found = re.search(pattern, self.execute_wait(command.format(job=job))[1]) if command else None
+        return found[1].strip() if found else ""
 
     @property
     def status_polling_interval(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from parsl.jobs.states import JobState, JobStatus
+from parsl.providers.errors import SubmitException
 
 from steersman.engine import tasks
 from steersman.executors import schedulers
@@ -356,6 +357,19 @@ def test_who_waits_in_the_queue_is_told_why_once_for_each_job(commands: Commands
     hasty(blocks, {"0": JobStatus(JobState.FAILED, "Failed to start block 0: sbatch timed out")})
     assert hasty.waiting.startswith("no job is taken for simulation so far, it is tried again: ")
     assert "sbatch timed out" in hasty.waiting
+
+
+def test_a_submission_that_does_not_end_is_ended_and_its_words_are_told(commands: Commands, tmp_path: Path) -> None:
+    """Slurm's sbatch waits so for room in a full queue; one that went on would submit a job that nobody knows of."""
+    made = provider(Site.model_validate({"name": "m", "simulation": NODES, "slurm": {}}), "simulation")
+    made.script_dir, made.cmd_timeout = str(tmp_path), 0.5
+    waits = f"#!/bin/sh\necho $$ > {tmp_path}/pid\necho unable to accept job, sleeping and retrying >&2\nsleep 60\n"
+    (tmp_path / "sbatch").write_text(waits)
+    (tmp_path / "sbatch").chmod(0o755)
+    with pytest.raises(SubmitException, match=r"sleeping and retrying \(ended, for it had no answer within 0.5 s\)"):
+        made.submit("process_worker_pool.py", 1, "parsl.simulation.block-0")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_pbs_says_why_a_job_waits(commands: Commands, tmp_path: Path) -> None:
