@@ -159,6 +159,7 @@ class Walker:
         try:
             start = self._read_start(order)
             read_s = time.monotonic() - began
+            self._outbox.send()  # where it was not yet: what kills this process is blamed for it
             self.simulate(self.with_settings(self.params, order.get("set", {})), start, out)
         except Exception as error:  # a user's simulation may raise anything: the slot goes on
             cause = f"{type(error).__name__}: {error}"
