@@ -152,7 +152,7 @@ class Publisher:
     def _ask(self, segment: Segment) -> None:
         """Pass on that somebody wants this segment to end."""
         with contextlib.suppress(BusError):
-            if not segment.to_end and self._space.take_nowait(STOP, segment.name) is not None:
+            if not segment.to_end and self._space.take_nowait(stop_name(segment.name), segment.name) is not None:
                 segment.to_end = True
 
     def _publish_when_due(self) -> None:
@@ -187,6 +187,11 @@ class Publisher:
         for taken in leases:
             with contextlib.suppress(BusError):
                 self._space.renew(taken, self._lease_s)
+
+
+def stop_name(segment: str) -> str:
+    """Under which a segment is told to end: a name for each walker, so that several servers share the questions."""
+    return f"{STOP}.{segment.partition('.')[0]}"
 
 
 def look_every_s(ran_s: float) -> float:

@@ -6,7 +6,7 @@ from collections import deque
 from concurrent.futures import Future
 from typing import Any
 
-from steersman.apps.publisher import STOP
+from steersman.apps.publisher import stop_name
 from steersman.apps.walker import ASIDE, BLOCK_ENDS, LEAVE
 from steersman.bus import TupleSpace
 from steersman.engine import tasks
@@ -83,7 +83,7 @@ class Crew:
 
     def stop_segment(self, name: str, reason: str, by: str) -> None:
         self._recorder.record("stop", segment=name, reason=reason, by=by)
-        self._space.put(STOP, name)
+        self._space.put(stop_name(name), name)
 
     def dismiss(self) -> None:
         """Let every walker end its segment, publish and go home; may be tried again when the bus fails it."""
@@ -100,7 +100,7 @@ class Crew:
             segment = walker.running
             if segment is not None and walker.alive and segment.name not in self._stopped:
                 self._stopped.add(segment.name)
-                self._space.put(STOP, segment.name)
+                self._space.put(stop_name(segment.name), segment.name)
 
     def _hire(self, slot: int) -> None:
         number = len(self._recorder.state.walkers)
