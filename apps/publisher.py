@@ -1,8 +1,4 @@
-"""Segments -> bus and store: what a walker says and hears beside its simulation, which so never waits for a server.
-
-Appended rows are published and told to the engine, starts are acknowledged then, leases are kept, and the word that a
-segment is to end is passed on.
-"""
+"""Appended rows -> published frames: beside a simulation, on time, told to the engine; starts are acknowledged then."""
 
 from __future__ import annotations
 
@@ -13,16 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from steersman.apps.segment import Segment
+from steersman.apps.segment import look_every_s
 from steersman.apps.watchdog import Watchdog
 from steersman.bus import BusError, LeaseExpired, Tuple, TupleSpace
 from steersman.store import FRAME, SEGMENT, GroupWriter
 
-EVENT, STOP = "event", "stop"  # names of the tuples that tell the engine what happens, and a segment that it is to end
-# A look at the bus costs 0.3 ms here and 0.05 ms of the server, which thousands of walkers share: so the longer a
-# segment has run, the seldomer. It is stopped, and its frames are told, late by a tenth of that, within these bounds;
-# leases and the watchdog often set closer ones.
-LOOK_SHARE, LOOK_AT_LEAST_S, LOOK_AT_MOST_S = 0.1, 0.2, 10.0
+EVENT = "event"  # name of the tuples that tell the engine what happens
 PUBLISH_EVERY_S = 0.5
 PUBLISH_SHARE = 0.02  # of a walker's time may go into publishing, as far as a sixth of the lease allows
 
@@ -56,12 +48,11 @@ class _Held:
     """A start under lease; `after` segments must be published before it may be acknowledged, None while it runs."""
 
     taken: Tuple
-    segment: Segment
     after: int | None = None
 
 
 class Publisher:
-    """Publishes a walker's rows, keeps its leases, acknowledges starts whose rows are out, and hears who is to end.
+    """Publishes a walker's rows beside its simulation, keeps its leases, and acknowledges starts whose rows are out.
 
     Args:
         simulated: gives the simulated time of the segments that have ended.
@@ -83,8 +74,8 @@ class Publisher:
         self._held: list[_Held] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
-        self._over = self._hurried = False
-        self._began_at = self._publish_at = time.monotonic()
+        self._over = False
+        self._began_at, self._pause_s = time.monotonic(), PUBLISH_EVERY_S
         self._told: dict[str, int] = {}
         self._trouble: OSError | None = None
         self._thread = threading.Thread(target=self._serve, name="publish", daemon=True)
@@ -100,13 +91,12 @@ class Publisher:
         self._writer.close()
         self._settle()
 
-    def hold(self, taken: Tuple, segment: Segment) -> _Held:
-        """Keep the lease of a start whose segment begins, and tell what waits in the outbox."""
-        held = _Held(taken, segment)
+    def hold(self, taken: Tuple) -> _Held:
+        """Keep the lease of a start whose segment begins."""
+        held = _Held(taken)
         with self._lock:
             self._held.append(held)
         self._began_at = time.monotonic()
-        self._wake.set()
         return held
 
     def release_when_published(self, held: _Held) -> None:
@@ -120,50 +110,33 @@ class Publisher:
 
     def hurry(self) -> None:
         """Publish now, without waiting for the usual time."""
-        self._hurried = True
         self._wake.set()
 
     def _serve(self) -> None:
         renewed_at, seen = time.monotonic(), dict[str, int]()
         at_most_s = min(self._lease_s, self._watchdog.hang_s) / 6
         while not self._over:
-            woken = self._wake.wait(min(look_every_s(time.monotonic() - self._began_at), at_most_s))
+            ran_s = time.monotonic() - self._began_at
+            hurried = self._wake.wait(min(max(self._pause_s, look_every_s(ran_s)), at_most_s))
             self._wake.clear()
-            running = self._running()
-            if self._writer.rows != seen or not running:
+            if self._writer.rows != seen or all(held.after is not None for held in self._held):
                 seen = dict(self._writer.rows)
                 self._watchdog.alive()
             try:
-                self._publish_when_due()
+                self._publish(hurried)
             except OSError as error:
                 self._trouble = error
                 return
             self._settle()
-            for segment in running if not woken else ():  # nobody can know yet of one that has just begun
-                self._ask(segment)
             if time.monotonic() - renewed_at > self._lease_s / 6:
                 renewed_at = time.monotonic()
                 self._renew()
 
-    def _running(self) -> list[Segment]:
-        with self._lock:
-            return [held.segment for held in self._held if held.after is None]
-
-    def _ask(self, segment: Segment) -> None:
-        """Pass on that somebody wants this segment to end."""
-        with contextlib.suppress(BusError):
-            if not segment.to_end and self._space.take_nowait(stop_name(segment.name), segment.name) is not None:
-                segment.to_end = True
-
-    def _publish_when_due(self) -> None:
-        began, hurried = time.monotonic(), self._hurried
-        if hurried:
-            self._hurried = False
-        if self._writer.rows == self._writer.published or not (hurried or began >= self._publish_at):
-            return
-        self._writer.publish(now=hurried)
-        ended = time.monotonic()
-        self._publish_at = ended + min(max(PUBLISH_EVERY_S, (ended - began) / PUBLISH_SHARE), self._lease_s / 6)
+    def _publish(self, now: bool) -> None:
+        began = time.monotonic()
+        if self._writer.rows != self._writer.published:
+            self._writer.publish(now=now)
+            self._pause_s = max(PUBLISH_EVERY_S, (time.monotonic() - began) / PUBLISH_SHARE)
 
     def _settle(self) -> None:
         """Tell the engine what is published, then acknowledge; what fails is tried again at the next round."""
@@ -187,13 +160,3 @@ class Publisher:
         for taken in leases:
             with contextlib.suppress(BusError):
                 self._space.renew(taken, self._lease_s)
-
-
-def stop_name(segment: str) -> str:
-    """Under which a segment is told to end: a name for each walker, so that several servers share the questions."""
-    return f"{STOP}.{segment.partition('.')[0]}"
-
-
-def look_every_s(ran_s: float) -> float:
-    """How often a walker looks at the bus and at its rows when its segment has run for so long."""
-    return min(max(LOOK_SHARE * ran_s, LOOK_AT_LEAST_S), LOOK_AT_MOST_S)

@@ -24,7 +24,7 @@ from steersman.apps.watchdog import Watchdog
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.store import ENDED, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
 
-START, DONE, LEAVE = "start", "done", "leave"  # names of tuples on the bus
+START, STOP, DONE, LEAVE = "start", "stop", "done", "leave"  # names of tuples on the bus
 DISMISSED, BLOCK_ENDS, ASIDE = "dismissed", "its block ends", "its node is set aside"  # why a walker went home
 LEASE_S = 15.0  # a lost walker's starts come back after this; renewed well before
 AWAY_S = 0.1  # between two tries while the server is away
@@ -147,19 +147,19 @@ class Walker:
     def _run_segment(self, taken: Tuple, waited_s: float) -> bool:
         """Run one segment; returns whether it failed."""
         began = time.monotonic()
+        held = self._publisher.hold(taken)
         _, start_id, order = taken
         number, self._segments = self._segments, self._segments + 1
         name = f"{self.name}.{number}"
-        out = Segment(name, number, order["seed"], self._writer, self._until)
+        out = Segment(name, number, order["seed"], self._writer, lambda: self._stop_asked(name), self._until)
         self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames
         self._outbox.add("began", segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
-        held = self._publisher.hold(taken, out)
+        self._outbox.send()  # with the end of the one before; it is to be known if it kills this process
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
         cause, read_s = "", 0.0
         try:
             start = self._read_start(order)
             read_s = time.monotonic() - began
-            self._outbox.send()  # where it was not yet: what kills this process is blamed for it
             self.simulate(self.with_settings(self.params, order.get("set", {})), start, out)
         except Exception as error:  # a user's simulation may raise anything: the slot goes on
             cause = f"{type(error).__name__}: {error}"
@@ -197,6 +197,11 @@ class Walker:
         table_row = np.array([fields[name] for name in SEGMENT_FIELDS], dtype=np.int64)
         self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
 
+    def _stop_asked(self, segment: str) -> bool:
+        with contextlib.suppress(BusError):
+            return self.space.take_nowait(stop_name(segment), segment) is not None
+        return False
+
     def _keep_cause(self, name: str, order: dict[str, Any], stderr_from: int) -> None:
         tail = ""
         if self.stderr:
@@ -205,6 +210,11 @@ class Walker:
                 tail = file.read()[-STDERR_TAIL:]
         text = f"segment {name}, start {order}\n\n{traceback.format_exc()}\nstandard error:\n{tail}"
         (self.errors / f"{name}.txt").write_text(text, encoding="utf-8")
+
+
+def stop_name(segment: str) -> str:
+    """Under which a segment is told to end: a name for each walker, so that several servers share the questions."""
+    return f"{STOP}.{segment.partition('.')[0]}"
 
 
 def _table_attributes() -> dict[str, Any]:

@@ -6,8 +6,7 @@ from collections import deque
 from concurrent.futures import Future
 from typing import Any
 
-from steersman.apps.publisher import stop_name
-from steersman.apps.walker import ASIDE, BLOCK_ENDS, LEAVE
+from steersman.apps.walker import ASIDE, BLOCK_ENDS, LEAVE, stop_name
 from steersman.bus import TupleSpace
 from steersman.engine import tasks
 from steersman.engine.bag import Bag

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from steersman.apps.publisher import EVENT, STOP
+from steersman.apps.publisher import EVENT
+from steersman.apps.walker import STOP
 from steersman.bus import ALL, BusError, BusTimeout, ServerFailed, Servers, TupleSpace
 from steersman.engine import orphans, tasks
 from steersman.engine.bag import Bag
