@@ -158,6 +158,11 @@ class Server:
         return not self.gone and _answers(self.address)
 
     @property
+    def adopted(self) -> bool:
+        """Whether it was there before start() was called."""
+        return self._process is None
+
+    @property
     def gone(self) -> bool:
         """Whether its process has ended, though nobody stopped it; of a server that others started nobody knows."""
         if self.pid is None:

@@ -29,7 +29,8 @@ class Servers:
             spread: families of names, "x" of x and of x.1, that live on the servers after the first; all other names
                 live on the first. () spreads every name.
             settings: of each, as Server.start() takes them; of a server given by `url` there is one.
-        Raises: ServerFailed: one did not start; those that did are stopped. ServerRefused: that at `url` is not usable.
+        Raises: ServerFailed: one did not start; those that this call launched are stopped. ServerRefused: that at
+            `url` is not usable.
         """
         home = Path(directory).absolute()
         if count == 1 or settings.get("url") is not None:
@@ -37,10 +38,14 @@ class Servers:
         names = [str(number) for number in range(1, count + 1)]
         home.mkdir(parents=True, exist_ok=True)
         write_private(home / BUS_FILE, json.dumps({"servers": names, "spread": list(spread)}))
-        with contextlib.ExitStack() as started:
-            each = tuple(started.enter_context(Server.start(home / name, **settings)) for name in names)
-            started.pop_all()
-        return cls(each)
+        each: list[Server] = []
+        with contextlib.ExitStack() as launched:
+            for name in names:
+                each.append(Server.start(home / name, **settings))
+                if not each[-1].adopted:
+                    launched.callback(each[-1].stop)
+            launched.pop_all()
+        return cls(tuple(each))
 
     @property
     def pids(self) -> set[int]:

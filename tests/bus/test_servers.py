@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import redis
 
-from steersman.bus import Server, ServerLost, Servers, ServersDiffer, TupleSpace
+from steersman.bus import Server, ServerFailed, ServerLost, Servers, ServersDiffer, TupleSpace
 from steersman.bus.addresses import read
 
 from .conftest import later, until
@@ -113,6 +113,14 @@ def test_servers_of_one_directory_are_one_bus(tmp_path: Path) -> None:
             assert now.alive()
             assert len(now.pids - pids) == len(pids - now.pids)
         assert not now.pids & pids
+        last = now.each[2].pid
+        assert last is not None
+        os.kill(last, signal.SIGKILL)
+        until(lambda: now.each[2].gone)
+        with pytest.raises(ServerFailed):
+            Servers.start(tmp_path, 3, spread=("stop",), program="/bin/false")
+        assert [server.gone for server in now.each] == [False, False, True], "those that were there stay"
+        now = Servers.start(tmp_path, 3, spread=("stop",), fsync="always")
         assert space.names() == sorted([*stops, *rest])
         assert all(space.take(name, int, timeout_s=5) == (name, 1) for name in [*stops, *rest])
         now.stop()
