@@ -11,6 +11,7 @@ from openmm import unit
 
 from steersman.apps.errors import PlatformUnavailable, SimulationUnstable
 from steersman.apps.molecule import Molecule
+from steersman.apps.noise import Noise, has_neighbour_lists, one_particle
 
 FASTEST_FIRST = ("CUDA", "HIP", "OpenCL", "CPU", "Reference")
 # The same start and seed give the same bits: no sum whose order depends on threads.
@@ -73,6 +74,8 @@ class SimulationContext:
         self.integrator = self.context.getIntegrator()
         self.platform = str(self.context.getPlatform().getName())
         self._freedom = degrees_of_freedom(system)
+        quick = self.platform == "CPU" and not has_neighbour_lists(system)
+        self.noise = Noise(self.context, open_context(one_particle(), settings) if quick else None)
 
     def begin(self, positions: np.ndarray, velocities: np.ndarray | None, seed: int) -> None:
         """Put the atoms at (N, 3) positions, nm, with these velocities, nm/ps, or with new ones drawn from the seed.
@@ -80,8 +83,7 @@ class SimulationContext:
         What follows depends on nothing that the context did before.
         """
         chance = np.random.default_rng(seed)
-        self.integrator.setRandomNumberSeed(int(chance.integers(1, 2**31)))  # 31 bits, and 0 would mean "take any"
-        self.context.reinitialize()  # the seed only counts from here; 2 ms on the CPU platform
+        self.noise.begin(int(chance.integers(1, 2**31)))  # 31 bits, and 0 would mean "take any"
         self.context.setPositions(np.asarray(positions, np.float64))
         if velocities is None:
             # The integrator's velocities are those of half a step before its positions; OpenMM shifts what it draws by

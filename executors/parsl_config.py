@@ -84,7 +84,7 @@ def _executor(site: Site, role: str, given: Any) -> HighThroughputExecutor:
         max_workers_per_node=wanted.per_node,
         cores_per_worker=1e-3,  # the count above decides, not the cores that this machine has
         available_accelerators=wanted.gpu_names,
-        cpu_affinity=wanted.affinity,
+        cpu_affinity=wanted.binding,
         **shared,
     )
 

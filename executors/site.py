@@ -43,7 +43,7 @@ class Executor(_Strict):
     """Worker processes of one kind.
 
     Args:
-        workers: processes on a node, one slot each; "cores" for one on each core of the driver's machine.
+        workers: processes on a node, one slot each; "cores" for one on each core of the driver's machine, bound to it.
         gpus: GPUs of a node, or their names (MIG devices, tiles of Intel's: "0.1"); each worker has one of its own.
         affinity: cores of the workers: none, block, block-reverse, alternating, or Parsl's list:0-7:8-15:...
         mpi: each worker has so many whole nodes for ranks that it starts; `workers` and `gpus` are not looked at.
@@ -72,6 +72,8 @@ class Executor(_Strict):
             return self
         if self.nodes and self.workers == "cores":
             raise ValueError("nodes of a scheduler need `workers`, a number for each node")
+        if not self.nodes and self.affinity != "none" and self.per_node > len(os.sched_getaffinity(0)):
+            raise ValueError(f"affinity: {self.per_node} workers for {len(os.sched_getaffinity(0))} cores here")
         # Parsl would start as many workers as there are GPUs, and the others' slots would wait for ever.
         if self.gpu_names and self.per_node > len(self.gpu_names):
             raise ValueError(
@@ -88,6 +90,11 @@ class Executor(_Strict):
     @property
     def gpu_names(self) -> tuple[str, ...]:
         return tuple(map(str, range(self.gpus))) if isinstance(self.gpus, int) else self.gpus
+
+    @property
+    def binding(self) -> str:
+        """How Parsl binds workers to cores: a process whose threads share one core need not wake another."""
+        return "block" if (self.workers, self.affinity) == ("cores", "none") else self.affinity
 
     @property
     def per_node(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 import zarr
 from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.storage import LocalStore
 
 from steersman.store.errors import EmptyWindow, MissingFrame
@@ -88,7 +90,7 @@ class Frames:
 
         Raises: MissingFrame: the span reaches beyond what is published.
         """
-        rows, arrays = self._known(span.walker, dimension, span.end - 1)
+        rows, arrays = self._known(span.walker, dimension, span.end)
         if not 0 <= span.first <= span.end <= rows:
             raise MissingFrame(span.walker, span.end - 1, rows)
         return np.asarray(arrays[name][span.first : span.end])
@@ -98,10 +100,12 @@ class Frames:
 
         Raises: MissingFrame: that row is not published.
         """
-        rows, arrays = self._known(walker, dimension, row)
+        group = self.path / walker
+        arrays = _described(group, dimension)
+        rows = min((each["shape"][0] for each in arrays.values()), default=0)
         if not 0 <= row < rows:
             raise MissingFrame(walker, row, rows)
-        return Row(self.path / walker, arrays, row)
+        return Row(group, arrays, row)
 
     def read_table(self, walker: str) -> np.ndarray:
         """The segments that a walker has ended: (segments, len(SEGMENT_FIELDS)) int64."""
@@ -112,10 +116,10 @@ class Frames:
         group = self._group(walker)
         return _rows(_arrays(group, FRAME)), _table(group, segments), dict(group.attrs)
 
-    def _known(self, walker: str, dimension: str, row: int) -> tuple[int, dict[str, zarr.Array[Any]]]:
-        """Rows and arrays of a walker; an older look serves when it reaches `row`, for published rows do not change."""
+    def _known(self, walker: str, dimension: str, end: int) -> tuple[int, dict[str, zarr.Array[Any]]]:
+        """Rows and arrays of a walker; an older look serves when it reaches `end`, for published rows do not change."""
         known = self._opened.get((walker, dimension))
-        if known is None or row >= known[0]:
+        if known is None or end > known[0]:
             known = self._opened[walker, dimension] = self._open(walker, dimension)
         return known
 
@@ -130,15 +134,24 @@ class Frames:
 
 
 class Row(Mapping[str, np.ndarray]):
-    """The variables of one published frame, or of one ended segment."""
+    """The variables of one published frame, or of one ended segment.
 
-    def __init__(self, path: Path, arrays: Mapping[str, zarr.Array[Any]], row: int) -> None:
+    A walker waits for it between two segments, so zarr does not open the group: that costs hops between threads.
+
+    Args:
+        path: of the group.
+        arrays: its arrays' metadata, as a publication wrote them.
+    """
+
+    def __init__(self, path: Path, arrays: Mapping[str, dict[str, Any]], row: int) -> None:
         self._path, self._arrays, self._row = path, arrays, row
 
     def __getitem__(self, name: str) -> np.ndarray:
-        array = self._arrays[name]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
+            array = ArrayV3Metadata.from_dict(dict(self._arrays[name]))
+        like = np.full(array.shape[1:], array.fill_value, array.dtype.to_native_dtype())
         assert array.shards is not None
-        like = np.full(array.shape[1:], array.fill_value, array.dtype)
         return read_row(self._path / name, self._row, like, array.chunks[0], array.shards[0])
 
     def __iter__(self) -> Iterator[str]:
@@ -184,6 +197,12 @@ class Window(Mapping[str, np.ndarray]):
         rows = {walker: self.frames.read(name, Span(walker, first[walker], end[walker])) for walker in first}
         at = first.__getitem__
         return np.concatenate([rows[s.walker][s.first - at(s.walker) : s.end - at(s.walker)] for s in self.spans])
+
+
+def _described(group: Path, dimension: str) -> dict[str, dict[str, Any]]:
+    """Metadata of the arrays along a dimension, by name."""
+    told = json.loads((group / "zarr.json").read_bytes())["consolidated_metadata"]["metadata"]
+    return {name: array for name, array in told.items() if array["dimension_names"][0] == dimension}
 
 
 def _dimension(array: zarr.Array[Any]) -> str | None:

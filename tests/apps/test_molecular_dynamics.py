@@ -12,7 +12,8 @@ from openmm import unit
 
 from steersman.apps.errors import OutOfRange, PlatformUnavailable, SimulationUnstable, WrongStart
 from steersman.apps.molecular_dynamics import VARIABLES, Frame, Molecule, build_peptide, contact_maps, run
-from steersman.apps.simulation_context import degrees_of_freedom
+from steersman.apps.noise import Noise
+from steersman.apps.simulation_context import PhaseState, Settings, SimulationContext, degrees_of_freedom
 from steersman.apps.start import Start
 
 
@@ -100,6 +101,25 @@ def test_a_segment_is_a_pure_function_of_start_and_seed(peptide: Molecule) -> No
     assert all(same(*pair) for pair in zip(first, again, strict=True))
     assert not same(first[-1], segment(Start(peptide), seed=6)[-1])
     assert not same(first[-1], other[-1])
+
+
+def test_noise_begins_as_in_a_context_made_anew(peptide: Molecule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit for bit what reinitialize() does, which is not called any more."""
+    simulation = SimulationContext(peptide, Settings(300.0, platform="CPU"))
+
+    def state(noise: Noise, seed: int) -> PhaseState:
+        noise.begin(seed)
+        simulation.context.setPositions(peptide.positions)
+        simulation.context.setVelocities(np.zeros_like(peptide.positions))
+        simulation.step(50)
+        return simulation.read()
+
+    seeds = (1, 2**31 - 1, 1)
+    anew = [state(Noise(simulation.context), seed) for seed in seeds]
+    monkeypatch.setattr(simulation.context, "reinitialize", None)
+    quick = [state(simulation.noise, seed) for seed in seeds]
+    assert all(np.array_equal(a.positions, b.positions) for a, b in zip(anew, quick, strict=True))
+    assert not np.array_equal(quick[0].positions, quick[1].positions)
 
 
 def test_a_segment_is_the_same_in_another_process(peptide: Molecule) -> None:

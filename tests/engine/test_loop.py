@@ -15,7 +15,7 @@ from steersman.engine import journal, published
 from steersman.engine.crate import PROFILE
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
-from steersman.store import FRAME, SEGMENT_FIELDS
+from steersman.store import FRAME, SEGMENT_FIELDS, Window
 
 from .conftest import WriteWorkflow, completed, finished, opened, started, steersman
 
@@ -209,6 +209,7 @@ def test_a_redundant_segment_is_stopped_and_its_slot_used_again_at_once(
 
 
 def test_a_simulation_that_raises_is_told_and_the_run_goes_on(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
+    """Each walker stays on a core of its own meanwhile."""
     path = write_workflow("""
         import os
         wf = Workflow("fragile", P, stop=lambda p: budget(frames=p.frames))
@@ -217,7 +218,7 @@ def test_a_simulation_that_raises_is_told_and_the_run_goes_on(write_workflow: Wr
         def fragile(p, start, out):
             rng = np.random.default_rng(out.seed)
             for i in range(p.steps):
-                out.append(x=rng.normal())
+                out.append(x=rng.normal(), cores=len(os.sched_getaffinity(0)), core=max(os.sched_getaffinity(0)))
                 if rng.random() < 0.02:
                     os.write(2, b"the integrator said: step too large\\n")
                     raise FloatingPointError("energy is NaN at step %d" % i)
@@ -234,6 +235,10 @@ def test_a_simulation_that_raises_is_told_and_the_run_goes_on(write_workflow: Wr
     assert "the integrator said" in cause
     retried = [r for r in journal.read(directory.journal) if r["kind"] == "start" and r.get("attempt")]
     assert retried
+    windows = [Window(directory.frames, [span]) for span in directory.frames.spans()]
+    cores = [set(window["core"].tolist()) for window in windows]
+    assert all((window["cores"] == 1).all() for window in windows)
+    assert len(set().union(*cores)) == len(windows)
 
 
 @pytest.mark.parametrize(
