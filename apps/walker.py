@@ -146,7 +146,6 @@ class Walker:
 
     def _run_segment(self, taken: Tuple, waited_s: float) -> bool:
         """Run one segment; returns whether it failed."""
-        began = time.monotonic()
         held = self._publisher.hold(taken)
         _, start_id, order = taken
         number, self._segments = self._segments, self._segments + 1
@@ -156,7 +155,7 @@ class Walker:
         self._outbox.add("began", segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
         self._outbox.send()  # with the end of the one before; it is to be known if it kills this process
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
-        cause, read_s = "", 0.0
+        cause, read_s, began = "", 0.0, time.monotonic()
         try:
             start = self._read_start(order)
             read_s = time.monotonic() - began
