@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import psutil
+
 from steersman.bus.addresses import BUS_FILE, Address
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusError, ServerFailed, ServerLost, ServerRefused
@@ -312,11 +314,10 @@ def _ended(pid: int, process: subprocess.Popen[bytes] | None, seconds: float) ->
 
 
 def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    """Whether a process is there; a dead one that nobody has reaped is not."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def _free_port(bind: str) -> int:

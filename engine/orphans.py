@@ -12,6 +12,7 @@ import os
 import secrets
 import subprocess
 import sys
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from steersman.bus.addresses import BUS_FILE, bus_of
 
 MARK = "STEERSMAN_RUN"
 KEEP_ENVIRONMENT = "SPT_NOENV"  # setproctitle, which Parsl uses, would write titles over the environment
-WAIT_S = 5.0
+WAIT_S = 5.0  # for what a kill was sent to; a process that waits for its disk dies when that answers
+LOOK_S = 0.005
 
 
 def marked(wanted: str) -> list[psutil.Process]:
@@ -51,12 +53,22 @@ def servers(run: Path) -> list[psutil.Process]:
 
 
 def end(processes: list[psutil.Process]) -> int:
-    """End them at once; returns how many there were."""
+    """End them at once; returns how many there were. What is dead is not waited for until somebody reaps it: the first
+    process of a container takes seconds, or never does."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(processes, timeout=WAIT_S)
+    deadline = time.monotonic() + WAIT_S
+    while any(map(_lives, processes)) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
     return len(processes)
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Whether any thread of it is left that could still write something."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1
+    return False
 
 
 def reap_earlier(run: Path, keep: Collection[int] = ()) -> int:

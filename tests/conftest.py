@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # more wait for each other on busy cores
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of hundreds of processes compiles what it imports
 WITHOUT_GLOBUS = str(Path(__file__).with_name("without_globus"))
 if WITHOUT_GLOBUS not in (
     path := os.environ.get("PYTHONPATH", "")
