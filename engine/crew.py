@@ -13,7 +13,7 @@ from steersman.engine.bag import Bag
 from steersman.engine.jobs import Jobs, killed
 from steersman.engine.reconcile import adopt
 from steersman.engine.recorder import Recorder
-from steersman.engine.run_directory import RunDirectory
+from steersman.engine.run_directory import FULL, RunDirectory
 
 LOSSES_PER_SLOT = 3  # walkers lost in a row without a single ended segment: something is wrong with all of them
 NODE_FAILURES = 6  # segments and walkers that failed in a row on one node, while others work
@@ -26,6 +26,7 @@ class Crew:
         slots: walkers that run at the same time.
         hang_s: a segment that says nothing for so long is told to stop.
         keep: a segment that lost its walker goes on from its last committed frame; else its start is run again.
+        own_disks: frames grow on disks of the nodes' own: one that is full is no reason to end the run.
     """
 
     def __init__(
@@ -39,10 +40,11 @@ class Crew:
         *,
         hang_s: float,
         keep: bool,
+        own_disks: bool,
     ) -> None:
         self.slots = slots
         self._directory, self._recorder, self._jobs, self._bag, self._space = directory, recorder, jobs, bag, space
-        self._hang_s, self._keep = hang_s, keep
+        self._hang_s, self._keep, self._own_disks = hang_s, keep, own_disks
         self._jobs_by_walker: dict[int, Future[Any]] = {}
         self._ended: deque[int] = deque()  # walkers whose job is done, as another thread tells
         self._done: list[int] = []
@@ -62,7 +64,10 @@ class Crew:
         self._done += [self._ended.popleft() for _ in range(len(self._ended))]
 
     def advance(self) -> None:
-        """Replace walkers that are gone, stop what hangs, set nodes aside that fail everything."""
+        """Replace walkers that are gone, stop what hangs, set nodes aside that fail everything.
+
+        Raises: OSError: the disk on which all walkers commit their frames is full.
+        """
         while self._done:
             walker = self._done.pop(0)
             self._gone(walker, self._jobs_by_walker.pop(walker))
@@ -121,6 +126,8 @@ class Crew:
             return
         self._cause = f"{type(error).__name__}: {error}"
         self._recorder.record("lost", walker=number, cause=self._cause, keep=self._keep, blame=killed(error))
+        if isinstance(error, OSError) and error.errno in FULL and not self._own_disks:
+            raise error
         ended = self._recorder.state.ended.total()
         self._losses = self._losses + 1 if ended == self._ended_at_loss else 1
         self._ended_at_loss = ended

@@ -186,6 +186,7 @@ class Run:
         self.crew = Crew(
             self.directory, self.slots, self.recorder, self.jobs, self.bag, self.space,
             hang_s=self.workflow.simulation.hang_s + late_s, keep=not self.rounds,
+            own_disks=bool(self.site.simulation.scratch),
         )  # fmt: skip
         self.learner = Learner(self.directory, self.workflow, self.params, self.recorder, self.jobs, serial=self.rounds)
         self.people = People(self)

@@ -21,7 +21,8 @@ from steersman.engine.errors import BadDirectory, NoRoom
 from steersman.store import Frames, replace_file
 
 PACKAGES = ("steersman", "parsl", "torch", "zarr", "redis", "openmm", "numpy", "scikit-learn")
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
+FULL = (errno.ENOSPC, errno.EDQUOT)  # for all nodes; what follows may be wrong on one of them only
+NO_ROOM = (*FULL, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
 
 
 class RunDirectory:
