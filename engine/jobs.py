@@ -32,6 +32,7 @@ from steersman.executors.registration import NoWorkers, Registration
 CLEANUP_S = 20.0  # Parsl's cleanup can hang; what it leaves the engine ends
 BROKEN_CLEANUP_S = 2.0  # on a broken executor it does hang
 LOOK_S = 1.0  # managers are asked what they hold at most so often, and only while a job has not begun
+EAGER_S = 0.05  # Parsl asks for its first blocks at most so long after it has executors
 ANSWER_S = 5.0  # Parsl's interchange answers within so long
 
 
@@ -180,7 +181,7 @@ def _started(config: Config) -> DataFlowKernel:
         # inherits what it does not hear.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            starting.set_result(DataFlowKernel(config))
+            starting.set_result(_eager(config))
         except BaseException as error:  # the waiting thread raises it
             starting.set_exception(error)
 
@@ -191,3 +192,11 @@ def _started(config: Config) -> DataFlowKernel:
             if interchange is not None and interchange.poll() is not None:
                 raise ExecutorLost(f"the interchange of the {executor.label} workers died while it was starting")
     return starting.result()
+
+
+def _eager(config: Config) -> DataFlowKernel:
+    """Parsl looks at its blocks each period; without this the first would be asked for a period late."""
+    period_s, config.strategy_period = config.strategy_period, EAGER_S
+    kernel = DataFlowKernel(config)
+    kernel.job_status_poller.interval = period_s
+    return kernel

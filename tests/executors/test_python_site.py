@@ -21,13 +21,14 @@ def executor(label, workers, provider=LocalProvider, address="127.0.0.1"):
     return HighThroughputExecutor(label=label, max_workers_per_node=workers, **given)
 
 def config(run):
-    return Config(executors=[executor("simulation", 2), executor("training", 1)], strategy="simple")
+    executors = [executor("simulation", 2), executor("training", 1)]
+    return Config(executors=executors, strategy="simple", strategy_period=3600)
 """
 
 
 @pytest.mark.slow
 def test_a_campaign_runs_on_the_executors_of_a_python_file(tmp_path: Path) -> None:
-    """And its slots are counted from them."""
+    """Its slots are counted from them, and their first blocks do not wait for the period, of an hour."""
     (tmp_path / "mine.py").write_text(MINE)
     words = ["run", "double_well", "--site", "mine.py", "--set", "frames=300", "--seed", 1, "--run-dir", "run"]
     done = steersman(*words, cwd=tmp_path)
