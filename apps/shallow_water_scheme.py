@@ -30,7 +30,7 @@ class Workspace:
 
     Attributes:
         grid: the way over the grid.
-        states: room for seven.
+        states: room for six.
         replayed: the step as a CUDA graph, which knows this memory by its addresses.
     """
 
@@ -84,27 +84,29 @@ class Scheme:
 
     def launched(self, state: torch.Tensor) -> torch.Tensor:
         """The same, one kernel after another."""
-        before = self._rows(state)
-        n1, n2, n3, n4, coasting, stage, other = self._workspace(before.shape[1]).states
+        before, n1, n2, last, coasting, stage = self._workspace(state.shape[2] // self._columns).states
+        self._rows(state, stage, before)
         self._tendency(before, n1)
         _apply(self._half, before, coasting)
         _add_to(coasting, self._first, n1, stage)
         self._tendency(stage, n2)
-        _add_to(coasting, self._first, n2, other)
-        self._tendency(other, n3)
+        _add_to(coasting, self._first, n2, coasting)
+        self._tendency(coasting, last)
         _apply(self._half, stage, coasting)
-        _add_to(coasting, self._first, torch.sub(n3, n1, out=other).add_(n3), stage)
-        self._tendency(stage, n4)
+        n2.add_(last)  # from here, n2 + n3
+        _add_to(coasting, self._first, torch.lerp(n1, last, 2.0, out=last), stage)  # 2 n3 - n1
+        self._tendency(stage, last)
         _apply(self._whole[0], before, stage)
-        for propagator, found in zip(self._whole[1:], (n1, n2.add_(n3), n4), strict=True):
+        for propagator, found in zip(self._whole[1:], (n1, n2, last), strict=True):
             _add_to(stage, propagator, found, stage)
-        return self._state(stage)
+        return self._state(stage, coasting)
 
     def tendency(self, state: torch.Tensor) -> torch.Tensor:
         """d(state)/dt of everything but the linear gravity waves."""
-        before = self._rows(state)
-        self._tendency(before, found := torch.empty_like(before))
-        return self._state(found)
+        before, found, room, *_ = self._workspace(state.shape[2] // self._columns).states
+        self._rows(state, room, before)
+        self._tendency(before, found)
+        return self._state(found, room)
 
     def _tendency(self, rows: torch.Tensor, out: torch.Tensor) -> None:
         grid = self._workspace(rows.shape[1]).grid
@@ -118,12 +120,12 @@ class Scheme:
         if self._downhill is not None:
             out[0] += self._downhill
 
-    def _rows(self, state: torch.Tensor) -> torch.Tensor:
-        rows = self._packing.rows(state)
-        return torch.unflatten(rows, 0, (self._columns, -1))[self._inner]
+    def _rows(self, state: torch.Tensor, room: torch.Tensor, out: torch.Tensor) -> None:
+        self._packing.rows(state, out=room.flatten(0, 1))
+        torch.index_select(room, 0, self._inner, out=out)
 
-    def _state(self, rows: torch.Tensor) -> torch.Tensor:
-        return self._packing.spectral(rows[self._inner].flatten(0, 1))
+    def _state(self, rows: torch.Tensor, room: torch.Tensor) -> torch.Tensor:
+        return self._packing.spectral(torch.index_select(rows, 0, self._inner, out=room).flatten(0, 1))
 
     def _workspace(self, members: int) -> Workspace:
         """That of so many members; of one number of them at a time."""
@@ -132,7 +134,7 @@ class Scheme:
             sizes = {"fields": columns + 1, "products": 2 * columns - 1, "members": members}
             sizes |= {"together": 1 if self._sphere.device.type == "cpu" else members}
             grid = GridProducts(self._sphere, self._packing, factor=1 / (1 - sines**2), **sizes)
-            room = self._half_laplace.new_zeros(7, columns, members, 2, 2, self._packing.positions)
+            room = self._half_laplace.new_zeros(6, columns, members, 2, 2, self._packing.positions)
             self._kept = {members: Workspace(grid, room.unbind(0))}
         return self._kept[members]
 

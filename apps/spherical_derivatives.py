@@ -109,7 +109,11 @@ class RowDerivatives:
     def __init__(self, sphere: SphericalHarmonics, packing: Packing, radius: float) -> None:
         factors = Factors.of(sphere, radius)
         self.laplace = packing.factors(factors.laplace)
-        self._along, self._along_inverse = (packing.factors(each) for each in (factors.along, factors.along_inverse))
+        # i times a factor: the real part is written with the first, the imaginary part with the second.
+        self._along, self._along_inverse = (
+            torch.stack((packing.factors(-each), packing.factors(each)))
+            for each in (factors.along, factors.along_inverse)
+        )
         self._neighbours = packing.factors(factors.above), packing.factors(factors.below)
         self._slopes = packing.factors(factors.slope_above), packing.factors(factors.slope_below)
         self._against, self._against_slopes = -self._along, tuple(-each for each in self._slopes)
@@ -132,10 +136,10 @@ class RowDerivatives:
         _add_neighbours(self._neighbours, b, out)
 
 
-def _turn(factor: torch.Tensor, rows: torch.Tensor, out: torch.Tensor) -> None:
+def _turn(factors: torch.Tensor, rows: torch.Tensor, out: torch.Tensor) -> None:
     """Write i times factor times rows."""
-    torch.mul(rows[..., 0, :, :], factor, out=out[..., 1, :, :])
-    torch.mul(rows[..., 1, :, :], factor, out=out[..., 0, :, :]).neg_()
+    torch.mul(rows[..., 1, :, :], factors[0], out=out[..., 0, :, :])
+    torch.mul(rows[..., 0, :, :], factors[1], out=out[..., 1, :, :])
 
 
 def _add_neighbours(factors: tuple[torch.Tensor, ...], rows: torch.Tensor, out: torch.Tensor) -> None:

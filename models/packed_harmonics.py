@@ -14,9 +14,10 @@ import torch
 
 from steersman.models.spherical_harmonics import SphericalHarmonics
 
-SHIFT_BYTES = 256
+LINE_BYTES, SHIFT_BYTES = 64, 256
 
 Function = Callable[[torch.Tensor, torch.Tensor], object]  # fields on the grid, where to write their products
+Unfolding = list[tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]]  # even, odd -> north, south
 
 
 class Packing:
@@ -42,16 +43,19 @@ class Packing:
         self._index = torch.as_tensor(np.concatenate(found), device=sphere.device)
         self._like = torch.empty(0, dtype=sphere.dtype, device=sphere.device)
 
-    def rows(self, spectral: torch.Tensor) -> torch.Tensor:
-        """Complex (order, degree - order, fields) -> (fields, 2, 2, positions)."""
-        found = torch.view_as_real(spectral).flatten(0, 1)[self._index]
-        return torch.unflatten(found.permute(1, 2, 0).contiguous(), 2, (2, self.positions))
+    def rows(self, spectral: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+        """Complex (order, degree - order, fields) -> (fields, 2, 2, positions), into memory that is there if given."""
+        numbers = torch.view_as_real(spectral).flatten(2).flatten(0, 1)
+        rows = self._like.new_empty(spectral.shape[2], 2, 2, self.positions) if out is None else out
+        # torch transposes a matrix in tiles, and number by number what has more axes.
+        rows.view(-1, len(self._index)).copy_(torch.index_select(numbers, 0, self._index).t())
+        return rows
 
     def spectral(self, rows: torch.Tensor) -> torch.Tensor:
         """And back."""
-        found = rows.new_zeros(self._shape[0] * self._shape[1], len(rows), 2)
-        found[self._index] = rows.flatten(2).permute(2, 0, 1)
-        return torch.view_as_complex(torch.unflatten(found, 0, self._shape))
+        numbers = rows.new_zeros(self._shape[0] * self._shape[1], 2 * len(rows))
+        numbers.index_copy_(0, self._index, rows.reshape(-1, len(self._index)).t().contiguous())
+        return torch.view_as_complex(numbers.view(*self._shape, -1, 2))
 
     def factors(self, values: np.ndarray) -> torch.Tensor:
         """Real factors (order, degree - order) as (2, positions), which multiply rows."""
@@ -83,7 +87,7 @@ class GridProducts:
         self._length, self._orders, half = sphere.columns, sphere.orders, sphere.rows // 2
         used = 2 * fields * members
         rows, circles = zeros(used + 1, 2, packing.positions), _apart(zeros, self._orders, used + 1, half)
-        parities = zeros(2, self._orders, 2 * products * members, half)
+        parities = _side_by_side(zeros, self._orders, 2 * products * members, half)
         found = zeros(2 * products * members, 2, packing.positions)
         room = zeros(len(found) * max(place.stop - place.start for place in packing.places))
         self.rows = rows[:used].view(members, fields, 2, 2, packing.positions).transpose(0, 1)
@@ -98,7 +102,8 @@ class GridProducts:
         self._unfolding = [list(zip(*each, north, south, strict=True)) for each in zip(even, odd, strict=True)]
         self._folding = torch.unflatten(parities, 2, (-1, together, products, 2)).unbind(2)
         self._synthesis, self._analysis = [], []
-        scale = torch.as_tensor(factor).to(rows)
+        # The mean along a circle is in the tables, for a Fourier transform that divides takes a tenth longer.
+        scale = torch.as_tensor(factor / sphere.columns).to(rows)
         for block, place in zip(sphere.blocks, packing.places, strict=True):
             size = (block.end - block.first, block.pairs)
             for parity in (0, 1):
@@ -118,17 +123,21 @@ class GridProducts:
         for rows, table, circle in self._synthesis:
             torch.bmm(rows, table, out=circle)
         for unfolding, folded in zip(self._unfolding, self._folding, strict=True):
-            for even, odd, north, south in unfolding:
-                torch.add(even, odd, out=north)
-                torch.sub(even, odd, out=south)
-            function(torch.fft.irfft(self._along, n=self._length, dim=-1, norm="forward"), self._products)
-            turned = torch.fft.rfft(self._products, dim=-1, norm="forward")[..., : self._orders]
-            north, south = torch.view_as_real(turned).permute(2, 4, 1, 0, 5, 3)
-            torch.add(north, south, out=folded[0])
-            torch.sub(north, south, out=folded[1])
+            self._on_grid(function, unfolding, folded)
         for circle, table, part, into in self._analysis:
             into.copy_(torch.bmm(circle, table, out=part))  # bmm into what is not contiguous multiplies one by one
         return self._found
+
+    def _on_grid(self, function: Function, unfolding: Unfolding, folded: torch.Tensor) -> None:
+        """Way of a member over the grid, from parities to parities; its transforms' memory is the next member's."""
+        for even, odd, north, south in unfolding:
+            torch.add(even, odd, out=north)
+            torch.sub(even, odd, out=south)
+        function(torch.fft.irfft(self._along, n=self._length, dim=-1, norm="forward"), self._products)
+        turned = torch.fft.rfft(self._products, dim=-1)[..., : self._orders]
+        north, south = torch.view_as_real(turned).permute(2, 4, 1, 0, 5, 3)
+        torch.add(north, south, out=folded[0])
+        torch.sub(north, south, out=folded[1])
 
 
 def _apart(zeros: Callable[..., torch.Tensor], orders: int, rows: int, latitudes: int) -> tuple[torch.Tensor, ...]:
@@ -142,3 +151,12 @@ def _apart(zeros: Callable[..., torch.Tensor], orders: int, rows: int, latitudes
     gap = SHIFT_BYTES // zeros(0).element_size()
     room = zeros(2 * size + gap)
     return room[:size].view(orders, rows, latitudes), room[size + gap :].view(orders, rows, latitudes)
+
+
+def _side_by_side(zeros: Callable[..., torch.Tensor], orders: int, rows: int, latitudes: int) -> torch.Tensor:
+    """Memory (2, orders, rows, latitudes) for both parities, in which a row's orders lie side by side.
+
+    So a member writes to few places. Between rows lies a cache line, for the same reason as in `_apart`.
+    """
+    used, line = orders * latitudes, LINE_BYTES // zeros(0).element_size()
+    return torch.unflatten(zeros(2, rows, used + line)[..., :used], 2, (orders, latitudes)).transpose(1, 2)
