@@ -29,7 +29,7 @@ def test_a_few_walkers_are_kept_busy(tmp_path: Path) -> None:
 
 def test_a_run_too_short_for_its_segments_says_so_and_ends_in_time(tmp_path: Path) -> None:
     """Also with walkers whose turn to begin never comes."""
-    words = ("--walkers", 500, "--seconds", 1, "--segment-s", 60, "--processes", 1)
+    words = ("--walkers", 500, "--seconds", 1, "--segment-s", 5, "--processes", 1)
     done = steersman("bench", "scale", "--json", *words, cwd=tmp_path, timeout=60)
     assert done.returncode == 2
     assert not done.stdout
