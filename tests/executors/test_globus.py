@@ -28,7 +28,7 @@ from steersman.executors.errors import BadSite
 from steersman.executors.preflight import Finding, findings, ready
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
-from tests.conftest import WITHOUT_GLOBUS
+from tests.conftest import WITHOUT
 from tests.executors.globus_service import ENDPOINT
 
 SITE = f"simulation: {{workers: 1}}\ntraining: {{globus: {ENDPOINT}}}\n"
@@ -112,7 +112,7 @@ def test_a_campaign_trains_and_scores_on_an_endpoint(site: Site, tmp_path: Path)
     words = ["double_well", "--seed", "1", "--set", "frames=400", "--set", "train_every=200", "--site", "ours.yaml"]
     service = str(Path(__file__).with_name("globus_service.py"))
     command = [sys.executable, service, "tasks", "run", *words, "--run-dir", "run"]
-    path = os.environ["PYTHONPATH"].removeprefix(WITHOUT_GLOBUS)
+    path = os.environ["PYTHONPATH"].removeprefix(WITHOUT)
     environment = os.environ | {"GLOBUS_COMPUTE_USER_DIR": str(tmp_path), "PYTHONPATH": path}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     state = State(journal.read(tmp_path / "run" / "journal.jsonl"))
