@@ -100,7 +100,7 @@ def measure_tasks(folder: Path) -> dict[str, float]:
     """Seconds per no-op, one after another, bare and through Jobs, in alternating batches."""
     with Server.start(folder / "bus"):
         jobs = Jobs(
-            parsl_config(load_site("laptop", {"simulation.workers": 1}), folder / "parsl", ["simulation"]),
+            parsl_config(load_site("laptop", {"simulation.workers": 1}).serving(["simulation"]), folder / "parsl"),
             TupleSpace.connect(folder / "bus"),
             folder / "bus",
             begins_s=30.0,

@@ -173,6 +173,9 @@ class Crowd:
 
     def began(self, number: int, manager: str) -> None: ...
 
+    def newly_waiting(self) -> list[str]:
+        return []
+
     def end_stuck_blocks(self) -> list[str]:
         return []
 

@@ -57,7 +57,7 @@ def plan(
     chosen = secrets.randbelow(2**31) if seed is None else seed
     if chosen < 0:
         raise BadValue("--seed", str(seed), "a seed is 0 or above")
-    where = load_site(site, site_changes)
+    where = load_site(site, site_changes).serving(loaded.stages)
     _check_ranks(loaded, where)
     return Plan(source, loaded, params, where, chosen, rounds)
 
@@ -104,8 +104,9 @@ def resume(directory: RunDirectory, *, bus_url: str | None = None) -> Run:
     state = State()
     with needing_room(directory.path):
         recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
+    site = Site.model_validate(settings["site"]).serving(workflow.stages)
     return Run(
-        directory, workflow, params, settled(Site.model_validate(settings["site"])), recorder,
+        directory, workflow, params, settled(site), recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url,
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from steersman.executors.launcher import words
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.preflight import Finding, ready
-from steersman.executors.site import ROLES, Executor, Site
+from steersman.executors.site import Site
 
 JOB_S = 900.0  # time limit of the small job, where the site's own is longer
 BEGINS_S = 60.0
@@ -63,7 +63,7 @@ def examine(site: Site, home: Path, within_s: float) -> Diagnosis:
 
 def _small(site: Site) -> Site:
     """One block of each executor, for a short time."""
-    each: dict[str, Executor] = {role: getattr(site, role) for role in ROLES}
+    each = {role: one for role, one in site.executors.items() if one.has_blocks}
     limits = {role: None if one.walltime_s is None else min(JOB_S, one.walltime_s) for role, one in each.items()}
     return site.model_copy(
         update={role: one.model_copy(update={"blocks": 1, "walltime_s": limits[role]}) for role, one in each.items()}
@@ -74,9 +74,8 @@ def _examine(site: Site, at: Path, jobs: Jobs, within_s: float) -> Diagnosis:
     began = time.monotonic()
     asked = [
         jobs.submit(role, probe, str(at), role, number, wanted.count, site)
-        for role in ROLES
-        if role == "simulation" or not site.training.globus  # an endpoint does not reach the bus
-        for wanted in [getattr(site, role)]
+        for role, wanted in site.executors.items()
+        if wanted.has_blocks  # an endpoint does not reach the bus, and threads are the driver
         for number in range(wanted.count)
     ]
     across = jobs.submit("simulation", probing.mpi, words(site, "simulation")) if site.simulation.nodes > 1 else None

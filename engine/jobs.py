@@ -76,7 +76,7 @@ class Jobs:
     def submit(self, role: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Run `function(*args)` on the executor of a role."""
         number, executor = next(self._numbers), self._kernel.executors[role]
-        if hasattr(executor, "connected_managers"):  # those of an endpoint are not ours to look at or to end
+        if hasattr(executor, "connected_managers"):  # an endpoint's are not ours to end, threads have none
             with self._lock:
                 self._open[number] = _Job(role, time.monotonic())
             function, args = tasks.begin, (str(self._bus), number, function, *args)
@@ -94,17 +94,15 @@ class Jobs:
             if number in self._open:
                 self._open[number].manager = manager
 
-    def end_stuck_blocks(self) -> list[str]:
-        """End the blocks whose workers do not take what their manager holds.
-
-        Returns: in words what was done, and what is waited for while no block of an executor runs, each once.
-        """
+    def newly_waiting(self) -> list[str]:
+        """In words what is waited for while no block of an executor runs, each once."""
         handlers = (getattr(each, "block_error_handler", None) for each in self._kernel.executors.values())
         waiting = {each.waiting for each in handlers if isinstance(each, Registration)} - self._told
         self._told |= waiting
-        return [*sorted(waiting), *self._end_stuck_blocks()]
+        return sorted(waiting)
 
-    def _end_stuck_blocks(self) -> list[str]:
+    def end_stuck_blocks(self) -> list[str]:
+        """End the blocks whose workers do not take what their manager holds. Returns: in words what was done."""
         now = time.monotonic()
         with self._lock:
             jobs = list(self._open.values())

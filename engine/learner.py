@@ -15,6 +15,7 @@ from steersman.engine.recorder import Recorder
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.scoreboard import Scoreboard, stale, unscored
 from steersman.engine.workflow import Params, Workflow
+from steersman.executors.site import Site
 from steersman.steering import Scores
 from steersman.store import Span
 
@@ -33,14 +34,17 @@ class Learner:
         params: Params,
         recorder: Recorder,
         jobs: Jobs,
+        site: Site,
         *,
         serial: bool,
     ) -> None:
         self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
         self.rule = workflow.train_rule(params)
         self._serial = serial
+        self._scorer, self._in_driver = site.executor_of("scoring"), site.driver_threads > 0
         self._training: Future[Any] | None = None
         self._scoring: tuple[Future[Any], Scoreboard, Sequence[Span]] | None = None
+        self._slow: Future[Any] | None = None  # a scoring that was told of
         self._board: Scoreboard | None = None
         self._coming: Scoreboard | None = None  # a newer model's, until it has caught up
         self._failed_scorings = 0  # in a row, for the workers were lost
@@ -48,8 +52,8 @@ class Learner:
         self._not_before = self._training_since = self._scoring_since = 0.0
         self._scores: Scores | None = None
         self._seen = (-1, -1)
-        if workflow.scoring:
-            jobs.submit("training", tasks.warm_up, str(directory.path))
+        for role in site.executors.keys() - {"simulation", "scoring" if self._in_driver else ""}:
+            jobs.submit(role, tasks.warm_up, str(directory.path))
         self._restore()
 
     def _restore(self) -> None:
@@ -162,9 +166,8 @@ class Learner:
         state = self._recorder.state
         spans = board.missing(state, self._workflow.scoring.batch)
         if spans:
-            job = self._jobs.submit(
-                "training", tasks.score, str(self._directory.path), board.model, spans, state.settings
-            )
+            score = tasks.score_in_driver if self._in_driver else tasks.score
+            job = self._jobs.submit(self._scorer, score, str(self._directory.path), board.model, spans, state.settings)
             self._scoring, self._scoring_since = (job, board, spans), time.monotonic()
 
     def _take_scores(self) -> bool:
@@ -172,7 +175,10 @@ class Learner:
             return False
         if not self._scoring[0].done():
             assert self._workflow.scoring is not None
-            if self._overdue(self._scoring_since, self._workflow.scoring.hang_s, "scoring"):
+            hang_s = self._workflow.scoring.hang_s
+            if self._in_driver:
+                self._tell_of_slow_scoring(hang_s)
+            elif self._overdue(self._scoring_since, hang_s, "scoring"):
                 self._scoring = None
             return False
         (job, board, spans), self._scoring = self._scoring, None
@@ -194,6 +200,18 @@ class Learner:
         self._recorder.record("scored", model=board.model, frames=board.frames)
         self._measure()
         return True
+
+    def _tell_of_slow_scoring(self, hang_s: float) -> None:
+        """A thread cannot be ended, as a worker that hangs ends itself: who looks is told, once."""
+        assert self._scoring is not None
+        job, board, _ = self._scoring
+        if job is self._slow or time.monotonic() - self._scoring_since < hang_s:
+            return
+        self._slow = job
+        self._recorder.note(
+            f"scoring with model {board.model} takes longer than its hang_s of {hang_s:g} s, in a thread, which cannot "
+            "be ended: if it hangs, stop the run, write `scoring: {workers: 1}` into its run.yaml, and resume it"
+        )
 
     def _refuse(self, board: Scoreboard, error: BaseException) -> None:
         """A model that cannot score is not used; the run goes on with what there is."""

@@ -18,7 +18,7 @@ ParamsFile = Annotated[Path | None, typer.Option("--params", metavar="FILE", hel
 SiteName = Annotated[str, typer.Option("--site", help="a shipped site, or the path of a .yaml or .py file")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="slots for walkers, instead of the site's")]
 Nodes = Annotated[int | None, typer.Option("--nodes", min=1, help="nodes of a block, instead of the site's")]
-Walltime = Annotated[str | None, typer.Option("--walltime", metavar="TIME", help="of a block: 90s, 30m, 2h")]
+Walltime = Annotated[str | None, typer.Option("--walltime", metavar="TIME", help="of all blocks: 90s, 30m, 2h")]
 Account = Annotated[str | None, typer.Option("--account", help="account that the scheduler charges")]
 Queue = Annotated[str | None, typer.Option("--queue", help="queue or partition of the scheduler")]
 Seed = Annotated[int | None, typer.Option("--seed", help="seed of the run; drawn when it is not given")]
@@ -38,7 +38,7 @@ def site_changes(
     given = {
         "simulation.workers": workers,
         "simulation.nodes": nodes,
-        "simulation.walltime_s": None if walltime is None else _seconds(walltime),
+        "walltime_s": None if walltime is None else _seconds(walltime),
         "account": account,
         "queue": queue,
     }

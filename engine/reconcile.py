@@ -28,14 +28,22 @@ def reconcile(recorder: Recorder, frames: Frames, *, keep: bool, cause: str) -> 
         if number not in state.walkers:  # the end of the journal was lost with the machine
             recorder.record("walker", walker=number, slot=0)
     before = state.frames
+    catch_up(recorder, frames)
     for walker in list(state.walkers.values()):
+        if walker.alive:
+            recorder.record("lost", walker=walker.number, cause=cause, keep=keep, blame=False)
+    return state.frames - before
+
+
+def catch_up(recorder: Recorder, frames: Frames) -> None:
+    """Adopt what walkers have committed and a killed server forgot to hand on: they do not tell it twice, and one that
+    waits for its next start tells nothing."""
+    for walker in list(recorder.state.walkers.values()):
         if walker.alive:
             try:
                 adopt(recorder, frames, walker)
             except (StoreError, OSError, ValueError, KeyError) as error:
                 recorder.note(f"w{walker.number} cannot be read beyond row {walker.frames}: {error}; see `verify`")
-            recorder.record("lost", walker=walker.number, cause=cause, keep=keep, blame=False)
-    return state.frames - before
 
 
 def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:

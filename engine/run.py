@@ -30,7 +30,7 @@ from steersman.engine.jobs import Jobs
 from steersman.engine.learner import Learner
 from steersman.engine.lock import Lock
 from steersman.engine.people import TELL, People
-from steersman.engine.reconcile import reconcile
+from steersman.engine.reconcile import catch_up, reconcile
 from steersman.engine.recorder import Recorder
 from steersman.engine.run_directory import RunDirectory, needing_room
 from steersman.engine.state import State
@@ -132,7 +132,7 @@ class Run:
         self._clear_bus()
         try:
             self.jobs = Jobs(
-                parsl_config(self.site, self.directory.parsl, self.workflow.roles), self.space, self.directory.bus,
+                parsl_config(self.site, self.directory.parsl), self.space, self.directory.bus,
                 begins_s=BEGINS_LEASES * self.site.lease_s,
             )  # fmt: skip
         except ExecutorLost as error:
@@ -188,7 +188,9 @@ class Run:
             hang_s=self.workflow.simulation.hang_s + late_s, keep=not self.rounds,
             own_disks=bool(self.site.simulation.scratch),
         )  # fmt: skip
-        self.learner = Learner(self.directory, self.workflow, self.params, self.recorder, self.jobs, serial=self.rounds)
+        self.learner = Learner(
+            self.directory, self.workflow, self.params, self.recorder, self.jobs, self.site, serial=self.rounds
+        )
         self.people = People(self)
         try:
             with threadpool_limits(1):  # threads that share a core with walkers wait for each other
@@ -226,6 +228,7 @@ class Run:
             if self._servers.gone:  # one that holds nothing but stops would not be missed here
                 self._bring_servers_back()
             if self._troubles:
+                catch_up(self.recorder, self.directory.frames)
                 self._offer_again()
                 self._troubles.clear()
             act()
@@ -239,7 +242,7 @@ class Run:
     def _check_executors(self) -> None:
         if broken := self.jobs.broken:
             raise ExecutorLost(broken)
-        for told in self.jobs.end_stuck_blocks():
+        for told in [*self.jobs.newly_waiting(), *self.jobs.end_stuck_blocks()]:
             self.recorder.note(told)
 
     def _events(self) -> list[tuple[str, dict[str, Any]]]:
@@ -267,6 +270,8 @@ class Run:
             self.recorder.record(kind, **fields)
             return
         walker = self.state.walkers[fields["walker"]]
+        if kind == "frames" and walker.alive and not walker.heard_of(fields["segments"]):
+            catch_up(self.recorder, self.directory.frames)
         if walker.alive and not walker.told(kind, fields):  # else it was given up, and what it had committed is known
             self.recorder.record(kind, **fields)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import yaml
+from threadpoolctl import threadpool_limits
 
 from steersman.apps import training
 from steersman.apps.publisher import EVENT
@@ -39,7 +40,13 @@ AMD = Path("/dev/kfd")  # is there where AMD's GPUs are
 
 @functools.lru_cache(maxsize=1)
 def _opened(run: str) -> tuple[RunDirectory, Workflow, Params]:
+    """What a worker works on; it ends with the process that started it."""
     end_with_parent()
+    return _loaded(run)
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(run: str) -> tuple[RunDirectory, Workflow, Params]:
     directory = RunDirectory(Path(run))
     workflow = loading.load(directory.workflow)
     return directory, workflow, loading.checked(workflow, directory.settings()["params"])
@@ -285,11 +292,24 @@ def fit_rank(
 
 
 def score(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Score frames with one model version (0: without a model)."""
-    directory, workflow, params = _opened(run)
+    """Score frames with one model version (0: without a model); a worker that hangs in it ends."""
+    _, workflow, _ = _opened(run)
+    assert workflow.scoring is not None
+    with Watchdog(workflow.scoring.hang_s):
+        return _score(run, version, spans, settings)
+
+
+def score_in_driver(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Do the same in a thread of the driver, whose process nothing here may end."""
+    with threadpool_limits(1):
+        return _score(run, version, spans, settings)
+
+
+def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any]) -> dict[str, np.ndarray]:
+    directory, workflow, params = _loaded(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _told(directory.errors / f"scoring-{version:04d}.txt"), Watchdog(workflow.scoring.hang_s):
+    with _told(directory.errors / f"scoring-{version:04d}.txt"):
         values: Mapping[str, Any] = workflow.scoring.function(
             _changed(workflow, params, settings), _model(run, version), window
         )

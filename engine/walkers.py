@@ -87,6 +87,10 @@ class Walker:
                 return bool(fields["frames"] <= self.frames and fields["segments"] <= self.published_segments)
         return False
 
+    def heard_of(self, segments: int) -> bool:
+        """Whether so many segments are known to have begun and ended: a server that is killed may forget to tell."""
+        return segments <= len(self.segments) and (segments == 0 or self.segments[segments - 1].end is not None)
+
     def rows_end(self, segment: Segment) -> int:
         """Row behind the last published one of a segment."""
         return self.frames if segment.end is None else min(self.frames, segment.end)

@@ -205,9 +205,9 @@ class Workflow:
         return when if isinstance(when, Every) else when(params)
 
     @property
-    def roles(self) -> tuple[str, ...]:
-        """Executors of a site that the stages use; training and scoring share one."""
-        return ("simulation", "training") if self.scoring else ("simulation",)
+    def stages(self) -> tuple[str, ...]:
+        """What needs executors of a site, by their roles; `prepare` runs where walkers do."""
+        return tuple(stage for stage in ("simulation", "training", "scoring") if getattr(self, stage))
 
     def problems(self) -> list[str]:
         """What is missing or does not fit together."""

@@ -57,7 +57,7 @@ def scheduler_here(environment: Mapping[str, str] = os.environ) -> str:
 def settled(site: Site) -> Site:
     """A site with what the job has where it says `inside`; others as they are.
 
-    Nodes that are not said to train simulate.
+    Nodes that are not said to train or to score simulate.
 
     Raises: BadSite: this process runs in no job, or the job has fewer nodes than asked for.
     """
@@ -66,15 +66,16 @@ def settled(site: Site) -> Site:
     found = allocation()
     if found is None:
         raise BadSite(site.name, f"this is no job: {', '.join(VARIABLES)} are not set; start in one")
-    training = site.training.nodes
-    simulation = site.simulation.nodes or found.nodes - training
-    if simulation + training > found.nodes or simulation < 1:
-        asked = f"{site.simulation.nodes or 'at least 1'} to simulate and {training} to train"
+    beside = {role: one.nodes for role, one in site.executors.items() if role != "simulation"}
+    simulation = site.simulation.nodes or found.nodes - sum(beside.values())
+    if simulation + sum(beside.values()) > found.nodes or simulation < 1:
+        each = {"simulation": site.simulation.nodes or "at least 1"} | beside
+        asked = ", ".join(f"{nodes} for {role}" for role, nodes in each.items() if nodes)
         raise BadSite(site.name, f"nodes: {asked} are asked for, and the job has {found.nodes}")
     left_s = None if found.ends is None else max(1.0, found.ends - time.time())
     changes = {
         role: getattr(site, role).model_copy(update={"nodes": nodes, "blocks": 1, "walltime_s": left_s})
-        for role, nodes in (("simulation", simulation), ("training", training))
+        for role, nodes in ({"simulation": simulation} | beside).items()
     }
     return site.model_copy(update=changes)
 

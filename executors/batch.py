@@ -20,7 +20,8 @@ from parsl.providers.cluster_provider import ClusterProvider
 from parsl.providers.errors import SubmitException
 
 from steersman.executors.errors import BadSite
-from steersman.executors.site import Executor, Site
+from steersman.executors.executor import Executor
+from steersman.executors.site import Site
 
 ASK_S = 5  # between two questions about the state of blocks; Parsl's own 60 s replaces a dead block a minute late
 ANSWER_S = 30  # a busy scheduler gets so long to answer

@@ -1,4 +1,4 @@
-"""A Globus Compute endpoint -> what trains and scores, on a machine that has the run directory under the same path.
+"""A Globus Compute endpoint -> what trains or scores, on a machine that has the run directory under the same path.
 
 Needs `pip install steersman[globus]`, somebody who has logged in, and Steersman where the endpoint's workers run.
 """
@@ -6,6 +6,7 @@ Needs `pip install steersman[globus]`, somebody who has logged in, and Steersman
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from steersman.executors.errors import BadSite
 from steersman.executors.site import Site
@@ -13,21 +14,21 @@ from steersman.executors.site import Site
 LOGIN = 'python -c "from globus_compute_sdk import Client; Client().app.login()"'
 
 
-def executor(site: Site) -> Any:
-    """Parsl's executor for the endpoint that trains and scores. Raises: BadSite."""
+def executor(site: Site, role: str) -> Any:
+    """Parsl's executor for the endpoint of a role. Raises: BadSite."""
     client = _client(site)
     from globus_compute_sdk import Executor
     from parsl.executors import GlobusComputeExecutor
 
-    return GlobusComputeExecutor(Executor(site.training.globus, client=client), label="training")
+    return GlobusComputeExecutor(Executor(UUID(site.endpoints[role]), client=client), label=role)
 
 
-def status(site: Site) -> str:
-    """Ask the service for the endpoint; returns what it says.
+def status(site: Site, role: str) -> str:
+    """Ask the service for the endpoint of a role; returns what it says.
 
     Raises: BadSite: no SDK, nobody logged in, no answer, or the endpoint takes no work.
     """
-    client, endpoint = _client(site), site.training.globus
+    client, endpoint = _client(site), UUID(site.endpoints[role])
     from globus_sdk import GlobusError
 
     try:
@@ -45,7 +46,7 @@ def _client(site: Site) -> Any:
     try:
         from globus_compute_sdk import Client
     except ImportError:
-        raise BadSite(site.name, "training.globus needs globus-compute-sdk: pip install 'steersman[globus]'") from None
+        raise BadSite(site.name, "globus: this needs globus-compute-sdk: pip install 'steersman[globus]'") from None
     client = Client(do_version_check=False)
     if client.app.login_required():  # it would ask on the terminal, in the middle of a run
         raise BadSite(site.name, f"nobody is logged in to Globus Compute here; once: {LOGIN}")

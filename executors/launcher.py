@@ -9,10 +9,14 @@ from parsl.launchers import SimpleLauncher
 from parsl.launchers.base import Launcher
 
 from steersman.executors.allocation import scheduler_here
-from steersman.executors.site import Executor, Site
+from steersman.executors.executor import Executor
+from steersman.executors.site import Site
 
 BINARIES = str(Path(sys.executable).parent)  # interchange.py and process_worker_pool.py lie beside this interpreter
-ONE_THREAD = "export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OPENMM_CPU_THREADS=1"
+ONE_THREAD_EACH = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENMM_CPU_THREADS"), "1"
+)
+ONE_THREAD = "export " + " ".join(f"{name}={count}" for name, count in ONE_THREAD_EACH.items())
 USUAL = {
     # Without --cpu-bind=none the one task of a node may be bound to one core.
     "slurm": "srun --overlap --relative={first} --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --cpu-bind=none"
@@ -55,7 +59,7 @@ def launcher(site: Site, role: str) -> Launcher:
 
 
 def part(site: Site, role: str) -> str:
-    """A shell line that hides the nodes of the other executor, where both share an allocation."""
+    """A shell line that hides the nodes of the other executors, where they share an allocation."""
     if not site.shares:
         return ""
     first, nodes = site.first_node(role), getattr(site, role).nodes

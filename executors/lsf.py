@@ -9,7 +9,8 @@ from parsl.jobs.states import JobState
 from parsl.launchers.base import Launcher
 
 from steersman.executors.batch import Scripted, answer, blocks
-from steersman.executors.site import Executor, Site
+from steersman.executors.executor import Executor
+from steersman.executors.site import Site
 
 COMMANDS = ("bsub", "bjobs", "bkill", "bqueues")
 # A suspended job goes on one day: Parsl would put another beside it if it were told so.

@@ -4,37 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from parsl.config import Config
-from parsl.executors import HighThroughputExecutor, MPIExecutor
+from parsl.executors import HighThroughputExecutor, MPIExecutor, ThreadPoolExecutor
 from parsl.launchers import SimpleLauncher, WrappedLauncher
 from parsl.providers import LocalProvider
 from parsl.providers.errors import SubmitException
 
 from steersman.executors import globus, python_site, schedulers
 from steersman.executors.allocation import allocation
-from steersman.executors.launcher import BINARIES, ONE_THREAD, launcher
+from steersman.executors.executor import Executor, Mpi
+from steersman.executors.launcher import BINARIES, ONE_THREAD, ONE_THREAD_EACH, launcher
 from steersman.executors.network import driver_address
 from steersman.executors.registration import Registration
-from steersman.executors.site import ROLES, Executor, Mpi, Site
+from steersman.executors.site import Site
 from steersman.executors.together import Share, SideBySide, Together
 
 
-def parsl_config(site: Site, run_directory: Path, roles: Sequence[str] = ROLES) -> Config:
+def parsl_config(site: Site, run_directory: Path) -> Config:
     """Parsl's configuration for one run."""
     if BINARIES not in os.environ["PATH"].split(os.pathsep):  # Parsl starts its own programs by name
         os.environ["PATH"] = BINARIES + os.pathsep + os.environ["PATH"]
+    if site.driver_threads:  # as on workers, where more than one thread waits for walkers' cores
+        os.environ.update(ONE_THREAD_EACH)
     if site.parsl:
-        return python_site.config(site, run_directory.parent, roles)
-    if set(roles) != set(ROLES):
-        site = site.model_copy(update={"together": False})  # there is nobody to share with
-    executors = [_executor(site, role, given) for role, given in providers(site, roles).items()]
-    if site.training.globus and "training" in roles:
-        executors.append(globus.executor(site))
+        return python_site.config(site, run_directory.parent)
+    executors = [_processes(site, role, given) for role, given in providers(site).items()]
+    executors += [globus.executor(site, role) for role in site.endpoints]
+    if site.driver_threads:
+        executors.append(Threads("scoring", site.driver_threads, thread_name_prefix="scoring"))
     return Config(
         executors=executors,
         run_dir=str(run_directory),
@@ -50,9 +52,10 @@ def submit_scripts(site: Site) -> dict[str, str]:
     """The script with which a block of each executor is given to a scheduler; files of the run lie in $RUN."""
     if site.inside:
         return {}
-    if site.together:
-        return {" and ".join(ROLES): _script(_together(site).provider, "together")}
-    return {role: _script(provider(site, role), role) for role in ROLES if getattr(site, role).nodes}
+    with_nodes = [role for role, wanted in site.executors.items() if wanted.nodes]
+    if site.shares:
+        return {" and ".join(with_nodes): _script(_together(site).provider, "together")}
+    return {role: _script(provider(site, role), role) for role in with_nodes}
 
 
 def _script(written: Any, name: str) -> str:
@@ -65,7 +68,7 @@ def _script(written: Any, name: str) -> str:
         return next(Path(folder).iterdir()).read_text().replace(folder, "$RUN")
 
 
-def _executor(site: Site, role: str, given: Any) -> HighThroughputExecutor:
+def _processes(site: Site, role: str, given: Any) -> HighThroughputExecutor:
     wanted: Executor = getattr(site, role)
     shared = {
         "label": role,
@@ -75,7 +78,7 @@ def _executor(site: Site, role: str, given: Any) -> HighThroughputExecutor:
         "heartbeat_threshold": 8,
         "poll_period": 10,
         "drain_period": None if wanted.walltime_s is None else max(1, int(wanted.walltime_s - site.margin_s)),
-        "block_error_handler": Registration(site.name),
+        "block_error_handler": Registration(site.name, silent_s=site.starts_s),
         "provider": given,
     }
     if wanted.mpi:
@@ -87,6 +90,13 @@ def _executor(site: Site, role: str, given: Any) -> HighThroughputExecutor:
         cpu_affinity=wanted.binding,
         **shared,
     )
+
+
+class Threads(ThreadPoolExecutor):  # type: ignore[misc]  # Parsl has no types
+    """Parsl's executor of threads; at the end one that hangs is not waited for."""
+
+    def shutdown(self, block: bool = False) -> None:
+        super().shutdown(block=False)
 
 
 class OverNodes(MPIExecutor):  # type: ignore[misc]  # Parsl has no types
@@ -101,19 +111,24 @@ class OverNodes(MPIExecutor):  # type: ignore[misc]  # Parsl has no types
         self.resources = {"num_nodes": mpi.nodes, "ranks_per_node": mpi.ranks, "launcher_options": mpi.options}
 
 
-def providers(site: Site, roles: Sequence[str] = ROLES) -> dict[str, Any]:
-    """What gives Parsl the blocks of each executor."""
-    if not site.together:
-        return {role: provider(site, role) for role in roles if role == "simulation" or not site.training.globus}
+def providers(site: Site) -> dict[str, Any]:
+    """What gives Parsl the blocks of each executor that has some."""
+    with_blocks = {role: wanted for role, wanted in site.executors.items() if wanted.has_blocks}
+    if site.inside or not site.shares:
+        return {role: provider(site, role) for role in with_blocks}
     jobs = _together(site)
-    return {role: Share(jobs, role, getattr(site, role), launcher(site, role)) for role in roles}
+    return {
+        role: Share(jobs, role, wanted, launcher(site, role)) if wanted.nodes else provider(site, role)
+        for role, wanted in with_blocks.items()
+    }
 
 
 def _together(site: Site) -> Together:
-    nodes = site.simulation.nodes + site.training.nodes
-    whole = site.simulation.model_copy(update={"nodes": nodes})
+    sharing = {role: wanted for role, wanted in site.executors.items() if wanted.nodes}
+    nodes = sum(wanted.nodes for wanted in sharing.values())
+    whole = next(iter(sharing.values())).model_copy(update={"nodes": nodes})
     lines = _lines(site, whole)
-    return Together(schedulers.of(site).provider(site, whole, SideBySide(ROLES), "\n".join(lines)))
+    return Together(schedulers.of(site).provider(site, whole, SideBySide(list(sharing)), "\n".join(lines)))
 
 
 def provider(site: Site, role: str) -> Any:

@@ -11,7 +11,8 @@ from parsl.launchers.base import Launcher
 from parsl.providers import PBSProProvider
 
 from steersman.executors.batch import Mended, answer, blocks
-from steersman.executors.site import Executor, Site
+from steersman.executors.executor import Executor
+from steersman.executors.site import Site
 
 COMMANDS = ("qsub", "qstat", "qdel")
 

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from steersman.executors import globus, schedulers
 from steersman.executors.errors import BadSite
+from steersman.executors.executor import Executor, Learning, Scoring
 from steersman.executors.launcher import BINARIES
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import submit_scripts
-from steersman.executors.site import ROLES, Executor, Site, Training
+from steersman.executors.site import Site
 
 TRIAL_S = 60.0  # modules and environments are loaded within so long
 GPU_DEVICES = ("nvidia[0-9]*", "dri/render*")  # in /dev: NVIDIA's, and AMD's and Intel's
@@ -46,7 +47,7 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
         hours: how long a run may take at most, None when nothing says so.
     """
     scripts = submit_scripts(site)
-    found = [Finding(role, True, _where(site, getattr(site, role))) for role in ROLES]
+    found = [Finding(_done_there(site, role), True, _where(site, wanted)) for role, wanted in site.executors.items()]
     found += [Finding("driver, bus", True, "this machine"), Finding("frames", True, _frames(site))]
     if not site.asks_for_nodes or site.inside:
         return [*found, *_gpus(site), _network(site), *_endpoint(site), _environment(site)]
@@ -56,20 +57,29 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
     return [*found, *asked, *shown]
 
 
+def _done_there(site: Site, role: str) -> str:
+    """What an executor does: the training workers may score as well, or score only."""
+    return ", ".join(stage for stage in site.stages if site.executor_of(stage) == role)
+
+
 def _where(site: Site, wanted: Executor) -> str:
     if wanted.mpi:
         ranks = f"{wanted.mpi.ranks} ranks on each of {wanted.mpi.nodes} nodes, by {wanted.mpi.launcher}"
         return f"{wanted.count} slots in {wanted.blocks} blocks of {wanted.nodes} nodes, each with {ranks}"
-    if isinstance(wanted, Training) and wanted.globus:
+    if isinstance(wanted, Learning) and wanted.globus:
         return f"Globus Compute endpoint {wanted.globus}, which finds the run directory under the same path"
-    workers = f"{wanted.per_node} workers" + (f", {len(wanted.gpu_names)} GPUs" if wanted.gpu_names else "")
+    if isinstance(wanted, Scoring) and wanted.threads:
+        return "in a thread of the driver: light scores only, for a hang cannot be ended and a crash is the driver's"
+    workers = f"{wanted.per_node} worker{'s' * (wanted.per_node > 1)}" + (
+        f", {len(wanted.gpu_names)} GPUs" if wanted.gpu_names else ""
+    )
     if site.parsl:
         return f"{wanted.count} slots, as {site.parsl} says"
     if not wanted.nodes:
         return f"{workers} on this machine"
     blocks = "this job's" if site.inside else f"{wanted.blocks} x" if wanted.blocks > 1 else "a block of"
     each = "on the first, ranks of a training on all" if wanted.on_first_node and wanted.nodes > 1 else "on each"
-    shared = "; both share an allocation" if site.together else ""
+    shared = "; of an allocation that executors share" if site.together and site.shares else ""
     has = f" (a node has {site.node.cores} cores, {site.node.gpus} GPUs)" if site.node else ""
     limit = f" for {_hours(wanted):.3g} h" if wanted.walltime_s else ""
     nodes = f"{wanted.nodes} node{'s' * (wanted.nodes > 1)}"
@@ -84,8 +94,8 @@ def _frames(site: Site) -> str:
 
 def _gpus(site: Site) -> Iterator[Finding]:
     """Of this machine; what the nodes of a job have, `doctor` tells."""
-    here = [site.simulation, *([] if site.training.globus else [site.training])]
-    if (wanted := max(len(each.gpu_names) for each in here)) and not site.inside:
+    here = [one for one in site.executors.values() if one.has_blocks]
+    if (wanted := max(len(one.gpu_names) for one in here)) and not site.inside:
         there = max(len(list(Path("/dev").glob(pattern))) for pattern in GPU_DEVICES)
         cure = "say so in a copy of the site file, `gpus: 0`, or take --site laptop"
         yield Finding(
@@ -118,9 +128,9 @@ def _network(site: Site) -> Finding:
 
 
 def _endpoint(site: Site) -> Iterator[Finding]:
-    if site.training.globus:
+    for role in site.endpoints:
         try:
-            yield Finding("Globus Compute", True, globus.status(site))
+            yield Finding("Globus Compute", True, globus.status(site, role))
         except BadSite as wrong:
             yield Finding("Globus Compute", False, wrong.problem)
 
@@ -154,7 +164,7 @@ def _environment(site: Site) -> Finding:
 
 
 def _cost(site: Site, hours: float | None) -> Finding:
-    each: list[Executor] = [getattr(site, role) for role in ROLES]
+    each = site.executors.values()
     nodes = sum(one.nodes * one.blocks for one in each)
     once = sum(one.nodes * one.blocks * _hours(one) for one in each)
     ends = (

@@ -1,25 +1,25 @@
 """A Python file with `config(run) -> parsl.Config` -> a site: for who wants to say all of Parsl's own words.
 
-The executors labelled "simulation" and "training" are used as they are given; the folder of Parsl's logs is the run's,
-and blocks that bring no worker end the run as everywhere.
+The executors labelled "simulation" and "training", and "scoring" if there is one, are used as they are given; the
+folder of Parsl's logs is the run's, and blocks that bring no worker end the run as everywhere.
 """
 
 from __future__ import annotations
 
 import inspect
 import runpy
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from parsl.config import Config
-from parsl.executors import HighThroughputExecutor, MPIExecutor
+from parsl.executors import HighThroughputExecutor, MPIExecutor, ThreadPoolExecutor
 from parsl.providers import LocalProvider
 
 from steersman.executors.errors import BadSite
+from steersman.executors.executor import ROLES, Executor, Scoring, Training
 from steersman.executors.network import LOOPBACK
 from steersman.executors.registration import Registration
-from steersman.executors.site import ROLES, Executor, Site, Training
+from steersman.executors.site import Site
 
 
 def site(path: Path) -> Site:
@@ -27,22 +27,31 @@ def site(path: Path) -> Site:
 
     Raises: BadSite: it cannot be run, has no `config`, or that returns something else than a site needs.
     """
-    executors = _executors(str(path), _made(path, Path("run")), ROLES)
-    slots = {role: _slots(executor) for role, executor in executors.items()}
+    made = _executors(str(path), _made(path, Path("run")))
     return Site(
-        name=path.stem, parsl=str(path.absolute()), simulation=Executor(workers=slots["simulation"]),
-        training=Training(workers=slots["training"]),
-    )  # fmt: skip
+        name=path.stem,
+        parsl=str(path.absolute()),
+        simulation=Executor(workers=_slots(made["simulation"])),
+        training=Training(workers=_slots(made["training"])),
+        scoring=_scoring(made["scoring"]) if "scoring" in made else None,
+    )
 
 
-def config(site: Site, run: Path, roles: Sequence[str]) -> Config:
-    """Parsl's configuration for one run, with the executors of these roles only."""
+def _scoring(executor: Any) -> Scoring:
+    if isinstance(executor, ThreadPoolExecutor):
+        return Scoring(threads=executor.max_threads or 1)
+    return Scoring(workers=_slots(executor))
+
+
+def config(site: Site, run: Path) -> Config:
+    """Parsl's configuration for one run, with the executors that are used."""
     made = _made(Path(site.parsl), run)
-    executors = _executors(site.name, made, roles)
-    for executor in executors.values():
-        executor.block_error_handler = Registration(site.name)
+    given = _executors(site.name, made)
+    used = [given[role] for role in site.executors]
+    for executor in filter(_has_blocks, used):
+        executor.block_error_handler = Registration(site.name, silent_s=site.starts_s)
     said = {name: getattr(made, name) for name in inspect.signature(Config).parameters}
-    return Config(**said | {"executors": list(executors.values()), "run_dir": str(run / "parsl"), "retries": 0})
+    return Config(**said | {"executors": used, "run_dir": str(run / "parsl"), "retries": 0})
 
 
 def address(site: Site) -> str:
@@ -50,8 +59,9 @@ def address(site: Site) -> str:
 
     Returns: "" if it gives none, loopback if all workers start on the driver's machine.
     """
-    executors = _executors(site.name, _made(Path(site.parsl), Path("run")), ROLES).values()
-    away = [executor for executor in executors if not isinstance(executor.provider, LocalProvider)]
+    executors = _executors(site.name, _made(Path(site.parsl), Path("run")))
+    blocks = filter(_has_blocks, (executors[role] for role in site.executors))
+    away = [executor for executor in blocks if not isinstance(executor.provider, LocalProvider)]
     return next((str(executor.address) for executor in away if executor.address), "" if away else LOOPBACK)
 
 
@@ -73,21 +83,29 @@ def _made(path: Path, run: Path) -> Config:
     return made
 
 
-def _executors(name: str, made: Config, roles: Sequence[str]) -> dict[str, HighThroughputExecutor]:
+def _executors(name: str, made: Config) -> dict[str, Any]:
+    """By label; one for scoring may be left out."""
     labelled = {executor.label: executor for executor in made.executors}
-    for role in roles:
+    for role in ("simulation", "training"):
         if role not in labelled:
-            found = ", ".join(labelled) or "none"
-            raise BadSite(name, f"its executors are labelled {found}; one with label={role!r} is needed")
-        if not isinstance(labelled[role], HighThroughputExecutor) or isinstance(labelled[role], MPIExecutor):
-            kind = type(labelled[role]).__name__
-            raise BadSite(name, f"the executor {role!r} is a {kind}; walkers and trainings are processes of their own: "
-                                "use HighThroughputExecutor")  # fmt: skip
-        if _slots(labelled[role]) == 0:
+            labels = ", ".join(labelled) or "none"
+            raise BadSite(name, f"its executors are labelled {labels}; one with label={role!r} is needed")
+    found = {role: labelled[role] for role in ROLES if role in labelled}
+    for role, executor in found.items():
+        if role == "scoring" and isinstance(executor, ThreadPoolExecutor):
+            continue
+        if not _has_blocks(executor) or isinstance(executor, MPIExecutor):
+            raise BadSite(name, f"the executor {role!r} is a {type(executor).__name__}; walkers and trainings are "
+                                "processes of their own: use HighThroughputExecutor")  # fmt: skip
+        if _slots(executor) == 0:
             raise BadSite(
-                name, f"the executor {role!r}: say how many walkers it has room for, max_workers_per_node=..."
+                name, f"the executor {role!r}: say how many workers it has room for, max_workers_per_node=..."
             )
-    return {role: labelled[role] for role in roles}
+    return found
+
+
+def _has_blocks(executor: Any) -> bool:
+    return isinstance(executor, HighThroughputExecutor)
 
 
 def _slots(executor: Any) -> int:

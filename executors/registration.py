@@ -11,7 +11,6 @@ from parsl.jobs.states import JobState, JobStatus
 
 FAILURES = 3  # blocks in a row that ended, or were refused, before a worker of theirs registered
 REFUSED_S = 120.0  # a scheduler that takes no job may be restarting
-SILENT_S = 300.0  # a block that runs has workers within so long: starting Python on many nodes may take minutes
 QUEUED_S = 15.0  # a block that waits for longer in the queue is told of
 TAIL_CHARS = 400  # of a block's stderr that is told
 NEVER = (JobState.FAILED, JobState.MISSING)
@@ -34,16 +33,14 @@ class Registration:
 
     Args:
         site: names the site in the cause.
-        refused_s: a scheduler may refuse for so long.
         silent_s: a block may run so long without a worker.
+        refused_s: a scheduler may refuse for so long.
         queued_s: a block may wait so long in the queue before it is told.
     Attributes:
         waiting: why no block runs, while none does: the same words for the same job; "" while one does.
     """
 
-    def __init__(
-        self, site: str, refused_s: float = REFUSED_S, silent_s: float = SILENT_S, queued_s: float = QUEUED_S
-    ) -> None:
+    def __init__(self, site: str, silent_s: float, refused_s: float = REFUSED_S, queued_s: float = QUEUED_S) -> None:
         self.site, self.refused_s, self.silent_s, self.queued_s = site, refused_s, silent_s, queued_s
         self.waiting, self._waits_for, self._waits_since = "", "", 0.0
         self._running_since: dict[str, float] = {}
@@ -97,11 +94,19 @@ class Registration:
         silent = set(late) - set(executor.connected_blocks()) if late else ()
         if not silent:
             return ""
-        file, tail = stderr(executor, min(silent, key=int))
+        block = min(silent, key=int)
+        file, tail = stderr(executor, block)
         return (
-            f"a block of {executor.label} runs for {self.silent_s:.0f} s and no worker of it has come; can the nodes "
-            f"reach {executor.address}, or must `interface:` name another network? {tail} (see {file or 'parsl.log'})"
+            f"a block of {executor.label} runs for {self.silent_s:.0f} s and no worker of it has come: "
+            f"{_how_far(executor, block)} {tail} (see {file or 'parsl.log'})"
         )
+
+
+def _how_far(executor: Any, block: str) -> str:
+    """How far the workers of a block came that does not tell anything: Parsl's program on a node begins a log."""
+    if any(Path(executor.worker_logdir).glob(f"block-{block}/*/manager.log")):
+        return f"they start there and do not reach {executor.address}; must `interface:` name another network?"
+    return "they have not started there; does `worker_init` end, and how long does Python take (`starts_s`)?"
 
 
 def _waited_for(executor: Any, status: Mapping[str, JobStatus]) -> str:

@@ -10,7 +10,8 @@ from parsl.launchers.base import Launcher
 
 from steersman.executors import flux, lsf, pbs, slurm
 from steersman.executors.errors import BadSite
-from steersman.executors.site import Executor, Site
+from steersman.executors.executor import Executor
+from steersman.executors.site import Site
 
 
 class Scheduler(Protocol):

@@ -11,9 +11,13 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from steersman.executors.errors import BadSite
-from steersman.executors.site import SCHEDULERS, Executor, Flux, Lsf, Node, Pbs, Site, Slurm, read_site, sites
+from steersman.executors.executor import ROLES, Executor, Scoring, Training
+from steersman.executors.site import SCHEDULERS, Flux, Lsf, Node, Pbs, Site, Slurm, read_site, sites
 
-MODELS: dict[str, type[BaseModel]] = {"slurm": Slurm, "pbs": Pbs, "lsf": Lsf, "flux": Flux, "node": Node}
+MODELS: dict[str, type[BaseModel]] = {
+    "slurm": Slurm, "pbs": Pbs, "lsf": Lsf, "flux": Flux, "node": Node,
+    "simulation": Executor, "training": Training, "scoring": Scoring,
+}  # fmt: skip
 
 
 def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Site:
@@ -21,7 +25,7 @@ def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Si
 
     Args:
         changes: values to use instead of the file's, e.g. {"simulation.nodes": 8}; "account" and "queue" are those of
-            the site's scheduler, whatever its words for them.
+            the site's scheduler, whatever its words for them; "walltime_s" is that of all blocks.
     Raises: BadSite: unknown name or key (with the nearest valid one), wrong type or range.
     """
     if name_or_path.endswith(".py"):
@@ -39,11 +43,11 @@ def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Si
     except (yaml.YAMLError, TypeError) as error:
         raise BadSite(name_or_path, f"this is not YAML of the form `key: value`: {error}") from None
     for key, value in (changes or {}).items():
-        *within, last = _path(name_or_path, values, key)
-        part = values
-        for name in within:
-            part[name] = part = dict(part.get(name) or {})
-        part[last] = value
+        for *within, last in _paths(name_or_path, values, key):
+            part = values
+            for name in within:
+                part[name] = part = dict(part.get(name) or {})
+            part[last] = value
     try:
         return Site.model_validate(values)
     except ValidationError as error:
@@ -58,10 +62,15 @@ def _python_site(name: str, changes: Mapping[str, Any] | None) -> Site:
     return site(Path(name))
 
 
-def _path(site: str, values: Mapping[str, Any], key: str) -> list[str]:
+def _paths(site: str, values: Mapping[str, Any], key: str) -> list[list[str]]:
     """Where in a site file a change belongs."""
-    if key not in ("account", "queue"):
-        return key.split(".")
+    if key == "walltime_s":
+        others = [role for role in ROLES[1:] if {"nodes", "walltime_s"} & set(values.get(role) or {})]
+        return [[role, key] for role in ("simulation", *others)]
+    return [_of_scheduler(site, values, key) if key in ("account", "queue") else key.split(".")]
+
+
+def _of_scheduler(site: str, values: Mapping[str, Any], key: str) -> list[str]:
     named = next((name for name in SCHEDULERS if isinstance(values.get(name), Mapping)), None)
     if named is None:
         raise BadSite(site, f"--{key} means nothing here: the site names no scheduler ({', '.join(SCHEDULERS)})")
@@ -77,7 +86,7 @@ def _first_problem(error: ValidationError) -> str:
         return f"{key}: " * bool(key) + first["msg"].removeprefix("Value error, ")
     if first["type"] != "extra_forbidden":
         return f"{key} = {first['input']!r}: {first['msg']}"
-    model = Site if len(first["loc"]) == 1 else MODELS.get(str(first["loc"][0]), Executor)
+    model = Site if len(first["loc"]) == 1 else MODELS[str(first["loc"][0])]
     valid = list(model.model_fields)
     near = difflib.get_close_matches(str(first["loc"][-1]), valid, n=1, cutoff=0.5)
     return f"there is no key {key!r}; " + (f"did you mean {near[0]!r}? " if near else "") + f"Valid: {', '.join(valid)}"

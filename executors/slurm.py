@@ -10,7 +10,8 @@ from parsl.launchers.base import Launcher
 from parsl.providers import SlurmProvider
 
 from steersman.executors.batch import Mended, answer, blocks
-from steersman.executors.site import Executor, Site
+from steersman.executors.executor import Executor
+from steersman.executors.site import Site
 
 COMMANDS = ("sbatch", "squeue", "scancel")
 

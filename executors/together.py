@@ -17,7 +17,7 @@ from parsl.launchers.base import Launcher
 from parsl.providers.base import ExecutionProvider
 
 from steersman.executors.batch import ASK_S
-from steersman.executors.site import Executor
+from steersman.executors.executor import Executor
 
 # Not with `wait -n`, which waits for ever for a child that has ended before it is called.
 JOB = """

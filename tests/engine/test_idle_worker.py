@@ -15,8 +15,9 @@ from steersman.bus import ALL, BusTimeout, Server, TupleSpace
 from steersman.engine import jobs as engine_jobs
 from steersman.engine import orphans
 from steersman.engine.jobs import Jobs, lost
+from steersman.executors.executor import Training
 from steersman.executors.parsl_config import parsl_config
-from steersman.executors.site import Site, Training
+from steersman.executors.site import Site
 
 pytestmark = pytest.mark.slow
 BEGINS_S = 4.0  # twice as long is how long Parsl needs to see that a block is gone, which is not ended again
@@ -28,10 +29,10 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Jobs, Tuple
     run = tmp_path_factory.mktemp("jobs")
     bus = run / "bus"
     bus.mkdir()
-    site = Site(name="one", training=Training(workers=1))
+    site = Site(name="one", training=Training(workers=1)).serving(["training"])
     with orphans.guarded(run), Server.start(bus):
         space = TupleSpace.connect(bus)
-        config = parsl_config(site, run / "parsl", ["training"])
+        config = parsl_config(site, run / "parsl")
         config.initialize_logging = False  # its file would be left open in this process
         made = Jobs(config, space, bus, begins_s=BEGINS_S)
         yield made, space

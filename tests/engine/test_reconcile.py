@@ -8,7 +8,7 @@ import pytest
 
 from steersman.engine import published
 from steersman.engine.journal import Journal
-from steersman.engine.reconcile import reconcile
+from steersman.engine.reconcile import catch_up, reconcile
 from steersman.engine.recorder import Recorder
 from steersman.engine.state import State
 from steersman.store import FRAME, SEGMENT, Frames, GroupWriter
@@ -43,20 +43,42 @@ def stored(path: Path, segments: int, partial: int) -> Frames:
     return Frames(path)
 
 
+def heard(folder: Path, events: list[tuple[str, dict[str, Any]]]) -> Recorder:
+    """A run of one walker and five starts, which has heard of these events."""
+    recorder = Recorder(Journal(folder / "journal.jsonl", clock=lambda: 1.0), State())
+    for start in range(5):
+        fields = {"parent": None, "seed": 7, "policy": "prepared", "reason": "", "model": 0, "exact": False}
+        recorder.record("start", start=start, slot=0, **fields)
+    recorder.record("walker", walker=0, slot=0)
+    for kind, fields in events:
+        recorder.record(kind, **fields)
+    return recorder
+
+
+@pytest.mark.parametrize("known", range(10))
+def test_what_a_killed_server_forgot_to_tell_is_known_all_the_same(tmp_path: Path, known: int) -> None:
+    """And when it is told late, or twice, it is known already: the walker lives, and the run waits for nothing."""
+    frames = stored(tmp_path / "frames", 3, 0)
+    recorder = heard(tmp_path, told(3, 0)[:known])
+    walker = recorder.state.walkers[0]
+    assert walker.heard_of(3) == (known >= 8)
+    catch_up(recorder, frames)
+    assert walker.alive
+    assert walker.heard_of(3)
+    assert (recorder.state.frames, sorted(recorder.state.starts)) == (3 * ROWS, [3, 4])
+    assert not recorder.state.busy_segments
+    assert all(walker.told(kind, fields) for kind, fields in told(3, 0))
+    recorder.journal.close()
+
+
 @pytest.mark.parametrize("partial", [0, 4])
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("known", range(11))
 def test_whatever_was_told_last_the_state_is_the_same(tmp_path: Path, known: int, keep: bool, partial: int) -> None:
     """The driver died after any of the events; the store holds three segments and perhaps a part of a fourth."""
     frames = stored(tmp_path / "frames", 3, partial)
-    state = State()
-    recorder = Recorder(Journal(tmp_path / "journal.jsonl", clock=lambda: 1.0), state)
-    for start in range(5):
-        fields = {"parent": None, "seed": 7, "policy": "prepared", "reason": "", "model": 0, "exact": False}
-        recorder.record("start", start=start, slot=0, **fields)
-    recorder.record("walker", walker=0, slot=0)
-    for kind, fields in told(3, partial)[:known]:
-        recorder.record(kind, **fields)
+    recorder = heard(tmp_path, told(3, partial)[:known])
+    state = recorder.state
     reconcile(recorder, frames, keep=keep, cause="the test")
     recorder.journal.close()
 

@@ -80,11 +80,12 @@ def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(
     """Bit for bit from the seed: choices, reasons, frames, weights. The driver is killed, each of its bus's three
     servers, and everything.
 
-    Its frames come by way of a node's own storage and its messages by three servers, those of the unbroken one do not.
+    Its frames come by way of a node's own storage, its messages by three servers, and its scores from a thread of the
+    driver; those of the unbroken one do not.
     """
     run = tmp_path / "run"
     monkeypatch.setenv("NODE", str(tmp_path / "node"))
-    site = "bus_servers: 3\nsimulation: {scratch: $NODE/frames}\ntraining: {workers: 2}\n"
+    site = "bus_servers: 3\nsimulation: {scratch: $NODE/frames}\ntraining: {workers: 2}\nscoring: {threads: 1}\n"
     (tmp_path / "site.yaml").write_text(site)
     driver = started(*ROUNDS, "--site", "site.yaml", "--run-dir", run, cwd=tmp_path)
     await_record(run, lambda state: state.frames >= 150)

@@ -1,5 +1,6 @@
 """Simulations that kill their process, hang, or fail on one node: told, contained, and the run reaches its end."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from steersman.engine.journal import Record
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 
-from .conftest import WriteWorkflow, finished, opened, started
+from .conftest import WriteWorkflow, await_record, finished, opened, started
 
 pytestmark = pytest.mark.slow
 Told = tuple[RunDirectory, State, list[Record]]
@@ -118,3 +119,32 @@ def test_a_node_that_fails_everything_is_set_aside_and_told(write_workflow: Writ
     broken = {walker.number for walker in state.walkers.values() if walker.node == "broken"}
     late = [r for r in records if r["kind"] == "began" and r["walker"] in broken and r["t"] > told["t"]]
     assert len(late) <= 2, "what it had taken already"
+
+
+def test_a_score_that_hangs_in_a_thread_of_the_driver_is_told_of_and_does_not_keep_it_from_ending(
+    write_workflow: WriteWorkflow, tmp_path: Path
+) -> None:
+    path = write_workflow("""
+        import time
+        wf = Workflow("hangs", P, stop=budget(frames=10**8))
+
+        @wf.simulate()
+        def simulate(p, start, out):
+            time.sleep(0.1)
+            out.append(x=0.0)
+
+        @wf.score(hang_s=1)
+        def place(p, model, frames): time.sleep(10**6)
+        """)
+    (tmp_path / "site.yaml").write_text("simulation: {workers: 1}\nscoring: {threads: 1}\n")
+    run = tmp_path / "run"
+    driver = started("run", path, "--site", "site.yaml", "--run-dir", run, cwd=tmp_path)
+    state = await_record(run, lambda state: state.notes, driver=driver)
+    told = [note["text"] for note in state.notes]
+    assert told[0].startswith("scoring with model 0 takes longer than its hang_s of 1 s, in a thread"), told
+    driver.send_signal(signal.SIGINT)
+    assert driver.wait(timeout=60) == 130
+    state = opened(run)[1]
+    assert state.end is not None
+    assert state.end["outcome"] == "interrupted"
+    assert len(state.notes) == 1

@@ -59,7 +59,7 @@ def test_it_is_told_where_nobody_is_logged_in(site: Site, monkeypatch: pytest.Mo
         ready(site)
     found = {each.what: each for each in findings(site)}
     assert not found["Globus Compute"].ok
-    assert str(ENDPOINT) in found["training"].found
+    assert str(ENDPOINT) in found["training, scoring"].found
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from steersman.engine import journal
+from steersman.engine.state import State
 from steersman.executors.errors import BadSite
 from steersman.executors.network import driver_address
 from steersman.executors.site_files import load_site
@@ -21,7 +23,7 @@ def executor(label, workers, provider=LocalProvider, address="127.0.0.1"):
     return HighThroughputExecutor(label=label, max_workers_per_node=workers, **given)
 
 def config(run):
-    executors = [executor("simulation", 2), executor("training", 1)]
+    executors = [executor("simulation", 2), executor("training", 1), ThreadPoolExecutor("scoring", 1)]
     return Config(executors=executors, strategy="simple", strategy_period=3600)
 """
 
@@ -35,6 +37,7 @@ def test_a_campaign_runs_on_the_executors_of_a_python_file(tmp_path: Path) -> No
     assert done.returncode in (0, 3), done.stderr
     assert "2 slots" in done.stderr
     assert (tmp_path / "run" / "parsl" / "000" / "simulation").is_dir()
+    assert State(journal.read(tmp_path / "run" / "journal.jsonl")).scored, "in a thread of the driver"
 
 
 @pytest.mark.parametrize(
@@ -44,9 +47,13 @@ def test_a_campaign_runs_on_the_executors_of_a_python_file(tmp_path: Path) -> No
         ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
         ("def config(run): 1 / 0", "config(run) fails: ZeroDivisionError"),
         ("def config(run): return {}", "config(run) returns dict, not a parsl.Config"),
-        (MINE.replace('"training"', '"train"'), "labelled simulation, train; one with label='training' is needed"),
-        (MINE.replace('"simulation", 2', '"simulation", None'), "say how many walkers it has room for"),
+        (
+            MINE.replace('"training"', '"train"'),
+            "labelled simulation, train, scoring; one with label='training' is needed",
+        ),
+        (MINE.replace('"simulation", 2', '"simulation", None'), "say how many workers it has room for"),
         (MINE.replace('executor("training", 1)', 'ThreadPoolExecutor("training")'), "is a ThreadPoolExecutor"),
+        (MINE.replace('ThreadPoolExecutor("scoring", 1)', 'executor("scoring", None)'), "'scoring': say how many"),
     ],
 )
 def test_what_is_wrong_with_a_python_file_is_told(code: str, told: str, tmp_path: Path) -> None:

@@ -289,6 +289,7 @@ class Blocks:
 
     def __init__(self, folder: Path) -> None:
         self.script_dir, self.provider = str(folder), self
+        self.worker_logdir = str(folder)
         self.blocks_to_job_id = {str(block): f"job {block}" for block in range(4)}
         self.connected: list[str] = []
         self.cancelled: list[str] = []
@@ -315,9 +316,9 @@ def test_three_blocks_without_a_worker_end_the_wait_with_their_last_words(tmp_pa
     """Words that are not UTF-8 are told as well as they can be."""
     (tmp_path / "parsl.simulation.block-2.17.stderr").write_bytes(b"module: cannot load \xff\xfe cuda\n")
     blocks, missing = Blocks(tmp_path), JobState.MISSING
-    Registration("m")(blocks, states(missing, missing))
+    Registration("m", 300)(blocks, states(missing, missing))
     assert blocks.cause is None
-    Registration("m")(blocks, states(missing, missing, missing, JobState.PENDING))
+    Registration("m", 300)(blocks, states(missing, missing, missing, JobState.PENDING))
     assert isinstance(blocks.cause, NoWorkers)
     assert "module: cannot load" in str(blocks.cause)
     assert "block-2.17.stderr" in str(blocks.cause)
@@ -327,16 +328,16 @@ def test_three_blocks_without_a_worker_end_the_wait_with_their_last_words(tmp_pa
 def test_while_some_workers_work_blocks_that_fail_are_asked_for_again(tmp_path: Path) -> None:
     blocks = Blocks(tmp_path)
     blocks.connected = ["3"]
-    Registration("m")(blocks, states(*3 * [JobState.FAILED], JobState.RUNNING))
+    Registration("m", 300)(blocks, states(*3 * [JobState.FAILED], JobState.RUNNING))
     assert blocks.cause is None
 
 
 def test_a_refusal_is_borne_for_a_while_and_then_told(tmp_path: Path) -> None:
     refused = {str(n): JobStatus(JobState.FAILED, "Failed to start block 0: QOSMaxSubmitJobLimit") for n in range(3)}
     blocks = Blocks(tmp_path)
-    Registration("m", refused_s=60)(blocks, refused)
+    Registration("m", 300, refused_s=60)(blocks, refused)
     assert blocks.cause is None
-    Registration("m", refused_s=0)(blocks, refused)
+    Registration("m", 300, refused_s=0)(blocks, refused)
     assert "QOSMaxSubmitJobLimit" in str(blocks.cause)
 
 
@@ -344,7 +345,7 @@ def test_who_waits_in_the_queue_is_told_why_once_for_each_job(commands: Commands
     commands.says("sbatch", "Submitted batch job 17\n")
     commands.says("squeue", "Resources\n")
     made = provider(Site.model_validate({"name": "m", "simulation": NODES, "slurm": {}}), "simulation")
-    blocks, watch, hasty = Blocks(tmp_path), Registration("m"), Registration("m", queued_s=0)
+    blocks, watch, hasty = Blocks(tmp_path), Registration("m", 300), Registration("m", 300, queued_s=0)
     blocks.provider, blocks.blocks_to_job_id = made, {"0": "17", "1": "18"}
     watch(blocks, states(JobState.PENDING))
     assert watch.waiting == "", "it may begin at once"
@@ -385,8 +386,12 @@ def test_a_block_that_runs_in_silence_is_told_of(tmp_path: Path) -> None:
     blocks = Blocks(tmp_path)
     watch = Registration("m", silent_s=-1)
     watch(blocks, states(JobState.RUNNING))
-    assert "can the nodes reach 10.0.0.1" in str(blocks.cause)
+    assert "they have not started there; does `worker_init` end" in str(blocks.cause)
     assert blocks.cancelled == ["job 0"]
+    (tmp_path / "block-0" / "4f").mkdir(parents=True)
+    (tmp_path / "block-0" / "4f" / "manager.log").touch()
+    watch(blocks, states(JobState.RUNNING))
+    assert "they start there and do not reach 10.0.0.1" in str(blocks.cause)
 
 
 def test_a_job_that_accounting_does_not_know_yet_has_not_ended(commands: Commands, tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from steersman.executors import batch, preflight, schedulers, slurm
 from steersman.executors.errors import BadSite
+from steersman.executors.executor import Executor
 from steersman.executors.launcher import BINARIES
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config, submit_scripts
 from steersman.executors.preflight import findings, ready
-from steersman.executors.site import Executor, Site, sites
+from steersman.executors.site import Site, sites
 from steersman.executors.site_files import load_site
 
 

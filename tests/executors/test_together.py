@@ -103,5 +103,5 @@ def test_the_nodes_of_a_job_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> N
     inside = Site.model_validate({"name": "m", "inside": True, "training": {"nodes": 1, "workers": 1}})
     found = settled(inside)
     assert (found.simulation.nodes, found.first_node("simulation"), found.first_node("training")) == (3, 1, 0)
-    with pytest.raises(BadSite, match="at least 1 to simulate and 4 to train are asked for, and the job has 4"):
+    with pytest.raises(BadSite, match="at least 1 for simulation, 4 for training are asked for, and the job has 4"):
         settled(inside.model_copy(update={"training": inside.training.model_copy(update={"nodes": 4})}))

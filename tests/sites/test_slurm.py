@@ -39,6 +39,10 @@ def ticks(p, start, out):
         out.append(x=float(i), gpu=int(os.environ.get("CUDA_VISIBLE_DEVICES", -1)))
         if out.stopped: break
 """
+SCORED = f"""{WORKFLOW}
+@wf.score()
+def place(p, model, frames): return {{"x": frames["x"]}}
+"""
 PROGRAM = """
 import time
 from mpi4py import MPI
@@ -97,15 +101,18 @@ def fit(p, frames, last):
 
 @wf.score()
 def place(p, model, frames):
+    with (Path(__file__).parent / "scored_on").open("a") as file:
+        print(platform.node(), file=file)
     z, error = model.encode(frames["contacts"])
     return {"z": z, "error": error}
 """
-WORKFLOWS = {"mpi": "ranks.py", "pbs-mpi": "ranks.py", "together": "trained.py"}
+WORKFLOWS = {"mpi": "ranks.py", "pbs-mpi": "ranks.py", "together": "trained.py", "inside": "scored.py"}
 SITES = {
     "together": """
 together: true
 simulation: {nodes: 1, workers: 1, walltime_s: 600}
 training: {nodes: 2, workers: 1, gpus: 2, walltime_s: 600, scratch: /dev/shm/windows}
+scoring: {nodes: 1, workers: 1, walltime_s: 600}
 slurm: {partition: debug, options: ["--gpus-per-node=2"]}
 """,
     "mpi": """
@@ -141,6 +148,18 @@ inside: true
 simulation: {workers: 1}
 training: {nodes: 1, workers: 1}
 """,
+    "unreachable": """
+simulation: {nodes: 1, workers: 1, walltime_s: 600}
+slurm: {partition: debug}
+interface: lo    # a node that is told so looks for the driver on itself
+starts_s: 20
+""",
+    "blocked": """
+simulation: {nodes: 1, workers: 1, walltime_s: 600}
+slurm: {partition: debug}
+worker_init: echo waiting for a licence >&2; sleep 600
+starts_s: 20
+""",
     "broken": """
 simulation: {nodes: 1, workers: 1, walltime_s: 600}
 training: {workers: 1}
@@ -170,7 +189,7 @@ launcher: srun --overlap --mpi=pmi2 --nodes={nodes} --ntasks={nodes} --ntasks-pe
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if why := missing():
         pytest.skip(f"no real Slurm can be had here: {why}")
-    with Cluster(tmp_path_factory.mktemp("slurm"), 20) as cluster:
+    with Cluster(tmp_path_factory.mktemp("slurm"), 24) as cluster:
         monkey = pytest.MonkeyPatch()
         monkey.setenv("PATH", f"{cluster.add_pbs()}:{os.environ['PATH']}")
         yield cluster
@@ -222,6 +241,7 @@ def campaigns(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """One campaign on each site, side by side; they only sleep."""
     folder = tmp_path_factory.mktemp("campaigns")
     (folder / "ticks.py").write_text(WORKFLOW)
+    (folder / "scored.py").write_text(SCORED)
     (folder / "ranks.py").write_text(RANKS)
     (folder / "trained.py").write_text(TRAINED)
     running = {}
@@ -313,7 +333,8 @@ def test_a_campaign_runs_on_pbs(campaigns: dict[str, Campaign], cluster: Cluster
 
 
 def test_a_campaign_runs_inside_a_job(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
-    """Its nodes and its end are the job's: nothing in the site file says them but that one of the three trains."""
+    """Its nodes and its end are the job's: nothing in the site file says them but that one of the three trains, which
+    here only scores."""
     campaign = campaigns["inside"]
     joined = campaign.joined(2)
     job = cluster.answer("squeue", "-h", "-o", "%N", "-w", joined[0]["node"])
@@ -321,6 +342,7 @@ def test_a_campaign_runs_inside_a_job(campaigns: dict[str, Campaign], cluster: C
     assert sorted(walker["node"] for walker in joined) == sorted(nodes[1:])
     assert all(300 < walker["block_ends"] - walker["t"] <= 600 for walker in joined), "it began when the machine let it"
     campaign.until(lambda: len({ended["walker"] for ended in campaign.records("ended")}) == 2)
+    campaign.until(lambda: bool(campaign.records("scored")))
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
 
 
@@ -331,6 +353,26 @@ def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
     assert end is not None
     assert "/nowhere/bin/activate: No such file" in end["reason"]
     assert ".stderr" in end["reason"], "the file to look at"
+
+
+@pytest.mark.parametrize(
+    ("site", "cause"),
+    [
+        ("unreachable", "they start there and do not reach 127.0.0.1; must `interface:` name another network?"),
+        ("blocked", "they have not started there; does `worker_init` end"),
+    ],
+)
+def test_a_job_whose_worker_never_comes_ends_the_run_with_the_cause(
+    site: str, cause: str, campaigns: dict[str, Campaign]
+) -> None:
+    """Within the site's limit, where the scheduler itself sees nothing wrong: its job runs."""
+    end = campaigns[site].ended("failed").end
+    assert end is not None
+    assert cause in end["reason"]
+    assert ".stderr" in end["reason"], "the file to look at"
+    assert ("waiting for a licence" in end["reason"]) == (site == "blocked")
+    began = campaigns[site].records("session")[0]["t"]
+    assert end["t"] - began < PATIENCE_S
 
 
 @pytest.mark.parametrize("site", ["mpi", "pbs-mpi"])
@@ -348,12 +390,12 @@ def test_a_walker_is_an_mpi_program_over_two_nodes(site: str, campaigns: dict[st
 def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
     campaigns: dict[str, Campaign], cluster: Cluster
 ) -> None:
-    """A job of three nodes: one simulates, and a rank on each of the others makes one model, of a window that they have
-    brought to their own disks."""
+    """A job of four nodes: one simulates, one scores, and a rank on each of the others makes one model, of a window
+    that they have brought to their own disks."""
     campaign = campaigns["together"]
     walker = campaign.joined(1)[0]
     jobs = cluster.answer("squeue", "-h", "-o", "%i %D", "-w", walker["node"]).splitlines()
-    assert [job.split()[1] for job in jobs] == ["3"]
+    assert [job.split()[1] for job in jobs] == ["4"]
     campaign.until(lambda: bool(campaign.records("model")))
     model = campaign.records("model")[0]
     assert model["accepted"], model
@@ -366,6 +408,8 @@ def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
     assert {address for _, address, _, _ in places} <= {cluster.address(node) for node in nodes}
     assert [(gpu, staged) for _, _, gpu, staged in places] == [("0", "contacts")] * 2
     campaign.until(lambda: bool(campaign.records("scored")))
+    scored_on = set((campaign.directory.path / "scored_on").read_text().split())
+    assert len(scored_on - {walker["node"], *nodes}) == 1, "and on a node that trains, where models are compared"
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
 
 
