@@ -89,6 +89,10 @@ def await_record(
         time.sleep(0.05)
 
 
+def servers_brought_back(state: State) -> int:
+    return sum(note.get("text", "").startswith("the bus server is gone") for note in state.notes)
+
+
 def resumed(run: Path, *, until: Callable[[State], Any]) -> State:
     """Resume a run, wait until its state fulfils a condition, tell it to finish; its state then."""
     return finished(started("resume", run, cwd=run), run, until=until)

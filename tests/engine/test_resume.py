@@ -15,7 +15,7 @@ from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
 from steersman.store import Span, Window
 
-from .conftest import WriteWorkflow, await_record, completed, opened, resumed, started, steersman
+from .conftest import WriteWorkflow, await_record, completed, opened, resumed, servers_brought_back, started, steersman
 
 pytestmark = pytest.mark.slow
 Words = tuple[object, ...]
@@ -54,10 +54,6 @@ def frames(directory: RunDirectory) -> dict[int, bytes]:
             span = Span(f"w{segment.walker}", segment.first, end)
             found[segment.start] = Window(directory.frames, [span])["position"].tobytes()
     return found
-
-
-def servers_brought_back(state: State) -> int:
-    return sum(note.get("text", "").startswith("the bus server is gone") for note in state.notes)
 
 
 def weights(directory: RunDirectory) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""A server that is silent, and there, is waited for."""
+"""A server that is silent, and there, is waited for; one that is gone is brought back, also before the first walker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 
 from steersman.bus import Servers
 from steersman.bus import server as embedded
-from steersman.engine import campaign
+from steersman.engine import campaign, orphans
+
+from .conftest import WriteWorkflow, await_record, opened, servers_brought_back, started
 
 
 def test_a_run_waits_for_a_server_that_is_silent_and_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,3 +29,38 @@ def test_a_run_waits_for_a_server_that_is_silent_and_not_gone(tmp_path: Path, mo
         monkeypatch.setattr(embedded, "START_S", 60.0)
         run._bring_servers_back()
         assert run._servers.pids == {pid}
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_while_the_start_is_prepared_is_brought_back(
+    write_workflow: WriteWorkflow, tmp_path: Path
+) -> None:
+    """Prepared once, and the run goes on: its budget is met to the frame, for one walker writes ten at a time."""
+    path = write_workflow(f"""
+        import time
+        from pathlib import Path
+        HERE = Path({str(tmp_path)!r})
+        wf = Workflow("prepared", P, stop=budget(frames=40))
+
+        @wf.prepare
+        def prepare(p):
+            with (HERE / "prepared").open("a") as file: file.write("once")
+            while not (HERE / "go").exists(): time.sleep(0.05)
+            return 7.0
+
+        @wf.simulate()
+        def simulate(p, start, out):
+            for _ in range(10): out.append(x=start.prepared)
+        """)
+    (tmp_path / "site.yaml").write_text("simulation: {workers: 1}\n")
+    run = tmp_path / "run"
+    driver = started("run", path, "--site", "site.yaml", "--rounds", "--run-dir", run, cwd=tmp_path)
+    await_record(run, lambda state: (tmp_path / "prepared").exists(), driver=driver)
+    orphans.end(orphans.servers(run))
+    await_record(run, lambda state: servers_brought_back(state) == 1, driver=driver)
+    (tmp_path / "go").touch()
+    assert driver.wait(timeout=100) in (0, 3)
+    directory, state = opened(run)
+    assert state.frames == 40
+    assert {float(directory.frames.row("w0", row)["x"]) for row in range(40)} == {7.0}
+    assert (tmp_path / "prepared").read_text() == "once"
