@@ -18,6 +18,8 @@ from rich.text import Text
 
 from steersman.bus import BusError, Row, TupleSpace, inspect, rows
 from steersman.engine.errors import NotRunning
+from steersman.engine.people import expect_driver
+from steersman.engine.run_directory import RunDirectory
 
 PATIENCE_S = 2.0  # who looks does not wait a minute for a server that is gone
 LAST = 3
@@ -35,6 +37,8 @@ def bus(
 
     On a terminal it stays live until Ctrl-C; into a pipe, or as JSON, it looks once.
     """
+    if RunDirectory(run).journal.exists():
+        expect_driver(RunDirectory(run))
     try:
         with TupleSpace.connect(_place(run), patience_s=PATIENCE_S) as space:
             if follow is not None:

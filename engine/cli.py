@@ -30,6 +30,7 @@ from steersman.engine import verify as verification
 from steersman.engine import why as reasons
 from steersman.engine.crate import write_crate
 from steersman.engine.errors import BadInput, EngineError, UnknownName
+from steersman.engine.lock import owner
 from steersman.engine.options import (
     Account,
     Json,
@@ -195,7 +196,7 @@ def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) 
     if as_json:
         typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
     else:
-        out.print(display.closing(state))
+        out.print(display.closing(state, state.now))
         out.print(f"[bold]{outcome}[/]: {escape(state.end['reason'])}", highlight=False)
         if state.frames:
             out.print(f"Report: {directory.report}   Ask: steersman why {directory.path} w0.1", highlight=False)
@@ -240,12 +241,16 @@ def status(run: RunPath, as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(told))
         return
-    out.print(display.closing(state))
+    driver = owner(directory.path)
+    driven = driver is not None and not driver.why_gone
+    out.print(display.closing(state, time.time() if driven else state.now))
     out.print(files.told(told["files"], Site.model_validate(directory.settings()["site"])), highlight=False)
     if state.end:
         out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
+    elif driven:
+        out.print(f"running: {driver}", highlight=False)
     else:
-        out.print(f"running since {display.clock(state.hours * 3600)}", highlight=False)
+        out.print(f"nobody drives it; `steersman resume {run}` goes on", highlight=False)
 
 
 @app.command()

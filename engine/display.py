@@ -35,6 +35,11 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def wall_s(state: State, now: float) -> float:
+    """Wall time of a run; of one that goes on also that since its last record."""
+    return 3600 * state.hours + (max(0.0, now - state.now) if state.sessions and state.end is None else 0.0)
+
+
 def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
     """The whole display at one moment; `now` in seconds since 1970."""
     return Panel(
@@ -49,7 +54,7 @@ def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
 def line(state: State, rule: StopRule, now: float) -> str:
     """One line for logs."""
     return (
-        f"{clock(state.hours * 3600)}  {state.frames} frames, {simulated(state)}, {state.ended.total()} segments, "
+        f"{clock(wall_s(state, now))}  {state.frames} frames, {simulated(state)}, {state.ended.total()} segments, "
         f"model {state.model or '-'}, {100 * rule.share(state.progress):.0f} % of the budget, {left(state, rule)} left"
     )
 
@@ -71,7 +76,7 @@ def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
     grid.add_row(
         ProgressBar(total=1.0, completed=share, width=30),
         f"{100 * share:.0f} %",
-        f"[dim]run for[/] {clock(state.hours * 3600)}",
+        f"[dim]run for[/] {clock(wall_s(state, now))}",
         f"[dim]left[/] {left(state, rule)}",
         f"{state.frames:,} frames",
         simulated(state),
@@ -194,13 +199,13 @@ class Display:
         self._live = None
 
 
-def closing(state: State) -> RenderableType:
-    """A run in one table."""
+def closing(state: State, now: float) -> RenderableType:
+    """A run in one table; `now` as view() has it, or the time of the last record where nobody drives it."""
     table = Table(title=f"{state.run.get('workflow', '')}", box=None, show_header=False, padding=(0, 2))
     none_used = state.models and not state.model and (state.end is not None or state.training is None)
     facts = {
         "frames": f"{state.frames:,} ({simulated(state)})",
-        "wall time": clock(state.hours * 3600),
+        "wall time": clock(wall_s(state, now)),
         "segments": ", ".join(f"{number} {how}" for how, number in state.ended.items()) or "none",
         **({"models": _accepted(state)} if state.models else {}),
         **({"no model": escape(state.models[-1].reason) or "none was done in time"} if none_used else {}),

@@ -23,6 +23,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection
 
+FINISHED = ("goal", "budget", "finished")  # outcomes of a run that there is nothing to go on with
+
 
 class EngineError(Exception):
     """Anything the engine reports."""
@@ -84,12 +86,15 @@ class BadDirectory(BadInput):
 
 
 class NotRunning(BadInput):
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
+    def __init__(self, path: str, outcome: str = "", reason: str = "") -> None:
+        super().__init__(path, outcome, reason)
+        self.path, self.outcome, self.reason = path, outcome, reason
 
     def __str__(self) -> str:
-        return f"{self.path} is not running, or does not answer; `steersman resume {self.path}` goes on with it"
+        if self.outcome in FINISHED:
+            return f"{self.path} is over ({self.outcome}): {self.reason}"
+        told = f"has ended ({self.outcome}): {self.reason}" if self.outcome else "is not running, or does not answer"
+        return f"{self.path} {told}; `steersman resume {self.path}` goes on with it"
 
 
 class RunIsLocked(EngineError):

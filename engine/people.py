@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from steersman.bus import BusTimeout, TupleSpace
-from steersman.engine import loading
+from steersman.engine import journal, loading
 from steersman.engine.errors import BadInput, BadValue, NoSuchSegment, NotRunning, UnknownName
 from steersman.engine.lock import owner
 from steersman.engine.run_directory import RunDirectory
@@ -31,9 +31,7 @@ def tell(directory: RunDirectory, words: list[str]) -> str:
 
     Raises: BadInput: the campaign refused it. NotRunning.
     """
-    holder = owner(directory.path)
-    if holder is None or holder.why_gone:
-        raise NotRunning(str(directory.path))
+    expect_driver(directory)
     number = secrets.token_hex(6)
     message = {"id": number, "who": f"{getpass.getuser()}@{platform.node()}", "words": words}
     try:
@@ -45,6 +43,15 @@ def tell(directory: RunDirectory, words: list[str]) -> str:
     if not done:
         raise BadInput(text)
     return str(text)
+
+
+def expect_driver(directory: RunDirectory) -> None:
+    """Raises: NotRunning: no process drives this run; how it ended, if it did."""
+    holder = owner(directory.path)
+    if holder is None or holder.why_gone:
+        told = [record for record in journal.read(directory.journal) if record["kind"] in ("session", "end")]
+        end = told[-1] if told and told[-1]["kind"] == "end" else {"outcome": "", "reason": ""}
+        raise NotRunning(str(directory.path), end["outcome"], end["reason"])
 
 
 class People:

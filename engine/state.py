@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from steersman.engine.errors import UnknownRecord
+from steersman.engine.errors import FINISHED, UnknownRecord
 from steersman.engine.journal import VERSION, Record
 from steersman.engine.segments import Segment
 from steersman.engine.walkers import Broken, Model, Start, Walker
@@ -132,7 +132,7 @@ class State:
     @property
     def finished(self) -> bool:
         """Whether there is nothing to go on with."""
-        return self.end is not None and self.end["outcome"] in ("goal", "budget", "finished")
+        return self.end is not None and self.end["outcome"] in FINISHED
 
     @property
     def hours(self) -> float:

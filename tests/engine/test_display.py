@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from steersman.apps.training import profile
-from steersman.engine.display import Display, closing, view
+from steersman.engine.display import Display, closing, view, wall_s
 from steersman.engine.journal import Record
 from steersman.engine.state import State
 from steersman.steering import budget
@@ -41,12 +41,20 @@ def test_a_log_tells_each_note_once(state: State, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err.count(TEXT) == 1
 
 
+def test_wall_time_goes_on_while_nothing_is_recorded(state: State) -> None:
+    """Until the end of the run, however late one looks."""
+    state.apply({"kind": "note", "t": 4.0, "text": "the last for an hour"})
+    assert wall_s(state, 3602.0) == 3600.0
+    state.apply({"kind": "end", "t": 12.0, "outcome": "finished", "reason": "told"})
+    assert wall_s(state, 3602.0) == 10.0
+
+
 def test_the_closing_table_tells_what_idle_slots_did(state: State) -> None:
     """And nothing of models where none was trained."""
     state.apply({"kind": "walker", "t": 4.0, "walker": 0, "slot": 0})
     state.walkers[0].seconds.update({"first wait": 2.0, "waited": 5.0, "read": 1.0, "ran": 12.0})
     console = Console(file=io.StringIO(), width=120)
-    console.print(closing(state))
+    console.print(closing(state, state.now))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "40.0 %, most of it to wait for a start" in shown
     assert "models" not in shown
@@ -80,5 +88,5 @@ def test_a_run_that_never_had_a_model_ends_with_the_cause(state: State) -> None:
         state.apply({"kind": "training", "t": 4.0, "model": version, "frames": 9})
         state.apply({"kind": "model", "t": 5.0, "model": version, "accepted": False, "reason": reason})
     console = Console(file=io.StringIO(), width=120)
-    console.print(closing(state))
+    console.print(closing(state, state.now))
     assert why in console.file.getvalue()  # type: ignore[attr-defined]

@@ -118,6 +118,15 @@ def test_status_and_watch_tell_the_same_end(two_wells: Whole) -> None:
     assert state.end["reason"] in steersman("watch", directory.path, cwd=directory.path).stdout
 
 
+def test_who_looks_for_the_bus_of_a_run_that_is_over_is_told_how_it_ended(two_wells: Whole) -> None:
+    directory, state, _ = two_wells
+    assert state.end is not None
+    for words in (["bus", directory.path], ["tell", directory.path, "pause"]):
+        done = steersman(*words, cwd=directory.path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert " ".join(done.stderr.split()) == f"error: {directory.path} is over (goal): {state.end['reason']}"
+
+
 def test_nothing_is_left_running_or_readable_by_others(two_wells: Whole) -> None:
     directory, _, _ = two_wells
     bus = directory.bus / "bus.json"
