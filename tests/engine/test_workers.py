@@ -81,8 +81,7 @@ def test_a_start_that_kills_its_walkers_is_blamed_after_two_tries_and_not_propos
 
 def test_a_segment_that_hangs_is_told_to_stop_then_ended_and_its_slot_comes_back(deadly: Told) -> None:
     directory, state, records = deadly
-    stopped = next(record for record in records if record["kind"] == "stop")
-    assert stopped["segment"] == "w1.1"
+    stopped = next(record for record in records if record["kind"] == "stop" and record["segment"] == "w1.1")
     assert stopped["by"] == "engine"
     assert "has committed nothing for" in stopped["reason"]
     lost = next(record for record in records if record["kind"] == "lost" and record["walker"] == 1)
