@@ -19,8 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from steersman.apps.publisher import EVENT
-from steersman.apps.walker import STOP
-from steersman.bus import ALL, BusError, BusTimeout, ServerFailed, Servers, TupleSpace
+from steersman.bus import ALL, BusError, BusTimeout, TupleSpace
 from steersman.engine import orphans, tasks
 from steersman.engine.bag import Bag
 from steersman.engine.crew import Crew
@@ -33,9 +32,9 @@ from steersman.engine.people import TELL, People
 from steersman.engine.reconcile import catch_up, reconcile
 from steersman.engine.recorder import Recorder
 from steersman.engine.run_directory import RunDirectory, needing_room
+from steersman.engine.servers import RunServers
 from steersman.engine.state import State
 from steersman.engine.workflow import Params, Workflow
-from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
 from steersman.store import MOVE_EVERY_S
@@ -49,7 +48,6 @@ FAILURES = 6  # segments that fail in a row, while none has ended well, end the 
 UNTRIED = 30  # times as many until every slot has ended one: a broken node may be the first to come
 BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
-SPREAD = (STOP,)  # what walkers ask for most often, and what needs no order among the rest
 FEWEST_FILES = 256  # Parsl's sockets alone abort the process for want of fewer
 
 Show = Callable[[State], None]
@@ -86,7 +84,6 @@ class Run:
         self._interrupts = 0
         self._synced = 0.0
         self._heard = 0.0
-        self._troubles: set[str] = set()  # what the bus refused since it last took everything
 
     def execute(self) -> State:
         """Run to the end and return the last state; `state.end` says how it ended.
@@ -112,18 +109,16 @@ class Run:
     def _execute(self) -> None:
         left_over = orphans.reap_earlier(self.directory.path)
         self._record_session(left_over)
-        self._start_servers()
         try:
-            self.space = TupleSpace.connect(self.directory.bus, patience_s=PATIENCE_S)
-            end = None
-            while end is None:
-                end = self._work()
+            with RunServers(self.directory, self.site, self.recorder, self.bus_url) as self.servers:
+                self.space = TupleSpace.connect(self.directory.bus, patience_s=PATIENCE_S)
+                end = None
+                while end is None:
+                    end = self._work()
         except KeyboardInterrupt:
             reason = "at once, by a second Ctrl-C or signal; `steersman resume` goes on"
             self.recorder.record("end", outcome="interrupted", reason=reason)
             raise
-        finally:
-            self._servers.stop()
         self.recorder.record("end", outcome=end[0], reason=end[1])
         self.recorder.journal.sync()
 
@@ -137,7 +132,7 @@ class Run:
             )  # fmt: skip
         except ExecutorLost as error:
             self._start_again(error)
-            orphans.reap_earlier(self.directory.path, keep=self._servers.pids)
+            orphans.reap_earlier(self.directory.path, keep=self.servers.pids)
             return None
         cause = "it was still at work when the run ended"
         try:
@@ -148,7 +143,7 @@ class Run:
             return None
         finally:
             self.jobs.close()
-            orphans.reap_earlier(self.directory.path, keep=self._servers.pids)  # they might still commit something
+            orphans.reap_earlier(self.directory.path, keep=self.servers.pids)  # they might still commit something
             if self._interrupts < 2:  # else a record may be in the journal and not in the state: that is for resume
                 reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause=cause)
 
@@ -164,7 +159,7 @@ class Run:
             try:
                 self._hear()
             except BusError as trouble:
-                self._mend_bus(trouble)
+                self.servers.mend(trouble)
             self._check_executors()
             self.show(self.state)
         if self._interrupts:
@@ -225,15 +220,14 @@ class Run:
             self._hear()
             self._check_executors()
             self.people.listen()
-            if self._servers.gone:  # one that holds nothing but stops would not be missed here
-                self._bring_servers_back()
-            if self._troubles:
+            self.servers.look()
+            if self.servers.troubles:
                 catch_up(self.recorder, self.directory.frames)
                 self._offer_again()
-                self._troubles.clear()
+                self.servers.troubles.clear()
             act()
         except BusError as error:
-            self._mend_bus(error)
+            self.servers.mend(error)
         if time.monotonic() - self._synced > SYNC_S:
             self._synced = time.monotonic()
             self.recorder.journal.sync()
@@ -349,34 +343,6 @@ class Run:
             if not self.learner.busy:
                 break
             self._step(lambda: None)
-
-    def _start_servers(self) -> None:
-        self._servers = Servers.start(
-            self.directory.bus, self.site.bus_servers, spread=SPREAD, url=self.bus_url, bind=driver_address(self.site)
-        )
-
-    def _mend_bus(self, error: BusError) -> None:
-        if self._servers.alive():
-            if str(error) not in self._troubles:
-                self._troubles.add(str(error))
-                self.recorder.note(f"bus: {error}")
-            time.sleep(TICK_S)
-        else:
-            self._bring_servers_back()
-
-    def _bring_servers_back(self) -> None:
-        before = self._servers.pids
-        try:
-            self._start_servers()
-        except ServerFailed:
-            if self._servers.gone:
-                raise
-            self.recorder.note("the bus server has been silent for a minute, but it is there; the run waits for it")
-            return
-        gone = "the bus server is gone; it is started again" if self._servers.pids != before else ""
-        told = gone or "the bus server did not answer for a while"
-        self.recorder.note(told)
-        self._troubles.add(told)  # in the next step, where a server may be gone again
 
     def _record_session(self, left_over: int) -> None:
         after = {"after": self.state.now} if self.state.sessions else {}

@@ -1,0 +1,77 @@
+"""The bus servers of a run: started, looked after, brought back when they are gone."""
+
+from __future__ import annotations
+
+import time
+
+from steersman.apps.walker import STOP
+from steersman.bus import BusError, ServerFailed, Servers
+from steersman.engine.recorder import Recorder
+from steersman.engine.run_directory import RunDirectory
+from steersman.executors.network import driver_address
+from steersman.executors.site import Site
+
+SPREAD = (STOP,)  # what walkers ask for most often, and what needs no order among the rest
+AGAIN_S = 0.25  # a server that is there and refuses is tried again after so long
+
+
+class RunServers:
+    """Servers for as long as a run uses them; a context manager that stops them.
+
+    Args:
+        url: of a server that is there already, None where the run has its own.
+    Attributes:
+        troubles: what was refused or lost since the bus last took everything; who has made it good clears it.
+    Raises: ServerFailed: one does not start. ServerRefused: that at `url` is not usable.
+    """
+
+    def __init__(self, directory: RunDirectory, site: Site, recorder: Recorder, url: str | None = None) -> None:
+        self._directory, self._site, self._recorder, self._url = directory, site, recorder, url
+        self.troubles: set[str] = set()
+        self._servers = self._started()
+
+    def __enter__(self) -> RunServers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._servers.stop()
+
+    @property
+    def pids(self) -> set[int]:
+        """Of the processes that are ours."""
+        return self._servers.pids
+
+    def look(self) -> None:
+        """Bring back what is gone though nothing failed: a server of stops only is not missed by the driver."""
+        if self._servers.gone:
+            self.bring_back()
+
+    def mend(self, error: BusError) -> None:
+        """Tell what a server refused, or bring it back where it is gone."""
+        if not self._servers.alive():
+            self.bring_back()
+            return
+        if str(error) not in self.troubles:
+            self.troubles.add(str(error))
+            self._recorder.note(f"bus: {error}")
+        time.sleep(AGAIN_S)
+
+    def bring_back(self) -> None:
+        """Start what is gone, wait for what is silent. Raises: ServerFailed: one that is gone does not start."""
+        before = self.pids
+        try:
+            self._servers = self._started()
+        except ServerFailed:
+            if self._servers.gone:
+                raise
+            self._recorder.note("the bus server has been silent for a minute, but it is there; the run waits for it")
+            return
+        gone = "the bus server is gone; it is started again" if self.pids != before else ""
+        told = gone or "the bus server did not answer for a while"
+        self._recorder.note(told)
+        self.troubles.add(told)  # made good in the next step, where a server may be gone again
+
+    def _started(self) -> Servers:
+        return Servers.start(
+            self._directory.bus, self._site.bus_servers, spread=SPREAD, url=self._url, bind=driver_address(self._site)
+        )
