@@ -24,7 +24,7 @@ def facts(history: History) -> list[Row]:
     rows = [
         ("frames", f"{state.frames:,}"),
         ("simulated time", clock.simulated_scale.text(state.simulated)),
-        ("wall time", clock.wall.text(state.hours * 3600)),
+        ("wall time", clock.wall.text(3600 * state.hours(state.now))),
         ("segments", _segments(history)),
         ("models", _models(history)),
         *(

@@ -215,7 +215,7 @@ def summary(directory: RunDirectory, state: State) -> dict[str, Any]:
         "frames": state.frames,
         "simulated": state.simulated,
         "time_unit": state.time_unit,
-        "hours": round(state.hours, 5),
+        "hours": round(state.hours(state.now), 5),
         "segments": dict(state.ended),
         "walkers": len(state.walkers),
         "files": files.count(directory.path),

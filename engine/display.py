@@ -35,11 +35,6 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def wall_s(state: State, now: float) -> float:
-    """Wall time of a run; of one that goes on also that since its last record."""
-    return 3600 * state.hours + (max(0.0, now - state.now) if state.sessions and state.end is None else 0.0)
-
-
 def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
     """The whole display at one moment; `now` in seconds since 1970."""
     return Panel(
@@ -53,9 +48,10 @@ def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
 
 def line(state: State, rule: StopRule, now: float) -> str:
     """One line for logs."""
+    share, wall_s = rule.share(state.progress(now)), 3600 * state.hours(now)
     return (
-        f"{clock(wall_s(state, now))}  {state.frames} frames, {simulated(state)}, {state.ended.total()} segments, "
-        f"model {state.model or '-'}, {100 * rule.share(state.progress):.0f} % of the budget, {left(state, rule)} left"
+        f"{clock(wall_s)}  {state.frames} frames, {simulated(state)}, {state.ended.total()} segments, "
+        f"model {state.model or '-'}, {100 * share:.0f} % of the budget, {left(state, rule, now)} left"
     )
 
 
@@ -64,20 +60,20 @@ def simulated(state: State) -> str:
     return f"{state.simulated:,.4g}{unit} simulated"
 
 
-def left(state: State, rule: StopRule) -> str:
+def left(state: State, rule: StopRule, now: float) -> str:
     """Time left until the budget is spent, at the rate so far."""
-    share = rule.share(state.progress)
-    return "?" if share < 0.01 else clock(state.hours * 3600 * (1 - share) / share)
+    share = rule.share(state.progress(now))
+    return "?" if share < 0.01 else clock(3600 * state.hours(now) * (1 - share) / share)
 
 
 def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
-    share = rule.share(state.progress)
+    share = rule.share(state.progress(now))
     grid = Table.grid(padding=(0, 2))
     grid.add_row(
         ProgressBar(total=1.0, completed=share, width=30),
         f"{100 * share:.0f} %",
-        f"[dim]run for[/] {clock(wall_s(state, now))}",
-        f"[dim]left[/] {left(state, rule)}",
+        f"[dim]run for[/] {clock(3600 * state.hours(now))}",
+        f"[dim]left[/] {left(state, rule, now)}",
         f"{state.frames:,} frames",
         simulated(state),
     )
@@ -205,7 +201,7 @@ def closing(state: State, now: float) -> RenderableType:
     none_used = state.models and not state.model and (state.end is not None or state.training is None)
     facts = {
         "frames": f"{state.frames:,} ({simulated(state)})",
-        "wall time": clock(wall_s(state, now)),
+        "wall time": clock(3600 * state.hours(now)),
         "segments": ", ".join(f"{number} {how}" for how, number in state.ended.items()) or "none",
         **({"models": _accepted(state)} if state.models else {}),
         **({"no model": escape(state.models[-1].reason) or "none was done in time"} if none_used else {}),

@@ -324,8 +324,9 @@ class Run:
             return "failed", f"{ended}: does simulate() append any? A reader of files may look for another name"
         if self.rounds and not (self._round_is_over() and not self.learner.busy):
             return None
-        if reason := self.stop_rule.reason(self.state.progress):
-            goal = getattr(self.stop_rule, "met", lambda _: self.stop_rule)(self.state.progress).goal
+        progress = self.state.progress(time.time())
+        if reason := self.stop_rule.reason(progress):
+            goal = getattr(self.stop_rule, "met", lambda _: self.stop_rule)(progress).goal
             return ("goal" if goal else "budget"), reason
         return None
 

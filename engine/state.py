@@ -134,18 +134,18 @@ class State:
         """Whether there is nothing to go on with."""
         return self.end is not None and self.end["outcome"] in FINISHED
 
-    @property
-    def hours(self) -> float:
-        """Wall time over all sessions; a session ends with its last record."""
+    def hours(self, now: float) -> float:
+        """Wall time over all sessions; a session ends with its last record, and one that goes on has come to `now`."""
         begins = [session["t"] for session in self.sessions]
-        ends = [*(session["after"] for session in self.sessions[1:]), self.now]
+        ends = [
+            *(session["after"] for session in self.sessions[1:]),
+            max(self.now, now) if self.end is None else self.now,
+        ]
         return float(sum(end - begin for begin, end in zip(begins, ends, strict=True))) / 3600
 
-    @property
-    def progress(self) -> Progress:
-        simulated_s = self.simulated * SECONDS.get(self.time_unit, 1.0)
-        gpu_hours = self.hours * float(self.run.get("gpus", 0))
-        return Progress(self.frames, simulated_s, self.hours, gpu_hours, self.metrics)
+    def progress(self, now: float) -> Progress:
+        simulated_s, hours = self.simulated * SECONDS.get(self.time_unit, 1.0), self.hours(now)
+        return Progress(self.frames, simulated_s, hours, hours * float(self.run.get("gpus", 0)), self.metrics)
 
     @property
     def idle(self) -> Counter[str]:

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from steersman.apps.training import profile
-from steersman.engine.display import Display, closing, view, wall_s
+from steersman.engine.display import Display, closing, view
 from steersman.engine.journal import Record
 from steersman.engine.state import State
 from steersman.steering import budget
@@ -42,11 +42,13 @@ def test_a_log_tells_each_note_once(state: State, capsys: pytest.CaptureFixture[
 
 
 def test_wall_time_goes_on_while_nothing_is_recorded(state: State) -> None:
-    """Until the end of the run, however late one looks."""
+    """Until the end of the run, however late one looks; a budget of hours is spent by waiting, too."""
     state.apply({"kind": "note", "t": 4.0, "text": "the last for an hour"})
-    assert wall_s(state, 3602.0) == 3600.0
+    assert state.hours(3602.0) == 1.0
+    assert not budget(hours=1).reason(state.progress(3601.0))
+    assert budget(hours=1).reason(state.progress(3602.0))
     state.apply({"kind": "end", "t": 12.0, "outcome": "finished", "reason": "told"})
-    assert wall_s(state, 3602.0) == 10.0
+    assert state.hours(3602.0) == 10.0 / 3600
 
 
 def test_the_closing_table_tells_what_idle_slots_did(state: State) -> None:
