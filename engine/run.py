@@ -13,6 +13,7 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from steersman.engine.bag import Bag
 from steersman.engine.crew import Crew
 from steersman.engine.errors import ExecutorLost, NoRoom
 from steersman.engine.heap import give_large_arrays_back
-from steersman.engine.jobs import Jobs
+from steersman.engine.jobs import Jobs, lost
 from steersman.engine.learner import Learner
 from steersman.engine.lock import Lock
 from steersman.engine.people import TELL, People
@@ -47,6 +48,7 @@ GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
 UNTRIED = 30  # times as many until every slot has ended one: a broken node may be the first to come
 BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
+PREPARE_TRIES = 3  # workers may die while they prepare the start; who kills each of so many is prepare itself
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
 FEWEST_FILES = 256  # Parsl's sockets alone abort the process for want of fewer
 
@@ -152,9 +154,20 @@ class Run:
         self.recorder.record("note", text=f"{error}; Parsl is started again", anew=True)
 
     def _prepare(self) -> tuple[str, str] | None:
+        """Have the first start made; a worker that dies meanwhile may have been killed by anything, and is no end."""
         if self.directory.prepared.exists() or self.workflow.prepare_function is None:
             return None
-        job = self.jobs.submit("simulation", tasks.prepare, str(self.directory.path))
+        for _ in range(PREPARE_TRIES):
+            job = self.jobs.submit("simulation", tasks.prepare, str(self.directory.path))
+            if end := self._await(job):
+                return end
+            error = job.exception()
+            if not lost(error):
+                break
+            self.recorder.note(f"who prepared the start was lost: {error}")
+        return ("failed", f"prepare: {type(error).__name__}: {error}") if error else None
+
+    def _await(self, job: Future[Any]) -> tuple[str, str] | None:
         while not job.done() and not self._interrupts:
             try:
                 self._hear()
@@ -164,11 +177,7 @@ class Run:
             self.show(self.state)
         if self._interrupts:
             return "interrupted", "while the start was being prepared"
-        if self.jobs.hopeless:
-            return "failed", self.jobs.hopeless
-        if error := job.exception():
-            return "failed", f"prepare: {type(error).__name__}: {error}"
-        return None
+        return ("failed", self.jobs.hopeless) if self.jobs.hopeless else None
 
     def _couple(self) -> tuple[str, str]:
         """The loop; returns outcome and reason."""

@@ -273,11 +273,21 @@ def test_a_run_that_makes_no_frame_ends_and_says_why(
 
 
 def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
-    """The process of one walker kills itself once: its start comes back by its lease and the run reaches its end."""
+    """The process of one walker kills itself once: its start comes back by its lease and the run reaches its end.
+
+    So did the one that prepared the first start: it was prepared again.
+    """
     path = write_workflow(f"""
         import os, pathlib, signal
         wf = Workflow("mortal", P, stop=lambda p: budget(frames=p.frames))
         once = pathlib.Path({str(tmp_path / "died")!r})
+        prepared = pathlib.Path({str(tmp_path / "prepared")!r})
+
+        @wf.prepare
+        def first(p):
+            if not prepared.exists():
+                prepared.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
 
         @wf.simulate()
         def mortal(p, start, out):
@@ -292,6 +302,7 @@ def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow
     driver = started("run", path, "--set", f"frames={10**8}", "--site", "site.yaml", "--run-dir", run, cwd=tmp_path)
     state = finished(driver, run, until=lambda state: 2 in state.walkers and state.walkers[2].frames > 1_000)
     assert (tmp_path / "died").exists()
+    assert any("who prepared the start was lost" in note["text"] for note in state.notes)
     assert len(state.walkers) == 3
     of_the_dead = state.walkers[0].segments
     lost = {segment.start for segment in of_the_dead if segment.how == "lost"}
