@@ -11,7 +11,7 @@ from typing import Any
 
 from parsl.config import Config
 from parsl.executors import HighThroughputExecutor, MPIExecutor, ThreadPoolExecutor
-from parsl.launchers import SimpleLauncher, WrappedLauncher
+from parsl.launchers import WrappedLauncher
 from parsl.providers import LocalProvider
 from parsl.providers.errors import SubmitException
 
@@ -23,6 +23,8 @@ from steersman.executors.network import driver_address
 from steersman.executors.registration import Registration
 from steersman.executors.site import Site
 from steersman.executors.together import Share, SideBySide, Together
+
+NICE = 10  # of workers on the driver's machine
 
 
 def parsl_config(site: Site, run_directory: Path) -> Config:
@@ -139,9 +141,9 @@ def provider(site: Site, role: str) -> Any:
         return _local(wanted, lines, launcher(site, role))
     if wanted.nodes:
         return schedulers.of(site).provider(site, wanted, launcher(site, role), "\n".join(lines))
-    # A time limit is kept as a scheduler would keep it.
-    limit_s = wanted.walltime_s
-    starts = SimpleLauncher() if limit_s is None else WrappedLauncher(f"timeout --signal=KILL {int(limit_s)}")
+    # What computes makes way for driver and bus, whose work is short; a time limit is kept as by a scheduler.
+    limit = "" if wanted.walltime_s is None else f" timeout --signal=KILL {int(wanted.walltime_s)}"
+    starts = WrappedLauncher(f"nice -n {NICE}{limit}")
     return _local(wanted, [f"export PATH={BINARIES}:$PATH", ONE_THREAD, *lines], starts)
 
 
