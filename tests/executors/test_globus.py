@@ -107,8 +107,11 @@ def test_the_service_is_asked_whether_the_endpoint_is_online(site: Site, answers
 
 
 @pytest.mark.slow
-def test_a_campaign_trains_and_scores_on_an_endpoint(site: Site, tmp_path: Path) -> None:
-    """Walkers here, training and scoring there: nothing goes between them but the run directory."""
+@pytest.mark.parametrize(("ours", "there"), [("", {"train", "score"}), ("training: {workers: 1}\nscoring", {"score"})])
+def test_a_campaign_calls_an_endpoint(ours: str, there: set[str], site: Site, tmp_path: Path) -> None:
+    """Walkers here, training and scoring there, or scoring alone: nothing goes between them but the run directory."""
+    if ours:
+        (tmp_path / "ours.yaml").write_text(SITE.replace("training", ours))
     words = ["double_well", "--seed", "1", "--set", "frames=400", "--set", "train_every=200", "--site", "ours.yaml"]
     service = str(Path(__file__).with_name("globus_service.py"))
     command = [sys.executable, service, "tasks", "run", *words, "--run-dir", "run"]
@@ -120,7 +123,8 @@ def test_a_campaign_trains_and_scores_on_an_endpoint(site: Site, tmp_path: Path)
     assert state.model, done.stderr
     assert state.scored_with
     called = Counter((tmp_path / "tasks").read_text().split())
-    assert called["train"] == len(state.models)
-    assert called["score"] > 0
+    assert set(called) == {"warm_up"} | there
+    assert called["train"] == len(state.models) * ("train" in there)
     assert (tmp_path / "run" / "parsl" / "000" / "simulation").exists()
-    assert not (tmp_path / "run" / "parsl" / "000" / "training").exists(), "no workers of ours"
+    workers = (tmp_path / "run" / "parsl" / "000" / "training").exists()
+    assert workers == ("train" not in there), "of ours, only where the endpoint does not train"
