@@ -1,1 +1,1 @@
-"""What a run is and does: workflow, engine, journal, command line."""
+"""What a run is and does: workflow, driver, journal, what is found out about it."""

@@ -92,7 +92,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def steersman_bus(run: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"COLUMNS": "160", "NO_COLOR": "1"}
-    line = [sys.executable, "-m", "steersman.engine.cli", "bus", str(run), *words]
+    line = [sys.executable, "-m", "steersman.cli", "bus", str(run), *words]
     return subprocess.run(line, capture_output=True, text=True, timeout=60, env=environment)
 
 

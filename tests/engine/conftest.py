@@ -41,7 +41,7 @@ def steersman(*words: object, cwd: Path, timeout: float = 150) -> subprocess.Com
 def _line(words: tuple[object, ...]) -> list[str]:
     """As it is started: a run that names no site trains in one process, since each imports torch, which takes long."""
     site = ["--site", str(ONE_TRAINER)] if words[0] == "run" and "--site" not in words else []
-    return [sys.executable, "-m", "steersman.engine.cli", *map(str, words), *site]
+    return [sys.executable, "-m", "steersman.cli", *map(str, words), *site]
 
 
 def opened(path: Path) -> tuple[RunDirectory, State]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from steersman.cli.__main__ import main
 from steersman.engine import loading
-from steersman.engine.cli import main
 from steersman.engine.errors import BadInput, BadValue
 from steersman.engine.workflow import Params, Workflow
 from steersman.steering import budget

@@ -72,7 +72,7 @@ def test_a_full_disk_then_a_read_only_one_stops_the_run_cleanly_and_it_goes_on_w
 
 def test_too_few_open_files_are_told_before_anything_starts(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    command = f"ulimit -n 100; exec {sys.executable} -m steersman.engine.cli run double_well --run-dir {run}"
+    command = f"ulimit -n 100; exec {sys.executable} -m steersman.cli run double_well --run-dir {run}"
     refused = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert refused.returncode == 4
     assert "only 100 files may be open here, a run needs 256 (`ulimit -n 256`)" in " ".join(refused.stderr.split())

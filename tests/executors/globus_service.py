@@ -93,14 +93,14 @@ def worker(tasks: str) -> None:
 
 
 def main(tasks: str, words: list[str]) -> None:
-    from steersman.engine import cli
+    from steersman.cli import __main__ as command_line
     from steersman.executors import globus
 
     service = Service(tasks)
     globus._client = lambda site: service
     Executor._get_result_watcher = lambda self: service
     sys.argv = ["steersman", *words]
-    cli.main()
+    command_line.main()
 
 
 if __name__ == "__main__":

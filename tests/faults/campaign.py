@@ -25,7 +25,7 @@ from steersman.store import Span
 
 SLOTS = 2
 SITE = f"lease_s: 5\nsimulation: {{workers: {SLOTS}}}\ntraining: {{workers: 1}}\n"
-STEERSMAN = [sys.executable, "-m", "steersman.engine.cli"]
+STEERSMAN = [sys.executable, "-m", "steersman.cli"]
 RECOVERY_S = 120.0
 OFTEN = {"walker": 5, "trainer": 4, "server": 4, "manager": 2, "interchange": 2, "driver": 4, "everything": 2}
 

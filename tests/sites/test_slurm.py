@@ -265,7 +265,7 @@ def doctor(campaigns: dict[str, Campaign], cluster: Cluster, tmp_path_factory: p
     """At work beside the campaigns."""
     folder = tmp_path_factory.mktemp("doctor")
     (folder / "site.yaml").write_text(DOCTOR)
-    words = [sys.executable, "-m", "steersman.engine.cli", "doctor", "--site", str(folder / "site.yaml"), "--json"]
+    words = [sys.executable, "-m", "steersman.cli", "doctor", "--site", str(folder / "site.yaml"), "--json"]
     command = cluster.on_login("env", "-C", str(folder), *words)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         yield process
@@ -431,7 +431,7 @@ def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: dict[str, Ca
 
 def test_a_site_is_checked_with_the_schedulers_own_test(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
     file = campaigns["nodes"].directory.path.with_name("nodes.yaml")
-    command = [sys.executable, "-m", "steersman.engine.cli", "check", "double_well", "--site", str(file), "--json"]
+    command = [sys.executable, "-m", "steersman.cli", "check", "double_well", "--site", str(file), "--json"]
     done = subprocess.run(cluster.on_login(*command), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found = {each["what"]: each["found"] for each in json.loads(done.stdout)}
@@ -470,7 +470,7 @@ def test_what_slurm_refuses_is_told_before_the_run(cluster: Cluster, tmp_path: P
         assert words in line
         assert "Slurm refuses the simulation nodes" in line
     run = ["run", "double_well", "--site", str(files[0]), "--run-dir", str(tmp_path / "run")]
-    command = cluster.on_login(sys.executable, "-m", "steersman.engine.cli", *run)
+    command = cluster.on_login(sys.executable, "-m", "steersman.cli", *run)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("invalid partition specified: nowhere")) == (2, 1)
     assert not (tmp_path / "run").exists()

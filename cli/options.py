@@ -23,6 +23,7 @@ Account = Annotated[str | None, typer.Option("--account", help="account that the
 Queue = Annotated[str | None, typer.Option("--queue", help="queue or partition of the scheduler")]
 Seed = Annotated[int | None, typer.Option("--seed", help="seed of the run; drawn when it is not given")]
 Rounds = Annotated[bool, typer.Option("--rounds", help="synchronous order that repeats bit for bit from the seed")]
+BusUrl = Annotated[str | None, typer.Option("--bus", help="redis:// address of a server to use")]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
 
 

@@ -1,4 +1,4 @@
-"""`steersman sites` and `steersman doctor`, and how what was found of a site is printed."""
+"""Verbs that are given a site: `steersman sites | doctor`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steersman.engine.options import Account, Json, Queue, SiteName, site_changes
+from steersman.cli.options import Account, Json, Queue, SiteName, site_changes
+from steersman.cli.printing import out, print_checks, print_text
 from steersman.executors.site import SHIPPED
 from steersman.executors.site import sites as shipped_sites
 from steersman.executors.site_files import load_site
 
-if TYPE_CHECKING:  # see engine/cli.py
+if TYPE_CHECKING:  # see campaigns.py
     from steersman.engine.probe import Probe
-    from steersman.executors.preflight import Finding
 
-out = Console()
 sites = typer.Typer(invoke_without_command=True)
 
 
@@ -57,9 +56,9 @@ def show(
         typer.echo(json.dumps({"site": loaded.model_dump(mode="json"), "scripts": scripts}))
         return
     path = shipped_sites().get(site, Path(site))
-    _print_text(str(path), path.read_text())
+    print_text(str(path), path.read_text())
     for role, script in scripts.items():
-        _print_text(f"{loaded.scheduler} script of {role}", script)
+        print_text(f"{loaded.scheduler} script of {role}", script)
 
 
 def doctor(
@@ -98,25 +97,6 @@ def _table(probes: Sequence[Probe]) -> Table:
         figures = (f"{low[0]:.0f}", f"{low[1]:.0f}", f"{1e3 * skew:+.1f}", f"{here[0].scratch_gb:.0f}")
         table.add_row(node, role, str(len(here)), str(here[0].cores), names, *figures)
     return table
-
-
-def print_checks(checks: Sequence[Finding]) -> None:
-    """Print what takes several lines, and below it, where it stays on the screen, what was found as a table."""
-    long = [each for each in checks if "\n" in each.found]
-    for each in long:
-        _print_text(each.what, each.found)
-    if long:
-        out.rule()
-    table = Table.grid(padding=(0, 2))
-    for each in checks:
-        if each not in long:
-            table.add_row("[green]ok[/]" if each.ok else "[red]no[/]", each.what, Text(each.found, overflow="fold"))
-    out.print(table)
-
-
-def _print_text(title: str, text: str) -> None:
-    out.rule(Text(title), align="left")
-    typer.echo(text.rstrip())
 
 
 def _first_line(path: Path) -> str:

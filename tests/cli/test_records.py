@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from steersman.cli.records import choose, moment
 from steersman.engine.errors import BadInput
 from steersman.engine.journal import Journal
-from steersman.engine.records import choose, moment
-
-from .conftest import steersman
+from tests.engine.conftest import steersman
 
 RECORDS = [
     {"t": 10.0, "kind": "start", "start": 0, "parent": None},

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from steersman.apps.training import profile
-from steersman.engine.display import Display, closing, view
+from steersman.cli.display import Display, closing, view
 from steersman.engine.journal import Record
 from steersman.engine.state import State
 from steersman.steering import budget

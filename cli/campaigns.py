@@ -1,0 +1,146 @@
+"""Verbs that are given a workflow file, or go on with its run: `steersman run | check | resume`."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from steersman.cli import display
+from steersman.cli.options import (
+    Account,
+    BusUrl,
+    Json,
+    Nodes,
+    ParamsFile,
+    Queue,
+    Rounds,
+    RunPath,
+    Seed,
+    Set,
+    SiteName,
+    Walltime,
+    Workers,
+    WorkflowName,
+    site_changes,
+)
+from steersman.cli.printing import err, out, print_checks
+from steersman.cli.summary import summary
+from steersman.engine import run_directory
+from steersman.engine.crate import write_crate
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+
+# What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
+if TYPE_CHECKING:
+    from steersman.engine.run import Run
+
+EXIT = {"goal": 0, "finished": 0, "budget": 3, "failed": 4, "interrupted": 130}
+
+
+def run(
+    workflow: WorkflowName,
+    assignments: Set = [],  # noqa: B006 (Typer wants a list)
+    params: ParamsFile = None,
+    site: SiteName = "laptop",
+    workers: Workers = None,
+    nodes: Nodes = None,
+    walltime: Walltime = None,
+    account: Account = None,
+    queue: Queue = None,
+    seed: Seed = None,
+    rounds: Rounds = False,
+    run_dir: Annotated[Path | None, typer.Option("--run-dir", help="instead of runs/<workflow>-<number>")] = None,
+    bus: BusUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Run a workflow file and show it live; at the end a report."""
+    from steersman.engine import campaign
+
+    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue)
+    plan = campaign.plan(
+        workflow, params_file=params, assignments=assignments, site=site, site_changes=changes, seed=seed, rounds=rounds
+    )
+    directory, made = campaign.begin(plan, run_dir=run_dir, bus_url=bus)
+    err.print(
+        f"[bold]{plan.workflow.name}[/] runs in {directory.path}   [dim](seed {plan.seed}, {made.slots} slots)[/]"
+    )
+    state = _execute(directory, made)
+    _finish(directory, state, made, as_json=as_json)
+
+
+def resume(run: RunPath, bus: BusUrl = None, as_json: Json = False) -> None:
+    """Go on with a run that was interrupted, whatever died."""
+    from steersman.engine import campaign
+
+    directory = run_directory.open_run(run)
+    made = campaign.resume(directory, bus_url=bus)
+    if made.state.finished:
+        assert made.state.end is not None
+        err.print(f"{run} is finished: {escape(made.state.end['reason'])}; there is nothing to resume", highlight=False)
+        raise typer.Exit(0)
+    err.print(f"[bold]{made.workflow.name}[/] goes on in {run} at {made.state.frames:,} frames", highlight=False)
+    state = _execute(directory, made)
+    _finish(directory, state, made, as_json=as_json)
+
+
+def check(
+    workflow: WorkflowName,
+    assignments: Set = [],  # noqa: B006
+    params: ParamsFile = None,
+    site: SiteName = "laptop",
+    workers: Workers = None,
+    nodes: Nodes = None,
+    walltime: Walltime = None,
+    account: Account = None,
+    queue: Queue = None,
+    as_json: Json = False,
+) -> None:
+    """Check everything that can be wrong before a job starts."""
+    from steersman.engine import campaign
+    from steersman.engine.check import check_plan
+
+    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue)
+    plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, site_changes=changes)
+    checks = check_plan(plan)
+    if as_json:
+        typer.echo(json.dumps([each._asdict() for each in checks]))
+    else:
+        print_checks(checks)
+    if not all(each.ok for each in checks):
+        raise typer.Exit(2)
+
+
+def _execute(directory: RunDirectory, made: Run) -> State:
+    shown = display.Display(made.stop_rule, str(directory.path))
+    made.show = lambda state: shown.show(state, time.time())
+    try:
+        with shown.live():
+            return made.execute()
+    except KeyboardInterrupt:
+        err.print(f"stopped at once; `steersman resume {directory.path}` goes on", highlight=False)
+        raise typer.Exit(EXIT["interrupted"]) from None
+
+
+def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) -> None:
+    from steersman.dashboard.report import write_report
+
+    assert state.end is not None
+    if state.frames:
+        with err.status("drawing figures and the report"):
+            write_report(directory)
+    write_crate(directory, state)
+    outcome = state.end["outcome"]
+    if as_json:
+        typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
+    else:
+        out.print(display.closing(state, state.now))
+        out.print(f"[bold]{outcome}[/]: {escape(state.end['reason'])}", highlight=False)
+        if state.frames:
+            out.print(f"Report: {directory.report}   Ask: steersman why {directory.path} w0.1", highlight=False)
+    budget_is_goal = outcome == "budget" and not made.stop_rule.goal
+    raise typer.Exit(0 if budget_is_goal else EXIT[outcome])

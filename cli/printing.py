@@ -1,0 +1,36 @@
+"""How verbs print: results to standard output, all else to standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:  # see campaigns.py
+    from steersman.executors.preflight import Finding
+
+out, err = Console(), Console(stderr=True)
+
+
+def print_checks(checks: Sequence[Finding]) -> None:
+    """Print what takes several lines, and below it, where it stays on the screen, what was found as a table."""
+    long = [each for each in checks if "\n" in each.found]
+    for each in long:
+        print_text(each.what, each.found)
+    if long:
+        out.rule()
+    table = Table.grid(padding=(0, 2))
+    for each in checks:
+        if each not in long:
+            table.add_row("[green]ok[/]" if each.ok else "[red]no[/]", each.what, Text(each.found, overflow="fold"))
+    out.print(table)
+
+
+def print_text(title: str, text: str) -> None:
+    """Print a text as it is under a rule with its title."""
+    out.rule(Text(title), align="left")
+    typer.echo(text.rstrip())

@@ -1,0 +1,135 @@
+"""Verbs that are given a run directory: `steersman status | watch | tell | why | replay | journal | verify`."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.live import Live
+from rich.markup import escape
+
+from steersman.cli import display, records
+from steersman.cli.options import Json, RunPath
+from steersman.cli.printing import err, out
+from steersman.cli.summary import summary
+from steersman.engine import files, loading, people, run_directory
+from steersman.engine import journal as journals
+from steersman.engine import replay as replaying
+from steersman.engine import verify as verification
+from steersman.engine import why as reasons
+from steersman.engine.lock import owner
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+from steersman.executors.site import Site
+
+
+def status(run: RunPath, as_json: Json = False) -> None:
+    """Say how far a run has come."""
+    directory = run_directory.open_run(run)
+    state = State(journals.read(directory.journal))
+    told = summary(directory, state)
+    if as_json:
+        typer.echo(json.dumps(told))
+        return
+    driver = owner(directory.path)
+    driven = driver is not None and not driver.why_gone
+    out.print(display.closing(state, time.time() if driven else state.now))
+    out.print(files.told(told["files"], Site.model_validate(directory.settings()["site"])), highlight=False)
+    if state.end:
+        out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
+    elif driven:
+        out.print(f"running: {driver}", highlight=False)
+    else:
+        out.print(f"nobody drives it; `steersman resume {run}` goes on", highlight=False)
+
+
+def watch(run: RunPath) -> None:
+    """Show a run live, from this or another terminal, until it ends."""
+    directory = run_directory.open_run(run)
+    rule = _stop_rule(directory)
+    state, read_to = State(), 0
+    with Live(console=out, auto_refresh=False) as live:
+        while state.end is None:
+            for record, end in journals.follow(directory.journal, offset=read_to):
+                state.apply(record)
+                read_to = end
+            live.update(display.view(state, rule, str(run), time.time()), refresh=True)
+            time.sleep(display.DRAW_S)
+    out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
+
+
+def tell(
+    run: RunPath,
+    words: Annotated[
+        list[str], typer.Argument(help="pause | continue | stop SEGMENT | pin SEGMENT:FRAME | set key=value | finish")
+    ],
+) -> None:
+    """Tell a running campaign something; it is journalled with who said it and when."""
+    out.print(people.tell(run_directory.open_run(run), words), highlight=False)
+
+
+def why(
+    run: RunPath,
+    segment: Annotated[str, typer.Argument(help="<walker>.<number>, e.g. w1.7")],
+    tree: Annotated[bool, typer.Option("--tree", help="all it follows from, back to the prepared start")] = False,
+    as_json: Json = False,
+) -> None:
+    """Tell where a segment started, who chose it and what was refused, and how it ended."""
+    tell, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
+    told = tell(run_directory.open_run(run), segment)
+    typer.echo(json.dumps(told) if as_json else "\n".join(words(told)))
+
+
+def replay(
+    run: RunPath,
+    policy: Annotated[
+        str, typer.Option("--policy", help="""a policy such as 'Novelty("z")'; without it, the run's own""")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Decide again on what a run recorded, without any simulation, and show where a policy chooses otherwise."""
+    told = replaying.replay(run_directory.open_run(run), policy)
+    typer.echo(json.dumps(told) if as_json else "\n".join(replaying.lines(told)))
+
+
+def journal(
+    run: RunPath,
+    kind: Annotated[list[str], typer.Option("--kind", help="only records of this kind; may be repeated")] = [],  # noqa: B006
+    sim: Annotated[str, typer.Option("--sim", help="only those of a walker or a segment, e.g. w3 or w3.17")] = "",
+    since: Annotated[
+        str, typer.Option("--since", help="a time (2026-11-21T09:30), or how long ago (90s, 5m, 2h)")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
+) -> None:
+    """Print what happened in a run."""
+    records.print_records(run_directory.open_run(run), kind, sim, since, as_json=as_json)
+
+
+def verify(
+    run: RunPath,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="set aside what is not whole, so that the run can go on")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Prove a run directory whole: chunk checksums, journal against store, models against cards."""
+    directory = run_directory.open_run(run)
+    problems = verification.verify(directory)
+    if repair and problems:
+        verification.repair(directory, problems)
+    if as_json:
+        typer.echo(json.dumps([vars(problem) for problem in problems]))
+    for problem in [] if as_json else problems:
+        out.print(f"[red]not whole[/] {escape(problem.where)}: {escape(problem.problem)}", highlight=False)
+    if not problems:
+        err.print(f"{run} is whole", highlight=False)
+    elif repair:
+        err.print(f"set aside in {run}/aside; `steersman resume {run}` goes on", highlight=False)
+    raise typer.Exit(4 if problems and not repair else 0)
+
+
+def _stop_rule(directory: RunDirectory) -> Any:
+    workflow = loading.load(directory.workflow)
+    return workflow.stop_rule(loading.checked(workflow, directory.settings()["params"]))

@@ -1,0 +1,60 @@
+"""What comes with Steersman, and a workflow file to start from: `steersman workflows | new | bench`."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from steersman.cli.options import Json
+from steersman.cli.printing import out
+from steersman.cli.template import TEMPLATE
+from steersman.engine import loading
+from steersman.engine.errors import BadInput, UnknownName
+
+BENCHMARKS = {
+    "bus": "bus", "loop": "loop", "store": "store", "scratch": "scratch", "molecular-dynamics": "molecular_dynamics",
+    "train": "train", "learning": "learning", "scale": "scale", "events": "events", "shallow-water": "shallow_water",
+}  # fmt: skip
+
+
+def workflows(as_json: Json = False) -> None:
+    """List the workflow files that come with Steersman."""
+    found = {name: _first_line(path) for name, path in loading.shipped().items()}
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    table = Table.grid(padding=(0, 2))
+    for name, line in found.items():
+        table.add_row(f"[bold]{name}[/]", Text(line))
+    out.print(table)
+
+
+def new(name: Annotated[str, typer.Argument(help="name of the workflow; NAME.py is written here")]) -> None:
+    """Write a workflow file that works, to start from."""
+    if not name.replace("_", "").replace("-", "").isalnum():
+        raise BadInput(f"{name!r} is no name for a workflow: use letters, digits, - and _")
+    path = Path(f"{name}.py")
+    try:
+        with path.open("x") as file:
+            file.write(TEMPLATE.replace("NAME", name))
+    except FileExistsError:
+        raise BadInput(f"{path} exists; choose another name or remove it") from None
+    out.print(f"wrote {path}; run it with [bold]steersman run {path}[/]", highlight=False)
+
+
+def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".join(BENCHMARKS))]) -> None:
+    """Run a benchmark: one JSON object on standard output, progress on standard error."""
+    if name not in BENCHMARKS:
+        raise UnknownName("benchmark", name, BENCHMARKS)
+    module = import_module(f"steersman.benchmarks.{BENCHMARKS[name]}")
+    module.main([argument for argument in context.args if argument != "--json"])
+
+
+def _first_line(path: Path) -> str:
+    return path.read_text().lstrip('"').splitlines()[0].rstrip('"')

@@ -1,0 +1,35 @@
+"""A run -> plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.engine import files
+from steersman.engine.run_directory import RunDirectory
+from steersman.engine.state import State
+from steersman.engine.walkers import Model
+
+
+def summary(directory: RunDirectory, state: State) -> dict[str, Any]:
+    """A run in plain values."""
+    return {
+        "workflow": state.run["workflow"],
+        "outcome": state.end["outcome"] if state.end else "running",
+        "reason": state.end["reason"] if state.end else None,
+        "seed": state.run["seed"],
+        "guided": state.run["guided"],
+        "frames": state.frames,
+        "simulated": state.simulated,
+        "time_unit": state.time_unit,
+        "hours": round(state.hours(state.now), 5),
+        "segments": dict(state.ended),
+        "walkers": len(state.walkers),
+        "files": files.count(directory.path),
+        "models": [_told(model) for model in state.models],
+        "metrics": {name: values[-1] for name, values in state.metrics.items()},
+    }
+
+
+def _told(model: Model) -> dict[str, Any]:
+    known = {"loss": model.card.get("loss"), "held_out": model.card.get("held_out")}
+    return {"version": model.version, "accepted": model.accepted, **known}
