@@ -148,7 +148,7 @@ class Crowd:
         for process in self._processes:
             threading.Thread(target=self._collect, args=(process,), daemon=True).start()
 
-    def submit(self, role: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
+    def submit(self, role: str, function: Callable[..., Any], *args: Any, **_: Any) -> Future[Any]:
         """Let a walker begin; nothing else is asked for by this workflow."""
         future: Future[Any] = Future()
         if role != "simulation":

@@ -83,7 +83,7 @@ class Crew:
     def at_work(self) -> bool:
         """Whether a walker that has come is still there; those whose nodes are in the queue have nothing to end."""
         walkers = (self._recorder.state.walkers[number] for number in self._jobs_by_walker)
-        return any(walker.heard > walker.started for walker in walkers)
+        return any(walker.has_come for walker in walkers)
 
     def stop_segment(self, name: str, reason: str, by: str) -> None:
         self._recorder.record("stop", segment=name, reason=reason, by=by)
@@ -109,7 +109,11 @@ class Crew:
     def _hire(self, slot: int) -> None:
         number = len(self._recorder.state.walkers)
         self._recorder.record("walker", walker=number, slot=slot)
-        job = self._jobs.submit("simulation", tasks.walk, str(self._directory.path), number, self._bag.name(slot))
+        walker = self._recorder.state.walkers[number]
+        job = self._jobs.submit(
+            "simulation", tasks.walk, str(self._directory.path), number, self._bag.name(slot),
+            heard=lambda: walker.pool if walker.has_come else None,
+        )  # fmt: skip
         self._jobs_by_walker[number] = job
         job.add_done_callback(lambda _: self._ended.append(number))
 

@@ -2,7 +2,8 @@
 
 A worker that is killed while it waits for work holds the lock of its manager's queue for ever: the manager goes on
 accepting jobs that none of its workers can take. So a block is ended whose manager holds a job that does not begin;
-Parsl then tells that the job is lost, and the engine does what it does with every lost job.
+Parsl then tells that the job is lost, and the engine does what it does with every lost job. A bus server that is killed
+may forget that a job told that it began; then whatever else is heard of it counts as well.
 """
 
 from __future__ import annotations
@@ -46,11 +47,20 @@ def killed(error: BaseException | None) -> bool:
     return isinstance(error, WorkerLost)
 
 
+Where = Callable[[], str | None]
+
+
 @dataclass
 class _Job:
     role: str
     submitted: float
-    manager: str = ""  # that runs it; "": it has not begun
+    heard: Where
+    told: str | None = None  # by itself: the manager that runs it
+
+    @property
+    def manager(self) -> str | None:
+        """That runs it; "": nobody knows which, None: it has not begun."""
+        return self.heard() if self.told is None else self.told
 
 
 class Jobs:
@@ -59,26 +69,41 @@ class Jobs:
     Args:
         bus: where jobs tell that they began.
         begins_s: a job that a manager has held for so long begins, or the manager's block is ended.
+        clock: seconds, for this.
     Raises: ExecutorLost: an interchange died while Parsl was starting.
     """
 
-    def __init__(self, config: Config, space: TupleSpace, bus: Path, *, begins_s: float) -> None:
-        self._space, self._bus = space, bus
+    def __init__(
+        self,
+        config: Config,
+        space: TupleSpace,
+        bus: Path,
+        *,
+        begins_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._space, self._bus, self._clock = space, bus, clock
         self._kernel = _started(config)
         self._numbers = itertools.count()
         self._open: dict[int, _Job] = {}
         self._lock = threading.Lock()
         self._begins_s = begins_s
         self._stuck_since: dict[str, float] = {}  # by manager
+        self._ended_blocks: set[tuple[str, str]] = set()  # role, block; Parsl knows of it some seconds later
         self._looked = 0.0
         self._told = {""}
 
-    def submit(self, role: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Run `function(*args)` on the executor of a role."""
+    def submit(self, role: str, function: Callable[..., Any], *args: Any, heard: Where = lambda: None) -> Future[Any]:
+        """Run `function(*args)` on the executor of a role.
+
+        Args:
+            heard: where it runs, as other events than its first tell: a manager, "" for one that nobody knows, None
+                while there are none.
+        """
         number, executor = next(self._numbers), self._kernel.executors[role]
         if hasattr(executor, "connected_managers"):  # an endpoint's are not ours to end, threads have none
             with self._lock:
-                self._open[number] = _Job(role, time.monotonic())
+                self._open[number] = _Job(role, self._clock(), heard)
             function, args = tasks.begin, (str(self._bus), number, function, *args)
         resources = getattr(executor, "resources", None)  # Parsl writes into it
         future: Future[Any] = self._kernel.submit(
@@ -92,7 +117,7 @@ class Jobs:
         """Take in what a job told."""
         with self._lock:
             if number in self._open:
-                self._open[number].manager = manager
+                self._open[number].told = manager
 
     def newly_waiting(self) -> list[str]:
         """In words what is waited for while no block of an executor runs, each once."""
@@ -103,19 +128,25 @@ class Jobs:
 
     def end_stuck_blocks(self) -> list[str]:
         """End the blocks whose workers do not take what their manager holds. Returns: in words what was done."""
-        now = time.monotonic()
+        now = self._clock()
         with self._lock:
             jobs = list(self._open.values())
-        waiting = {job.role for job in jobs if not job.manager and now - job.submitted > self._begins_s}
+        waiting = {job.role for job in jobs if now - job.submitted > self._begins_s and job.manager is None}
+        if not waiting:
+            self._stuck_since.clear()
         if not waiting or now - self._looked < LOOK_S:
             return []
         self._looked = now
-        at_work = Counter(job.manager for job in jobs)
+        at_work = Counter((job.role, job.manager) for job in jobs)
         held = {m["manager"]: (role, m) for role in waiting for m in self._managers(role)}
-        stuck = {name for name, (_, manager) in held.items() if manager["tasks"] > at_work[name]}
+        stuck = {name for name, (role, m) in held.items() if m["tasks"] > at_work[role, name] + at_work[role, ""]}
         self._stuck_since = {name: self._stuck_since.get(name, now) for name in stuck}
-        due = [name for name in stuck if now - self._stuck_since[name] > self._begins_s]
-        return [self._end_block(*held[name]) for name in due]
+        late = [held[name] for name in stuck if now - self._stuck_since[name] > self._begins_s]
+        due = {(role, manager["block_id"]) for role, manager in late} - self._ended_blocks
+        told = [self._end_block(role, block) for role, block in sorted(due)]
+        if told:
+            self._begins_s *= 2  # perhaps all is well here, but slow
+        return told
 
     def _managers(self, role: str) -> list[dict[str, Any]]:
         """What an executor knows of its managers; nothing where its interchange died meanwhile, and will not answer."""
@@ -128,12 +159,12 @@ class Jobs:
         asking.join(ANSWER_S)
         return found
 
-    def _end_block(self, role: str, manager: dict[str, Any]) -> str:
+    def _end_block(self, role: str, block: str) -> str:
         executor = self._kernel.executors[role]
-        executor.provider.cancel([executor.blocks_to_job_id[manager["block_id"]]])
-        del self._stuck_since[manager["manager"]]
-        waited_s, self._begins_s = self._begins_s, 2 * self._begins_s  # perhaps all is well here, but slow
-        return f"a {role} job did not begin within {waited_s:.0f} s though it was handed to workers: they are replaced"
+        executor.provider.cancel([executor.blocks_to_job_id[block]])
+        self._ended_blocks.add((role, block))
+        waited = f"within {self._begins_s:.0f} s"
+        return f"a {role} job did not begin {waited} though it was handed to workers: they are replaced"
 
     @property
     def broken(self) -> str:

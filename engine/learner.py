@@ -112,9 +112,10 @@ class Learner:
             self._recorder.record("training", model=version, frames=state.frames)
         needs_s = max((model.card.get("seconds", 0.0) for model in state.models), default=0.0)
         self._training_since = time.monotonic()
+        model, since = state.models[-1], self._recorder.now()
         self._training = self._jobs.submit(
             "training", tasks.train, str(self._directory.path), version, state.model, window, held_out,
-            state.settings, needs_s,
+            state.settings, needs_s, heard=lambda: "" if model.epoch.get("t", 0.0) > since else None,
         )  # fmt: skip
 
     def _take_model(self) -> None:

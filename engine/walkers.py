@@ -59,6 +59,11 @@ class Walker:
         return self.segments.running
 
     @property
+    def has_come(self) -> bool:
+        """Whether anything was heard of it."""
+        return self.heard > self.started
+
+    @property
     def counted_frames(self) -> int:
         if self.damaged:
             return 0

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -12,7 +13,6 @@ import pytest
 
 from steersman.apps.publisher import EVENT
 from steersman.bus import ALL, BusTimeout, Server, TupleSpace
-from steersman.engine import jobs as engine_jobs
 from steersman.engine import orphans
 from steersman.engine.jobs import Jobs, lost
 from steersman.executors.executor import Training
@@ -20,12 +20,26 @@ from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
 
 pytestmark = pytest.mark.slow
-BEGINS_S = 4.0  # twice as long is how long Parsl needs to see that a block is gone, which is not ended again
+BEGINS_S = 4.0
 RECOVERY_S = 120.0
 
 
+class Clock:
+    """The real one, until it is set ahead."""
+
+    ahead_s = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead_s
+
+
 @pytest.fixture(scope="module")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Jobs, TupleSpace]]:
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[tuple[Jobs, TupleSpace]]:
     run = tmp_path_factory.mktemp("jobs")
     bus = run / "bus"
     bus.mkdir()
@@ -34,19 +48,33 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Jobs, Tuple
         space = TupleSpace.connect(bus)
         config = parsl_config(site, run / "parsl")
         config.initialize_logging = False  # its file would be left open in this process
-        made = Jobs(config, space, bus, begins_s=BEGINS_S)
+        made = Jobs(config, space, bus, begins_s=BEGINS_S, clock=clock)
         yield made, space
         made.close()
 
 
+def told(space: TupleSpace) -> list[dict[str, Any]]:
+    """What jobs have told."""
+    with contextlib.suppress(BusTimeout):
+        return [fields for _, _, fields in space.take_many(EVENT, "job", dict, n=ALL, timeout_s=0.25) if fields]
+    return []
+
+
 def begun(jobs: Jobs, space: TupleSpace) -> list[int]:
     """Do what the engine does with what jobs tell; returns which began."""
-    with contextlib.suppress(BusTimeout):
-        told = [fields for _, _, fields in space.take_many(EVENT, "job", dict, n=ALL, timeout_s=0.25) if fields]
-        for fields in told:
-            jobs.began(fields["job"], fields["manager"])
-        return [fields["job"] for fields in told]
-    return []
+    heard = told(space)
+    for fields in heard:
+        jobs.began(fields["job"], fields["manager"])
+    return [fields["job"] for fields in heard]
+
+
+def ended_in_an_hour(jobs: Jobs, clock: Clock) -> list[str]:
+    """What is told of ended blocks, where all stays as it is for an hour."""
+    words = []
+    for _ in range(3):
+        clock.ahead_s += 1200
+        words += jobs.end_stuck_blocks()
+    return words
 
 
 def followed(jobs: Jobs, space: TupleSpace, job: Future[Any]) -> list[str]:
@@ -78,18 +106,46 @@ def test_a_job_given_to_workers_that_cannot_take_it_is_told_to_be_lost(jobs: tup
     assert psutil.pid_exists(third.result())
 
 
-def test_a_job_that_waits_for_another_one_is_not_stuck(
-    jobs: tuple[Jobs, TupleSpace], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long: the look takes place as if the time in which a job begins were over, again and again."""
+def test_a_job_that_waits_for_another_one_is_not_stuck(jobs: tuple[Jobs, TupleSpace], clock: Clock) -> None:
     mine, space = jobs
     busy = mine.submit("training", time.sleep, 2)
     while not begun(mine, space):
         assert not busy.done()
     behind = mine.submit("training", os.getpid)
-    with monkeypatch.context() as impatient:
-        impatient.setattr(engine_jobs, "LOOK_S", 0.0)
-        impatient.setattr(mine, "_begins_s", 0.0)
-        assert not any(mine.end_stuck_blocks() for _ in range(3))
-        assert not busy.done()
+    assert ended_in_an_hour(mine, clock) == []
+    assert not busy.done()
     assert followed(mine, space, behind) == []
+
+
+def test_a_job_whose_beginning_the_bus_forgot_is_at_work_where_anything_else_is_heard_of_it(
+    jobs: tuple[Jobs, TupleSpace], clock: Clock, tmp_path: Path
+) -> None:
+    """Wherever that is, another job waits for it in vain."""
+    mine, space = jobs
+    os.mkfifo(tmp_path / "end")
+    known = [""]
+    busy = mine.submit("training", Path.read_text, tmp_path / "end", heard=lambda: known[0])
+    while not (forgotten := told(space)):
+        assert not busy.done()
+    behind = mine.submit("training", os.getpid)
+    assert ended_in_an_hour(mine, clock) == []
+    known[0] = forgotten[0]["manager"]
+    assert ended_in_an_hour(mine, clock) == []
+    (tmp_path / "end").write_text("")
+    assert followed(mine, space, behind) == []
+    assert busy.exception() is None
+
+
+def test_a_block_is_ended_once_though_parsl_sees_it_late(
+    jobs: tuple[Jobs, TupleSpace], clock: Clock, tmp_path: Path
+) -> None:
+    mine, space = jobs
+    os.mkfifo(tmp_path / "end")
+    lonely = mine.submit("training", Path.read_text, tmp_path / "end")
+    while not told(space):
+        assert not lonely.done()
+    assert len(ended_in_an_hour(mine, clock)) == 1, "nothing is heard of it"
+    assert ended_in_an_hour(mine, clock) == []
+    assert not lonely.done()
+    assert followed(mine, space, lonely) == []
+    assert lost(lonely.exception())

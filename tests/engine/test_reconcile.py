@@ -1,5 +1,6 @@
 """What the store holds and the journal does not know is adopted, whatever part of the story was lost."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def stored(path: Path, segments: int, partial: int) -> Frames:
 
 def heard(folder: Path, events: list[tuple[str, dict[str, Any]]]) -> Recorder:
     """A run of one walker and five starts, which has heard of these events."""
-    recorder = Recorder(Journal(folder / "journal.jsonl", clock=lambda: 1.0), State())
+    recorder = Recorder(Journal(folder / "journal.jsonl", clock=itertools.count(1.0).__next__), State())
     for start in range(5):
         fields = {"parent": None, "seed": 7, "policy": "prepared", "reason": "", "model": 0, "exact": False}
         recorder.record("start", start=start, slot=0, **fields)
@@ -57,12 +58,14 @@ def heard(folder: Path, events: list[tuple[str, dict[str, Any]]]) -> Recorder:
 
 @pytest.mark.parametrize("known", range(10))
 def test_what_a_killed_server_forgot_to_tell_is_known_all_the_same(tmp_path: Path, known: int) -> None:
-    """And when it is told late, or twice, it is known already: the walker lives, and the run waits for nothing."""
+    """And when it is told late, or twice, it is known already: the walker has come, it lives, and the run waits for
+    nothing."""
     frames = stored(tmp_path / "frames", 3, 0)
     recorder = heard(tmp_path, told(3, 0)[:known])
     walker = recorder.state.walkers[0]
     assert walker.heard_of(3) == (known >= 8)
     catch_up(recorder, frames)
+    assert walker.has_come
     assert walker.alive
     assert walker.heard_of(3)
     assert (recorder.state.frames, sorted(recorder.state.starts)) == (3 * ROWS, [3, 4])
