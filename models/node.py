@@ -175,7 +175,10 @@ def main(folder: Path, address: str, port: int) -> int:
         except RuntimeError:  # who started the training is gone
             return True
 
-    if run(folder, store.add(NODES, 1) - 1, address, port, failed):
+    number, count = store.add(NODES, 1) - 1, json.loads((folder / "job.json").read_text())["nodes"]
+    while not failed() and store.add(NODES, 0) < count:  # ranks would only wait for those of the other nodes
+        time.sleep(LOOK_S)
+    if not failed() and run(folder, number, address, port, failed):
         return 0
     if not failed():
         store.set(FAILED, "")

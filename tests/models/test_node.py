@@ -93,7 +93,6 @@ def test_a_launcher_that_fails_is_told_with_its_words(launcher: Path, tmp_path: 
         trained(tmp_path / "ranks", Nodes(2, str(launcher)), "ddp")
 
 
-@pytest.mark.slow
 def test_a_launcher_that_starts_both_on_one_node_is_told(launcher: Path, tmp_path: Path) -> None:
     launcher.write_text(ON_TWO.format(second="a"))
     with pytest.raises(RanksFailed, match="starts more than one program on a"):
