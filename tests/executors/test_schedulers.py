@@ -9,23 +9,21 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from parsl.jobs.states import JobState, JobStatus
+from parsl.jobs.states import JobState
 from parsl.providers.errors import SubmitException
 
 from steersman.engine import tasks
 from steersman.executors import schedulers
-from steersman.executors.allocation import Allocation, allocation, settled
 from steersman.executors.errors import BadSite
 from steersman.executors.parsl_config import parsl_config, provider, submit_scripts
-from steersman.executors.registration import NoWorkers, Registration
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
+from tests.executors.conftest import Commands
 
 NODES = {"nodes": 2, "workers": 4, "gpus": 4, "walltime_s": 5400}
 ASKED: dict[str, dict[str, Any]] = {
@@ -37,31 +35,6 @@ ASKED: dict[str, dict[str, Any]] = {
 
 def site(scheduler: str, **more: Any) -> Site:
     return Site.model_validate({"name": "m", "simulation": NODES, scheduler: ASKED[scheduler]} | more)
-
-
-class Commands:
-    """Commands on PATH that print what a scheduler's documentation shows."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def says(self, command: str, out: str = "", err: str = "", code: int = 0) -> None:
-        (self.folder / "out").mkdir(exist_ok=True)
-        (self.folder / "out" / command).write_text(out)
-        (self.folder / "out" / f"{command}.err").write_text(err)
-        at = self.folder / "out" / command
-        script = f'#!/bin/sh\necho "$@" >> {at}.asked\n/bin/cat {at}\n/bin/cat {at}.err >&2\nexit {code}\n'
-        (self.folder / command).write_text(script)
-        (self.folder / command).chmod(0o755)
-
-    def asked(self, command: str) -> str:
-        return (self.folder / "out" / f"{command}.asked").read_text()
-
-
-@pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    return Commands(tmp_path)
 
 
 def submitted(which: str, folder: Path) -> tuple[Any, str]:
@@ -247,121 +220,6 @@ def test_before_a_run_each_scheduler_is_asked_in_its_own_way(commands: Commands,
         schedulers.ask(site("pbs"), "simulation", "", tmp_path)
 
 
-def test_inside_a_job_its_nodes_and_its_end_are_read(commands: Commands, tmp_path: Path) -> None:
-    hosts = tmp_path / "hosts"
-    hosts.write_text("n1\nn1\nn2\n")
-    commands.says("squeue", "1-00:30:05\n")
-    at = time.time()
-    found = allocation({"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "3"})
-    assert found is not None
-    assert (found.scheduler, found.nodes) == ("slurm", 3)
-    assert found.ends == pytest.approx(at + 88205, abs=5)
-    commands.says("bjobs", "1:30 L\n")
-    found = allocation({"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": str(hosts)})
-    assert found is not None
-    assert (found.scheduler, found.nodes) == ("lsf", 2)
-    assert found.ends == pytest.approx(at + 5400, abs=5)
-    stime = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(at))
-    job = {"Resource_List": {"walltime": "00:02:00"}, "stime": stime}
-    commands.says("qstat", json.dumps({"Jobs": {"7.login": job}}))
-    found = allocation({"PBS_JOBID": "7.login", "PBS_NODEFILE": str(hosts)})
-    assert found is not None
-    assert (found.scheduler, found.nodes) == ("pbs", 2)
-    assert found.ends == pytest.approx(at + 120, abs=5)
-    commands.says("flux", "4\n")
-    assert (allocation({"FLUX_URI": "local:///x"}) or Allocation("", 0, None)).nodes == 4
-    commands.says("squeue", "UNLIMITED\n")
-    assert allocation({"SLURM_JOB_ID": "7"}) == Allocation("slurm", 1, None)
-    assert allocation({}) is None
-
-
-def test_outside_of_any_job_one_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FLUX_URI", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(BadSite, match="this is no job"):
-        settled(load_site("inside"))
-
-
-class Blocks:
-    """What Registration looks at of Parsl's executor."""
-
-    label, address, bad_state_is_set = "simulation", "10.0.0.1", False
-
-    def __init__(self, folder: Path) -> None:
-        self.script_dir, self.provider = str(folder), self
-        self.worker_logdir = str(folder)
-        self.blocks_to_job_id = {str(block): f"job {block}" for block in range(4)}
-        self.connected: list[str] = []
-        self.cancelled: list[str] = []
-        self.cause: Exception | None = None
-
-    def connected_blocks(self) -> list[str]:
-        return self.connected
-
-    def connected_managers(self) -> list[str]:
-        return self.connected
-
-    def cancel(self, jobs: list[str]) -> None:
-        self.cancelled = jobs
-
-    def set_bad_state_and_fail_all(self, cause: Exception) -> None:
-        self.cause = cause
-
-
-def states(*each: JobState) -> dict[str, JobStatus]:
-    return {str(block): JobStatus(state) for block, state in enumerate(each)}
-
-
-def test_three_blocks_without_a_worker_end_the_wait_with_their_last_words(tmp_path: Path) -> None:
-    """Words that are not UTF-8 are told as well as they can be."""
-    (tmp_path / "parsl.simulation.block-2.17.stderr").write_bytes(b"module: cannot load \xff\xfe cuda\n")
-    blocks, missing = Blocks(tmp_path), JobState.MISSING
-    Registration("m", 300)(blocks, states(missing, missing))
-    assert blocks.cause is None
-    Registration("m", 300)(blocks, states(missing, missing, missing, JobState.PENDING))
-    assert isinstance(blocks.cause, NoWorkers)
-    assert "module: cannot load" in str(blocks.cause)
-    assert "block-2.17.stderr" in str(blocks.cause)
-    assert blocks.cancelled == ["job 3"], "what is still in the queue does not stay there"
-
-
-def test_while_some_workers_work_blocks_that_fail_are_asked_for_again(tmp_path: Path) -> None:
-    blocks = Blocks(tmp_path)
-    blocks.connected = ["3"]
-    Registration("m", 300)(blocks, states(*3 * [JobState.FAILED], JobState.RUNNING))
-    assert blocks.cause is None
-
-
-def test_a_refusal_is_borne_for_a_while_and_then_told(tmp_path: Path) -> None:
-    refused = {str(n): JobStatus(JobState.FAILED, "Failed to start block 0: QOSMaxSubmitJobLimit") for n in range(3)}
-    blocks = Blocks(tmp_path)
-    Registration("m", 300, refused_s=60)(blocks, refused)
-    assert blocks.cause is None
-    Registration("m", 300, refused_s=0)(blocks, refused)
-    assert "QOSMaxSubmitJobLimit" in str(blocks.cause)
-
-
-def test_who_waits_in_the_queue_is_told_why_once_for_each_job(commands: Commands, tmp_path: Path) -> None:
-    commands.says("sbatch", "Submitted batch job 17\n")
-    commands.says("squeue", "Resources\n")
-    made = provider(Site.model_validate({"name": "m", "simulation": NODES, "slurm": {}}), "simulation")
-    blocks, watch, hasty = Blocks(tmp_path), Registration("m", 300), Registration("m", 300, queued_s=0)
-    blocks.provider, blocks.blocks_to_job_id = made, {"0": "17", "1": "18"}
-    watch(blocks, states(JobState.PENDING))
-    assert watch.waiting == "", "it may begin at once"
-    for _ in range(3):
-        hasty(blocks, states(JobState.PENDING))
-        assert hasty.waiting == "simulation waits for nodes: job 17 is in the queue (Resources)"
-    assert commands.asked("squeue").count("\n") == 1
-    hasty(blocks, states(JobState.RUNNING))
-    assert hasty.waiting == ""
-    hasty(blocks, states(JobState.COMPLETED, JobState.PENDING))
-    assert "job 18" in hasty.waiting
-    hasty(blocks, {"0": JobStatus(JobState.FAILED, "Failed to start block 0: sbatch timed out")})
-    assert hasty.waiting.startswith("no job is taken for simulation so far, it is tried again: ")
-    assert "sbatch timed out" in hasty.waiting
-
-
 def test_a_submission_that_does_not_end_is_ended_and_its_words_are_told(commands: Commands, tmp_path: Path) -> None:
     """Slurm's sbatch waits so for room in a full queue; one that went on would submit a job that nobody knows of."""
     made = provider(Site.model_validate({"name": "m", "simulation": NODES, "slurm": {}}), "simulation")
@@ -380,18 +238,6 @@ def test_pbs_says_why_a_job_waits(commands: Commands, tmp_path: Path) -> None:
     commands.says("qstat", "Job Id: 7.pbs\n    job_state = Q\n    comment = Not Running: Not enough free nodes\n")
     assert provider(site("pbs"), "simulation").why_queued("7.pbs") == "Not Running: Not enough free nodes"
     assert provider(site("lsf"), "simulation").why_queued("7") == ""
-
-
-def test_a_block_that_runs_in_silence_is_told_of(tmp_path: Path) -> None:
-    blocks = Blocks(tmp_path)
-    watch = Registration("m", silent_s=-1)
-    watch(blocks, states(JobState.RUNNING))
-    assert "they have not started there; does `worker_init` end" in str(blocks.cause)
-    assert blocks.cancelled == ["job 0"]
-    (tmp_path / "block-0" / "4f").mkdir(parents=True)
-    (tmp_path / "block-0" / "4f" / "manager.log").touch()
-    watch(blocks, states(JobState.RUNNING))
-    assert "they start there and do not reach 10.0.0.1" in str(blocks.cause)
 
 
 def test_a_job_that_accounting_does_not_know_yet_has_not_ended(commands: Commands, tmp_path: Path) -> None:

@@ -17,9 +17,8 @@ from steersman.executors.errors import BadSite
 from steersman.executors.launcher import launcher, words
 from steersman.executors.parsl_config import providers, submit_scripts
 from steersman.executors.site import Site
-from tests.executors.test_schedulers import Commands, commands
+from tests.executors.conftest import Commands
 
-__all__ = ["commands"]
 SHARED = {
     "together": True,
     "simulation": {"nodes": 3, "workers": 4, "walltime_s": 600},

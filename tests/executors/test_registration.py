@@ -1,0 +1,104 @@
+"""Blocks that bring no worker, or wait: told, borne for a while, and then the end of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from parsl.jobs.states import JobState, JobStatus
+
+from steersman.executors.parsl_config import provider
+from steersman.executors.registration import NoWorkers, Registration
+from steersman.executors.site_files import load_site
+from tests.executors.conftest import Commands
+
+
+class Blocks:
+    """What Registration looks at of Parsl's executor."""
+
+    label, address, bad_state_is_set = "simulation", "10.0.0.1", False
+
+    def __init__(self, folder: Path) -> None:
+        self.script_dir, self.provider = str(folder), self
+        self.worker_logdir = str(folder)
+        self.blocks_to_job_id = {str(block): f"job {block}" for block in range(4)}
+        self.connected: list[str] = []
+        self.cancelled: list[str] = []
+        self.cause: Exception | None = None
+
+    def connected_blocks(self) -> list[str]:
+        return self.connected
+
+    def connected_managers(self) -> list[str]:
+        return self.connected
+
+    def cancel(self, jobs: list[str]) -> None:
+        self.cancelled = jobs
+
+    def set_bad_state_and_fail_all(self, cause: Exception) -> None:
+        self.cause = cause
+
+
+def states(*each: JobState) -> dict[str, JobStatus]:
+    return {str(block): JobStatus(state) for block, state in enumerate(each)}
+
+
+def test_three_blocks_without_a_worker_end_the_wait_with_their_last_words(tmp_path: Path) -> None:
+    """Words that are not UTF-8 are told as well as they can be."""
+    (tmp_path / "parsl.simulation.block-2.17.stderr").write_bytes(b"module: cannot load \xff\xfe cuda\n")
+    blocks, missing = Blocks(tmp_path), JobState.MISSING
+    Registration("m", 300)(blocks, states(missing, missing))
+    assert blocks.cause is None
+    Registration("m", 300)(blocks, states(missing, missing, missing, JobState.PENDING))
+    assert isinstance(blocks.cause, NoWorkers)
+    assert "module: cannot load" in str(blocks.cause)
+    assert "block-2.17.stderr" in str(blocks.cause)
+    assert blocks.cancelled == ["job 3"], "what is still in the queue does not stay there"
+
+
+def test_while_some_workers_work_blocks_that_fail_are_asked_for_again(tmp_path: Path) -> None:
+    blocks = Blocks(tmp_path)
+    blocks.connected = ["3"]
+    Registration("m", 300)(blocks, states(*3 * [JobState.FAILED], JobState.RUNNING))
+    assert blocks.cause is None
+
+
+def test_a_refusal_is_borne_for_a_while_and_then_told(tmp_path: Path) -> None:
+    refused = {str(n): JobStatus(JobState.FAILED, "Failed to start block 0: QOSMaxSubmitJobLimit") for n in range(3)}
+    blocks = Blocks(tmp_path)
+    Registration("m", 300, refused_s=60)(blocks, refused)
+    assert blocks.cause is None
+    Registration("m", 300, refused_s=0)(blocks, refused)
+    assert "QOSMaxSubmitJobLimit" in str(blocks.cause)
+
+
+def test_who_waits_in_the_queue_is_told_why_once_for_each_job(commands: Commands, tmp_path: Path) -> None:
+    commands.says("sbatch", "Submitted batch job 17\n")
+    commands.says("squeue", "Resources\n")
+    made = provider(load_site("slurm"), "simulation")
+    blocks, watch, hasty = Blocks(tmp_path), Registration("m", 300), Registration("m", 300, queued_s=0)
+    blocks.provider, blocks.blocks_to_job_id = made, {"0": "17", "1": "18"}
+    watch(blocks, states(JobState.PENDING))
+    assert watch.waiting == "", "it may begin at once"
+    for _ in range(3):
+        hasty(blocks, states(JobState.PENDING))
+        assert hasty.waiting == "simulation waits for nodes: job 17 is in the queue (Resources)"
+    assert commands.asked("squeue").count("\n") == 1
+    hasty(blocks, states(JobState.RUNNING))
+    assert hasty.waiting == ""
+    hasty(blocks, states(JobState.COMPLETED, JobState.PENDING))
+    assert "job 18" in hasty.waiting
+    hasty(blocks, {"0": JobStatus(JobState.FAILED, "Failed to start block 0: sbatch timed out")})
+    assert hasty.waiting.startswith("no job is taken for simulation so far, it is tried again: ")
+    assert "sbatch timed out" in hasty.waiting
+
+
+def test_a_block_that_runs_in_silence_is_told_of(tmp_path: Path) -> None:
+    blocks = Blocks(tmp_path)
+    watch = Registration("m", silent_s=-1)
+    watch(blocks, states(JobState.RUNNING))
+    assert "they have not started there; does `worker_init` end" in str(blocks.cause)
+    assert blocks.cancelled == ["job 0"]
+    (tmp_path / "block-0" / "4f").mkdir(parents=True)
+    (tmp_path / "block-0" / "4f" / "manager.log").touch()
+    watch(blocks, states(JobState.RUNNING))
+    assert "they start there and do not reach 10.0.0.1" in str(blocks.cause)
