@@ -59,7 +59,7 @@ class Campaign:
     def burst(self, most: int) -> None:
         """Kill some things in quick succession, the driver last, then let the campaign work again."""
         for kind in sorted((self._deal() for _ in range(min(most, self.rng.randint(5, 7)))), key=list(OFTEN).index):
-            self._kill(kind)
+            self.kill(kind)
             time.sleep(self.rng.uniform(0.0, 0.8))  # this is the random moment, not a wait for something
         frames = self.state().frames
         self.until(lambda state: state.frames > frames + 20)
@@ -70,7 +70,7 @@ class Campaign:
             self.rng.shuffle(self._deck)
         return self._deck.pop()
 
-    def _kill(self, kind: str) -> None:
+    def kill(self, kind: str) -> None:
         """Kill one kind of process with SIGKILL, if there is one now; a dead driver is resumed at once."""
         victims = self._victims(kind)
         self._look()
