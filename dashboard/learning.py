@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
@@ -44,6 +44,9 @@ def _losses(axes: Axes, cards: list[Card]) -> None:
             axes.annotate(f"{card['version']}", (epochs[0], losses[0]), xytext=(3, 2), textcoords="offset points")
         first += len(losses)
     axes.set(xlabel="epoch, versions one after another", ylabel="training loss", yscale="log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
 
 
 def _held_out(axes: Axes, cards: list[Card]) -> None:

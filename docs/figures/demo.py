@@ -1,4 +1,4 @@
-"""The result of a demo run in one picture, for the README.
+"""The result of a demo run in one picture, for the README, and two figures of its report, for the pages.
 
 python docs/figures/demo.py runs/fold-0001
 """
@@ -12,6 +12,7 @@ from typing import Any
 from matplotlib.figure import Figure, SubFigure
 
 from steersman.dashboard import choices, sampling, slots, style
+from steersman.dashboard.figures import FIGURES
 from steersman.dashboard.history import History
 from steersman.dashboard.scored import Plane, Scored, plane
 from steersman.engine.run_directory import open_run
@@ -52,8 +53,12 @@ def _why(figure: SubFigure, history: History) -> None:
 
 def main() -> None:
     history = History(open_run(Path(sys.argv[1])))
+    place = Path(__file__)
     with style.applied():
-        draw(history).savefig(Path(__file__).with_suffix(".png"), dpi=170)
+        draw(history).savefig(place.with_suffix(".png"), dpi=170)
+        for name in ("quantities", "models"):
+            _, report = FIGURES[name]
+            report(history)[0].savefig(place.with_stem(f"demo_{name}").with_suffix(".png"), dpi=170)
 
 
 if __name__ == "__main__":
