@@ -4,179 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steersman.engine import journal
-from steersman.engine.journal import Record
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
+from tests.sites.campaigns import PATIENCE_S, SITES, Campaign, begun, check_nothing_is_lost
 from tests.sites.slurm import NETWORK, Cluster, missing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-WORKFLOW = """
-import os, time
-from steersman import Params, Workflow, budget
-
-class P(Params): pass
-
-wf = Workflow("ticks", P, stop=budget(hours=1))
-
-@wf.simulate()
-def ticks(p, start, out):
-    for i in range(20):
-        time.sleep(0.05)  # the simulation
-        out.append(x=float(i), gpu=int(os.environ.get("CUDA_VISIBLE_DEVICES", -1)))
-        if out.stopped: break
-"""
-SCORED = f"""{WORKFLOW}
-@wf.score()
-def place(p, model, frames): return {{"x": frames["x"]}}
-"""
-PROGRAM = """
-import time
-from mpi4py import MPI
-world = MPI.COMM_WORLD
-for step in range(20):
-    nodes = len(set(world.allgather(MPI.Get_processor_name())))
-    total = world.allreduce(world.rank + step)
-    time.sleep(0.01)
-    if world.rank == 0:
-        print(total, world.size, nodes, file=open("frames.txt", "a"))
-"""
-RANKS = f"""
-import os, shlex, sys
-from steersman import Params, Workflow, budget
-from steersman.apps.command import command, lines
-from tempfile import TemporaryDirectory
-
-class P(Params): pass
-
-wf = Workflow("ranks", P, stop=budget(frames=20))    # one segment: to start ranks again and again takes processors
-
-@wf.simulate()
-def over_nodes(p, start, out):
-    program = [*shlex.split(os.environ["PARSL_MPI_PREFIX"]), sys.executable, "-c", {PROGRAM!r}]
-    with TemporaryDirectory() as folder:
-        for line in command(program, reader=lines("frames.txt"), cwd=folder, stop=lambda: out.stopped):
-            total, ranks, nodes = map(float, line.split())
-            out.append(x=total, ranks=ranks, nodes=nodes)
-"""
-TRAINED = """
-import os, platform, time
-from pathlib import Path
-import numpy as np
-from steersman import Params, Workflow, budget, every
-from steersman.models import CVAE
-
-class P(Params): pass
-
-wf = Workflow("trained", P, stop=budget(hours=1))
-
-@wf.simulate()
-def maps(p, start, out):
-    random = np.random.default_rng(out.seed)
-    for _ in range(20):
-        time.sleep(0.05)  # the simulation
-        contacts = random.random((6, 6)) < 0.4
-        out.append(contacts=contacts | contacts.T)
-        if out.stopped: break
-
-@wf.train(when=every(frames=10**6, first=100), ranks=2, strategy="ddp")
-def fit(p, frames, last):
-    maps, own = frames["contacts"], os.listdir(os.environ["STEERSMAN_SCRATCH"])
-    place = f"{platform.node()} {os.environ['MASTER_ADDR']} {os.environ['CUDA_VISIBLE_DEVICES']} {own[0]}"
-    (Path(__file__).parent / f"rank{os.environ['RANK']}").write_text(place)
-    return CVAE.fit(maps, latent=2, channels=4, batch=16, epochs=2)
-
-@wf.score()
-def place(p, model, frames):
-    with (Path(__file__).parent / "scored_on").open("a") as file:
-        print(platform.node(), file=file)
-    z, error = model.encode(frames["contacts"])
-    return {"z": z, "error": error}
-"""
-WORKFLOWS = {"mpi": "ranks.py", "pbs-mpi": "ranks.py", "together": "trained.py", "inside": "scored.py"}
-SITES = {
-    "together": """
-together: true
-simulation: {nodes: 1, workers: 1, walltime_s: 600}
-training: {nodes: 2, workers: 1, gpus: 2, walltime_s: 600, scratch: /dev/shm/windows}
-scoring: {nodes: 1, workers: 1, walltime_s: 600}
-slurm: {partition: debug, options: ["--gpus-per-node=2"]}
-""",
-    "mpi": """
-simulation: {nodes: 2, mpi: {nodes: 2, ranks: 2, launcher: srun, options: --mpi=pmi2}, walltime_s: 600}
-training: {workers: 1}
-slurm: {partition: debug}
-""",
-    "nodes": """
-simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 60, scratch: /dev/shm}
-training: {workers: 1}
-slurm: {partition: debug, options: ["--gpus-per-node=2"]}
-margin_s: 15
-""",
-    "faults": """
-simulation: {nodes: 1, blocks: 2, workers: 1, walltime_s: 600, scratch: /dev/shm/frames}    # each node has its own
-training: {workers: 1}
-slurm: {partition: debug}
-""",
-    "pbs": """
-simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}
-training: {workers: 1}
-pbs: {queue: workq, cpus: 2, select: ngpus=1}
-worker_init: export PATH=$PBS_O_PATH    # a job begins with a clean environment
-""",
-    "pbs-mpi": """
-simulation: {nodes: 2, mpi: {nodes: 2, ranks: 2, launcher: mpiexec}, walltime_s: 600}
-training: {workers: 1}
-pbs: {queue: workq, cpus: 2}
-worker_init: export PATH=$PBS_O_PATH
-""",
-    "inside": """
-inside: true
-simulation: {workers: 1}
-training: {nodes: 1, workers: 1}
-""",
-    "unreachable": """
-simulation: {nodes: 1, workers: 1, walltime_s: 600}
-slurm: {partition: debug}
-interface: lo    # a node that is told so looks for the driver on itself
-starts_s: 20
-""",
-    "blocked": """
-simulation: {nodes: 1, workers: 1, walltime_s: 600}
-slurm: {partition: debug}
-worker_init: echo waiting for a licence >&2; sleep 600
-starts_s: 20
-""",
-    "broken": """
-simulation: {nodes: 1, workers: 1, walltime_s: 600}
-training: {workers: 1}
-pbs: {queue: workq}
-worker_init: source /nowhere/bin/activate || exit 1
-""",
-}
-IN_A_JOB = {"inside": ["salloc", "--nodes=3", "--time=10", "--exclusive"]}
-PATIENCE_S = 120.0
-# As the command line does, without drawing a report: that would be half of a small campaign's processor time.
-DRIVE = """
-import sys
-from pathlib import Path
-from steersman.engine import campaign
-_, run = campaign.begin(campaign.plan(sys.argv[1], site=sys.argv[2]), run_dir=Path(sys.argv[3]))
-run.execute()
-"""
 DOCTOR = """
 simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}
 training: {workers: 1}
@@ -196,63 +38,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         monkey.undo()
 
 
-@dataclass
-class Campaign:
-    """A run on the cluster, driven from its login host."""
-
-    process: subprocess.Popen[bytes]
-    directory: RunDirectory
-
-    def records(self, kind: str) -> list[Record]:
-        file = self.directory.journal
-        return [record for record in journal.read(file) if record["kind"] == kind] if file.exists() else []
-
-    def until(self, ready: Callable[[], bool]) -> None:
-        """Wait for what the run writes down."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not ready():
-            log = self.directory.path.with_suffix(".log")
-            assert self.process.poll() is None, log.read_text()[-3000:]
-            assert time.monotonic() < deadline, log.read_text()[-3000:]
-            time.sleep(0.1)
-
-    def joined(self, count: int) -> list[Record]:
-        """The first `count` walkers, once they have begun; waits for them."""
-        self.until(lambda: len(self.records("joined")) >= count)
-        return self.records("joined")[:count]
-
-    def interrupt(self) -> State:
-        """End it as Ctrl-C does, and look at what it was."""
-        driver = json.loads((self.directory.path / "driver.json").read_text())["pid"]
-        os.kill(driver, signal.SIGINT)
-        return self.ended("interrupted")
-
-    def ended(self, outcome: str) -> State:
-        """What it was, once it has ended."""
-        assert self.process.wait(PATIENCE_S) == 0
-        state = State(journal.read(self.directory.journal))
-        assert state.end is not None
-        assert state.end["outcome"] == outcome, state.end
-        return state
-
-
 @pytest.fixture(scope="module")
 def campaigns(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Campaign]]:
     """One campaign on each site, side by side; they only sleep."""
     folder = tmp_path_factory.mktemp("campaigns")
-    (folder / "ticks.py").write_text(WORKFLOW)
-    (folder / "scored.py").write_text(SCORED)
-    (folder / "ranks.py").write_text(RANKS)
-    (folder / "trained.py").write_text(TRAINED)
-    running = {}
-    for name, text in SITES.items():
-        (folder / f"{name}.yaml").write_text(text)
-        workflow = folder / WORKFLOWS.get(name, "ticks.py")
-        words = [*IN_A_JOB.get(name, []), sys.executable, "-c", DRIVE, workflow, folder / f"{name}.yaml", folder / name]
-        command = cluster.on_login(*map(str, words))
-        with (folder / f"{name}.log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
-        running[name] = Campaign(process, RunDirectory(folder / name))
+    running = {name: begun(name, folder, cluster) for name in SITES}
     yield running
     for campaign in running.values():
         if campaign.process.poll() is None:
@@ -270,15 +60,6 @@ def doctor(campaigns: dict[str, Campaign], cluster: Cluster, tmp_path_factory: p
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         yield process
         process.kill()
-
-
-def check_nothing_is_lost(state: State, directory: RunDirectory) -> None:
-    """Every start counts at most once; what the journal counts is what the store holds."""
-    counted = Counter(segment.start for segment in state.segments if segment.counts and segment.end is not None)
-    assert set(counted.values()) <= {1}
-    assert state.frames > 0
-    for walker in directory.frames.walkers():
-        assert state.walkers[int(walker[1:])].frames == directory.frames.count(walker)
 
 
 def gpus_of_nodes(campaign: Campaign) -> dict[str, set[int]]:
