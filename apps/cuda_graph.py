@@ -1,6 +1,6 @@
 """A function of one tensor -> the same function, replayed on a GPU as one CUDA graph.
 
-A step of the solver is 260 kernels at T42 and 300 at T85, most of a few microseconds while members are few: a GPU is
+A step of the solver is 280 kernels at T42 and 360 at T85, most of a few microseconds while members are few: a GPU is
 done with each before a CPU has launched the next. Written from torch's documentation; no GPU was there to run it on.
 """
 

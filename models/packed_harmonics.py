@@ -105,16 +105,14 @@ class GridProducts:
         self._synthesis, self._analysis = [], []
         # The mean along a circle is in the tables, for a Fourier transform that divides takes a tenth longer.
         scale = torch.as_tensor(factor / sphere.columns).to(rows)
+        product = by_numpy if sphere.device.type == "cpu" else by_torch
         for block, place in zip(sphere.blocks, packing.places, strict=True):
             size = (block.end - block.first, block.pairs)
-            for parity in (0, 1):
-                by_order, into = (
-                    torch.unflatten(each[:, parity, place], 1, size).transpose(0, 1) for each in (rows, found)
-                )
-                circle, folded = (each[parity, block.first : block.end] for each in (circles, parities))
-                table = (block.weighted[parity] * scale).transpose(1, 2).contiguous()
-                self._synthesis.append(product(by_order, block.legendre[parity], out=circle))
-                self._analysis.append(product(folded, table, out=into))
+            given, into = (torch.unflatten(each[:, :, place], 2, size).permute(1, 2, 0, 3) for each in (rows, found))
+            circle, folded = (each[:, block.first : block.end] for each in (circles, parities))
+            table = (block.weighted * scale).transpose(2, 3).contiguous()
+            self._synthesis.append(product(given, block.legendre, into=circle))
+            self._analysis.append(product(folded, table, into=into))
 
     def __call__(self, function: Function) -> torch.Tensor:
         """Coefficients of products that a function writes for fields, (number, members, 2, latitude, longitude) both.
@@ -141,14 +139,17 @@ class GridProducts:
         torch.sub(north, south, out=folded[1])
 
 
-def product(left: torch.Tensor, right: torch.Tensor, *, out: torch.Tensor) -> Callable[[], object]:
-    """A function that multiplies matrices (number, rows, columns), in the memory where they are now.
+def by_numpy(left: torch.Tensor, right: torch.Tensor, *, into: torch.Tensor) -> Callable[[], object]:
+    """A function that multiplies matrices (parity, order, row, column) where they are.
 
-    On a CPU by numpy: many small ones take it less time than torch, and it writes to what is not contiguous at once.
+    Many small ones take numpy less time than torch, and it writes at once to what is not contiguous.
     """
-    if out.device.type == "cpu":
-        return functools.partial(np.matmul, left.numpy(), right.numpy(), out=out.numpy())
-    return functools.partial(torch.bmm, left, right, out=out)
+    return functools.partial(np.matmul, left.numpy(), right.numpy(), out=into.numpy())
+
+
+def by_torch(left: torch.Tensor, right: torch.Tensor, *, into: torch.Tensor) -> Callable[[], object]:
+    """The same on a GPU."""
+    return lambda: [torch.bmm(*each, out=out) for *each, out in zip(left, right, into, strict=True)]
 
 
 def _fourier(zeros: Callable[..., torch.Tensor], orders: int, rows: int, latitudes: int) -> torch.Tensor:

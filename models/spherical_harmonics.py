@@ -13,7 +13,7 @@ from steersman.models.errors import UnfitGrid
 
 # Zonal wavenumbers are multiplied in blocks, so that the triangle's empty half is mostly left out; each has so many
 # pairs of degrees fewer than the one before, and a multiple of it but for the first: the size matrix products like.
-PAIRS, FEWEST_ORDERS = 8, 4
+PAIRS, FEWEST_ORDERS = 4, 4
 
 
 @dataclass(frozen=True)

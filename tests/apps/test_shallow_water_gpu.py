@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,7 +79,7 @@ def test_all_that_a_step_needs_is_on_the_sphere_s_device(make: Callable[..., cas
 
 def test_a_replay_of_the_kernels_of_a_step_is_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit for bit from other states than the one it was captured with, before and after other numbers of members."""
-    monkeypatch.setattr(packed_harmonics, "product", lambda *matrices, out: partial(torch.bmm, *matrices, out=out))
+    monkeypatch.setattr(packed_harmonics, "by_numpy", packed_harmonics.by_torch)
     monkeypatch.setattr(torch.cuda, "device", lambda _: nullcontext())
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", graphed)
     monkeypatch.setattr(cuda_graph, "pays", lambda device, numbers: numbers < 10_000)
