@@ -53,7 +53,7 @@ def plan(
     source = loading.find(workflow)
     loaded = loading.load(source)
     params = loading.parameters(loaded, params_file, assignments)
-    _check_rules(loaded, params)
+    loading.check_rules(loaded, params)
     chosen = secrets.randbelow(2**31) if seed is None else seed
     if chosen < 0:
         raise BadValue("--seed", str(seed), "a seed is 0 or above")
@@ -121,12 +121,3 @@ def _check_ranks(workflow: Workflow, site: Site) -> None:
         raise BadValue("training.nodes", str(nodes), words)
     if Strategy.parse(stage.strategy).name == "hogwild":
         raise BadValue("training.nodes", str(nodes), "ranks of hogwild share memory: 1 node, or another strategy")
-
-
-def _check_rules(workflow: Workflow, params: Params) -> None:
-    """Rules that are functions of the parameters may only fail now, not in the middle of a run."""
-    try:
-        workflow.stop_rule(params)
-        workflow.train_rule(params)
-    except ValueError as error:
-        raise BadValue("stop or when", workflow.name, str(error)) from None

@@ -82,8 +82,28 @@ def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]
         key, equals, text = assignment.partition("=")
         if not equals:
             raise BadValue("--set", assignment, "write --set key=value")
-        given[key.strip()] = yaml.safe_load(text) if text.strip() else ""
+        given[key.strip()] = value(key, text)
     return checked(workflow, given)
+
+
+def value(key: str, text: str) -> Any:
+    """What a person wrote behind `key=`. Raises: BadValue: it is not YAML."""
+    try:
+        return yaml.safe_load(text) if text.strip() else ""
+    except yaml.YAMLError:
+        raise BadValue(key, text, f"this is not YAML; quote what is plain text: {key}='\"{text}\"'") from None
+
+
+def check_rules(workflow: Workflow, params: Params) -> None:
+    """Rules that are functions of the parameters may only fail now, not in the middle of a run.
+
+    Raises: BadValue: in the words of what a rule raises.
+    """
+    try:
+        workflow.stop_rule(params)
+        workflow.train_rule(params)
+    except Exception as error:  # a user's rule may raise anything
+        raise BadValue("stop or when", workflow.name, str(error) or type(error).__name__) from None
 
 
 def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
@@ -118,7 +138,7 @@ def _from_file(file: Path) -> dict[str, Any]:
         loaded = yaml.safe_load(file.read_text())
     except OSError as error:
         raise BadValue("--params", str(file), str(error.strerror)) from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadValue("--params", str(file), f"this is not YAML: {error}") from None
     if not isinstance(loaded, dict):
         raise BadInput(f"--params {file}: expected `key: value` lines")

@@ -7,8 +7,6 @@ import platform
 import secrets
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from steersman.bus import BusTimeout, TupleSpace
 from steersman.engine import journal, loading
 from steersman.engine.errors import BadInput, BadValue, NoSuchSegment, NotRunning, UnknownName
@@ -119,7 +117,7 @@ class People:
     def _pin(self, frame: str) -> dict[str, Any]:
         name, _, text = frame.partition(":")
         segment = self._segment(name)
-        row = segment.first + int(text) if text.isdigit() else -1
+        row = segment.first + int(text) if text.isdecimal() else -1
         end = self._state.walkers[segment.walker].rows_end(segment)
         if not segment.first <= row < end:
             raise BadValue("pin", frame, f"write SEGMENT:FRAME; {name} has frames 0 to {end - segment.first - 1}")
@@ -129,15 +127,15 @@ class People:
         key, equals, text = assignment.partition("=")
         if not equals:
             raise BadValue("set", assignment, "write set key=value")
-        settings = self._state.settings | {key.strip(): yaml.safe_load(text)}
+        settings = self._state.settings | {key.strip(): loading.value(key, text)}
         workflow, params = self._run.workflow, self._run.params
         changed = loading.checked(workflow, params.model_dump(mode="json") | settings)
-        workflow.stop_rule(changed)
+        loading.check_rules(workflow, changed)
         return {"settings": {key.strip(): settings[key.strip()]}}
 
     def _segment(self, name: str) -> Segment:
         walker, _, number = name.removeprefix("w").partition(".")
-        if walker.isdigit() and number.isdigit() and int(walker) in self._state.walkers:
+        if walker.isdecimal() and number.isdecimal() and int(walker) in self._state.walkers:
             segments = self._state.walkers[int(walker)].segments
             if int(number) < len(segments):
                 return segments[int(number)]

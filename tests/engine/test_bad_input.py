@@ -11,7 +11,7 @@ import pytest
 from steersman.cli.__main__ import main
 from steersman.engine import loading
 from steersman.engine.errors import BadInput, BadValue
-from steersman.engine.workflow import Params, Workflow
+from steersman.engine.workflow import Params, Workflow, every
 from steersman.steering import budget
 from tests.engine.conftest import HEAD, WriteWorkflow, completed, steersman
 
@@ -48,6 +48,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (["--set", "sequence=YYDPETGTWX"], ["'X' at position 10", "A C D E F"]),
         (["--set", "sequence="], ["sequence"]),
         (["--set", "latent"], ["write --set key=value"]),
+        (["--set", "sequence=@CA"], ["sequence = @CA: this is not YAML", "quote"]),
         (["--params", "none.yaml"], ["none.yaml", "No such file"]),
         (["--site", "labtop"], ["no such site", "did you mean 'laptop'"]),
         (["--seed", "-1"], ["--seed", "0 or above"]),
@@ -216,10 +217,19 @@ def test_precedence_is_defaults_then_file_then_set(tmp_path: Path) -> None:
     assert loading.parameters(workflow, None, []) == Values(count=1)
     assert loading.parameters(workflow, file, []) == Values(count=2)
     assert loading.parameters(workflow, file, ["count=3"]) == Values(count=3)
-    for text in ("count: [", "- count"):
-        file.write_text(text)
+    for text in (b"count: [", b"- count", b"\xff"):
+        file.write_bytes(text)
         with pytest.raises(BadInput, match=r"params\.yaml"):
             loading.parameters(workflow, file, [])
+
+
+def test_a_rule_that_raises_is_refused_whatever_it_raises() -> None:
+    workflow = Workflow("rules", Values, stop=lambda p: budget(frames=100 // p.count))
+    workflow.train(when=lambda p: every(frames=p.count - 1))(lambda params, frames, last: None)
+    loading.check_rules(workflow, Values(count=2))
+    for count, told in ((0, "division"), (1, "at least 1")):
+        with pytest.raises(BadInput, match=told):
+            loading.check_rules(workflow, Values(count=count))
 
 
 def test_errors_survive_pickle() -> None:

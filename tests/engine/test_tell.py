@@ -45,9 +45,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Running:
         (["puase"], "did you mean 'pause'"),
         (["set", "step=3"], "did you mean 'steps'"),
         (["set", "steps=many"], "integer"),
+        (["set", "steps=@all"], "steps = @all: this is not YAML"),
+        (["set", "frames=0"], "a budget is above 0"),
         (["set"], "write: set key=value"),
         (["stop", "w9.1"], "no segment 'w9.1'"),
         (["pin", "w0.0:99"], "has frames 0 to"),
+        (["pin", "w0.0:²"], "has frames 0 to"),
     ],
 )
 def test_words_that_mean_nothing_are_told(running: Running, words: list[str], answer: str) -> None:
