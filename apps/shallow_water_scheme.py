@@ -173,8 +173,7 @@ class Scheme:
 def _fluxes(fields: torch.Tensor, products: torch.Tensor) -> None:
     """Winds and what they carry -> its fluxes along both; and the square of the wind."""
     winds = fields[:2]
-    for number, carried in enumerate(fields[2:]):
-        torch.mul(winds, carried, out=products[2 * number : 2 * number + 2])
+    torch.mul(fields[2:, None], winds, out=torch.unflatten(products[:-1], 0, (-1, 2)))
     torch.mul(winds[0], winds[0], out=products[-1]).addcmul_(winds[1], winds[1])
 
 
