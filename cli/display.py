@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.panel import Panel
@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from steersman.cli.printing import Lasting
 from steersman.engine.journal import Record
 from steersman.engine.state import State
 from steersman.engine.walkers import Model, Walker
@@ -168,7 +169,7 @@ class Display:
     """Shows a running state on standard error: live on a terminal, a line now and then elsewhere."""
 
     def __init__(self, rule: StopRule, name: str) -> None:
-        self.console = Console(stderr=True)
+        self.console = Lasting()
         self._rule, self._name = rule, name
         self._live: Live | None = None
         self._shown, self._noted = 0.0, time.time()

@@ -13,7 +13,25 @@ from rich.text import Text
 if TYPE_CHECKING:  # see campaigns.py
     from steersman.executors.preflight import Finding
 
-out, err = Console(), Console(stderr=True)
+
+class Lasting(Console):
+    """Standard error, without which a campaign goes on: the terminal may have gone, or who read a pipe."""
+
+    def __init__(self) -> None:
+        super().__init__(stderr=True)
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            super().__exit__(*error)
+        except OSError:
+            self.quiet = True
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing more; rich would end the process."""
+        self.quiet = True
+
+
+out, err = Console(), Lasting()
 
 
 def print_checks(checks: Sequence[Finding]) -> None:

@@ -220,7 +220,10 @@ def _started(config: Config) -> DataFlowKernel:
             interchange = getattr(executor, "interchange_proc", None)
             if interchange is not None and interchange.poll() is not None:
                 raise ExecutorLost(f"the interchange of the {executor.label} workers died while it was starting")
-    return starting.result()
+    try:
+        return starting.result()
+    except BrokenPipeError:  # Parsl tells an interchange by a pipe what it is to do
+        raise ExecutorLost("an interchange died before it was told what to do") from None
 
 
 def _eager(config: Config) -> DataFlowKernel:

@@ -48,8 +48,10 @@ GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
 UNTRIED = 30  # times as many until every slot has ended one: a broken node may be the first to come
 BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
+PARSLS = 5  # that may be lost in a row without a frame between: what is wrong will not go away
 PREPARE_TRIES = 3  # workers may die while they prepare the start; who kills each of so many is prepare itself
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
+INTERRUPTED = ("interrupted", "by Ctrl-C or a signal; `steersman resume` goes on")
 FEWEST_FILES = 256  # Parsl's sockets alone abort the process for want of fewer
 
 Show = Callable[[State], None]
@@ -84,6 +86,7 @@ class Run:
         self.slots = site.simulation.count
         self.lock = Lock(directory.path)
         self._interrupts = 0
+        self._parsls_lost, self._frames_at_loss = 0, -1
         self._synced = 0.0
         self._heard = 0.0
 
@@ -133,25 +136,33 @@ class Run:
                 begins_s=BEGINS_LEASES * self.site.lease_s,
             )  # fmt: skip
         except ExecutorLost as error:
-            self._start_again(error)
             orphans.reap_earlier(self.directory.path, keep=self.servers.pids)
-            return None
+            return self._start_again(error)
         cause = "it was still at work when the run ended"
         try:
             return self._prepare() or self._couple()
         except ExecutorLost as error:
             cause = str(error)
-            self._start_again(error)
-            return None
+            return self._start_again(error)
         finally:
             self.jobs.close()
             orphans.reap_earlier(self.directory.path, keep=self.servers.pids)  # they might still commit something
             if self._interrupts < 2:  # else a record may be in the journal and not in the state: that is for resume
                 reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause=cause)
 
-    def _start_again(self, error: ExecutorLost) -> None:
-        """Tell it; `anew` tells a replay that the scores are read back and ranked anew, as in a new session."""
+    def _start_again(self, error: ExecutorLost) -> tuple[str, str] | None:
+        """Tell it; `anew` tells a replay that the scores are read back and ranked anew, as in a new session.
+
+        Returns: outcome and reason where it would be in vain, or somebody ended the run meanwhile.
+        """
+        if self._interrupts:
+            return INTERRUPTED
+        self._parsls_lost = self._parsls_lost + 1 if self.state.frames == self._frames_at_loss else 1
+        self._frames_at_loss = self.state.frames
+        if self._parsls_lost == PARSLS:
+            return "failed", f"{error}, {PARSLS} times in a row without a frame between; see {self.directory.parsl}"
         self.recorder.record("note", text=f"{error}; Parsl is started again", anew=True)
+        return None
 
     def _prepare(self) -> tuple[str, str] | None:
         """Have the first start made; a worker that dies meanwhile may have been killed by anything, and is no end."""
@@ -317,7 +328,7 @@ class Run:
 
     def _end(self) -> tuple[str, str] | None:
         if self._interrupts:
-            return "interrupted", "by Ctrl-C or a signal; `steersman resume` goes on"
+            return INTERRUPTED
         if self.lock.lost:
             return "interrupted", "another driver has taken this run over"
         if self.state.finish:

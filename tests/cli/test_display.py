@@ -1,6 +1,8 @@
 """What a terminal shows of a state."""
 
+import errno
 import io
+import sys
 import time
 
 import pytest
@@ -39,6 +41,24 @@ def test_a_log_tells_each_note_once(state: State, capsys: pytest.CaptureFixture[
     for now in (100.0, 200.0):
         display.show(state, now)
     assert capsys.readouterr().err.count(TEXT) == 1
+
+
+@pytest.mark.parametrize(
+    "error", [BrokenPipeError(errno.EPIPE, "nobody reads"), OSError(errno.EIO, "a terminal that went")]
+)
+def test_a_campaign_goes_on_when_nobody_reads_what_it_tells(
+    state: State, error: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise error
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    display = Display(budget(frames=10), "x")
+    with display.live():
+        for now in (100.0, 200.0):
+            display.show(state, now)
+    assert display.console.quiet
 
 
 def test_wall_time_goes_on_while_nothing_is_recorded(state: State) -> None:

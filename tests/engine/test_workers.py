@@ -1,5 +1,6 @@
 """Simulations that kill their process, hang, or fail on one node: told, contained, and the run reaches its end."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -9,8 +10,9 @@ from steersman.engine import journal
 from steersman.engine.journal import Record
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.state import State
+from steersman.executors.launcher import BINARIES
 
-from .conftest import WriteWorkflow, await_record, finished, opened, started
+from .conftest import WriteWorkflow, await_record, completed, finished, opened, started
 
 pytestmark = pytest.mark.slow
 Told = tuple[RunDirectory, State, list[Record]]
@@ -147,3 +149,24 @@ def test_a_score_that_hangs_in_a_thread_of_the_driver_is_told_of_and_does_not_ke
     assert state.end is not None
     assert state.end["outcome"] == "interrupted"
     assert len(state.notes) == 1
+
+
+def test_parsl_that_never_starts_ends_the_run_with_its_cause(
+    write_workflow: WriteWorkflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "bin" / "interchange.py"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(broken.parent), BINARIES, os.environ["PATH"]]))
+    path = write_workflow("""
+        wf = Workflow("idle", P, stop=lambda p: budget(frames=p.frames))
+
+        @wf.simulate()
+        def go(p, start, out): out.append(x=1.0)
+        """)
+    _, state, summary = completed(path, cwd=tmp_path, code=4)
+    assert summary["outcome"] == "failed"
+    assert "interchange" in summary["reason"]
+    assert "times in a row without a frame" in summary["reason"]
+    assert not state.frames
