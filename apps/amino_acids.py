@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from steersman.apps.errors import UnknownResidue
+from steersman.apps.errors import OutOfRange, UnknownResidue
 
 BACKBONE = ("N", "CA", "C", "O")
 
@@ -42,12 +42,16 @@ UNKNOWN = "X"
 def checked_sequence(sequence: str) -> str:
     """Return the sequence without blanks and in capitals.
 
-    Raises: UnknownResidue: it is empty, or a letter is none of the 20.
+    Raises: UnknownResidue: it is empty, or a letter is none of the 20; OutOfRange: it is one letter.
     """
     letters = "".join(sequence.split()).upper()
     unknown = [position for position, letter in enumerate(letters, 1) if letter not in LETTERS]
     if unknown or not letters:
         raise UnknownResidue(letters, unknown[0] if unknown else 0, " ".join(sorted(LETTERS)))
+    if len(letters) == 1:
+        raise OutOfRange(
+            "the number of residues", 1, "2 or more: the force field knows no residue with two charged ends"
+        )
     return letters
 
 

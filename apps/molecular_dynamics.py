@@ -127,8 +127,12 @@ def schedule(settings: Settings, duration_ps: float, report_ps: float) -> tuple[
     """
     if not 0 < settings.timestep_fs <= LARGEST_STEP_FS:
         raise OutOfRange("timestep_fs", settings.timestep_fs, f"above 0 and at most {LARGEST_STEP_FS:g}")
-    if not 0 <= settings.temperature_K < np.inf:
-        raise OutOfRange("temperature_K", settings.temperature_K, "0 or more")
+    for name in ("temperature_K", "friction_per_ps"):
+        if not 0 <= (value := getattr(settings, name)) < np.inf:
+            raise OutOfRange(name, value, "0 or more")
+    for name, time_ps in (("report_ps", report_ps), ("duration_ps", duration_ps)):
+        if not np.isfinite(time_ps):
+            raise OutOfRange(name, time_ps, "a finite number")
     step_ps = settings.timestep_fs / 1000
     steps = round(report_ps / step_ps)
     if steps < 1 or abs(steps * step_ps - report_ps) > 1e-6 * report_ps:

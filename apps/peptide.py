@@ -35,7 +35,7 @@ def build_peptide(sequence: str, *, temperature_K: float = 300.0) -> Molecule:
         sequence: one letter per residue, of the 20 amino acids; charged ends.
         temperature_K: to which it is warmed, for 1 ps.
     Returns: the same molecule, bit for bit, every time it is called on one machine.
-    Raises: UnknownResidue: an impossible letter.
+    Raises: UnknownResidue: an impossible letter; OutOfRange: a single one.
     """
     return _built(sequence, EXTENDED, temperature_K=temperature_K, warm_ps=WARM_PS)
 
@@ -43,7 +43,7 @@ def build_peptide(sequence: str, *, temperature_K: float = 300.0) -> Molecule:
 def ideal_helix(sequence: str) -> Molecule:
     """Build the peptide as one straight alpha helix, at the nearest minimum of its energy: a native state to aim at.
 
-    Raises: UnknownResidue: an impossible letter.
+    Raises: UnknownResidue: an impossible letter; OutOfRange: a single one.
     """
     return _built(sequence, HELIX, temperature_K=300.0, warm_ps=0.0)
 

@@ -9,6 +9,7 @@ import openmm
 from openmm import app, unit
 
 from steersman.apps.amino_acids import letter
+from steersman.apps.errors import SimulationUnstable
 from steersman.apps.molecule import Molecule
 from steersman.apps.simulation_context import Settings, SimulationContext, raise_if_wrong
 
@@ -36,10 +37,13 @@ def relaxed(
     settings = Settings(temperature_K, WARM_FS, WARM_FRICTION_PER_PS)
     simulation = SimulationContext(described(topology, positions_nm, system), settings)
     simulation.begin(positions_nm, None, SEED)
-    openmm.LocalEnergyMinimizer.minimize(simulation.context, TOLERANCE, ITERATIONS)
-    if warm_ps > 0:
-        simulation.begin(simulation.read().positions, None, SEED)
-        simulation.step(round(warm_ps * 1000 / WARM_FS))
+    try:
+        openmm.LocalEnergyMinimizer.minimize(simulation.context, TOLERANCE, ITERATIONS)
+        if warm_ps > 0:
+            simulation.begin(simulation.read().positions, None, SEED)
+            simulation.step(round(warm_ps * 1000 / WARM_FS))
+    except openmm.OpenMMException as blown_up:
+        raise SimulationUnstable(warm_ps, SEED, str(blown_up)) from blown_up
     state = simulation.read()
     raise_if_wrong(simulation, state, warm_ps, SEED)
     return described(topology, state.positions, system)

@@ -17,6 +17,7 @@ from steersman.apps.peptide import with_hydrogens
 from steersman.apps.relaxation import relaxed
 
 WARM_PS = 1.0
+LONGEST_BOND_NM = 0.25  # a disulfide's is 0.21; OpenMM bonds the residues before and after a gap as well
 SOLVENT = ("HOH", "WAT", "NA", "CL", "K")  # what implicit solvent stands for
 
 
@@ -29,7 +30,7 @@ def read_pdb(path: str | Path, *, temperature_K: float = 300.0) -> Molecule:
         path: of the file.
         temperature_K: to which it is warmed, for 1 ps.
     Raises:
-        IncompleteStructure: heavy atoms are missing, or a residue is none of the 20 amino acids.
+        IncompleteStructure: heavy atoms or residues are missing, or a residue is none of the 20 amino acids.
         SimulationUnstable: atoms overlap.
     """
     pdb = _parsed(path)
@@ -37,10 +38,11 @@ def read_pdb(path: str | Path, *, temperature_K: float = 300.0) -> Molecule:
     protein.delete([residue for residue in protein.topology.residues() if residue.name in SOLVENT])
     protein.delete([atom for atom in protein.topology.atoms() if atom.element is app.element.hydrogen])
     _check_residues(str(path), protein.topology)
+    _check_bonds(str(path), protein.topology, _nm(protein))
     try:
         topology, positions_nm = with_hydrogens(protein)
         system = implicit_system(topology)
-    except ValueError as no_template:  # e.g. a gap in the chain
+    except ValueError as no_template:
         raise IncompleteStructure(str(path), "the structure", [], str(no_template)) from no_template
     return relaxed(topology, positions_nm, system, temperature_K=temperature_K, warm_ps=WARM_PS)
 
@@ -92,12 +94,24 @@ def _check_residues(path: str, topology: app.Topology) -> None:
     if not residues:
         raise IncompleteStructure(path, "the file", ["protein residues"], "has no")
     for residue, last in residues:
-        where = f"{residue.name} {residue.id} of chain {residue.chain.id}"
+        where = _where(residue)
         if residue.name not in SIDE_CHAINS:
             raise IncompleteStructure(path, where, [], "is none of the 20 amino acids")
         missing = missing_atoms(residue.name, {atom.name for atom in residue.atoms()}, last=last)
         if missing:
             raise IncompleteStructure(path, where, missing)
+
+
+def _check_bonds(path: str, topology: app.Topology, positions_nm: np.ndarray) -> None:
+    for one, other in topology.bonds():
+        apart_nm = float(np.linalg.norm(positions_nm[one.index] - positions_nm[other.index]))
+        if apart_nm > LONGEST_BOND_NM:
+            bond = f"the bond {one.name}-{other.name} from {_where(one.residue)} to {_where(other.residue)}"
+            raise IncompleteStructure(path, bond, [], f"is {apart_nm:.2g} nm long")
+
+
+def _where(residue: app.topology.Residue) -> str:
+    return f"{residue.name} {residue.id}{residue.insertionCode.strip()} of chain {residue.chain.id}"
 
 
 def _with_last(topology: app.Topology) -> Iterator[tuple[app.topology.Residue, bool]]:
@@ -114,5 +128,5 @@ def _parsed(path: str | Path) -> app.PDBFile:
         raise IncompleteStructure(str(path), "the file", [str(unreadable)], "is no PDB file:") from unreadable
 
 
-def _nm(pdb: app.PDBFile) -> np.ndarray:
-    return np.array(pdb.getPositions(asNumpy=True).value_in_unit(unit.nanometer))
+def _nm(structure: app.PDBFile | app.Modeller) -> np.ndarray:
+    return np.array(structure.positions.value_in_unit(unit.nanometer))

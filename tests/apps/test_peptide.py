@@ -12,7 +12,7 @@ import pytest
 from openmm import app, unit
 
 from steersman.apps.amino_acids import LETTERS
-from steersman.apps.errors import UnknownResidue
+from steersman.apps.errors import OutOfRange, UnknownResidue
 from steersman.apps.force_field import HYDROGEN_MASS, PROTEIN, implicit_system
 from steersman.apps.molecular_dynamics import Molecule, build_peptide, contact_maps, ideal_helix, rmsd
 from steersman.apps.peptide import EXTENDED, HELIX, heavy_atoms, with_hydrogens
@@ -116,3 +116,9 @@ def test_an_empty_sequence_is_told() -> None:
     """Blanks are no residues."""
     with pytest.raises(UnknownResidue, match="the sequence is empty"):
         build_peptide("  ")
+
+
+def test_a_single_residue_is_told() -> None:
+    """It would have both charged ends, for which ff14SB has no parameters."""
+    with pytest.raises(OutOfRange, match="the number of residues is 1; it must be 2 or more"):
+        build_peptide("g")

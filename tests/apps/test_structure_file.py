@@ -9,7 +9,7 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from steersman.apps.errors import IncompleteStructure, UnusableSystem
+from steersman.apps.errors import IncompleteStructure, SimulationUnstable, UnusableSystem
 from steersman.apps.force_field import PROTEIN, WATER, explicit_system
 from steersman.apps.molecular_dynamics import build_peptide, prepared_system, read_pdb, rmsd, run
 from steersman.apps.start import Start
@@ -59,6 +59,22 @@ def test_a_missing_end_is_named(tmp_path: Path, pdb_text: str) -> None:
     """A chain that was cut lacks the second oxygen of its end."""
     (tmp_path / "a.pdb").write_text("".join(line for line in pdb_text.splitlines(keepends=True) if "OXT" not in line))
     with pytest.raises(IncompleteStructure, match="GLY 3 of chain A misses the atoms OXT"):
+        read_pdb(tmp_path / "a.pdb")
+
+
+def test_a_gap_in_the_chain_is_named(tmp_path: Path, pdb_text: str) -> None:
+    """What was not resolved is not left out silently: alanine and glycine would be bound, and minimized together."""
+    lines = pdb_text.splitlines(keepends=True)
+    (tmp_path / "a.pdb").write_text("".join(line for line in lines if line[17:20] != "TYR"))
+    with pytest.raises(IncompleteStructure, match=r"C-N from ALA 1 of chain A to GLY 3 of chain A is 0\.\d+ nm long"):
+        read_pdb(tmp_path / "a.pdb")
+
+
+def test_a_chain_on_top_of_another_is_told(tmp_path: Path, pdb_text: str) -> None:
+    """No minimizer parts atoms that lie at one point."""
+    atoms = [line for line in pdb_text.splitlines(keepends=True) if line.startswith("ATOM")]
+    (tmp_path / "a.pdb").write_text("".join([*atoms, "TER\n", *(f"{line[:21]}B{line[22:]}" for line in atoms)]))
+    with pytest.raises(SimulationUnstable, match="NaN"):
         read_pdb(tmp_path / "a.pdb")
 
 
