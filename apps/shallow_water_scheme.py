@@ -7,7 +7,9 @@ geopotential times concentration where there is a tracer. What is written to in 
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,7 +70,11 @@ class Scheme:
         background[0, 0, 1] = -math.sqrt(2) * mean_geopotential
         self._background = self._packing.rows(background)[:, None]
         self._half, self._first, *self._whole = self._propagators(step_s, mean_geopotential, damping)
-        self._kept: dict[int, Workspace] = {}
+        self._kept: dict[int, Workspace] = {}  # by thread
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy takes memory of its own: products know theirs by its addresses."""
+        return self.__dict__ | {"_kept": {}}
 
     def step(self, state: torch.Tensor) -> torch.Tensor:
         """Complex (order, degree - order, columns x members), vorticity before divergence, a step later.
@@ -128,15 +134,17 @@ class Scheme:
         return self._packing.spectral(torch.index_select(rows, 0, self._inner, out=room).flatten(0, 1))
 
     def _workspace(self, members: int) -> Workspace:
-        """That of so many members; of one number of them at a time."""
-        if members not in self._kept:
+        """This thread's for so many members; of one number of them at a time."""
+        thread = threading.get_ident()
+        kept = self._kept.get(thread)
+        if kept is None or kept.grid.rows.shape[1] != members:
             columns, sines = self._columns, np.sin(self._sphere.latitudes[: self._sphere.rows // 2])
             sizes = {"fields": columns + 1, "products": 2 * columns - 1, "members": members}
             sizes |= {"together": 1 if self._sphere.device.type == "cpu" else members}
             grid = GridProducts(self._sphere, self._packing, factor=1 / (1 - sines**2), **sizes)
             room = self._half_laplace.new_zeros(6, columns, members, 2, 2, self._packing.positions)
-            self._kept = {members: Workspace(grid, room.unbind(0))}
-        return self._kept[members]
+            self._kept[thread] = kept = Workspace(grid, room.unbind(0))
+        return kept
 
     def _propagators(self, step: float, mean_geopotential: float, damping: np.ndarray) -> list[Propagator]:
         """Functions f of the step times L, where L couples divergence and geopotential with frequency w: L^2 = -w^2.

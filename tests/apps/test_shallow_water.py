@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -155,6 +157,24 @@ def test_members_side_by_side_are_each_alone() -> None:
     alone = [model.step(model.spectral(each)) for each in (case, other)]
     both = torch.stack([model.spectral(each) for each in (case, other)], dim=-1).flatten(2)
     torch.testing.assert_close(model.step(both), torch.stack(alone, dim=-1).flatten(2), rtol=1e-12, atol=1e-12)
+
+
+def test_runs_side_by_side_in_threads_are_each_alone() -> None:
+    """They share a solver, which is kept warm."""
+
+    def last(seed: int) -> np.ndarray:
+        return list(run(Start(), seed=seed, days=1, truncation=21))[-1].state
+
+    alone = [last(seed) for seed in (1, 2, 3)]
+    with ThreadPoolExecutor(3) as threads:
+        np.testing.assert_array_equal(list(threads.map(last, (1, 2, 3))), alone)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_of_a_solver_at_work_goes_on_as_it_does(copied: Callable[[ShallowWater], ShallowWater]) -> None:
+    model, case = solver(cases.galewsky, 21)
+    state = after(model, case, 0.1)
+    assert torch.equal(copied(model).step(state), model.step(state))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
