@@ -67,7 +67,8 @@ def run(
     )
     directory, made = campaign.begin(plan, run_dir=run_dir, bus_url=bus)
     err.print(
-        f"[bold]{plan.workflow.name}[/] runs in {directory.path}   [dim](seed {plan.seed}, {made.slots} slots)[/]"
+        f"[bold]{plan.workflow.name}[/] runs in {directory.path}   [dim](seed {plan.seed}, {made.slots} slots)[/]",
+        soft_wrap=True,
     )
     state = _execute(directory, made)
     _finish(directory, state, made, as_json=as_json)
@@ -122,7 +123,7 @@ def _execute(directory: RunDirectory, made: Run) -> State:
         with shown.live():
             return made.execute()
     except KeyboardInterrupt:
-        err.print(f"stopped at once; `steersman resume {directory.path}` goes on", highlight=False)
+        err.print(f"stopped at once; `steersman resume {directory.path}` goes on", highlight=False, soft_wrap=True)
         raise typer.Exit(EXIT["interrupted"]) from None
 
 
@@ -141,6 +142,7 @@ def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) 
         out.print(display.closing(state, state.now))
         out.print(f"[bold]{outcome}[/]: {escape(state.end['reason'])}", highlight=False)
         if state.frames:
-            out.print(f"Report: {directory.report}   Ask: steersman why {directory.path} w0.1", highlight=False)
+            told = f"Report: {directory.report}   Ask: steersman why {directory.path} w0.1"
+            out.print(told, highlight=False, soft_wrap=True)
     budget_is_goal = outcome == "budget" and not made.stop_rule.goal
     raise typer.Exit(0 if budget_is_goal else EXIT[outcome])

@@ -14,7 +14,7 @@ from steersman.engine.journal import Journal
 from steersman.engine.lock import owner
 from steersman.engine.recorder import Recorder
 from steersman.engine.run import Run, Show
-from steersman.engine.run_directory import RunDirectory, needing_room
+from steersman.engine.run_directory import RunDirectory, check_path, needing_room
 from steersman.engine.state import State
 from steersman.engine.workflow import Params, Workflow
 from steersman.executors.allocation import settled
@@ -93,11 +93,13 @@ def begin(
 def resume(directory: RunDirectory, *, bus_url: str | None = None) -> Run:
     """The run of a directory, as its journal leaves it; of a new directory, from its beginning.
 
-    Raises: RunIsLocked: another process drives it. JournalError. NoRoom: the journal cannot be written.
+    Raises: RunIsLocked: another process drives it. JournalError. NoRoom: the journal cannot be written. BadDirectory.
     """
     holder = owner(directory.path)
     if holder and not holder.why_gone:
         raise RunIsLocked(str(directory.path), str(holder))
+    check_path(directory.path)
+    directory = RunDirectory(directory.path.absolute())  # workers may be in another folder
     settings = directory.settings()
     workflow = loading.load(directory.workflow)
     params = loading.checked(workflow, settings["params"])

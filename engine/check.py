@@ -10,6 +10,8 @@ from steersman.bus import ServerFailed
 from steersman.bus.server import binary
 from steersman.engine import files
 from steersman.engine.campaign import Plan
+from steersman.engine.errors import BadDirectory
+from steersman.engine.run_directory import check_path
 from steersman.executors.allocation import settled
 from steersman.executors.errors import BadSite
 from steersman.executors.preflight import Finding as Check
@@ -69,8 +71,11 @@ def _bus(servers: int) -> Check:
 def _writable(root: Path) -> Check:
     place = root if root.exists() else root.absolute().parent
     try:
+        check_path(root)
         with tempfile.TemporaryFile(dir=place):  # permission bits do not tell of a read-only file system, nor of root
             return Check("run directory", True, str(root.absolute()))
+    except BadDirectory as error:
+        return Check("run directory", False, str(error))
     except OSError as error:
         return Check("run directory", False, f"{root.absolute()}: {error.strerror}")
 

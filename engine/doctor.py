@@ -14,6 +14,7 @@ from steersman.bus import Servers, TupleSpace
 from steersman.engine import probe as probing
 from steersman.engine.jobs import Jobs
 from steersman.engine.probe import Probe, probe
+from steersman.engine.run_directory import check_path
 from steersman.executors.allocation import settled
 from steersman.executors.launcher import words
 from steersman.executors.network import driver_address
@@ -45,8 +46,9 @@ def examine(site: Site, home: Path, within_s: float) -> Diagnosis:
     Args:
         home: a folder that the nodes share; what is written there goes again.
         within_s: so long the job may wait in the queue and run.
-    Raises: BadSite: the site cannot be used from here, or its scheduler refuses.
+    Raises: BadSite: the site cannot be used from here, or its scheduler refuses. BadDirectory: nor can `home`.
     """
+    check_path(home)
     small = _small(settled(site))
     ready(small)
     with TemporaryDirectory(prefix="steersman-doctor-", dir=home, ignore_cleanup_errors=True) as folder:

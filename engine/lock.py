@@ -91,11 +91,11 @@ class Lock:
 
     def _beat(self) -> None:
         while not self._over.wait(BEAT_S):
-            now = owner(self._run)
-            if now is None or (now.host, now.pid) != (platform.node(), os.getpid()):
-                self.lost = True
-                return
-            with contextlib.suppress(OSError):  # a full disk is told by the journal
+            with contextlib.suppress(OSError):  # a full disk is told by the journal; one that is away comes back
+                now = owner(self._run)
+                if now is None or (now.host, now.pid) != (platform.node(), os.getpid()):
+                    self.lost = True
+                    return
                 self._write()
 
     def _write(self) -> None:
@@ -116,5 +116,6 @@ def _started(pid: int) -> float:
 def _alone(run: Path) -> Iterator[None]:
     """Two that want to take over at the same moment: one after the other."""
     with (run / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # some file systems of clusters are mounted without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield

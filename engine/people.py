@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import platform
 import secrets
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from steersman.bus import BusTimeout, TupleSpace
 from steersman.engine import journal, loading
 from steersman.engine.errors import BadInput, BadValue, NoSuchSegment, NotRunning, UnknownName
 from steersman.engine.lock import owner
-from steersman.engine.run_directory import RunDirectory
+from steersman.engine.run_directory import RunDirectory, user
 from steersman.engine.segments import Segment
 from steersman.engine.state import State
 
@@ -31,7 +30,7 @@ def tell(directory: RunDirectory, words: list[str]) -> str:
     """
     expect_driver(directory)
     number = secrets.token_hex(6)
-    message = {"id": number, "who": f"{getpass.getuser()}@{platform.node()}", "words": words}
+    message = {"id": number, "who": f"{user()}@{platform.node()}", "words": words}
     try:
         with TupleSpace.connect(directory.bus, patience_s=ANSWER_S) as space:
             space.put(TELL, message, ttl_s=OLD_S)

@@ -9,6 +9,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -71,15 +72,26 @@ class RunDirectory:
         return [json.loads(path.read_text()) for path in sorted(self.path.glob("models/*/card.json"))]
 
 
+def check_path(path: Path) -> None:
+    """Raises: BadDirectory: the path has a character that the scripts of Parsl and schedulers do not bear."""
+    if strange := "".join(sorted(set(re.findall(r"[^\w@+=:,./~-]", str(path.absolute()))))):
+        raise BadDirectory(
+            str(path.absolute()), f"scripts that start workers do not bear {strange!r} in a path; choose another folder"
+        )
+
+
 def create(root: Path, name: str, explicit: Path | None = None) -> RunDirectory:
     """Make a new run directory: root/<name>-<number>, or the explicit path.
 
-    Raises: BadDirectory: it exists, or cannot be written.
+    Raises: BadDirectory: it exists, or cannot be written, or has a path that cannot be used.
     """
     path = explicit or _next(root, name)
+    check_path(path)
     try:
         path.mkdir(parents=True)
     except FileExistsError:
+        if explicit is None:  # of another run that began at the same moment
+            return create(root, name)
         raise BadDirectory(
             str(path), "this run directory exists; give another --run-dir, or look at it with `steersman status`"
         ) from None
@@ -135,9 +147,17 @@ def environment() -> dict[str, Any]:
         "host": platform.node(),
         "platform": platform.platform(),
         "processors": os.cpu_count(),
-        "user": getpass.getuser(),
+        "user": user(),
         "git_commit": _git_commit(),
     }
+
+
+def user() -> str:
+    """Whose process this is: a name, or a number where that has no name, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def _git_commit() -> str | None:

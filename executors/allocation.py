@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import time
@@ -90,7 +91,8 @@ def _said(*command: str) -> str:
 
 
 def _in(left_s: float | None) -> float | None:
-    return None if left_s is None else time.time() + left_s
+    """The end, given the seconds until then; Flux says `inf` where there is none."""
+    return None if left_s is None or math.isinf(left_s) else time.time() + left_s
 
 
 def _seconds(clock: str) -> float | None:
@@ -107,7 +109,10 @@ def _seconds(clock: str) -> float | None:
 
 def _pbs_end(job: str) -> float | None:
     told = _said("qstat", "-f", "-F", "json", job)
-    known = next(iter(json.loads(told)["Jobs"].values())) if told else {}
+    try:
+        known = next(iter(json.loads(told)["Jobs"].values())) if told else {}
+    except ValueError:  # variables of a job may spoil the JSON of qstat
+        return None
     limit_s = _seconds(str(known.get("Resource_List", {}).get("walltime", "")))
     if limit_s is None or "stime" not in known:
         return None

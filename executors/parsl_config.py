@@ -144,7 +144,8 @@ def provider(site: Site, role: str) -> Any:
     # What computes makes way for driver and bus, whose work is short; a time limit is kept as by a scheduler.
     limit = "" if wanted.walltime_s is None else f" timeout --signal=KILL {int(wanted.walltime_s)}"
     starts = WrappedLauncher(f"nice -n {NICE}{limit}")
-    return _local(wanted, [f"export PATH={BINARIES}:$PATH", ONE_THREAD, *lines], starts)
+    # A shell in which the driver is started may outlive the job that it began in.
+    return _local(wanted, [f"export PATH={BINARIES}:$PATH", ONE_THREAD, "unset SLURM_JOB_END_TIME", *lines], starts)
 
 
 def _lines(site: Site, wanted: Executor) -> list[str]:

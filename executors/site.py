@@ -152,6 +152,16 @@ class Site(Strict):
         return self
 
     @model_validator(mode="after")
+    def _blocks_are_longer_than_what_is_kept_of_them(self) -> Self:
+        for role, wanted in self.executors.items():
+            if wanted.walltime_s is not None and wanted.walltime_s <= self.margin_s:
+                raise ValueError(
+                    f"{role}: a block of {wanted.walltime_s:g} s would do nothing, for margin_s = {self.margin_s:g} of "
+                    "them are kept for writing what there is: a longer walltime, or a shorter margin"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _an_allocation_can_be_shared(self) -> Self:
         each = [one for one in self.executors.values() if one.nodes]
         alike = len({(one.blocks, one.walltime_s) for one in each}) == 1

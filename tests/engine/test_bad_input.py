@@ -1,6 +1,7 @@
 """Bad input: one clear message before any job starts, naming what is wrong and what would be right."""
 
 import json
+import os
 import pickle
 import sys
 from collections.abc import Callable
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from steersman.cli.__main__ import main
-from steersman.engine import loading
-from steersman.engine.errors import BadInput, BadValue
+from steersman.engine import loading, run_directory
+from steersman.engine.campaign import resume
+from steersman.engine.errors import BadDirectory, BadInput, BadValue
+from steersman.engine.run_directory import RunDirectory, create
 from steersman.engine.workflow import Params, Workflow, every
 from steersman.steering import budget
 from tests.engine.conftest import HEAD, WriteWorkflow, completed, steersman
@@ -84,6 +87,7 @@ def test_an_unknown_workflow_is_refused_with_the_nearest(refused: Refused) -> No
             "slurm: {}\ninterface: nowhere0\ntraining: {nodes: 1, workers: 1, walltime_s: 60}",
             ["interface = nowhere0: this machine has", "lo"],
         ),
+        ("simulation: {walltime_s: 30}", ["simulation: a block of 30 s would do nothing", "margin_s = 30"]),
         ("simulation: [", ["this is not YAML"]),
         ("- simulation", ["this is not YAML of the form `key: value`"]),
     ],
@@ -139,6 +143,31 @@ def test_a_run_directory_that_exists_keeps_what_it_holds(refused: Refused, tmp_p
     (mine / "thesis.txt").write_text("years of work")
     assert "exists" in refused("run", "double_well", "--run-dir", "mine")
     assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
+
+
+def test_a_path_that_scripts_do_not_bear_is_refused(refused: Refused, tmp_path: Path) -> None:
+    for name in ("my runs", "runs(1)", "it's", "a$b"):
+        assert "in a path; choose another folder" in refused("run", "double_well", "--run-dir", f"{name}/one")
+    run = create(tmp_path, "x", tmp_path / "größe-1.5_a+b").path
+    run.rename(tmp_path / "moved here")
+    with pytest.raises(BadDirectory, match="' '"):
+        resume(RunDirectory(tmp_path / "moved here"))
+
+
+def test_runs_that_begin_at_the_same_moment_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = iter(["x-0001", "x-0001", "x-0002"])
+    monkeypatch.setattr(run_directory, "_next", lambda root, name: root / next(seen))
+    assert [create(tmp_path, "x").path.name for _ in range(2)] == ["x-0001", "x-0002"]
+
+
+def test_who_has_no_name_has_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr("getpass.getuser", unknown)
+    assert run_directory.environment()["user"] == str(os.getuid())
 
 
 def test_a_place_where_nobody_can_write(refused: Refused) -> None:

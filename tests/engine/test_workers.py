@@ -151,6 +151,24 @@ def test_a_score_that_hangs_in_a_thread_of_the_driver_is_told_of_and_does_not_ke
     assert len(state.notes) == 1
 
 
+def test_a_run_is_done_whatever_folder_its_workers_are_in_and_whatever_job_its_shell_was(
+    write_workflow: WriteWorkflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run directory is a relative path by default; a shell of `salloc` outlives its job."""
+    monkeypatch.setenv("SLURM_JOB_END_TIME", "1000000000")
+    (tmp_path / "site.yaml").write_text("simulation: {workers: 1}\nworker_init: cd /\n")
+    path = write_workflow("""
+        wf = Workflow("elsewhere", P, stop=lambda p: budget(frames=p.frames))
+
+        @wf.simulate()
+        def go(p, start, out): out.append(x=1.0)
+        """)
+    started("run", path, "--set", "frames=3", "--site", "site.yaml", "--run-dir", "run", cwd=tmp_path)
+    state = await_record(tmp_path / "run", lambda state: state.end, within_s=30)
+    assert state.end is not None
+    assert state.end["outcome"] == "budget"
+
+
 def test_parsl_that_never_starts_ends_the_run_with_its_cause(
     write_workflow: WriteWorkflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

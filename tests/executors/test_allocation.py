@@ -39,6 +39,10 @@ def test_inside_a_job_its_nodes_and_its_end_are_read(commands: Commands, tmp_pat
     assert (allocation({"FLUX_URI": "local:///x"}) or Allocation("", 0, None)).nodes == 4
     commands.says("squeue", "UNLIMITED\n")
     assert allocation({"SLURM_JOB_ID": "7"}) == Allocation("slurm", 1, None)
+    (tmp_path / "flux").write_text("#!/bin/sh\n[ $1 = getattr ] && echo 4 || echo inf\n")
+    assert allocation({"FLUX_URI": "local:///x"}) == Allocation("flux", 4, None)
+    commands.says("qstat", r'{"Jobs": {"7.login": {"Variable_List": {"A": "\'"}}}}')  # OpenPBS issue 2541
+    assert allocation({"PBS_JOBID": "7.login", "PBS_NODEFILE": str(hosts)}) == Allocation("pbs", 2, None)
     assert allocation({}) is None
 
 

@@ -122,8 +122,8 @@ def test_nodes_of_a_job_that_score_do_not_simulate(monkeypatch: pytest.MonkeyPat
 
 def test_a_walltime_from_the_command_line_is_that_of_all_blocks() -> None:
     def limits(name: str) -> list[float | None]:
-        changed = load_site(name, {"walltime_s": 60.0})
+        changed = load_site(name, {"walltime_s": 90.0})
         return [executor.walltime_s for executor in changed.executors.values()]
 
-    assert limits("polaris") == [60.0, 60.0]
-    assert limits("slurm") == [60.0, None], "training has no blocks there"
+    assert limits("polaris") == [90.0, 90.0]
+    assert limits("slurm") == [90.0, None], "training has no blocks there"
