@@ -50,10 +50,6 @@ class Steering:
     def guided(self) -> bool:
         return self.policy.guided or self.fallback.guided
 
-    def ready(self, scores: Scores) -> bool:
-        known = len(scores) > 0 or self.policy.draws
-        return known and all(name in scores.values for name in self.policy.needs)
-
 
 class Decider:
     """Hands out starts from one ranking until the scores change.
@@ -88,6 +84,9 @@ class Decider:
             candidate = ranking[0]
             ranking.rotate(-1)  # a ranking that is used up before new scores come is used again from its best on
             if candidate.index == NEW:
+                ranking.pop()  # a member is drawn once: the same again would be no other run
+                if all(left.index != NEW for left in ranking):
+                    self.forget()
                 return Choice(candidate, candidate.reason, candidate.policy)
             if (int(scores.walker[candidate.index]), int(scores.row[candidate.index])) not in blamed:
                 policy = "explore" if explores else candidate.policy
@@ -97,17 +96,17 @@ class Decider:
 
     def _rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         self.trouble = ""
-        if self.steering.ready(scores):
+        for policy in (self.steering.policy, self.steering.fallback):
+            if not (len(scores) or policy.draws) or not all(name in scores.values for name in policy.needs):
+                continue
             try:
-                ranking = _checked(self.steering.policy.rank(scores, rng), len(scores))
+                ranking = _checked(policy.rank(scores, rng), len(scores))
             except Exception as error:  # a user's policy may raise anything; the run goes on and says so
-                self.trouble = f"{type(error).__name__}: {error}"
+                self.trouble = self.trouble or f"{type(error).__name__}: {error}"
             else:
                 if ranking:
                     return ranking
-        if not len(scores):
-            return []
-        return _checked(self.steering.fallback.rank(scores, rng), len(scores))
+        return []
 
 
 def _checked(ranking: list[Candidate], n: int) -> list[Candidate]:

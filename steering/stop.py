@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -35,6 +36,7 @@ class StopRule:
     """Says why a run should end. `goal` rules are what the run is for; the others only bound its cost."""
 
     goal = False
+    needs: tuple[str, ...] = ()  # metrics that it looks at
 
     def reason(self, progress: Progress) -> str | None:
         raise NotImplementedError
@@ -73,11 +75,15 @@ class Plateau(StopRule):
     rise: float
     goal = True
 
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.metric,)
+
     def __str__(self) -> str:
         return f"{self.metric} rises by less than {100 * self.rise:g} % over {self.last} decisions"
 
     def reason(self, progress: Progress) -> str | None:
-        values = list(progress.metrics.get(self.metric, ()))
+        values = [value for value in progress.metrics.get(self.metric, ()) if not math.isnan(value)]
         if len(values) <= self.last:
             return None
         before, now = max(values[: -self.last]), max(values[-self.last :])
@@ -93,12 +99,16 @@ class Reached(StopRule):
     below: bool
     goal = True
 
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.metric,)
+
     def __str__(self) -> str:
         return f"{self.metric} is {'at most' if self.below else 'at least'} {self.value:g}"
 
     def reason(self, progress: Progress) -> str | None:
         values = progress.metrics.get(self.metric)
-        if not values or (values[-1] > self.value if self.below else values[-1] < self.value):
+        if not values or not (values[-1] <= self.value if self.below else values[-1] >= self.value):
             return None
         return f"{self.metric} reached {values[-1]:.4g} ({'at most' if self.below else 'at least'} {self.value:g})"
 
@@ -110,6 +120,10 @@ class AnyOf(StopRule):
     @property
     def goal(self) -> bool:  # type: ignore[override]
         return any(rule.goal for rule in self.rules)
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(dict.fromkeys(name for rule in self.rules for name in rule.needs))
 
     def __str__(self) -> str:
         return ", or ".join(map(str, self.rules))
@@ -135,13 +149,18 @@ def budget(**limits: float) -> Budget:
         given = f"not {', '.join(sorted(unknown))}" if unknown else "at least one of them"
         raise ValueError(f"budget() takes {', '.join(_LABEL)}; {given}")
     for name, limit in limits.items():
-        if limit <= 0:
+        if not limit > 0:
             raise ValueError(f"budget({name}={limit}): a budget is above 0")
     return Budget(limits)
 
 
 def plateau(metric: str, *, last: int = 20, rise: float = 0.01) -> Plateau:
-    """Stop when a metric has risen by less than `rise` (a share) over the last `last` decisions."""
+    """Stop when a metric has risen by less than `rise` (a share) over the last `last` decisions.
+
+    Raises: ValueError: `last` is below 1.
+    """
+    if last < 1:
+        raise ValueError(f"plateau(last={last}): it looks at one decision at least")
     return Plateau(metric, last, rise)
 
 

@@ -170,3 +170,9 @@ def test_the_share_that_explores_is_as_asked(cloud_and_one: Scores) -> None:
 def test_a_share_outside_0_to_1_is_refused() -> None:
     with pytest.raises(ValueError, match=r"explore=1\.5"):
         Steering(explore=1.5)
+
+
+def test_a_fallback_without_its_scores_or_that_raises_leaves_the_prepared_start(rng: np.random.Generator) -> None:
+    table = Scores(*(np.zeros(5, int),) * 4, np.zeros(5, bool))
+    assert Decider(Steering(Novelty("z"), fallback=Target("d"))).choose(table, rng).candidate is None
+    assert Decider(Steering(Broken(), fallback=Nonsense())).choose(scores(np.zeros((5, 2))), rng).candidate is None

@@ -151,3 +151,12 @@ def test_a_round_without_runs_is_refused(rounds: tuple[int, ...]) -> None:
 def test_a_run_without_a_number_is_refused() -> None:
     with pytest.raises(ValueError, match="not 60 finite quantities"):
         guided(draw, lambda chosen: np.full(len(chosen), np.nan), THRESHOLD, np.random.default_rng())
+
+
+def test_no_member_is_handed_out_twice() -> None:
+    """More slots than a ranking holds, or a slow scoring: the same point again would be no other run."""
+    none = np.empty(0, int)
+    table = Scores(none, none, none, none, none.astype(bool))
+    decider = Decider(Steering(Importance("storm", THRESHOLD, 2)))
+    choices = [decider.choose(table, np.random.default_rng(i)) for i in range(600)]
+    assert len({tuple(choice.candidate.draw["point"]) for choice in choices if choice.candidate}) == 600  # type: ignore[arg-type]
