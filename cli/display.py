@@ -52,8 +52,15 @@ def line(state: State, rule: StopRule, now: float) -> str:
     share, wall_s = rule.share(state.progress(now)), 3600 * state.hours(now)
     return (
         f"{clock(wall_s)}  {state.frames} frames, {simulated(state)}, {state.ended.total()} segments, "
-        f"model {state.model or '-'}, {100 * share:.0f} % of the budget, {left(state, rule, now)} left"
+        f"model {state.model or '-'}, {100 * share:.0f} % of the budget, {_rest(state, rule, now)}"
     )
+
+
+def _rest(state: State, rule: StopRule, now: float) -> str:
+    """What there is to wait for: time, or a training that goes on when the budget is spent."""
+    if rule.share(state.progress(now)) >= 1 and state.training is not None:
+        return f"model {state.training.version} is being trained"
+    return f"{left(state, rule, now)} left"
 
 
 def simulated(state: State) -> str:
@@ -74,7 +81,7 @@ def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
         ProgressBar(total=1.0, completed=share, width=30),
         f"{100 * share:.0f} %",
         f"[dim]run for[/] {clock(3600 * state.hours(now))}",
-        f"[dim]left[/] {left(state, rule, now)}",
+        _rest(state, rule, now),
         f"{state.frames:,} frames",
         simulated(state),
     )

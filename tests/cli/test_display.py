@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from steersman.apps.training import profile
-from steersman.cli.display import Display, closing, view
+from steersman.cli.display import Display, closing, line, view
 from steersman.engine.journal import Record
 from steersman.engine.state import State
 from steersman.steering import budget
@@ -59,6 +59,14 @@ def test_a_campaign_goes_on_when_nobody_reads_what_it_tells(
         for now in (100.0, 200.0):
             display.show(state, now)
     assert display.console.quiet
+
+
+def test_a_spent_budget_tells_what_is_waited_for(state: State) -> None:
+    """The last training ends before the run does."""
+    rule, now = budget(hours=0.001), 3600.0
+    assert line(state, rule, now).endswith("100 % of the budget, 0:00 left")
+    state.apply({"kind": "training", "t": 5.0, "model": 1, "frames": 10})
+    assert line(state, rule, now).endswith("100 % of the budget, model 1 is being trained")
 
 
 def test_wall_time_goes_on_while_nothing_is_recorded(state: State) -> None:
