@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steersman.models.errors import UnfitLaw, UnusableData
+from steersman.models.errors import UnfitLaw, UnusableData, at_least
 from steersman.models.fit import Record, fit
 from steersman.models.model import Model
 from steersman.models.spherical_fields import analysed, sphere_of, synthesized
@@ -115,11 +115,10 @@ class Forecaster(Model):
     @torch.no_grad()
     def forecast(self, fields: Tensor, steps: int) -> Tensor:
         """Step by step from fields (B, C, H, W). Returns: (steps, B, C, H, W)."""
-        found = []
-        for _ in range(steps):
-            fields = self(fields)
-            found.append(fields)
-        return torch.stack(found)
+        found = fields.new_empty(steps, *fields.shape)
+        for step in range(steps):
+            found[step] = fields = self(fields)
+        return found
 
     @classmethod
     def fit(
@@ -143,8 +142,10 @@ class Forecaster(Model):
             init: a fitted network to go on from, left as it is; used when its architecture is the same.
             report: called with each epoch's record and the network as it is then.
             network: what the constructor takes beside channels and latitudes.
-        Raises: UnusableData: too few times, a grid that the network does not take, or values that are not finite.
+        Raises: UnusableData: too few times, a grid that the network does not take, or values that are not finite;
+            TooSmall: nothing is unrolled.
         """
+        at_least(1, unrolled=unrolled)
         x = np.asarray(runs, dtype=np.float32)
         cls.check(x, unrolled)
         torch.manual_seed(seed)

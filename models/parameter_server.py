@@ -233,7 +233,7 @@ class _Home:
         self._directory = tempfile.mkdtemp(prefix="steersman-bus-")
         self._bus = Server.start(self._directory, bind=address)
         self.url = self._bus.url
-        command = ["sh", "-c", f"read _; kill {self._bus.pid}; rm -r {self._directory}"]
+        command = ["sh", "-c", 'read _; kill "$1"; rm -r "$2"', "guard", str(self._bus.pid), self._directory]
         self._guard = subprocess.Popen(
             command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
         )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.models.errors import UnfitGrid, UnfitLaw, UnusableData
+from steersman.models.errors import TooSmall, UnfitGrid, UnfitLaw, UnusableData
 from steersman.models.forecaster import Forecaster
 from steersman.models.model import Model
 from steersman.models.spherical_convolution import sphere_pad
@@ -61,7 +61,9 @@ def test_turning_the_sphere_turns_the_forecast() -> None:
 
 def test_an_untrained_network_is_persistence() -> None:
     fields = torch.randn(2, 3, 16, 32)
-    torch.testing.assert_close(SphericalUNet(3, 16, width=8).eval().forecast(fields, 2)[1], fields)
+    model = SphericalUNet(3, 16, width=8).eval()
+    torch.testing.assert_close(model.forecast(fields, 2)[1], fields)
+    assert model.forecast(fields, 0).shape == (0, 2, 3, 16, 32)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +152,8 @@ def test_unrolled_steps_are_those_of_a_forecast() -> None:
     assert len(fitted.history) == 1
     with pytest.raises(UnusableData, match="times >= 6"):
         SphericalUNet.fit(runs.numpy(), width=8, unrolled=5)
+    with pytest.raises(TooSmall, match="unrolled = 0"):
+        SphericalUNet.fit(runs.numpy(), width=8, unrolled=0)
 
 
 def test_a_fit_goes_on_from_the_last_network() -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,6 +116,26 @@ def test_a_parameter_server_that_fails_is_told_at_once(monkeypatch: pytest.Monke
     monkeypatch.setattr(Stepper, "step", fail)
     with pytest.raises(RankLost, match="the parameter server failed, see rank 0"):
         train_each(words=["async(max_staleness=1)"], batch=10)
+
+
+def test_a_killed_training_takes_its_bus_along_and_nothing_else(tmp_path: Path) -> None:
+    """Also where the name of the folder for what is temporary has a blank."""
+    disk, neighbour = tmp_path / "my disk", tmp_path / "my"
+    disk.mkdir()
+    neighbour.mkdir()
+    program = """if True:
+        import os
+        from steersman.models.fit import fit
+        from tests.models.mean_model import fresh, rows
+        kill = lambda *_: os.kill(os.getpid(), 9)
+        fit(fresh(), rows(8), kill, epochs=1, batch=4, lr=0.1, strategy="async")
+    """
+    ended = subprocess.run(  # until whoever cleans up has closed what it inherited
+        [sys.executable, "-c", program], env=os.environ | {"TMPDIR": str(disk)}, stdout=subprocess.PIPE, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL
+    assert list(disk.glob("steersman-*")) == []
+    assert neighbour.exists()
 
 
 @given(st.integers(0, 4), st.integers(1, 6), st.randoms(use_true_random=False))
