@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 
-from steersman.store import FRAME, GroupWriter, StoreError
+from steersman.store import FRAME, SEGMENT, BadVariable, GroupWriter, StoreError
+
+TAKEN = {"segment", "segments"}  # variables that tell which segment made a frame, and of each segment
 
 # A look at the bus costs 0.3 ms here and 0.05 ms of the server, which thousands of walkers share: so a segment that has
 # run for long looks less often. It is stopped, and its frames are told, late by a tenth of that, within these bounds.
@@ -66,9 +68,20 @@ class Segment:
         """Append one frame; `time`, when given, is the simulated time since the segment's start.
 
         Raises: ShapeMismatch: a variable has another shape than in the run's first frame. NotFinite: NaN or infinity.
+            BadVariable: other variables than in the first frame, or values that are no numbers.
         """
+        _refuse_taken(variables)
+        known = self._writer.names(FRAME)
+        if known and (odd := known ^ {*variables, "segment"}):
+            raise BadVariable(min(odd), "some frames have it and others have not; each has the variables of the first")
+        if np.ndim(variables.get("time", 0.0)):
+            raise BadVariable("time", "it is one number, the simulated time since the segment's start")
         for name, value in variables.items():
-            if not np.isfinite(value).all():
+            try:
+                finite = np.isfinite(value).all()
+            except TypeError:
+                raise BadVariable(name, f"{value!r:.60} is no number, boolean or array of them") from None
+            if not finite:
                 raise NotFinite(name, self.frames)
         self._writer.append(FRAME, {**variables, "segment": np.int32(self.number)})
         self.frames += 1
@@ -77,7 +90,12 @@ class Segment:
         self.simulated = float(variables.get("time", 0.0))
 
     def state(self, **variables: Any) -> None:
-        """Keep what is needed, beside the last frame, to continue this segment exactly, e.g. velocities."""
+        """Keep what is needed, beside the last frame, to continue this segment exactly, e.g. velocities.
+
+        Raises: ShapeMismatch, BadVariable: it cannot be stored, or a frame has a variable of that name.
+        """
+        _refuse_taken(variables)
+        self._writer.check(SEGMENT, {name: np.asarray(value)[None] for name, value in variables.items()})
         self.restart = variables
 
     @property
@@ -89,6 +107,11 @@ class Segment:
             self.cut = time.time() >= self._until
             self.was_stopped = self.cut or self._stop_asked()
         return self.was_stopped
+
+
+def _refuse_taken(variables: Collection[str]) -> None:
+    for name in TAKEN.intersection(variables):
+        raise BadVariable(name, "the engine stores its own under this name; take another")
 
 
 def look_every_s(ran_s: float) -> float:

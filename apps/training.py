@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from steersman.models import Model
 
 
+TAKEN = ("walker", "row")  # stored beside the scores
 COLLAPSED = 1e-3  # of the spread that the coordinates of one frame after the other should have
 
 
@@ -122,11 +123,17 @@ def collapsed(new: Mapping[str, Any], old: Mapping[str, Any]) -> str | None:
 def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray]:
     """Scores as float arrays with one row per frame.
 
-    Raises: BadScores: another length, or values that are not numbers.
+    Raises: BadScores: no mapping, a name that cannot be one, another length, or values that are not numbers.
     """
+    if not isinstance(values, Mapping):
+        raise BadScores("", f"it returned {type(values).__name__}")
     checked = {}
     for name, value in values.items():
         array = np.asarray(value)
+        if not isinstance(name, str) or name in TAKEN:
+            raise BadScores(str(name), "it cannot have this name, for the engine's own columns do; take another")
+        if array.dtype.kind not in "biuf":
+            raise BadScores(name, f"its dtype is {array.dtype}; numbers and booleans can be scores")
         if array.shape[:1] != (rows,):
             raise BadScores(name, f"its shape is {array.shape} for {rows} frames")
         if not np.isfinite(array).all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -17,7 +18,7 @@ from steersman.engine.scoreboard import Scoreboard, stale, unscored
 from steersman.engine.workflow import Params, Workflow
 from steersman.executors.site import Site
 from steersman.steering import Scores
-from steersman.store import Span
+from steersman.store import Span, StoreError
 
 LOSSES = 3  # workers that may die in a row under a training, or a scoring, before it counts as failed
 LOST_S = 60.0  # a job that Parsl lost is given up so long after its worker must have ended
@@ -192,7 +193,11 @@ class Learner:
         if error is not None:
             self._refuse(board, error)
             return False
-        board.add(spans, job.result())
+        try:
+            board.add(spans, job.result())
+        except StoreError as misfit:  # scores of another kind than the ones before
+            self._refuse(board, misfit)
+            return False
         if board is self._coming and (self._board is None or board.frames >= self._board.frames):
             self._board, self._coming = board, None
         if board is not self._board:
@@ -226,7 +231,10 @@ class Learner:
         values = {}
         for name, metric in self._workflow.metrics.items():
             try:
-                values[name] = float(metric(self.scores()))
+                value = float(metric(self.scores()))
+                if not math.isfinite(value):
+                    raise ValueError(f"it gave {value}, which is not recorded")
+                values[name] = value
             except Exception as error:  # a user's metric may raise anything; the others are still worth having
                 self._recorder.note(f"metric {name} failed: {type(error).__name__}: {error}")
         if values:

@@ -97,13 +97,16 @@ def value(key: str, text: str) -> Any:
 def check_rules(workflow: Workflow, params: Params) -> None:
     """Rules that are functions of the parameters may only fail now, not in the middle of a run.
 
-    Raises: BadValue: in the words of what a rule raises.
+    Raises: BadValue: in the words of what a rule raises. UnknownName: it looks at a metric that is not there.
     """
     try:
-        workflow.stop_rule(params)
+        needs = workflow.stop_rule(params).needs
         workflow.train_rule(params)
     except Exception as error:  # a user's rule may raise anything
         raise BadValue("stop or when", workflow.name, str(error) or type(error).__name__) from None
+    for name in needs:
+        if name not in workflow.metrics:
+            raise UnknownName("metric", name, workflow.metrics or ("none; decorate a function with @wf.metric",))
 
 
 def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:

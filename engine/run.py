@@ -317,7 +317,12 @@ class Run:
             if segment is None or not walker.alive:
                 continue
             rows = np.flatnonzero((scores.walker == walker.number) & (scores.segment == segment.number))
-            if reason := rule.reason(scores, rows):
+            try:
+                reason = rule.reason(scores, rows)
+            except Exception as error:  # a user's rule may raise anything; the segments go on
+                self.recorder.note(f"the prune rule failed, {segment.name} goes on: {type(error).__name__}: {error}")
+                return
+            if reason:
                 self.crew.stop_segment(segment.name, reason, by=type(rule).__name__)
 
     @property

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from steersman.apps.training import BadScores
 from steersman.engine import published
 from steersman.engine.segments import RUNNING
 from steersman.engine.state import State, frame_key
@@ -62,7 +63,10 @@ class Scoreboard:
         return found
 
     def add(self, spans: Sequence[Span], values: Mapping[str, np.ndarray]) -> None:
-        """Add the scores of whole spans, row after row."""
+        """Add the scores of whole spans, row after row.
+
+        Raises: BadScores, StoreError: other names, shapes or dtypes than those before; nothing is added.
+        """
         if self._writer is None:
             group = self.path / f"{self.model:04d}"
             self.path.mkdir(exist_ok=True)
@@ -71,7 +75,9 @@ class Scoreboard:
                 self._writer.extend(FRAME, loaded)
         walker = np.concatenate([np.full(span.rows, int(span.walker[1:]), np.int32) for span in spans])
         row = np.concatenate([np.arange(span.first, span.end, dtype=np.int64) for span in spans])
-        block = {"walker": walker, "row": row, **{name: np.asarray(value) for name, value in values.items()}}
+        block = {**{name: np.asarray(value) for name, value in values.items()}, "walker": walker, "row": row}
+        if self._blocks and (odd := block.keys() ^ self._blocks[0].keys()):
+            raise BadScores(min(odd), "it is there for some frames and not for others")
         self._writer.extend(FRAME, block)
         self._writer.publish()
         self._blocks.append(block)

@@ -216,8 +216,11 @@ class Workflow:
             found.append("no simulate stage: decorate a function with @wf.simulate()")
         if self.training is not None and self.scoring is None:
             found.append("a train stage but no score stage: decorate a function with @wf.score()")
-        if self.steering.policy.needs and self.scoring is None:
-            found.append(f"the policy needs scores {', '.join(self.steering.policy.needs)} but there is no @wf.score()")
+        steering = self.steering
+        pruned_by = steering.prune.needs if steering.prune else ()
+        needs = (*steering.policy.needs, *steering.fallback.needs, *pruned_by)
+        if needs and self.scoring is None:
+            found.append(f"steering needs scores {', '.join(dict.fromkeys(needs))} but there is no @wf.score()")
         return found
 
 

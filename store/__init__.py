@@ -1,6 +1,6 @@
 """Frames in Zarr: appended while simulating, read while training."""
 
-from steersman.store.errors import DamagedShard, EmptyWindow, MissingFrame, ShapeMismatch, StoreError
+from steersman.store.errors import BadVariable, DamagedShard, EmptyWindow, MissingFrame, ShapeMismatch, StoreError
 from steersman.store.files import replace_file
 from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Window
 from steersman.store.group import GroupWriter
@@ -13,6 +13,7 @@ __all__ = [
     "MOVE_EVERY_S",
     "SEGMENT",
     "SEGMENT_FIELDS",
+    "BadVariable",
     "DamagedShard",
     "EmptyWindow",
     "Frames",

@@ -14,7 +14,7 @@ import zarr
 from zarr.codecs import Crc32cCodec
 from zarr.core.buffer import default_buffer_prototype
 
-from steersman.store.errors import ShapeMismatch
+from steersman.store.errors import BadVariable, ShapeMismatch
 from steersman.store.files import replace_file
 from steersman.store.shard import encode_shard, shard_file
 from steersman.store.variables import Variable
@@ -60,9 +60,9 @@ class Column:
         """Say how many rows there are to readers of this array alone; those of the group are told by the group."""
         replace_file(self._path / "zarr.json", json.dumps(self.metadata(rows)))
 
-    def check(self, block: np.ndarray | None, n: int) -> None:
+    def check(self, block: np.ndarray, n: int) -> None:
         """Raises: ShapeMismatch: these are not n rows of this variable."""
-        if block is None or (block.dtype == self._dtype and block.shape == (n, *self._row)):
+        if block.dtype == self._dtype and block.shape == (n, *self._row):
             return
         if block.shape != (n, *self._row) or not np.can_cast(block.dtype, self._dtype, "same_kind"):
             raise ShapeMismatch(self.name, f"{self._dtype} {self._row}", f"{block.dtype} {block.shape[1:]}")
@@ -120,6 +120,18 @@ class Column:
         text = array.metadata.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes()
         described: dict[str, Any] = json.loads(text)
         return described
+
+
+def check_new(name: str, block: np.ndarray, n: int) -> None:
+    """Raises: BadVariable, ShapeMismatch: n rows of a new variable cannot be of this name, dtype or shape."""
+    if "/" in name or name in ("", ".", "..", "zarr.json"):
+        raise BadVariable(name, "this name cannot be a folder's; use letters, digits, - and _")
+    if block.dtype.kind not in "biufcmM" or block.dtype == np.longdouble != np.float64:
+        raise BadVariable(name, f"its dtype is {block.dtype}; numbers and booleans are stored, and arrays of them")
+    if 0 in block.shape[1:]:
+        raise BadVariable(name, f"its shape is {block.shape[1:]}, which holds nothing")
+    if len(block) != n:
+        raise ShapeMismatch(name, f"{n} rows", f"{len(block)} rows")
 
 
 def chunk_and_shard(row_bytes: int) -> tuple[int, int]:

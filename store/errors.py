@@ -2,6 +2,7 @@
 
 StoreError
 ├── ShapeMismatch     a row does not fit its variable
+├── BadVariable       a name or a kind of value that cannot be stored
 ├── MissingFrame      a frame was asked for that is not there
 ├── DamagedShard      bytes are no longer those that were written
 └── EmptyWindow       a window holds no frame
@@ -24,6 +25,15 @@ class ShapeMismatch(StoreError, ValueError):
             f"variable {self.variable!r}: a row of {self.expected} was expected, {self.got} came; "
             "every frame of a run has the same variables, shapes and dtypes"
         )
+
+
+class BadVariable(StoreError, ValueError):
+    def __init__(self, variable: str, problem: str) -> None:
+        super().__init__(variable, problem)
+        self.variable, self.problem = variable, problem
+
+    def __str__(self) -> str:
+        return f"variable {self.variable!r}: {self.problem}"
 
 
 class MissingFrame(StoreError, LookupError):

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from steersman.store.column import Column
+from steersman.store.column import Column, check_new
+from steersman.store.errors import BadVariable
 from steersman.store.files import replace_file
 from steersman.store.variables import Variable
 
@@ -62,20 +63,36 @@ class GroupWriter:
         A variable that is left out gets its fill value (NaN, 0 or False).
 
         Raises: ShapeMismatch: a row does not have the shape of the variable's first row, or the blocks differ in n.
+            BadVariable: a name or a kind of value that cannot be stored. Nothing is appended then.
         """
+        self.check(dimension, blocks)
         n = len(next(iter(blocks.values())))
         for name in blocks.keys() - self._columns.keys():
             column = Column(self.path / name, dimension, self._variables.get(name), blocks[name])
             self._columns = {**self._columns, name: column}  # a new one, for a publication may go through the old one
         columns = [column for column in self._columns.values() if column.dimension == dimension]
-        for column in columns:
-            column.check(blocks.get(column.name), n)
         with self._lock:
             first = self.rows.get(dimension, 0)
             for column in columns:
                 column.set(first, n, blocks.get(column.name))
             self.rows[dimension] = first + n
         return first
+
+    def names(self, dimension: str) -> set[str]:
+        """The variables along a dimension so far."""
+        return {column.name for column in self._columns.values() if column.dimension == dimension}
+
+    def check(self, dimension: str, blocks: Mapping[str, np.ndarray]) -> None:
+        """Raises: ShapeMismatch, BadVariable: these rows could not be appended, see `extend`."""
+        n = len(next(iter(blocks.values()), ()))
+        for name, block in blocks.items():
+            column = self._columns.get(name)
+            if column is None:
+                check_new(name, block, n)
+            elif column.dimension != dimension:
+                raise BadVariable(name, f"there is one of this name for each {column.dimension}; take another")
+            else:
+                column.check(block, n)
 
     def publish(self, *, now: bool = False) -> dict[str, int]:
         """Write what was appended and then let readers see it; returns the published rows by dimension.

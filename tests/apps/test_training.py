@@ -1,13 +1,15 @@
-"""Models are judged on held-out frames, as far as these can tell."""
+"""Models are judged on held-out frames, as far as these can tell; scores that are none are refused."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from steersman.apps.training import judge
+from steersman.apps.training import BadScores, checked_scores, judge
 from steersman.models.pca import PCA
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
 
@@ -27,3 +29,22 @@ def test_a_latent_space_that_tells_frames_apart_is_used_however_few_are_held_out
     window = Window(Frames(tmp_path), [Span("w0", 0, held_out)])
     verdict = judge(score, PCA.fit(values), None, window, "error")
     assert verdict["accepted"], verdict["reason"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "told"),
+    [
+        (None, "it returned NoneType"),
+        (np.zeros(4), "it returned ndarray"),
+        ({"z": 1.0}, "its shape is () for 4 frames"),
+        ({"z": [1, None, 3, 4]}, "its dtype is object"),
+        ({"z": list("abcd")}, "its dtype is <U1"),
+        ({"z": np.full(4, np.nan)}, "4 of its values are not finite"),
+        ({"row": np.zeros(4)}, "take another"),
+        ({1: np.zeros(4)}, "take another"),
+    ],
+)
+def test_scores_that_cannot_be_used_are_told(scores: Any, told: str) -> None:
+    with pytest.raises(BadScores, match=re.escape(told)) as refused:
+        checked_scores(scores, 4)
+    assert "{name: array with one row per frame}" in str(refused.value)

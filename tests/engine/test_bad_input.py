@@ -119,6 +119,12 @@ def go(p, start, out): pass
         ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.simulate()\ndef go(p): pass", 2, "called as simulate("),
         ("wf = Workflow('a b', P, stop=budget(frames=1))", 1, "use letters, digits"),
         ("wf = Workflow('a', P, stop=budget(frames=1))" + SIMULATE + "wf.steer(Novelty('z'))", 0, "needs scores z"),
+        (
+            "wf = Workflow('a', P, stop=budget(frames=1))" + SIMULATE + "wf.steer(Random(), prune=Hopeless('d'))",
+            0,
+            "scores d",
+        ),
+        ("wf = Workflow('a', P, stop=reached('d', 1))" + SIMULATE, 0, "no metric 'd'; Valid: none; decorate"),
         ("wf = Workflow('a', P, stop=budget())" + SIMULATE, 1, "budget"),
         ("wf = Workflow('a', P, stop=lambda p: budget(frames=-p.frames))" + SIMULATE, 0, "frames"),
     ],

@@ -327,3 +327,38 @@ def test_a_new_workflow_file_runs(tmp_path: Path) -> None:
     _, state, summary = completed("mine.py", cwd=tmp_path)
     assert summary["outcome"] == "budget"
     assert state.metrics["spread"][-1] > 0
+
+
+def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
+    """A prune rule that raises, a metric that is no number, scores that come as integers and then as floats."""
+    path = write_workflow("""
+        wf = Workflow("wrong", P, stop=lambda p: budget(frames=6000) | reached("badness", 1.0))
+        calls = []
+
+        @wf.simulate()
+        def go(p, start, out):
+            rng = np.random.default_rng(out.seed)
+            while not out.stopped:
+                out.append(x=float(np.linalg.svd(rng.random((60, 60)))[1][0]))  # a millisecond
+
+        @wf.score()
+        def place(p, model, frames):
+            calls.append(1)
+            return {"x": np.zeros(len(frames["x"]), int if len(calls) < 3 else float)}
+
+        class Failing(SegmentRule):
+            needs = ("x",)
+
+            def reason(self, scores, rows): raise RuntimeError("no idea")
+
+        wf.steer(Novelty("x"), prune=Failing())
+
+        @wf.metric
+        def badness(scores): return np.nan
+        """)
+    _, state, summary = completed(path, cwd=tmp_path, code=3)
+    assert summary["outcome"] == "budget"
+    assert "badness" not in state.metrics
+    told = " ".join(note["text"] for note in state.notes)
+    for words in ("the prune rule failed", "no idea", "metric badness failed", "nan", "'x': a row of int64 ()"):
+        assert words in told

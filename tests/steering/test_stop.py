@@ -62,9 +62,9 @@ def test_what_is_no_number_ends_nothing() -> None:
     nan = float("nan")
     for rule in (reached("q", 0.8), reached("q", 0.8, below=True)):
         assert rule.reason(Progress(metrics={"q": [nan]})) is None
-    rule = plateau("q", last=2)
-    assert rule.reason(Progress(metrics={"q": [nan, 1.0, 2.0, 3.0, 4.0]})) is None, "it rises"
-    assert rule.reason(Progress(metrics={"q": [1.0, 5.0, 5.0, nan, 5.0]})), "it does not"
+    flat = plateau("q", last=2)
+    assert flat.reason(Progress(metrics={"q": [nan, 1.0, 2.0, 3.0, 4.0]})) is None, "it rises"
+    assert flat.reason(Progress(metrics={"q": [1.0, 5.0, 5.0, nan, 5.0]})), "it does not"
     for wrong in (lambda: plateau("q", last=0), lambda: budget(hours=nan)):
         with pytest.raises(ValueError, match=r"at least|above 0"):
             wrong()
