@@ -113,7 +113,9 @@ def rossby_haurwitz(lat: np.ndarray, lon: np.ndarray) -> Case:
 
 def galewsky(lat: np.ndarray, lon: np.ndarray, *, perturbed: bool = True) -> Case:
     """A jet that rolls up within six days once it is perturbed. Galewsky, Scott and Polvani (2004)."""
-    return jet(lat, lon, np.zeros(8), bump=BUMP if perturbed else 0.0)
+    balanced = jet(lat, lon, np.zeros(8), bump=0.0)
+    hill = np.cos(lat) * np.exp(-((3 * _east(lon)) ** 2) - (15 * (np.pi / 4 - lat)) ** 2)
+    return replace(balanced, depth=balanced.depth + BUMP * hill) if perturbed else balanced
 
 
 def jet(lat: np.ndarray, lon: np.ndarray, parameters: np.ndarray, *, bump: float = BUMP) -> Case:
@@ -121,7 +123,8 @@ def jet(lat: np.ndarray, lon: np.ndarray, parameters: np.ndarray, *, bump: float
 
     Args:
         parameters: 8 numbers of spread one: speed, latitude and width of the jet; height, latitude and width of the
-            bump; amplitudes of waves of wavenumber 5 and 6. All zero is that jet itself.
+            bump; amplitudes of waves of wavenumber 5 and 6. All zero is that jet, its bump four times as wide in
+            latitude.
         bump: height of the bump in m.
     """
     speed, place, width, height, bump_place, bump_width, wave5, wave6 = np.asarray(parameters, float)
@@ -130,9 +133,8 @@ def jet(lat: np.ndarray, lon: np.ndarray, parameters: np.ndarray, *, bump: float
     middle = np.pi / 4 + np.radians(4) * place
     wind = _jet_wind(maximum, middle - half, min(middle + half, np.pi / 2 - 1e-3))
     depth = MEAN_DEPTH + _balanced(wind, lat[:, 0])[:, None]
-    east = (lon + np.pi) % (2 * np.pi) - np.pi
     sharp = 3 * np.exp(-0.3 * bump_width)
-    hill = np.cos(lat) * np.exp(-((sharp * east) ** 2))
+    hill = np.cos(lat) * np.exp(-((sharp * _east(lon)) ** 2))
     hill *= np.exp(-15 * (np.pi / 4 + np.radians(5) * bump_place - lat) ** 2)
     waves = 100 * (wave5 * np.cos(5 * lon) + wave6 * np.cos(6 * lon + 1)) * np.cos(lat) ** 4 * np.sin(lat) ** 2
     u = np.broadcast_to(wind(lat[:, 0])[:, None], lat.shape).copy()
@@ -191,6 +193,11 @@ def _spin(position: np.ndarray) -> np.ndarray:
     """Angular velocity around the vortices, 1/s."""
     rho = np.maximum(_rho(position), 1e-12)
     return np.asarray(CARRIED * 1.5 * np.sqrt(3) * np.tanh(rho) / np.cosh(rho) ** 2 / rho)
+
+
+def _east(lon: np.ndarray) -> np.ndarray:
+    """Longitudes from -pi to pi."""
+    return (lon + np.pi) % (2 * np.pi) - np.pi
 
 
 def _jet_wind(maximum: float, south: float, north: float) -> Callable[[np.ndarray], np.ndarray]:

@@ -151,6 +151,13 @@ def test_a_jet_that_is_not_disturbed_stays_zonal() -> None:
     assert np.abs(wind - wind.mean(axis=1, keepdims=True)).max() < 1e-8, "m/s"
 
 
+def test_the_jet_s_bump_has_the_widths_of_its_authors() -> None:
+    """120 m cos(latitude) at 45 degrees; e times less 1/3 away to the east, and 1/15 to the north."""
+    lat, lon = np.array([[np.pi / 4] * 2, [np.pi / 4 + 1 / 15] * 2]), np.array([[0, 1 / 3]] * 2)
+    bump = cases.galewsky(lat, lon).depth - cases.galewsky(lat, lon, perturbed=False).depth
+    np.testing.assert_allclose(bump, 120 * np.cos(lat) * np.exp([[0, -1], [-1, -2]]), rtol=1e-10)
+
+
 def test_members_side_by_side_are_each_alone() -> None:
     model, case = solver(cases.galewsky, 21)
     other = cases.rossby_haurwitz(*model.grid)
