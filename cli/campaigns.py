@@ -83,6 +83,8 @@ def resume(run: RunPath, bus: BusUrl = None, as_json: Json = False) -> None:
     if made.state.finished:
         assert made.state.end is not None
         err.print(f"{run} is finished: {escape(made.state.end['reason'])}; there is nothing to resume", highlight=False)
+        if not directory.report.exists():  # Ctrl-C came while it was drawn, say
+            _describe(directory, made.state)
         raise typer.Exit(0)
     err.print(f"[bold]{made.workflow.name}[/] goes on in {run} at {made.state.frames:,} frames", highlight=False)
     state = _execute(directory, made)
@@ -127,14 +129,19 @@ def _execute(directory: RunDirectory, made: Run) -> State:
         raise typer.Exit(EXIT["interrupted"]) from None
 
 
-def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) -> None:
+def _describe(directory: RunDirectory, state: State) -> None:
+    """Write what a person and a program read of a run that has ended."""
     from steersman.dashboard.report import write_report
 
-    assert state.end is not None
     if state.frames:
         with err.status("drawing figures and the report"):
             write_report(directory)
     write_crate(directory, state)
+
+
+def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) -> None:
+    assert state.end is not None
+    _describe(directory, state)
     outcome = state.end["outcome"]
     if as_json:
         typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import signal
 import threading
 import time
@@ -33,6 +34,8 @@ from steersman.executors.registration import NoWorkers, Registration
 CLEANUP_S = 20.0  # Parsl's cleanup can hang; what it leaves the engine ends
 BROKEN_CLEANUP_S = 2.0  # on a broken executor it does hang
 LOOK_S = 1.0  # managers are asked what they hold at most so often, and only while a job has not begun
+# What parsl.log keeps: its DEBUG is 370 MB a day for looking at blocks each second, and 2 kB a job.
+KEPT = {"parsl": logging.INFO, "parsl.dataflow": logging.WARNING}
 EAGER_S = 0.05  # Parsl asks for its first blocks at most so long after it has executors
 ANSWER_S = 5.0  # Parsl's interchange answers within so long
 
@@ -230,5 +233,7 @@ def _eager(config: Config) -> DataFlowKernel:
     """Parsl looks at its blocks each period; without this the first would be asked for a period late."""
     period_s, config.strategy_period = config.strategy_period, EAGER_S
     kernel = DataFlowKernel(config)
+    for name, level in KEPT.items():
+        logging.getLogger(name).setLevel(level)
     kernel.job_status_poller.interval = period_s
     return kernel

@@ -133,6 +133,15 @@ def test_nothing_is_left_running_or_readable_by_others(two_wells: Whole) -> None
     assert not steersman("workflows", cwd=directory.path).stderr
 
 
+def test_parsl_keeps_what_happened_and_not_each_look_at_its_blocks(two_wells: Whole) -> None:
+    """Over days it would be gigabytes."""
+    directory = two_wells[0]
+    lines = (directory.parsl / "000" / "parsl.log").read_text().splitlines()
+    assert any("Scaling out" in line for line in lines)
+    began = next(record["t"] for record in journal.read(directory.journal) if record["kind"] == "began")
+    assert max(float(line.split()[0]) for line in lines if " DEBUG: " in line) < began, "only while Parsl starts"
+
+
 def test_a_run_describes_itself_as_a_process_run_crate(two_wells: Whole) -> None:
     """What the profile says that a crate MUST: conformsTo, and an action whose instrument is an application."""
     crate = ROCrate(two_wells[0].path)
