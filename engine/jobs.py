@@ -209,9 +209,9 @@ def _started(config: Config) -> DataFlowKernel:
     starting: Future[DataFlowKernel] = Future()
 
     def start() -> None:
-        # A terminal sends Ctrl-C to all processes, and Parsl's interchange would die of it; what a thread starts
-        # inherits what it does not hear.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # A terminal sends Ctrl-C, or that it goes, to all processes, and Parsl's interchange would die of it; what a
+        # thread starts inherits what it does not hear.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
         try:
             starting.set_result(_eager(config))
         except BaseException as error:  # the waiting thread raises it

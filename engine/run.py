@@ -394,14 +394,17 @@ class Run:
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Ctrl-C and TERM end the run in good order; a second one stops at once."""
+        """Ctrl-C, TERM and a terminal that goes end the run in good order; a second one stops at once."""
 
         def interrupt(number: int, frame: Any) -> None:
             self._interrupts += 1
             if self._interrupts == 2:
                 raise KeyboardInterrupt
 
-        before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else it was started by nohup
+            numbers.append(signal.SIGHUP)
+        before = {number: signal.signal(number, interrupt) for number in numbers}
         try:
             yield
         finally:

@@ -188,3 +188,30 @@ def test_parsl_that_never_starts_ends_the_run_with_its_cause(
     assert "interchange" in summary["reason"]
     assert "times in a row without a frame" in summary["reason"]
     assert not state.frames
+
+
+@pytest.mark.parametrize(("ignored", "outcome"), [(False, "interrupted"), (True, "budget")], ids=["plain", "nohup"])
+def test_a_run_whose_terminal_goes_ends_in_good_order_and_under_nohup_goes_on(
+    ignored: bool, outcome: str, write_workflow: WriteWorkflow, tmp_path: Path
+) -> None:
+    path = write_workflow("""
+        import time
+        from pathlib import Path
+        wf = Workflow("hung_up", P, stop=lambda p: budget(frames=p.frames))
+
+        @wf.simulate()
+        def go(p, start, out):
+            out.append(x=1.0)
+            while not (out.stopped or Path("gone").exists()):
+                time.sleep(0.01)
+        """)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    driver = started("run", path, "--set", "frames=3", "--run-dir", "run", cwd=tmp_path)
+    signal.signal(signal.SIGHUP, before)
+    await_record(tmp_path / "run", lambda state: state.frames, driver=driver)
+    os.killpg(driver.pid, signal.SIGHUP)
+    (tmp_path / "gone").touch()
+    driver.wait(timeout=60)
+    _, state = opened(tmp_path / "run")
+    assert state.end is not None
+    assert state.end["outcome"] == outcome
