@@ -50,6 +50,7 @@ class Learner:
         self._coming: Scoreboard | None = None  # a newer model's, until it has caught up
         self._failed_scorings = 0  # in a row, for the workers were lost
         self._losses = 0  # the same of trainings
+        self._put_off = 0  # the model whose training waits for the next block
         self._not_before = self._training_since = self._scoring_since = 0.0
         self._scores: Scores | None = None
         self._seen = (-1, -1)
@@ -135,7 +136,9 @@ class Learner:
         elif isinstance(error, BlockEnds) or (lost(error) and self._losses < LOSSES):
             self._losses += lost(error)
             self._not_before = time.monotonic() + LATER_S
-            self._recorder.note(f"the training of model {version} begins again: {type(error).__name__}: {error}")
+            if lost(error) or version != self._put_off:  # it is tried again until there is a block, and told of once
+                self._recorder.note(f"the training of model {version} begins again: {type(error).__name__}: {error}")
+            self._put_off = 0 if lost(error) else version
         else:
             self._losses = 0
             cause = f"{type(error).__name__}: {error}"
