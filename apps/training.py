@@ -48,11 +48,14 @@ def train(
         fit: (frames, last) -> model.
         score: (model, frames) -> scores; their `gate` column is what must not get worse, smaller being better.
         held_out: frames that the fit does not see; None when there are none yet.
+    Raises: TypeError: the fit gave no model.
     Returns: the card: version, window, losses per epoch, held-out figures, whether it is accepted and why.
     """
     began = time.monotonic()
     model = fit(frames, last)
     seconds = time.monotonic() - began
+    if not callable(getattr(model, "save", None)):
+        raise TypeError(f"the train stage returned {type(model).__name__}; it returns a Model, see docs/models.md")
     card = {
         "version": version,
         "frames": frames.rows,

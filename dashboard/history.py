@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ class _Moments:
     metrics: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     gone: dict[int, float] = field(default_factory=dict)
     causes: dict[str, str] = field(default_factory=dict)
+    notes: Counter[str] = field(default_factory=Counter)
     trained_in: int | None = None
     scored_with: int = 0
 
@@ -41,6 +43,8 @@ class _Moments:
                 self.metrics.append((record["t"], record["values"]))
             case "lost" | "left":
                 self.gone[record["walker"]] = record["t"]
+            case "note":
+                self.notes[record["text"]] += 1
             case "scored":
                 self.scored_with = record["model"]
 
@@ -61,6 +65,7 @@ class History:
         segments: every segment, as columns.
         metrics: name -> (n, 2) float, moment (seconds since 1970) and value.
         causes: segment name -> why it failed.
+        notes: what the engine noted -> how often.
         scored_with: version of the model whose scores the run looked at last, 0 without one.
         clock: tells how far the run had come at a moment.
     """
@@ -71,7 +76,7 @@ class History:
             self.state.apply(record)
             moments.take(record)
         self.starts, self.causes, self.scored_with = moments.starts, moments.causes, moments.scored_with
-        self.metrics = _series(moments.metrics)
+        self.metrics, self.notes = _series(moments.metrics), moments.notes
         self.segments: Segments = tabulate(self.state, moments.starts, moments.segments)
         self._gone = moments.gone
         self.clock = self._clock()

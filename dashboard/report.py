@@ -22,6 +22,7 @@ OUTCOMES = {
     "goal": "Reached its goal", "budget": "Ended by its budget", "failed": "Failed", "interrupted": "Interrupted",
     "finished": "Finished",
 }  # fmt: skip
+NOTES = ("noted", "times")
 STARTS = ("segment", "descendants", "started from", "chosen by", "because", "among frames", "model")
 
 
@@ -54,6 +55,7 @@ def _sections(history: History) -> Iterator[str]:
     yield _part("Models", lambda: page.table(MODELS, tables.models(history)))
     yield _part("The most influential starts", lambda: page.table(STARTS, tables.influential(history)))
     yield _part("Failures", lambda: _failures(history))
+    yield _part("Notes", lambda: page.table(NOTES, tables.notes(history)))
     yield _part("Go on from here", lambda: page.commands(tables.commands(history)))
     yield _part("Parameters", lambda: page.facts(tables.parameters(history)))
     yield _part("Made with", lambda: page.facts(tables.versions(history)))

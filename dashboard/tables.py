@@ -13,6 +13,7 @@ from steersman.dashboard.segments import UNKNOWN
 
 MOST_STARTS = 20
 MOST_FAILURES = 20
+MOST_NOTES = 20
 CAUSE_CHARACTERS = 6000  # of a failure's file that are shown
 
 Row = tuple[str, ...]
@@ -79,6 +80,11 @@ def failures(history: History) -> list[Row]:
         text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
         rows.append((name, cause, text[-CAUSE_CHARACTERS:]))
     return rows
+
+
+def notes(history: History) -> list[Row]:
+    """What the engine noted (a policy, a scoring or a metric that failed, say), how often, the most frequent first."""
+    return [(text, f"{times:,}") for text, times in history.notes.most_common(MOST_NOTES)]
 
 
 def parameters(history: History) -> list[Row]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steersman.apps.training import BadScores, checked_scores, judge
+from steersman.apps.training import BadScores, checked_scores, judge, train
 from steersman.models.pca import PCA
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
 
@@ -48,3 +48,16 @@ def test_scores_that_cannot_be_used_are_told(scores: Any, told: str) -> None:
     with pytest.raises(BadScores, match=re.escape(told)) as refused:
         checked_scores(scores, 4)
     assert "{name: array with one row per frame}" in str(refused.value)
+
+
+@pytest.mark.parametrize("made", [None, {"weights": 1}])
+def test_a_train_stage_that_returns_no_model_is_told(made: Any, tmp_path: Path) -> None:
+    writer = GroupWriter(tmp_path / "w0")
+    writer.extend(FRAME, {"values": np.zeros((4, 2))})
+    writer.publish()
+    window = Window(Frames(tmp_path), [Span("w0", 0, 4)])
+    with pytest.raises(TypeError, match=f"returned {type(made).__name__}; it returns a Model"):
+        train(
+            fit=lambda frames, last: made, score=score, frames=window, held_out=None, last=None, gate="error",
+            directory=tmp_path / "model", version=1,
+        )  # fmt: skip

@@ -13,6 +13,7 @@ import yaml
 from steersman.dashboard import figures, report
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.history import History
+from steersman.engine.journal import Journal
 from steersman.engine.run_directory import RunDirectory
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -99,6 +100,19 @@ def test_text_of_others_is_never_markup(reported: RunDirectory) -> None:
 def test_a_run_guided_by_a_reference_says_so_at_the_top(guided: RunDirectory, finished: RunDirectory) -> None:
     assert "Guided by a known reference" in write(guided).text
     assert "Guided by a known reference" not in write(finished).text
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_what_was_noted_is_told_with_how_often(finished: RunDirectory) -> None:
+    """A run whose scoring failed ends by its budget like any other: its report must tell."""
+    assert "Notes" not in write(finished).text
+    journal = Journal(finished.journal)
+    for text in ("metric right failed: KeyError: 'x'",) * 3 + ("scoring with model 0 failed: <b>",):
+        journal.append("note", {"text": text})
+    journal.close()
+    assert re.search(
+        r"metric right failed: KeyError: 'x'\s+3\s+scoring with model 0 failed: <b>\s+1", write(finished).text
+    )
 
 
 def test_a_figure_that_fails_is_told_in_its_place(finished: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from steersman.benchmarks.rare_events import population, replayed
 from steersman.steering import DRAWN, NEW, Candidate, Decider, Importance, Random, Scores, Steering
-from steersman.steering.rare_events import DEFENSIVE, Estimate, Surrogate, guided, plain
+from steersman.steering.rare_events import DEFENSIVE, Estimate, Surrogate, guided, plain, weighted
 
 TRUTH = 0.02
 THRESHOLD = 2.0537489106318225  # of a normal distribution, exceeded with that probability
@@ -160,3 +160,9 @@ def test_no_member_is_handed_out_twice() -> None:
     decider = Decider(Steering(Importance("storm", THRESHOLD, 2)))
     choices = [decider.choose(table, np.random.default_rng(i)) for i in range(600)]
     assert len({tuple(choice.candidate.draw["point"]) for choice in choices if choice.candidate}) == 600  # type: ignore[arg-type]
+
+
+def test_runs_that_all_came_out_alike_are_as_sure_as_so_many_plain_runs() -> None:
+    """Ten of ten: Wilson's interval begins at 1 / (1 + z^2 / 10), however the weights are rounded."""
+    low, high = weighted(np.ones(10), np.ones(10), np.ones(10), 0.5).interval
+    assert (low, high) == pytest.approx((1 / (1 + 1.959964**2 / 10), 1.0))
