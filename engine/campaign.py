@@ -17,10 +17,10 @@ from steersman.engine.run import Run, Show
 from steersman.engine.run_directory import RunDirectory, check_path, needing_room
 from steersman.engine.state import State
 from steersman.engine.workflow import Params, Workflow
+from steersman.executors import site_files
 from steersman.executors.allocation import settled
 from steersman.executors.preflight import ready
 from steersman.executors.site import Site
-from steersman.executors.site_files import load_site
 from steersman.models.strategy import Strategy
 
 
@@ -57,7 +57,7 @@ def plan(
     chosen = secrets.randbelow(2**31) if seed is None else seed
     if chosen < 0:
         raise BadValue("--seed", str(seed), "a seed is 0 or above")
-    where = load_site(site, site_changes).serving(loaded.stages)
+    where = site_files.load_site(site, site_changes).serving(loaded.stages)
     _check_ranks(loaded, where)
     return Plan(source, loaded, params, where, chosen, rounds)
 
@@ -106,7 +106,7 @@ def resume(directory: RunDirectory, *, bus_url: str | None = None) -> Run:
     state = State()
     with needing_room(directory.path):
         recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
-    site = Site.model_validate(settings["site"]).serving(workflow.stages)
+    site = site_files.checked(str(directory.settings_file), settings["site"]).serving(workflow.stages)
     return Run(
         directory, workflow, params, settled(site), recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url,

@@ -56,7 +56,11 @@ class RunDirectory:
         return self.path / "checkpoints" / f"{version:04d}"
 
     def settings(self) -> dict[str, Any]:
-        loaded: dict[str, Any] = yaml.safe_load(self.settings_file.read_text())
+        """What the run is. Raises: BadDirectory: somebody changed it, and it is no YAML any more."""
+        try:
+            loaded: dict[str, Any] = yaml.safe_load(self.settings_file.read_text())
+        except yaml.YAMLError as error:
+            raise BadDirectory(str(self.settings_file), f"this is not YAML: {error}") from None
         return loaded
 
     def card(self, version: int) -> dict[str, Any] | None:

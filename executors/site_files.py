@@ -48,10 +48,15 @@ def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Si
             for name in within:
                 part[name] = part = dict(part.get(name) or {})
             part[last] = value
+    return checked(name_or_path, values)
+
+
+def checked(name: str, values: Mapping[str, Any]) -> Site:
+    """Make a site from plain values. Raises: BadSite: named so, with the first thing that is wrong."""
     try:
         return Site.model_validate(values)
     except ValidationError as error:
-        raise BadSite(name_or_path, _first_problem(error)) from None
+        raise BadSite(name, _first_problem(error)) from None
 
 
 def _python_site(name: str, changes: Mapping[str, Any] | None) -> Site:

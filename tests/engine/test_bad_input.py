@@ -160,6 +160,21 @@ def test_a_path_that_scripts_do_not_bear_is_refused(refused: Refused, tmp_path: 
         resume(RunDirectory(tmp_path / "moved here"))
 
 
+@pytest.mark.parametrize(("text", "told"), [("{name: here, scorng: {}}", "did you mean 'scoring'"), ("{", "not YAML")])
+def test_what_a_person_wrote_into_the_settings_of_a_run_is_refused(
+    text: str, told: str, refused: Refused, tmp_path: Path
+) -> None:
+    """The run itself says when that is the cure."""
+    source = loading.find("double_well")
+    directory = create(tmp_path, "x")
+    run_directory.write_settings(directory, {"params": {}}, source)
+    directory.settings_file.write_text(f"params: {{}}\nsite: {text}\n")
+    directory.journal.touch()
+    said = refused("resume", directory.path)
+    assert "run.yaml" in said
+    assert told in said
+
+
 def test_runs_that_begin_at_the_same_moment_have_folders_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
