@@ -90,7 +90,7 @@ def value(key: str, text: str) -> Any:
     """What a person wrote behind `key=`. Raises: BadValue: it is not YAML."""
     try:
         return yaml.safe_load(text) if text.strip() else ""
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # ValueError: a date that there is not
         raise BadValue(key, text, f"this is not YAML; quote what is plain text: {key}='\"{text}\"'") from None
 
 
@@ -141,7 +141,7 @@ def _from_file(file: Path) -> dict[str, Any]:
         loaded = yaml.safe_load(file.read_text())
     except OSError as error:
         raise BadValue("--params", str(file), str(error.strerror)) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # of bytes that are no text, or a date that there is not
         raise BadValue("--params", str(file), f"this is not YAML: {error}") from None
     if not isinstance(loaded, dict):
         raise BadInput(f"--params {file}: expected `key: value` lines")

@@ -1,6 +1,14 @@
 """Frames in Zarr: appended while simulating, read while training."""
 
-from steersman.store.errors import BadVariable, DamagedShard, EmptyWindow, MissingFrame, ShapeMismatch, StoreError
+from steersman.store.errors import (
+    BadVariable,
+    DamagedShard,
+    EmptyWindow,
+    MissingFrame,
+    MissingVariable,
+    ShapeMismatch,
+    StoreError,
+)
 from steersman.store.files import replace_file
 from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Window
 from steersman.store.group import GroupWriter
@@ -19,6 +27,7 @@ __all__ = [
     "Frames",
     "GroupWriter",
     "MissingFrame",
+    "MissingVariable",
     "Row",
     "ScratchWriter",
     "ShapeMismatch",

@@ -3,6 +3,7 @@
 StoreError
 ├── ShapeMismatch     a row does not fit its variable
 ├── BadVariable       a name or a kind of value that cannot be stored
+├── MissingVariable   a variable was asked for that no frame has
 ├── MissingFrame      a frame was asked for that is not there
 ├── DamagedShard      bytes are no longer those that were written
 └── EmptyWindow       a window holds no frame
@@ -34,6 +35,15 @@ class BadVariable(StoreError, ValueError):
 
     def __str__(self) -> str:
         return f"variable {self.variable!r}: {self.problem}"
+
+
+class MissingVariable(StoreError, KeyError):
+    def __init__(self, variable: str, stored: str) -> None:
+        super().__init__(variable, stored)
+        self.variable, self.stored = variable, stored
+
+    def __str__(self) -> str:
+        return f"there is no variable {self.variable!r}; stored are: {self.stored}"
 
 
 class MissingFrame(StoreError, LookupError):

@@ -17,7 +17,7 @@ from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.storage import LocalStore
 
-from steersman.store.errors import EmptyWindow, MissingFrame
+from steersman.store.errors import EmptyWindow, MissingFrame, MissingVariable
 from steersman.store.shard import read_row
 
 FRAME, SEGMENT = "frame", "segment"
@@ -88,9 +88,11 @@ class Frames:
     def read(self, name: str, span: Span, *, dimension: str = FRAME) -> np.ndarray:
         """Read (rows, ...) of one variable.
 
-        Raises: MissingFrame: the span reaches beyond what is published.
+        Raises: MissingFrame: the span reaches beyond what is published. MissingVariable: there is none of this name.
         """
         rows, arrays = self._known(span.walker, dimension, span.end)
+        if name not in arrays:
+            raise MissingVariable(name, ", ".join(arrays))
         if not 0 <= span.first <= span.end <= rows:
             raise MissingFrame(span.walker, span.end - 1, rows)
         return np.asarray(arrays[name][span.first : span.end])
@@ -147,6 +149,8 @@ class Row(Mapping[str, np.ndarray]):
         self._path, self._arrays, self._row = path, arrays, row
 
     def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            raise MissingVariable(name, ", ".join(self._arrays))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
             array = ArrayV3Metadata.from_dict(dict(self._arrays[name]))

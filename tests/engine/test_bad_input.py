@@ -51,6 +51,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (["--set", "sequence=YYDPETGTWX"], ["'X' at position 10", "A C D E F"]),
         (["--set", "sequence="], ["sequence"]),
         (["--set", "latent"], ["write --set key=value"]),
+        (["--set", "sequence=2021-02-30"], ["sequence = 2021-02-30: this is not YAML", "quote"]),
         (["--set", "sequence=@CA"], ["sequence = @CA: this is not YAML", "quote"]),
         (["--params", "none.yaml"], ["none.yaml", "No such file"]),
         (["--site", "labtop"], ["no such site", "did you mean 'laptop'"]),
@@ -267,7 +268,7 @@ def test_precedence_is_defaults_then_file_then_set(tmp_path: Path) -> None:
     assert loading.parameters(workflow, None, []) == Values(count=1)
     assert loading.parameters(workflow, file, []) == Values(count=2)
     assert loading.parameters(workflow, file, ["count=3"]) == Values(count=3)
-    for text in (b"count: [", b"- count", b"\xff"):
+    for text in (b"count: [", b"- count", b"\xff", b"count: 2021-02-30"):
         file.write_bytes(text)
         with pytest.raises(BadInput, match=r"params\.yaml"):
             loading.parameters(workflow, file, [])

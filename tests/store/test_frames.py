@@ -21,6 +21,7 @@ from steersman.store import (
     Frames,
     GroupWriter,
     MissingFrame,
+    MissingVariable,
     ShapeMismatch,
     Span,
     Variable,
@@ -264,3 +265,14 @@ def test_reading_does_not_warn(frames: Frames) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert Frames(frames.path).count("w0") == 3
+
+
+def test_a_variable_that_is_not_there_is_told_with_those_that_are(frames: Frames) -> None:
+    writer = GroupWriter(frames.path / "w0")
+    writer.append(FRAME, {"x": 1.0, "time": 1.0})
+    writer.publish()
+    for mapping in (Window(frames, frames.spans()), frames.row("w0", 0)):
+        assert "X" not in mapping
+        assert mapping.get("X") is None
+        with pytest.raises(MissingVariable, match=r"no variable 'X'; stored are: (x, time|time, x)$"):
+            mapping["X"]
