@@ -166,7 +166,7 @@ class Target(Policy):
 
     Args:
         score: name of the score, e.g. "rmsd".
-        reference: the value to come near to, one number for each dimension of the score.
+        reference: the value to come near to, one number for each dimension of the score or the same for all.
     """
 
     score: str
@@ -178,7 +178,10 @@ class Target(Policy):
         return (self.score,)
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        distance = np.linalg.norm(scores.matrix(self.score) - np.atleast_1d(self.reference), axis=1)
+        x, reference = scores.matrix(self.score), np.atleast_1d(self.reference)
+        if reference.shape not in ((1,), x.shape[1:]):
+            raise ValueError(f"{self.score} has {x.shape[1]} dimensions, its reference {len(reference)}")
+        distance = np.linalg.norm(x - reference, axis=1)
         order = np.argsort(distance, kind="stable")
         return self.candidates(scores, order, distance, f"{self.score} is {{value:.3g}} from the reference")
 

@@ -39,8 +39,13 @@ class Scores:
         return value.reshape(len(value), -1)
 
     def cells(self, name: str, bins: int = 20) -> np.ndarray:
-        """(n,) int: the cell of each frame on a grid of `bins` per dimension over the range sampled so far."""
+        """(n,) int: the cell of each frame on a grid of `bins` per dimension over the range sampled so far.
+
+        Raises: ValueError: a grid of more cells than can be counted.
+        """
         x = self.matrix(name)
+        if bins ** x.shape[1] >= 2**63:
+            raise ValueError(f"{name} has {x.shape[1]} dimensions, too many for a grid of {bins} cells in each")
         low, high = x.min(axis=0), x.max(axis=0)
         width = np.where(high > low, high - low, 1.0)
         grid = np.minimum((bins * (x - low) / width).astype(np.int64), bins - 1)

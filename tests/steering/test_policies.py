@@ -176,3 +176,14 @@ def test_a_fallback_without_its_scores_or_that_raises_leaves_the_prepared_start(
     table = Scores(*(np.zeros(5, int),) * 4, np.zeros(5, bool))
     assert Decider(Steering(Novelty("z"), fallback=Target("d"))).choose(table, rng).candidate is None
     assert Decider(Steering(Broken(), fallback=Nonsense())).choose(scores(np.zeros((5, 2))), rng).candidate is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "dimensions", "told"),
+    [(Target("z", (1.0, 2.0)), 1, "1 dimensions, its reference 2"), (Novelty("z"), 15, "15 dimensions, too many")],
+)
+def test_a_score_of_other_dimensions_is_told(
+    policy: Policy, dimensions: int, told: str, rng: np.random.Generator
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        policy.rank(scores(np.zeros((5, dimensions))), rng)
