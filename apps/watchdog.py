@@ -1,15 +1,11 @@
-"""A process that hangs, or whose parent died -> it ends, so that its slot can be used again."""
+"""A process that hangs -> it ends, so that its slot can be used again."""
 
 from __future__ import annotations
 
 import faulthandler
 import math
-import os
-import threading
-import time
 from typing import Self
 
-LOOK_S = 1.0
 GRACE_S = 30.0  # after it was told to stop, or less where hanging itself is counted in less
 
 
@@ -37,15 +33,3 @@ class Watchdog:
 
     def __exit__(self, *_: object) -> None:
         faulthandler.cancel_dump_traceback_later()
-
-
-def end_with_parent() -> None:
-    """End this process within a second when its parent dies: Parsl's workers would go on without their manager."""
-    parent = os.getppid()
-
-    def look() -> None:
-        while os.getppid() == parent:
-            time.sleep(LOOK_S)
-        os._exit(1)
-
-    threading.Thread(target=look, name="end-with-parent", daemon=True).start()

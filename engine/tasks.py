@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from steersman.apps import training
 from steersman.apps.publisher import EVENT
 from steersman.apps.walker import Walker
-from steersman.apps.watchdog import Watchdog, end_with_parent
+from steersman.apps.watchdog import Watchdog
 from steersman.bus import BusError, TupleSpace, addresses
 from steersman.engine import loading
 from steersman.engine.epochs import EpochTeller
@@ -32,6 +32,7 @@ from steersman.engine.errors import BlockEnds
 from steersman.engine.run_directory import RunDirectory
 from steersman.engine.workflow import Params, Workflow
 from steersman.executors.site import Site
+from steersman.models.parent import end_with_parent
 from steersman.store import Span, Window, replace_file
 
 TELLING_S = 1.0  # a training does not wait longer for a bus that is silent

@@ -1,7 +1,7 @@
 """One rank of a training: `python -m steersman.models.rank FOLDER`, started by launch(), torchrun, mpiexec or srun.
 
 FOLDER/job.json has target, arguments, strategy and timeout_s, see launch(); rank 0 saves FOLDER/model. A rank that
-fails writes its error to FOLDER/rank<N>.error and ends with exit code 1.
+fails writes its error to FOLDER/rank<N>.error and ends with exit code 1; it ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from pathlib import Path
 
 import torch
 
+from steersman.models.parent import end_with_parent
 from steersman.models.ranks import joined, place
 from steersman.models.strategy import used
 
 
 def main(folder: Path) -> int:
+    end_with_parent()
     where = place(os.environ)
     torch.set_num_threads(1)
     try:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 import torch.distributed as dist
@@ -22,6 +25,7 @@ from steersman.models.errors import RankLost, TooManyRanks, UnknownChoice
 from steersman.models.parallel import DDP, LocalSGD, begin
 from steersman.models.ranks import Place, joined, place
 from steersman.models.strategy import Strategy, chosen, used
+from tests.bus.conftest import until
 from tests.models.conftest import BATCH, SAMPLES
 from tests.models.faults import FAULTS, OTHER_VERSION, SHARING
 from tests.models.mean_model import flat, fresh, train
@@ -168,6 +172,28 @@ def test_ranks_of_different_versions_do_not_train(told: dict[str, tuple[str, str
     one, two = told[OTHER_VERSION]
     assert two.startswith("RanksDiffer: rank 1 has another version (steersman 99.1)")
     assert two in one
+
+
+def test_ranks_end_with_the_process_that_started_them(found_by_ranks: None, tmp_path: Path) -> None:
+    """It is killed in the middle, and can tell them nothing."""
+    program = """if True:
+        import sys
+        from pathlib import Path
+        from steersman.models.ranks import launch
+        target, folder = "tests.models.mean_model:train_without_parent", sys.argv[1]
+        launch(target, {"folder": folder}, ranks=2, strategy="ddp", folder=Path(folder))
+    """
+    ended = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=100)
+    assert ended.returncode == -signal.SIGKILL
+    pids = [int((tmp_path / f"pid{rank}").read_text()) for rank in (0, 1)]
+    until(lambda: not any(map(_runs, pids)), seconds=30)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process is there; a dead one that nobody has reaped is not."""
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 LAUNCHERS = {  # the packaged mpich's, torch's own, and that of a Slurm of two nodes, each with a network of its own
