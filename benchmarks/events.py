@@ -18,8 +18,8 @@ from typing import Any
 import psutil
 
 from steersman.engine.bag import Bag
-from steersman.engine.heap import give_large_arrays_back
 from steersman.engine.journal import Journal
+from steersman.engine.process import give_large_arrays_back
 from steersman.engine.recorder import Recorder
 from steersman.engine.scoreboard import stale, unscored
 from steersman.engine.state import State

@@ -9,10 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import resource
-import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -24,12 +22,12 @@ from steersman.bus import ALL, BusError, BusTimeout, TupleSpace
 from steersman.engine import orphans, tasks
 from steersman.engine.bag import Bag
 from steersman.engine.crew import Crew
-from steersman.engine.errors import ExecutorLost, NoRoom
-from steersman.engine.heap import give_large_arrays_back
+from steersman.engine.errors import ExecutorLost
 from steersman.engine.jobs import Jobs, lost
 from steersman.engine.learner import Learner
 from steersman.engine.lock import Lock
 from steersman.engine.people import TELL, People
+from steersman.engine.process import Interrupts, allow_many_files, give_large_arrays_back
 from steersman.engine.reconcile import catch_up, reconcile
 from steersman.engine.recorder import Recorder
 from steersman.engine.run_directory import RunDirectory, needing_room
@@ -52,7 +50,6 @@ PARSLS = 5  # that may be lost in a row without a frame between: what is wrong w
 PREPARE_TRIES = 3  # workers may die while they prepare the start; who kills each of so many is prepare itself
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
 INTERRUPTED = ("interrupted", "by Ctrl-C or a signal; `steersman resume` goes on")
-FEWEST_FILES = 256  # Parsl's sockets alone abort the process for want of fewer
 
 Show = Callable[[State], None]
 
@@ -85,7 +82,7 @@ class Run:
         self.stop_rule = workflow.stop_rule(params)
         self.slots = site.simulation.count
         self.lock = Lock(directory.path)
-        self._interrupts = 0
+        self.interrupts = Interrupts()
         self._parsls_lost, self._frames_at_loss = 0, -1
         self._synced = 0.0
         self._heard = 0.0
@@ -96,20 +93,12 @@ class Run:
         Raises: RunIsLocked: another process drives this run. NoRoom: the disk is full, read-only, or the like.
             KeyboardInterrupt: at a second Ctrl-C.
         """
-        self._allow_many_files()
-        give_large_arrays_back()
         path = self.directory.path
-        with needing_room(path), self.lock.held(), orphans.guarded(path), self._interruptible():
+        allow_many_files(path)
+        give_large_arrays_back()
+        with needing_room(path), self.lock.held(), orphans.guarded(path), self.interrupts:
             self._execute()
         return self.state
-
-    def _allow_many_files(self) -> None:
-        """Lift this process's limit of open files as far as it may go: Parsl's sockets grow with the workers."""
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if 0 <= most < FEWEST_FILES:
-            told = f"only {most} files may be open here, a run needs {FEWEST_FILES} (`ulimit -n {FEWEST_FILES}`)"
-            raise NoRoom(str(self.directory.path), told)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     def _execute(self) -> None:
         left_over = orphans.reap_earlier(self.directory.path)
@@ -147,7 +136,9 @@ class Run:
         finally:
             self.jobs.close()
             orphans.reap_earlier(self.directory.path, keep=self.servers.pids)  # they might still commit something
-            if self._interrupts < 2:  # else a record may be in the journal and not in the state: that is for resume
+            if (
+                self.interrupts.count < 2
+            ):  # else a record may be in the journal and not in the state: that is for resume
                 reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause=cause)
 
     def _start_again(self, error: ExecutorLost) -> tuple[str, str] | None:
@@ -155,7 +146,7 @@ class Run:
 
         Returns: outcome and reason where it would be in vain, or somebody ended the run meanwhile.
         """
-        if self._interrupts:
+        if self.interrupts.count:
             return INTERRUPTED
         self._parsls_lost = self._parsls_lost + 1 if self.state.frames == self._frames_at_loss else 1
         self._frames_at_loss = self.state.frames
@@ -179,14 +170,14 @@ class Run:
         return ("failed", f"prepare: {type(error).__name__}: {error}") if error else None
 
     def _await(self, job: Future[Any]) -> tuple[str, str] | None:
-        while not job.done() and not self._interrupts:
+        while not job.done() and not self.interrupts.count:
             try:
                 self._hear()
             except BusError as trouble:
                 self.servers.mend(trouble)
             self._check_executors()
             self.show(self.state)
-        if self._interrupts:
+        if self.interrupts.count:
             return "interrupted", "while the start was being prepared"
         return ("failed", self.jobs.hopeless) if self.jobs.hopeless else None
 
@@ -332,7 +323,7 @@ class Run:
         return max(FAILURES, 2 * self.slots) * (1 if tried else UNTRIED)
 
     def _end(self) -> tuple[str, str] | None:
-        if self._interrupts:
+        if self.interrupts.count:
             return INTERRUPTED
         if self.lock.lost:
             return "interrupted", "another driver has taken this run over"
@@ -359,12 +350,12 @@ class Run:
         deadline = time.monotonic() + GOODBYE_S
         while not self.crew.dismissed and time.monotonic() < deadline:
             self._step(self.crew.dismiss)
-        whole = self.rounds and self._interrupts  # the round is to be gone on with: its segments stay whole
+        whole = self.rounds and self.interrupts.count  # the round is to be gone on with: its segments stay whole
         while self.crew.at_work and time.monotonic() < deadline:
             self._step(self.crew.advance if whole else self.crew.send_home)
         with contextlib.suppress(BusError):
             self._hear()
-        while not self._interrupts and time.monotonic() < deadline:
+        while not self.interrupts.count and time.monotonic() < deadline:
             self.learner.advance()
             if not self.learner.busy:
                 break
@@ -391,22 +382,3 @@ class Run:
         adopted = reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause="its driver died")
         if adopted:
             self.recorder.note(f"{adopted} frames were committed that the journal did not know of; they count")
-
-    @contextlib.contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Ctrl-C, TERM and a terminal that goes end the run in good order; a second one stops at once."""
-
-        def interrupt(number: int, frame: Any) -> None:
-            self._interrupts += 1
-            if self._interrupts == 2:
-                raise KeyboardInterrupt
-
-        numbers = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else it was started by nohup
-            numbers.append(signal.SIGHUP)
-        before = {number: signal.signal(number, interrupt) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

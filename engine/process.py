@@ -1,0 +1,58 @@
+"""What a driver asks of its own process: memory, open files, signals."""
+
+from __future__ import annotations
+
+import ctypes
+import resource
+import signal
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from steersman.engine.errors import NoRoom
+
+M_MMAP_THRESHOLD = -3  # malloc.h
+LARGE_BYTES = 2**18
+FEWEST_FILES = 256  # Parsl's sockets alone abort the process for want of fewer
+
+
+def give_large_arrays_back() -> None:
+    """Let the memory of an array go back to the system when the array goes.
+
+    A driver looks at all frames again and again, in arrays that grow; glibc would keep what they leave: once a large
+    block was freed, it takes blocks of up to 32 MB from its heap. Another C library is left as it is.
+    """
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)
+
+
+def allow_many_files(run: Path) -> None:
+    """Lift the limit of open files as far as it may go: Parsl's sockets grow with the workers. Raises: NoRoom."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= most < FEWEST_FILES:
+        told = f"only {most} files may be open here, a run needs {FEWEST_FILES} (`ulimit -n {FEWEST_FILES}`)"
+        raise NoRoom(str(run), told)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+class Interrupts:
+    """Within it, Ctrl-C, TERM and a terminal that goes are counted; at the second one KeyboardInterrupt is raised."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else it was started by nohup
+            numbers.append(signal.SIGHUP)
+        self._before = {number: signal.signal(number, self._interrupt) for number in numbers}
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        if self.count == 2:
+            raise KeyboardInterrupt
