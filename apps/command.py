@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
+import psutil
+
 from steersman.apps.errors import CommandFailed, CommandNotFound
 
 FrameT = TypeVar("FrameT")
@@ -116,8 +118,15 @@ def _end(process: subprocess.Popen[bytes], grace_s: float) -> None:
 
 
 def _alive(process: subprocess.Popen[bytes]) -> bool:
-    """Whether anything of the program's session still runs; reaps the program itself."""
-    return process.poll() is None or _signal(process, 0)
+    """Whether anything of the program's session still runs; reaps the program itself. Of what else is dead nobody waits
+    for a container's first process, which reaps late or never."""
+    return process.poll() is None or (_signal(process, 0) and any(_runs(each, process.pid) for each in psutil.pids()))
+
+
+def _runs(pid: int, group: int) -> bool:
+    with suppress(ProcessLookupError, psutil.NoSuchProcess):
+        return os.getpgid(pid) == group and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> bool:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from steersman.models.errors import UnfitLaw, UnusableData, at_least
-from steersman.models.fit import Record, fit
+from steersman.models.fit import Record, fit, seeded
 from steersman.models.model import Model
 from steersman.models.spherical_fields import analysed, sphere_of, synthesized
 
@@ -148,8 +148,8 @@ class Forecaster(Model):
         at_least(1, unrolled=unrolled)
         x = np.asarray(runs, dtype=np.float32)
         cls.check(x, unrolled)
-        torch.manual_seed(seed)
-        model = cls(x.shape[2], x.shape[3], **network)
+        with seeded(seed):
+            model = cls(x.shape[2], x.shape[3], **network)
         model.card["warm_start"] = init is not None and model.fits(init)
         if init is not None and model.fits(init):
             model.load_state_dict(init.state_dict())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -104,6 +105,19 @@ def test_closing_ends_what_the_executable_started_even_if_it_ignores_term(tmp_pa
     child = int((tmp_path / "child.txt").read_text())
     running.close()
     assert not _runs(child)
+
+
+def test_what_is_dead_and_reaped_by_nobody_is_not_waited_for(tmp_path: Path) -> None:
+    """Here this process takes orphans in and leaves them; elsewhere the first one of a container does."""
+    prctl, be_subreaper = ctypes.CDLL(None).prctl, 36
+    assert prctl(be_subreaper, 1, 0, 0, 0) == 0
+    try:
+        began = time.monotonic()
+        list(command(["sh", "-c", "sleep 60 & echo $! > child.txt"], reader=angles(), cwd=tmp_path, grace_s=30))
+        assert time.monotonic() - began < 15, "s, half of the grace"
+        os.waitpid(int((tmp_path / "child.txt").read_text()), 0)
+    finally:
+        prctl(be_subreaper, 0, 0, 0, 0)
 
 
 def _runs(pid: int) -> bool:

@@ -165,6 +165,12 @@ def test_a_fit_goes_on_from_the_last_network() -> None:
     torch.testing.assert_close(again(torch.from_numpy(runs[:, 0])), first(torch.from_numpy(runs[:, 0])))
 
 
+def test_a_fit_leaves_the_caller_s_random_numbers_as_they_were() -> None:
+    before = torch.get_rng_state()
+    SphericalUNet.fit(moving_waves()[:2], width=8, epochs=1, seed=2**64)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_a_filter_by_degree_does_not_know_longitudes() -> None:
     """Turning the sphere by any column turns the forecast of the operator."""
     torch.manual_seed(1)
