@@ -88,6 +88,8 @@ def run(
 ) -> Iterator[Frame]:
     """Simulate from a stored frame, or from a case.
 
+    From then on torch and numpy's matrix products take one thread in this process: more are slower here.
+
     Args:
         parameters: (8,) of the case `jet`, for which a standard normal distribution is meant; None draws them from the
             seed.
