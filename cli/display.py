@@ -216,6 +216,8 @@ def closing(state: State, now: float) -> RenderableType:
         **{name: f"{values[-1]:.4g}" for name, values in state.metrics.items()},
         "slots idle": _idle(state),
     }
+    if state.notes:
+        facts["last note"] = escape(_words(state.notes[-1]))
     if state.run.get("guided"):
         facts["guided"] = "by a known reference"
     for name, value in facts.items():

@@ -136,9 +136,7 @@ class Run:
         finally:
             self.jobs.close()
             orphans.reap_earlier(self.directory.path, keep=self.servers.pids)  # they might still commit something
-            if (
-                self.interrupts.count < 2
-            ):  # else a record may be in the journal and not in the state: that is for resume
+            if self.interrupts.count < 2:  # else a record may be in the journal and not in the state, as resume mends
                 reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause=cause)
 
     def _start_again(self, error: ExecutorLost) -> tuple[str, str] | None:

@@ -80,13 +80,14 @@ def test_wall_time_goes_on_while_nothing_is_recorded(state: State) -> None:
 
 
 def test_the_closing_table_tells_what_idle_slots_did(state: State) -> None:
-    """And nothing of models where none was trained."""
+    """And what was noted last; nothing of models where none was trained."""
     state.apply({"kind": "walker", "t": 4.0, "walker": 0, "slot": 0})
     state.walkers[0].seconds.update({"first wait": 2.0, "waited": 5.0, "read": 1.0, "ran": 12.0})
     console = Console(file=io.StringIO(), width=120)
     console.print(closing(state, state.now))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "40.0 %, most of it to wait for a start" in shown
+    assert TEXT in shown
     assert "models" not in shown
 
 
