@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 
@@ -40,13 +41,13 @@ def test_the_table_of_a_gpu_has_a_row_for_each_size(monkeypatch: pytest.MonkeyPa
 
 
 def test_torch_harmonics_agrees() -> None:
-    """Another code, another scheme (Adams-Bashforth, 150 s), another state vector: the jet at T42 after a day."""
+    """Another code, another scheme (Adams-Bashforth, 150 s), another state vector: its own jet at T42 after a day."""
     sphere = SphericalHarmonics(42)
     theirs = their_solver(sphere, 150.0)
     if theirs is None:
         pytest.skip("torch-harmonics 0.8.0 is not installed")
     theirs.hyperdiff = torch.ones_like(theirs.hyperdiff)
-    case = cases.galewsky(*on_grid(sphere))
+    case = cases.jet(*on_grid(sphere), np.zeros(8))
     model = ShallowWater(sphere, case, step_s=600)
     state = model.spectral(case)
     other = theirs.timestep(their_state(theirs, model, state), round(DAY / 150))
