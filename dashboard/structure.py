@@ -104,6 +104,8 @@ def _over_time(axes: Axes, history: History, label: str, stored: StoredVariable,
     axes.plot(at, medians, color=style.INK)
     axes.set_title(label, fontweight="normal", fontsize=8.5)
     axes.set(xlim=(0, history.clock.progress(history.state.now)), ylim=_span(values))
+    if (values % 1 == 0).all():
+        axes.locator_params(axis="y", integer=True)
     return f"Median {label}: {medians[0]:.4g} at first, {medians[-1]:.4g} at last."
 
 
