@@ -60,7 +60,7 @@ def settled(site: Site) -> Site:
 
     Nodes that are not said to train or to score simulate.
 
-    Raises: BadSite: this process runs in no job, or the job has fewer nodes than asked for.
+    Raises: BadSite: this process runs in no job, or the job has fewer nodes than asked for, or is about to end.
     """
     if not site.inside:
         return site
@@ -73,7 +73,10 @@ def settled(site: Site) -> Site:
         each = {"simulation": site.simulation.nodes or "at least 1"} | beside
         asked = ", ".join(f"{nodes} for {role}" for role, nodes in each.items() if nodes)
         raise BadSite(site.name, f"nodes: {asked} are asked for, and the job has {found.nodes}")
-    left_s = None if found.ends is None else max(1.0, found.ends - time.time())
+    left_s = None if found.ends is None else found.ends - time.time()
+    if left_s is not None and left_s <= site.margin_s:
+        kept = f"margin_s = {site.margin_s:g} of them are kept for writing what there is"
+        raise BadSite(site.name, f"this job ends in {left_s:.0f} s, and {kept}: start in a longer one")
     changes = {
         role: getattr(site, role).model_copy(update={"nodes": nodes, "blocks": 1, "walltime_s": left_s})
         for role, nodes in ({"simulation": simulation} | beside).items()
