@@ -53,10 +53,10 @@ def test_outside_of_any_job_one_is_told_so(monkeypatch: pytest.MonkeyPatch) -> N
         settled(load_site("inside"))
 
 
-@pytest.mark.parametrize("left_s", [-5.0, 10.0, 30.0])
+@pytest.mark.parametrize("left_s", [-5.0, 10.0, 59.0])
 def test_a_job_that_is_about_to_end_is_refused(left_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Walkers would come and go until it does: `margin_s`, 30 s, are kept for writing."""
+    """Walkers would come and go until it does: `margin_s`, 60 s, are kept for writing."""
     ends = time.time() + left_s
     monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation("slurm", 4, ends))
-    with pytest.raises(BadSite, match=r"this job ends in -?\d+ s, and margin_s = 30 of them are kept .*a longer one"):
+    with pytest.raises(BadSite, match=r"this job ends in -?\d+ s, and margin_s = 60 of them are kept .*a longer one"):
         settled(load_site("inside"))
