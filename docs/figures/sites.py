@@ -47,7 +47,7 @@ def _arrows(axes: Axes) -> None:
     arrow(axes, (right, row + 0.4), (nodes, TOP - 0.7), "blocks", (-0.1, 0.12), ha="right")
     arrow(axes, (LOGIN, 1.12), (LOGIN, ground), "journal", (0.12, 0), ha="left")
     arrow(axes, (NODES - 0.45, 1.2), (NODES - 0.45, ground), "frames, models", (-0.15, 0), ha="right", style="<|-|>")
-    arrow(axes, (NODES + 1.6, TOP - 0.95), (NODES + 1.6, ground), "frames", (0.1, 0), ha="left")
+    arrow(axes, (NODES + 1.6, TOP - 0.95), (NODES + 1.6, ground), "frames", (0.1, 0), ha="left", style="<|-|>")
 
 
 if __name__ == "__main__":
