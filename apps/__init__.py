@@ -1,1 +1,1 @@
-"""What runs on a node: simulate, train, score; plain functions that work without the engine."""
+"""Science: simulations as plain functions that work without the engine, a folder a science."""

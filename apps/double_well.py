@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from steersman.apps.start import Start
+from steersman.stages.start import Start
 from steersman.store import Variable
 
 VARIABLES = {

@@ -18,11 +18,11 @@ from typing import Any
 import psutil
 
 from steersman.engine.bag import Bag
-from steersman.engine.journal import Journal
 from steersman.engine.process import give_large_arrays_back
-from steersman.engine.recorder import Recorder
-from steersman.engine.scoreboard import stale, unscored
-from steersman.engine.state import State
+from steersman.journal.file import Journal
+from steersman.journal.recorder import Recorder
+from steersman.journal.scoreboard import stale, unscored
+from steersman.journal.state import State
 from steersman.steering import Scores, Steering
 
 FRAMES = 4  # of a segment

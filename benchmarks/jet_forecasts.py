@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import torch
 
-from steersman.apps import shallow_water_forecasts as forecasts
 from steersman.apps.shallow_water import ShallowWater
-from steersman.apps.shallow_water_cases import DAY, jet
+from steersman.apps.shallow_water import forecasts as forecasts
+from steersman.apps.shallow_water.cases import DAY, jet
 
 FRAME_S, TOGETHER = 6 * 3600.0, 8
 TRUNCATION, ROWS = 42, 64

@@ -30,9 +30,9 @@ from steersman.benchmarks.cost_model import CostModel, told
 from steersman.benchmarks.networks import chains
 from steersman.benchmarks.train import Figures, say, timed
 from steersman.models import CVAE, Schedule
-from steersman.models.cvae import elbo
-from steersman.models.fit import Record, evaluate, fit, seeded
-from steersman.models.ranks import launch
+from steersman.models.fitting.fit import Record, evaluate, fit, seeded
+from steersman.models.networks.cvae import elbo
+from steersman.models.ranks.launch import launch
 
 SIZE, MAPS, HELD_OUT, BATCH, LR = 10, 2048, 512, 32, 0.02
 THRESHOLD = 3.0  # nats per map

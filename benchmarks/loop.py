@@ -21,10 +21,10 @@ import numpy as np
 from steersman.bus import Server, TupleSpace
 from steersman.engine import campaign
 from steersman.engine.jobs import Jobs
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site_files import load_site
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 from steersman.store import Span, Window
 
 WORKFLOW = Path(__file__).with_name("loop_workflow.py")

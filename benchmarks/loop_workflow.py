@@ -4,7 +4,7 @@ import time
 
 from steersman import Params, Workflow, budget, every, models
 from steersman.apps import molecular_dynamics as md
-from steersman.apps.simulation_context import SimulationContext
+from steersman.apps.molecular_dynamics.context import SimulationContext
 from steersman.steering import LocalOutlierFactor, Novelty
 from steersman.store import Variable
 

@@ -21,8 +21,8 @@ import openmm
 from openmm import unit
 
 from steersman.apps import molecular_dynamics as md
-from steersman.apps.simulation_context import Settings, open_context
-from steersman.apps.start import Start
+from steersman.apps.molecular_dynamics.context import Settings, open_context
+from steersman.stages.start import Start
 
 TEMPERATURE_K = 300.0
 SECONDS_PER_DAY = 86400.0

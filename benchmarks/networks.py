@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steersman.models import CVAE, Model, ResNet50, device
-from steersman.models.cvae import elbo
-from steersman.models.fit import Loss, fit, seeded
+from steersman.models import CVAE, Model, ResNet50
+from steersman.models.fitting import device
+from steersman.models.fitting.fit import Loss, fit, seeded
+from steersman.models.networks.cvae import elbo
 
 LR = 1e-3
 

@@ -25,14 +25,16 @@ from typing import Any
 import numpy as np
 import psutil
 
-from steersman.apps.walker import DISMISSED, Walker
 from steersman.benchmarks.loop import gaps_of
 from steersman.bus import TupleSpace
-from steersman.engine import campaign, journal, loading
+from steersman.engine import campaign
 from steersman.engine import run as engine_run
-from steersman.engine.errors import BadInput
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
+from steersman.journal import file as journal
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.stages import loading
+from steersman.system.errors import BadInput
+from steersman.worker.walker import DISMISSED, Walker
 
 WORKFLOW = Path(__file__).with_name("scale_workflow.py")
 # A walker's start takes 8 ms of processor time. On nodes they begin side by side; here they share what cores there

@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from steersman.apps.publisher import PUBLISH_EVERY_S
 from steersman.benchmarks.store import Blocks, peptide_frames
 from steersman.store import FRAME, MOVE_EVERY_S, GroupWriter
 from steersman.store.mover import move
+from steersman.worker.publisher import PUBLISH_EVERY_S
 
 MINUTE_S = 60.0
 

@@ -19,12 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steersman.apps.cosine_codec import CosineCodec
+from steersman.apps.shallow_water.cosine_codec import CosineCodec
 from steersman.benchmarks import jet_forecasts as jets
 from steersman.dashboard import style
-from steersman.models.fit import fit
+from steersman.models.fitting.fit import fit
 from steersman.models.model import Model
-from steersman.models.pca import PCA
+from steersman.models.networks.pca import PCA
 
 NUMBERS = (24, 96, 384)  # of the 24,576 of a frame
 DAYS, EPOCHS, BATCH, RATE = 6.0, 20, 16, 1e-3

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from steersman.apps.shallow_water import ShallowWater
-from steersman.apps.shallow_water_cases import DAY
+from steersman.apps.shallow_water.cases import DAY
 from steersman.benchmarks.three_figures import rounded
 
 TRUNCATIONS, MEMBERS = (42, 85, 170), (1, 8, 64, 256)

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from steersman.apps import shallow_water_forecasts as forecasts
+from steersman.apps.shallow_water import forecasts as forecasts
 from steersman.benchmarks import jet_forecasts as jets
 from steersman.benchmarks.three_figures import rounded
 from steersman.dashboard import style
-from steersman.models.forecaster import Forecaster
-from steersman.models.spherical_fourier import SphericalFourier
-from steersman.models.unet import SphericalUNet
+from steersman.models.networks.forecaster import Forecaster
+from steersman.models.networks.spherical_fourier import SphericalFourier
+from steersman.models.networks.unet import SphericalUNet
 
 DAYS, LONG_DAYS = 6.0, 30.0
 LEADS = {"6 h": 1, "1 d": 4, "3 d": 12, "5 d": 20}

@@ -36,15 +36,16 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from steersman.benchmarks.networks import LR, Case, cases, ours, plain
-from steersman.models import Model, device
-from steersman.models.fit import Record, fit
-from steersman.models.flops import training_flops
-from steersman.models.input import Stream, fed
-from steersman.models.parallel import LocalSGD, begin
-from steersman.models.precision import TYPES, Precision
-from steersman.models.profile import Profile
-from steersman.models.ranks import launch
-from steersman.models.strategy import Strategy
+from steersman.models import Model
+from steersman.models.fitting import device
+from steersman.models.fitting.fit import Record, fit
+from steersman.models.fitting.flops import training_flops
+from steersman.models.fitting.input import Stream, fed
+from steersman.models.fitting.precision import TYPES, Precision
+from steersman.models.fitting.profile import Profile
+from steersman.models.ranks.launch import launch
+from steersman.models.ranks.parallel import LocalSGD, begin
+from steersman.models.ranks.strategy import Strategy
 from steersman.store import FRAME, Frames, GroupWriter, Window
 
 PRECISIONS = {"": "tf32", "_bf16": "bf16"}  # by what their keys end in; on a CPU tf32 is fp32

@@ -16,7 +16,7 @@ from steersman.benchmarks.networks import chains
 from steersman.benchmarks.train import say
 from steersman.dashboard import epochs, style
 from steersman.models import CVAE
-from steersman.models.ranks import launch
+from steersman.models.ranks.launch import launch
 from steersman.store import FRAME, Frames, GroupWriter, Variable, Window
 
 MAPS, SIZE = 4096, 28

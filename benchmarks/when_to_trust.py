@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from steersman.apps import shallow_water_forecasts as forecasts
 from steersman.apps.shallow_water import ShallowWater
-from steersman.apps.shallow_water_cases import DAY, jet
+from steersman.apps.shallow_water import forecasts as forecasts
+from steersman.apps.shallow_water.cases import DAY, jet
 from steersman.benchmarks import jet_forecasts as jets
 from steersman.benchmarks.three_figures import rounded
 from steersman.dashboard import style
-from steersman.models.forecaster import Forecaster
+from steersman.models.networks.forecaster import Forecaster
 
 TRUTH, ESTIMATE, DAYS = 85, 31, 5.0
 STEPS = round(DAYS * DAY / jets.FRAME_S)

@@ -21,8 +21,8 @@ from steersman.cli.printing import err
 from steersman.cli.runs import journal, replay, status, tell, verify, watch, why
 from steersman.cli.shipped import bench, new, workflows
 from steersman.cli.sites import doctor, sites
-from steersman.engine.errors import BadInput, EngineError
 from steersman.executors.errors import BadSite
+from steersman.system.errors import BadInput, EngineError
 
 app = typer.Typer(
     help="Couple simulations with deep learning: run a workflow file, watch it, ask why.",

@@ -19,7 +19,7 @@ from rich.text import Text
 from steersman.bus import BusError, Row, TupleSpace, inspect, rows
 from steersman.engine.errors import NotRunning
 from steersman.engine.people import expect_driver
-from steersman.engine.run_directory import RunDirectory
+from steersman.journal.run_directory import RunDirectory
 
 PATIENCE_S = 2.0  # who looks does not wait a minute for a server that is gone
 LAST = 3

@@ -30,10 +30,10 @@ from steersman.cli.options import (
 )
 from steersman.cli.printing import err, out, print_checks
 from steersman.cli.summary import summary
-from steersman.engine import run_directory
-from steersman.engine.crate import write_crate
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
+from steersman.journal import run_directory
+from steersman.journal.crate import write_crate
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 
 # What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.printing import Lasting
-from steersman.engine.journal import Record
-from steersman.engine.state import State
-from steersman.engine.walkers import Model, Walker
+from steersman.journal.file import Record
+from steersman.journal.state import State
+from steersman.journal.walkers import Model, Walker
 from steersman.steering import StopRule
 
 MOST_SLOTS = 12  # rows of the slots table; the others are counted

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steersman.engine.errors import BadValue
+from steersman.system.errors import BadValue
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 

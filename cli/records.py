@@ -11,11 +11,11 @@ from typing import Any
 
 import typer
 
-from steersman.engine import journal
-from steersman.engine.errors import BadValue, UnknownName
-from steersman.engine.journal import Record
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
+from steersman.journal import file as journal
+from steersman.journal.file import Record
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.system.errors import BadValue, UnknownName
 
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 HIDDEN = ("v", "t", "kind", "crc", "more", "anew")

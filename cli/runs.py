@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import Annotated, Any
 
@@ -14,15 +15,18 @@ from steersman.cli import display, records
 from steersman.cli.options import Json, RunPath
 from steersman.cli.printing import err, out
 from steersman.cli.summary import summary
-from steersman.engine import files, loading, people, run_directory
-from steersman.engine import journal as journals
-from steersman.engine import replay as replaying
-from steersman.engine import verify as verification
-from steersman.engine import why as reasons
-from steersman.engine.lock import owner
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
+from steersman.engine import files, people
 from steersman.executors.site import Site
+from steersman.journal import file as journals
+from steersman.journal import replay as replaying
+from steersman.journal import run_directory
+from steersman.journal import verify as verification
+from steersman.journal import why as reasons
+from steersman.journal.lock import owner
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.stages import loading
+from steersman.steering.expression import parse
 
 
 def status(run: RunPath, as_json: Json = False) -> None:
@@ -90,7 +94,10 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """Decide again on what a run recorded, without any simulation, and show where a policy chooses otherwise."""
-    told = replaying.replay(run_directory.open_run(run), policy)
+    directory = run_directory.open_run(run)
+    own = loading.load(directory.workflow).steering
+    other = parse(policy, vars(sys.modules[loading.MODULE])) if policy else None
+    told = replaying.replay(directory, own, other)
     typer.echo(json.dumps(told) if as_json else "\n".join(replaying.lines(told)))
 
 

@@ -14,8 +14,8 @@ from rich.text import Text
 from steersman.cli.options import Json
 from steersman.cli.printing import out
 from steersman.cli.template import TEMPLATE
-from steersman.engine import loading
-from steersman.engine.errors import BadInput, UnknownName
+from steersman.stages import loading
+from steersman.system.errors import BadInput, UnknownName
 
 BENCHMARKS = {
     "bus": "bus", "loop": "loop", "store": "store", "scratch": "scratch", "molecular-dynamics": "molecular_dynamics",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.engine import files
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
-from steersman.engine.walkers import Model
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.journal.walkers import Model
 
 
 def summary(directory: RunDirectory, state: State) -> dict[str, Any]:

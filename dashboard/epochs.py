@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.history import History
+from steersman.journal.history import History
 
 STACKED = {
     "IpUpdateTime": style.SKY, "FwdTime": style.BLUE, "BwdTime": style.GREEN, "WtUpdateTime": style.ORANGE,

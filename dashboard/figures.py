@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from steersman.dashboard import choices, epochs, learning, lineage, sampling, slots, sphere, structure, style
 from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.history import History
-from steersman.engine import loading
-from steersman.engine.results import Results
+from steersman.dashboard.results import Results
+from steersman.journal.history import History
+from steersman.stages import loading
 
 Draw = Callable[[History], tuple[Figure, str]]
 

@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.history import History
+from steersman.journal.history import History
 
 Card = dict[str, Any]
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.history import History
-from steersman.dashboard.segments import Segments
+from steersman.journal.history import History
+from steersman.journal.segment_table import Segments
 
 MOST_SEGMENTS = 500  # more branches than this cannot be told apart on a page
 

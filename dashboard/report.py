@@ -12,10 +12,10 @@ from pathlib import Path
 
 from steersman.dashboard import page, tables
 from steersman.dashboard.figures import FIGURES, Draw, contributed, draw_all
-from steersman.dashboard.history import History
-from steersman.engine.errors import BadInput
-from steersman.engine.run_directory import RunDirectory, open_run
-from steersman.store import replace_file
+from steersman.journal.history import History
+from steersman.journal.run_directory import RunDirectory, open_run
+from steersman.system.errors import BadInput
+from steersman.system.files import replace_file
 
 MODELS = ("version", "frames", "epochs", "seconds", "loss", "held out", "predecessor", "verdict", "because")
 OUTCOMES = {

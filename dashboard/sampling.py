@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.history import History
 from steersman.dashboard.scored import Plane, Scored, plane
+from steersman.journal.history import History
 
 MOST_POINTS = 30_000  # more only hide each other
 MOST_STARTS = 500  # of each policy

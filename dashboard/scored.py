@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.history import History
-from steersman.dashboard.segments import frame_key
+from steersman.journal.history import History
+from steersman.journal.segment_table import frame_key
 from steersman.store import Frames, Span
 
 INDISTINGUISHABLE = 1e-5  # of the extent of a plane

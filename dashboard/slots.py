@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.history import History
-from steersman.engine.walkers import Model
+from steersman.journal.history import History
+from steersman.journal.walkers import Model
 
 SIMULATING, STARTING, WAITING, READING, OTHER = (
     "simulating", "starting a worker", "waiting for a start", "reading the start", "publishing and ending",

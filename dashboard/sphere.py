@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.history import History
 from steersman.dashboard.stored import StoredVariable, blocks, variables
+from steersman.journal.history import History
 
 FIELD = "vorticity"
 SHOWN = 99.5  # percent of the right map are within the colours: the first jet would leave the eddies pale

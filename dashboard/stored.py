@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import zarr
 
-from steersman.dashboard.history import History
+from steersman.journal.history import History
 from steersman.store import Span
 
 MOST_BLOCKS = 300  # a block is a run of frames of one segment

@@ -12,8 +12,8 @@ from matplotlib.image import AxesImage
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.history import History
 from steersman.dashboard.stored import StoredVariable, blocks, variables
+from steersman.journal.history import History
 
 NEAR = 3  # residues closer than this along the chain touch always
 TENTH = 0.1

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from steersman.dashboard import slots
-from steersman.dashboard.history import History
-from steersman.dashboard.segments import UNKNOWN
+from steersman.journal.history import History
+from steersman.journal.segment_table import UNKNOWN
 
 MOST_STARTS = 20
 MOST_FAILURES = 20

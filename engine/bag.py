@@ -7,16 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from steersman.apps.walker import DONE, START
 from steersman.bus import TupleSpace
-from steersman.engine.journal import Record
-from steersman.engine.recorder import Recorder
-from steersman.engine.walkers import Broken
-from steersman.steering import NEW, Candidate, Choice, Decider, Scores, Steering
+from steersman.journal.file import Record
+from steersman.journal.recorder import Recorder
+from steersman.journal.walkers import Broken
+from steersman.steering import Choice, Decider, Scores, Steering
+from steersman.steering.streams import decision_rng, start_seed
+from steersman.worker.walker import DONE, START
 
-_STARTS, _DECISIONS = 0, 1  # streams of the run's seed
 AGAIN = ("slot", "parent", "policy", "reason", "model", "exact", "draw", "set")  # kept when a start is tried again
 DEATHS = 2  # walkers that may die on a start before it is blamed
 
@@ -92,7 +90,9 @@ class Bag:
     def _again(self, record: Record, number: int, **more: Any) -> None:
         fresh = self._recorder.state.next_start
         again = {key: record[key] for key in AGAIN if key in record} | more
-        self._put(self._recorder.record("start", start=fresh, seed=self._start_seed(fresh), again=number, **again))
+        self._put(
+            self._recorder.record("start", start=fresh, seed=start_seed(self._seed, fresh), again=number, **again)
+        )
 
     def _go_on(self, number: int, broken: Broken) -> None:
         segment, losses = broken.segment, broken.losses
@@ -138,8 +138,8 @@ class Bag:
             self._decider.trouble = ""
         chosen = choice.candidate
         fields: Record = {
-            "start": number, "slot": slot, "parent": None if chosen is None else frame(scores, chosen),
-            "seed": self._start_seed(number), "policy": choice.policy, "reason": choice.reason,
+            "start": number, "slot": slot, "parent": None if chosen is None else scores.frame(chosen.index),
+            "seed": start_seed(self._seed, number), "policy": choice.policy, "reason": choice.reason,
             "model": scores.model if chosen else 0, "exact": bool(chosen and chosen.exact),
         }  # fmt: skip
         fields |= {"draw": dict(chosen.draw)} if chosen and chosen.draw else {}
@@ -148,7 +148,7 @@ class Bag:
     def _pinned(self, pin: Record, number: int, slot: int) -> tuple[Record, Choice]:
         choice = Choice(None, f"pinned by {pin['who']}", "pin")
         fields = {
-            "start": number, "slot": slot, "parent": pin["frame"], "seed": self._start_seed(number),
+            "start": number, "slot": slot, "parent": pin["frame"], "seed": start_seed(self._seed, number),
             "policy": "pin", "reason": choice.reason, "model": 0, "exact": False, "pin": pin["id"],
         }  # fmt: skip
         settings = self._recorder.state.settings
@@ -156,7 +156,7 @@ class Bag:
 
     def _explain(self, scores: Scores, fields: Record, choice: Choice) -> None:
         """Keep the alternatives; before the journal says that the start is chosen, so that no start lacks them."""
-        refused = [{"frame": frame(scores, c), "policy": c.policy, "reason": c.reason} for c in choice.refused]
+        refused = [{"frame": scores.frame(c.index), "policy": c.policy, "reason": c.reason} for c in choice.refused]
         line = {"t": self._recorder.state.now, "candidates": len(scores), "frame": fields["parent"], "refused": refused}
         line |= {key: fields[key] for key in ("start", "model", "policy", "reason")}
         self._decisions.write(json.dumps(line) + "\n")
@@ -167,26 +167,6 @@ class Bag:
             (self.name(record["slot"]), record["start"], {key: record[key] for key in keys if key in record})
             for record in records
         )
-
-    def _start_seed(self, number: int) -> int:
-        return int(_rng(self._seed, _STARTS, number).integers(1, 2**63 - 1))
-
-
-def decision_rng(seed: int, number: int) -> np.random.Generator:
-    """The random numbers that the choice of the n-th start depends on."""
-    return _rng(seed, _DECISIONS, number)
-
-
-def _rng(seed: int, stream: int, number: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream, number)))
-
-
-def frame(scores: Scores, candidate: Candidate) -> list[int] | None:
-    """[walker, row, segment] of a candidate; None of a new member."""
-    i = candidate.index
-    if i == NEW:
-        return None
-    return [int(scores.walker[i]), int(scores.row[i]), int(scores.segment[i])]
 
 
 def _words(frame: list[int]) -> str:

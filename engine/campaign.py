@@ -8,20 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steersman.engine import loading, run_directory
-from steersman.engine.errors import BadValue, RunIsLocked
-from steersman.engine.journal import Journal
-from steersman.engine.lock import owner
-from steersman.engine.recorder import Recorder
 from steersman.engine.run import Run, Show
-from steersman.engine.run_directory import RunDirectory, check_path, needing_room
-from steersman.engine.state import State
-from steersman.engine.workflow import Params, Workflow
 from steersman.executors import site_files
 from steersman.executors.allocation import settled
 from steersman.executors.preflight import ready
 from steersman.executors.site import Site
-from steersman.models.strategy import Strategy
+from steersman.journal import run_directory
+from steersman.journal.errors import RunIsLocked
+from steersman.journal.file import Journal
+from steersman.journal.lock import owner
+from steersman.journal.recorder import Recorder
+from steersman.journal.run_directory import RunDirectory, check_path, needing_room
+from steersman.journal.state import State
+from steersman.models.ranks.strategy import Strategy
+from steersman.stages import loading
+from steersman.stages.workflow import Params, Workflow
+from steersman.system.errors import BadValue
 
 
 @dataclass(frozen=True)

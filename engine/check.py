@@ -10,12 +10,12 @@ from steersman.bus import ServerFailed
 from steersman.bus.server import binary
 from steersman.engine import files
 from steersman.engine.campaign import Plan
-from steersman.engine.errors import BadDirectory
-from steersman.engine.run_directory import check_path
 from steersman.executors.allocation import settled
 from steersman.executors.errors import BadSite
 from steersman.executors.preflight import Finding as Check
 from steersman.executors.preflight import findings
+from steersman.journal.errors import BadDirectory
+from steersman.journal.run_directory import check_path
 from steersman.steering.stop import AnyOf, Budget, StopRule
 
 

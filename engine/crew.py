@@ -6,14 +6,14 @@ from collections import deque
 from concurrent.futures import Future
 from typing import Any
 
-from steersman.apps.walker import ASIDE, BLOCK_ENDS, LEAVE, stop_name
 from steersman.bus import TupleSpace
-from steersman.engine import tasks
 from steersman.engine.bag import Bag
 from steersman.engine.jobs import Jobs, killed
 from steersman.engine.reconcile import adopt
-from steersman.engine.recorder import Recorder
-from steersman.engine.run_directory import FULL, RunDirectory
+from steersman.journal.recorder import Recorder
+from steersman.journal.run_directory import FULL, RunDirectory
+from steersman.worker import tasks
+from steersman.worker.walker import ASIDE, BLOCK_ENDS, LEAVE, stop_name
 
 LOSSES_PER_SLOT = 3  # walkers lost in a row without a single ended segment: something is wrong with all of them
 NODE_FAILURES = 6  # segments and walkers that failed in a row on one node, while others work
@@ -139,7 +139,7 @@ class Crew:
             self._hire(walker.slot)
 
     def _stop_hanging(self) -> None:
-        """Ask politely; a process that does not hear it ends itself soon after, see apps/watchdog.py."""
+        """Ask politely; a process that does not hear it ends itself soon after, see worker/watchdog.py."""
         state, now = self._recorder.state, self._recorder.now()
         for number in self._jobs_by_walker:
             walker = state.walkers[number]

@@ -14,13 +14,13 @@ from steersman.bus import Servers, TupleSpace
 from steersman.engine import probe as probing
 from steersman.engine.jobs import Jobs
 from steersman.engine.probe import Probe, probe
-from steersman.engine.run_directory import check_path
 from steersman.executors.allocation import settled
 from steersman.executors.launcher import words
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.preflight import Finding, ready
 from steersman.executors.site import Site
+from steersman.journal.run_directory import check_path
 
 JOB_S = 900.0  # time limit of the small job, where the site's own is longer
 BEGINS_S = 60.0

@@ -25,11 +25,11 @@ from parsl.config import Config
 from parsl.dataflow.dflow import DataFlowKernel
 from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 
-from steersman.apps.publisher import EVENT
 from steersman.bus import BusError, TupleSpace
-from steersman.engine import tasks
 from steersman.engine.errors import ExecutorLost
 from steersman.executors.registration import NoWorkers, Registration
+from steersman.worker import tasks
+from steersman.worker.publisher import EVENT
 
 CLEANUP_S = 20.0  # Parsl's cleanup can hang; what it leaves the engine ends
 BROKEN_CLEANUP_S = 2.0  # on a broken executor it does hang

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from steersman.apps import training
-from steersman.engine import published, tasks
-from steersman.engine.errors import BlockEnds
 from steersman.engine.jobs import Jobs, lost
-from steersman.engine.recorder import Recorder
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.scoreboard import Scoreboard, stale, unscored
-from steersman.engine.workflow import Params, Workflow
 from steersman.executors.site import Site
+from steersman.journal import published
+from steersman.journal.recorder import Recorder
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.scoreboard import Scoreboard, stale, unscored
+from steersman.stages.workflow import Params, Workflow
 from steersman.steering import Scores
+from steersman.steering.errors import BadScores
 from steersman.store import Span, StoreError
+from steersman.worker import tasks, training
+from steersman.worker.errors import BlockEnds
 
 LOSSES = 3  # workers that may die in a row under a training, or a scoring, before it counts as failed
 LOST_S = 60.0  # a job that Parsl lost is given up so long after its worker must have ended
@@ -198,7 +199,7 @@ class Learner:
             return False
         try:
             board.add(spans, job.result())
-        except StoreError as misfit:  # scores of another kind than the ones before
+        except (StoreError, BadScores) as misfit:  # scores of another kind than the ones before
             self._refuse(board, misfit)
             return False
         if board is self._coming and (self._board is None or board.frames >= self._board.frames):

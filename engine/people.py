@@ -7,12 +7,15 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from steersman.bus import BusTimeout, TupleSpace
-from steersman.engine import journal, loading
-from steersman.engine.errors import BadInput, BadValue, NoSuchSegment, NotRunning, UnknownName
-from steersman.engine.lock import owner
-from steersman.engine.run_directory import RunDirectory, user
-from steersman.engine.segments import Segment
-from steersman.engine.state import State
+from steersman.engine.errors import NotRunning
+from steersman.journal import file as journal
+from steersman.journal.errors import NoSuchSegment
+from steersman.journal.lock import owner
+from steersman.journal.run_directory import RunDirectory, user
+from steersman.journal.segments import Segment
+from steersman.journal.state import State
+from steersman.stages import loading
+from steersman.system.errors import BadInput, BadValue, UnknownName
 
 if TYPE_CHECKING:
     from steersman.engine.run import Run

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from steersman.engine.errors import NoRoom
+from steersman.journal.errors import NoRoom
 
 M_MMAP_THRESHOLD = -3  # malloc.h
 LARGE_BYTES = 2**18

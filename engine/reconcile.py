@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.engine import published
-from steersman.engine.journal import Record
-from steersman.engine.recorder import Recorder
-from steersman.engine.walkers import Walker
+from steersman.journal import published
+from steersman.journal.file import Record
+from steersman.journal.recorder import Recorder
+from steersman.journal.walkers import Walker
 from steersman.store import ENDED, SEGMENT_FIELDS, Frames, StoreError
 
 

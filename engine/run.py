@@ -17,26 +17,27 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from steersman.apps.publisher import EVENT
 from steersman.bus import ALL, BusError, BusTimeout, TupleSpace
-from steersman.engine import orphans, tasks
+from steersman.engine import orphans
 from steersman.engine.bag import Bag
 from steersman.engine.crew import Crew
 from steersman.engine.errors import ExecutorLost
 from steersman.engine.jobs import Jobs, lost
 from steersman.engine.learner import Learner
-from steersman.engine.lock import Lock
 from steersman.engine.people import TELL, People
 from steersman.engine.process import Interrupts, allow_many_files, give_large_arrays_back
 from steersman.engine.reconcile import catch_up, reconcile
-from steersman.engine.recorder import Recorder
-from steersman.engine.run_directory import RunDirectory, needing_room
 from steersman.engine.servers import RunServers
-from steersman.engine.state import State
-from steersman.engine.workflow import Params, Workflow
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
+from steersman.journal.lock import Lock
+from steersman.journal.recorder import Recorder
+from steersman.journal.run_directory import RunDirectory, needing_room
+from steersman.journal.state import State
+from steersman.stages.workflow import Params, Workflow
 from steersman.store import MOVE_EVERY_S
+from steersman.worker import tasks
+from steersman.worker.publisher import EVENT
 
 GATHER_S = 10e-6  # a slot: events gather so long before a step, which takes about 1 us a slot however few there are
 QUIET_S = 5.0  # after so long without a word from anybody the bus is tried

@@ -6,26 +6,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steersman.models.cvae import CVAE as CVAE
-    from steersman.models.memory import largest_batch as largest_batch
+    from steersman.models.fitting.memory import largest_batch as largest_batch
+    from steersman.models.fitting.schedule import Schedule as Schedule
     from steersman.models.model import Model as Model
-    from steersman.models.pca import PCA as PCA
-    from steersman.models.resnet import ResNet50 as ResNet50
-    from steersman.models.schedule import Schedule as Schedule
-    from steersman.models.spherical_fourier import SphericalFourier as SphericalFourier
-    from steersman.models.stage import staged as staged
-    from steersman.models.unet import SphericalUNet as SphericalUNet
+    from steersman.models.networks.cvae import CVAE as CVAE
+    from steersman.models.networks.pca import PCA as PCA
+    from steersman.models.networks.resnet import ResNet50 as ResNet50
+    from steersman.models.networks.spherical_fourier import SphericalFourier as SphericalFourier
+    from steersman.models.networks.unet import SphericalUNet as SphericalUNet
+    from steersman.models.ranks.staging import staged as staged
 
 _HOMES = {
-    "CVAE": "steersman.models.cvae",
+    "CVAE": "steersman.models.networks.cvae",
     "Model": "steersman.models.model",
-    "PCA": "steersman.models.pca",
-    "ResNet50": "steersman.models.resnet",
-    "Schedule": "steersman.models.schedule",
-    "SphericalFourier": "steersman.models.spherical_fourier",
-    "SphericalUNet": "steersman.models.unet",
-    "largest_batch": "steersman.models.memory",
-    "staged": "steersman.models.stage",
+    "PCA": "steersman.models.networks.pca",
+    "ResNet50": "steersman.models.networks.resnet",
+    "Schedule": "steersman.models.fitting.schedule",
+    "SphericalFourier": "steersman.models.networks.spherical_fourier",
+    "SphericalUNet": "steersman.models.networks.unet",
+    "largest_batch": "steersman.models.fitting.memory",
+    "staged": "steersman.models.ranks.staging",
 }
 
 __all__ = [

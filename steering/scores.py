@@ -33,6 +33,10 @@ class Scores:
     def __len__(self) -> int:
         return len(self.row)
 
+    def frame(self, index: int) -> list[int] | None:
+        """[walker, row, segment] of the frame at a position; None of a new member, which has none."""
+        return None if index < 0 else [int(self.walker[index]), int(self.row[index]), int(self.segment[index])]
+
     def matrix(self, name: str) -> np.ndarray:
         """(n, d) float64 of one score, a scalar score as one column."""
         value = np.asarray(self.values[name], dtype=np.float64)

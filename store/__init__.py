@@ -9,7 +9,6 @@ from steersman.store.errors import (
     ShapeMismatch,
     StoreError,
 )
-from steersman.store.files import replace_file
 from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Window
 from steersman.store.group import GroupWriter
 from steersman.store.scratch import MOVE_EVERY_S, ScratchWriter
@@ -35,5 +34,4 @@ __all__ = [
     "StoreError",
     "Variable",
     "Window",
-    "replace_file",
 ]

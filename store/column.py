@@ -15,9 +15,9 @@ from zarr.codecs import Crc32cCodec
 from zarr.core.buffer import default_buffer_prototype
 
 from steersman.store.errors import BadVariable, ShapeMismatch
-from steersman.store.files import replace_file
 from steersman.store.shard import encode_shard, shard_file
 from steersman.store.variables import Variable
+from steersman.system.files import replace_file
 
 CHUNK_BYTES = 128 * 2**10  # zarr spends about 0.1 ms on reading a chunk, whatever its size
 CHUNK_ROWS = 2**11  # the open chunk of a number is written whole too: 16 KiB

@@ -16,8 +16,8 @@ import numpy as np
 
 from steersman.store.column import Column, check_new
 from steersman.store.errors import BadVariable
-from steersman.store.files import replace_file
 from steersman.store.variables import Variable
+from steersman.system.files import replace_file
 
 
 class GroupWriter:

@@ -10,7 +10,20 @@ import pytest
 
 import steersman
 
-ROOMS = ("apps", "bus", "dashboard", "engine", "executors", "models", "steering", "store")
+ROOMS = (
+    "apps",
+    "bus",
+    "dashboard",
+    "engine",
+    "executors",
+    "journal",
+    "models",
+    "stages",
+    "steering",
+    "store",
+    "system",
+    "worker",
+)
 EXAMPLES = {"str": "text", "int": 3, "float": 2.5, "bool": True}
 
 
@@ -18,7 +31,7 @@ def error_classes() -> list[type[Exception]]:
     found: dict[str, type[Exception]] = {}
     for room in ROOMS:
         package = importlib.import_module(f"steersman.{room}")
-        for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for value in vars(importlib.import_module(info.name)).values():
                 if (
                     inspect.isclass(value)

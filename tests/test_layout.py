@@ -10,19 +10,23 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = (
-    "bus", "store", "models", "apps", "executors", "steering", "engine", "workflows", "dashboard", "benchmarks",
-    "cli", "site_configs",
+    "system", "bus", "store", "steering", "journal", "models", "stages", "apps", "executors", "worker", "engine",
+    "workflows", "dashboard", "benchmarks", "cli", "site_configs",
 )  # fmt: skip
 MAY_IMPORT = {
-    "bus": set(),
-    "store": {"bus"},
-    "models": {"bus", "store"},
-    "apps": {"store", "models", "bus"},
-    "executors": {"bus", "site_configs"},
-    "steering": {"store"},
-    "engine": {"bus", "store", "models", "apps", "executors", "steering", "workflows"},
-    "workflows": {"apps", "models", "steering", "store"},
-    "dashboard": {"bus", "store", "steering", "engine"},
+    "system": set(),
+    "bus": {"system"},
+    "store": {"system"},
+    "steering": {"system", "store"},
+    "journal": {"system", "store", "steering"},
+    "models": {"system", "bus", "store"},
+    "stages": {"system", "store", "steering", "models", "workflows"},
+    "apps": {"system", "store", "models", "stages"},
+    "executors": {"system", "bus", "site_configs"},
+    "worker": {"system", "bus", "store", "steering", "journal", "models", "stages", "executors"},
+    "engine": {"system", "bus", "store", "steering", "journal", "models", "stages", "executors", "worker"},
+    "workflows": {"stages", "apps", "models", "steering", "store"},
+    "dashboard": {"system", "store", "steering", "journal", "stages", "models"},
     "benchmarks": set(ROOMS),
     "cli": set(ROOMS),
     "site_configs": set(),
@@ -65,6 +69,6 @@ def imported(file: Path) -> set[str]:
 
 
 def test_words_that_start_no_job_and_walkers_do_not_wait_for_parsl_and_torch() -> None:
-    code = "import sys, steersman.cli.__main__, steersman.engine.tasks, steersman.workflows.fold\n"
+    code = "import sys, steersman.cli.__main__, steersman.worker.tasks, steersman.workflows.fold\n"
     code += "print(*{'parsl', 'torch'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"

@@ -33,12 +33,12 @@ def integrate(p, start, out):
 
 @wf.train(when=lambda p: every(frames=p.train_every * FRAMES, first=p.train_every * FRAMES // 8))
 def fit(p, frames, last):
-    from steersman.apps.shallow_water_forecasts import laws, runs_of
+    from steersman.apps.shallow_water.forecasts import laws, runs_of
     return SphericalUNet.fit(runs_of(frames), width=16, epochs=p.epochs, init=last, **laws(p.truncation))
 
 @wf.score()
 def measure(p, model, frames):
-    from steersman.apps.shallow_water_forecasts import one_step_error
+    from steersman.apps.shallow_water.forecasts import one_step_error
     wind, whole = np.abs(frames["v"]).max(axis=(1, 2)), frames["time"] > DAYS - 0.01
     found = {"storm": np.log(np.maximum(wind, 1e-3) / p.storm_m_s), "whole": whole}
     return found | {"error": one_step_error(model, frames)} | {name: frames[name] for name in DRAWN}
@@ -50,10 +50,10 @@ def storms_percent(scores): return 100 * storms.estimate(scores).probability
 
 @wf.figure("How often it is extreme")
 def extremes(p, results):
-    from steersman.apps.shallow_water_figures import probability
+    from steersman.apps.shallow_water.figures import probability
     return probability(storms.estimates(results.scores), f"winds along the meridian above {p.storm_m_s:g} m/s")
 
 @wf.figure("How far the network sees")
 def lead_times(p, results):
-    from steersman.apps.shallow_water_figures import forecast_errors
+    from steersman.apps.shallow_water.figures import forecast_errors
     return forecast_errors(results.model, results.held_out, diffusion_hours=DIFFUSION_HOURS)

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure, SubFigure
 
 from steersman.dashboard import choices, sampling, slots, style
 from steersman.dashboard.figures import FIGURES
-from steersman.dashboard.history import History
 from steersman.dashboard.scored import Plane, Scored, plane
-from steersman.engine.run_directory import open_run
+from steersman.journal.history import History
+from steersman.journal.run_directory import open_run
 
 
 def draw(history: History) -> Figure:

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from steersman.apps.shallow_water import run
-from steersman.apps.start import Start
 from steersman.dashboard import style
-from steersman.models.spherical_harmonics import SphericalHarmonics
+from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.stages.start import Start
 
 TRUNCATION = 85
 

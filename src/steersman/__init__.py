@@ -4,17 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steersman.engine.workflow import Params as Params
-    from steersman.engine.workflow import Workflow as Workflow
-    from steersman.engine.workflow import every as every
+    from steersman.stages.workflow import Params as Params
+    from steersman.stages.workflow import Workflow as Workflow
+    from steersman.stages.workflow import every as every
     from steersman.steering import budget as budget
     from steersman.steering import plateau as plateau
     from steersman.steering import reached as reached
 
 _HOMES = {
-    "Params": "steersman.engine.workflow",
-    "Workflow": "steersman.engine.workflow",
-    "every": "steersman.engine.workflow",
+    "Params": "steersman.stages.workflow",
+    "Workflow": "steersman.stages.workflow",
+    "every": "steersman.stages.workflow",
     "budget": "steersman.steering",
     "plateau": "steersman.steering",
     "reached": "steersman.steering",

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.apps.contacts import contact_maps, native_fraction
-from steersman.apps.superposition import rmsd
+from steersman.apps.molecular_dynamics.contacts import contact_maps, native_fraction
+from steersman.apps.molecular_dynamics.superposition import rmsd
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # MDAnalysis' own

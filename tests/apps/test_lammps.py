@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from steersman.apps import lammps
-from steersman.engine import journal, people
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
+from steersman.engine import people
+from steersman.journal import file as journal
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 from tests.engine.conftest import await_record, opened, started
 
 ARGON = Path(__file__).parents[2] / "examples" / "argon.py"

@@ -12,9 +12,9 @@ from openmm import unit
 
 from steersman.apps.errors import OutOfRange, PlatformUnavailable, SimulationUnstable, WrongStart
 from steersman.apps.molecular_dynamics import VARIABLES, Frame, Molecule, build_peptide, contact_maps, run
-from steersman.apps.noise import Noise
-from steersman.apps.simulation_context import PhaseState, Settings, SimulationContext, degrees_of_freedom
-from steersman.apps.start import Start
+from steersman.apps.molecular_dynamics.context import PhaseState, Settings, SimulationContext, degrees_of_freedom
+from steersman.apps.molecular_dynamics.noise import Noise
+from steersman.stages.start import Start
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from steersman.apps.amino_acids import LETTERS
 from steersman.apps.errors import OutOfRange, UnknownResidue
-from steersman.apps.force_field import HYDROGEN_MASS, PROTEIN, implicit_system
 from steersman.apps.molecular_dynamics import Molecule, build_peptide, contact_maps, ideal_helix, rmsd
-from steersman.apps.peptide import EXTENDED, HELIX, heavy_atoms, with_hydrogens
+from steersman.apps.molecular_dynamics.amino_acids import LETTERS
+from steersman.apps.molecular_dynamics.force_field import HYDROGEN_MASS, PROTEIN, implicit_system
+from steersman.apps.molecular_dynamics.peptide import EXTENDED, HELIX, heavy_atoms, with_hydrogens
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steersman.apps.segment import Segment, look_every_s
+from steersman.stages.segment import Segment, look_every_s
 from steersman.store import GroupWriter, StoreError
 
 

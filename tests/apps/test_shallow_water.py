@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.apps import shallow_water_cases as cases
 from steersman.apps.errors import FlowUnstable, OutOfRange, UnknownCase, WrongStart
 from steersman.apps.shallow_water import STEPS, ShallowWater, default_step, run
-from steersman.apps.shallow_water_cases import Case
-from steersman.apps.shallow_water_scheme import phi
-from steersman.apps.start import Start
+from steersman.apps.shallow_water import cases as cases
+from steersman.apps.shallow_water.cases import Case
+from steersman.apps.shallow_water.scheme import phi
 from steersman.models.errors import UnfitGrid, UnknownChoice
-from steersman.models.spherical_harmonics import SphericalHarmonics
+from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.stages.start import Start
 
 DAY = 86400
 

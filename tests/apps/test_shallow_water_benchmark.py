@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.apps import shallow_water_cases as cases
 from steersman.apps.shallow_water import ShallowWater
+from steersman.apps.shallow_water import cases as cases
 from steersman.benchmarks import shallow_water_gpu
 from steersman.benchmarks.shallow_water import errors, norms, on_grid, solver
 from steersman.benchmarks.shallow_water_rivals import their_solver, their_state
-from steersman.models.spherical_harmonics import SphericalHarmonics
+from steersman.models.networks.spherical_harmonics import SphericalHarmonics
 
 DAY = 86400
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import xarray
 
-from steersman.apps.cosine_codec import CosineCodec
 from steersman.apps.errors import OutOfRange
 from steersman.apps.shallow_water import run
-from steersman.apps.shallow_water_data import load, save
-from steersman.apps.start import Start
+from steersman.apps.shallow_water.cosine_codec import CosineCodec
+from steersman.apps.shallow_water.data import load, save
+from steersman.stages.start import Start
 
 
 def test_saved_frames_open_in_xarray_with_their_coordinates(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.apps import shallow_water_forecasts as forecasts
+from steersman.apps.shallow_water import forecasts as forecasts
 from steersman.apps.shallow_water import rows_for_networks, run
-from steersman.apps.start import Start
-from steersman.models.unet import SphericalUNet
+from steersman.models.networks.unet import SphericalUNet
+from steersman.stages.start import Start
 
 DAYS, EVERY_S = 1.0, 6 * 3600.0
 

@@ -11,12 +11,11 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from steersman.apps import cuda_graph
-from steersman.apps import shallow_water_cases as cases
-from steersman.apps.shallow_water import ShallowWater, run
-from steersman.apps.start import Start
-from steersman.models import packed_harmonics
-from steersman.models.spherical_harmonics import SphericalHarmonics
+from steersman.apps.shallow_water import ShallowWater, cuda_graph, run
+from steersman.apps.shallow_water import cases as cases
+from steersman.models.networks import packed_harmonics
+from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.stages.start import Start
 
 FROM_THE_HOST = {"aten.lift_fresh.default", "aten._to_copy.default", "aten._local_scalar_dense.default"}
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.apps import shallow_water_cases as cases
 from steersman.apps.errors import OutOfRange
 from steersman.apps.shallow_water import ShallowWater, run
-from steersman.apps.shallow_water_cases import Case
-from steersman.apps.shallow_water_transport import Transport
-from steersman.apps.start import Start
-from steersman.models.spherical_harmonics import SphericalHarmonics
+from steersman.apps.shallow_water import cases as cases
+from steersman.apps.shallow_water.cases import Case
+from steersman.apps.shallow_water.transport import Transport
+from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.stages.start import Start
 
 DAY = 86400
 

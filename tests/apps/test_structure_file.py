@@ -10,9 +10,9 @@ import pytest
 from openmm import app, unit
 
 from steersman.apps.errors import IncompleteStructure, SimulationUnstable, UnusableSystem
-from steersman.apps.force_field import PROTEIN, WATER, explicit_system
 from steersman.apps.molecular_dynamics import build_peptide, prepared_system, read_pdb, rmsd, run
-from steersman.apps.start import Start
+from steersman.apps.molecular_dynamics.force_field import PROTEIN, WATER, explicit_system
+from steersman.stages.start import Start
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steersman.apps.training import BadScores, checked_scores, judge, train
-from steersman.models.pca import PCA
+from steersman.models.networks.pca import PCA
+from steersman.steering.errors import BadScores
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
+from steersman.worker.training import checked_scores, judge, train
 
 
 def score(model: PCA, frames: Window) -> dict[str, np.ndarray]:

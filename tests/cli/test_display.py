@@ -8,11 +8,11 @@ import time
 import pytest
 from rich.console import Console
 
-from steersman.apps.training import profile
 from steersman.cli.display import Display, closing, line, view
-from steersman.engine.journal import Record
-from steersman.engine.state import State
+from steersman.journal.file import Record
+from steersman.journal.state import State
 from steersman.steering import budget
+from steersman.worker.training import profile
 
 TEXT = "bus: [/tmp/run] refused [red]what[/] it was given"
 

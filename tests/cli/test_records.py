@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from steersman.cli.records import choose, moment
-from steersman.engine.errors import BadInput
-from steersman.engine.journal import Journal
+from steersman.journal.file import Journal
+from steersman.system.errors import BadInput
 from tests.engine.conftest import steersman
 
 RECORDS = [

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from steersman.dashboard import report
-from steersman.engine import run_directory
-from steersman.engine.journal import Journal
-from steersman.engine.run_directory import RunDirectory
+from steersman.journal import run_directory
+from steersman.journal.file import Journal
+from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, GroupWriter, Variable
 
 SLOTS, FRAMES, RESIDUES, SEGMENT_S = 2, 5, 8, 0.5

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from steersman.dashboard import figures, lineage, slots, structure, style
-from steersman.dashboard.clock import Clock, simulated_scale, wall_scale
-from steersman.dashboard.history import History
 from steersman.dashboard.scored import Plane, Scored, plane
-from steersman.dashboard.segments import Segments
-from steersman.engine.run_directory import RunDirectory
+from steersman.journal.clock import Clock, simulated_scale, wall_scale
+from steersman.journal.history import History
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.segment_table import Segments
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import yaml
 
 from steersman.dashboard import figures, report
 from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.history import History
-from steersman.engine.journal import Journal
-from steersman.engine.run_directory import RunDirectory
+from steersman.journal.file import Journal
+from steersman.journal.history import History
+from steersman.journal.run_directory import RunDirectory
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from steersman.engine import journal
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
+from steersman.journal import file as journal
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 
 Steersman = Callable[..., subprocess.CompletedProcess[str]]
 WriteWorkflow = Callable[[str], Path]

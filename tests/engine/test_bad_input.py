@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from steersman.cli.__main__ import main
-from steersman.engine import loading, run_directory
 from steersman.engine.campaign import resume
-from steersman.engine.errors import BadDirectory, BadInput, BadValue
-from steersman.engine.run_directory import RunDirectory, create
-from steersman.engine.workflow import Params, Workflow, every
+from steersman.journal import run_directory
+from steersman.journal.errors import BadDirectory
+from steersman.journal.run_directory import RunDirectory, create
+from steersman.stages import loading
+from steersman.stages.workflow import Params, Workflow, every
 from steersman.steering import budget
+from steersman.system.errors import BadInput, BadValue
 from tests.engine.conftest import HEAD, WriteWorkflow, completed, steersman
 
 Refused = Callable[..., str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.bus import ServerLost
-from steersman.engine.epochs import EpochTeller
+from steersman.worker.epochs import EpochTeller
 
 
 class Space:

@@ -11,13 +11,13 @@ from typing import Any
 import psutil
 import pytest
 
-from steersman.apps.publisher import EVENT
 from steersman.bus import ALL, BusTimeout, Server, TupleSpace
 from steersman.engine import orphans
 from steersman.engine.jobs import Jobs, lost
 from steersman.executors.executor import Training
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
+from steersman.worker.publisher import EVENT
 
 pytestmark = pytest.mark.slow
 BEGINS_S = 4.0

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.engine.errors import JournalDamaged, JournalTooNew, UnknownRecord
-from steersman.engine.journal import Journal, decode, encode, follow, read
-from steersman.engine.state import State
+from steersman.journal.errors import JournalDamaged, JournalTooNew, UnknownRecord
+from steersman.journal.file import Journal, decode, encode, follow, read
+from steersman.journal.state import State
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(),
@@ -114,5 +114,5 @@ def test_a_line_whose_rest_is_written_while_it_is_read_is_no_damage(
             path.write_bytes(whole + whole)  # meanwhile the writer goes on
         return found
 
-    monkeypatch.setattr("steersman.engine.journal.decode", slowly)
+    monkeypatch.setattr("steersman.journal.file.decode", slowly)
     assert len(list(read(path))) == 2

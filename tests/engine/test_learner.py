@@ -5,16 +5,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from steersman.engine import journal
-from steersman.engine.errors import BlockEnds
-from steersman.engine.journal import Journal
 from steersman.engine.learner import Learner
-from steersman.engine.recorder import Recorder
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
-from steersman.engine.workflow import Params, Workflow, every
 from steersman.executors.site import Site
+from steersman.journal import file as journal
+from steersman.journal.file import Journal
+from steersman.journal.recorder import Recorder
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.stages.workflow import Params, Workflow, every
 from steersman.steering import budget
+from steersman.worker.errors import BlockEnds
 
 
 def test_a_training_that_waits_for_the_next_block_is_told_of_once(tmp_path: Path) -> None:

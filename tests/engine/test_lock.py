@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from steersman.engine import lock
-from steersman.engine.lock import Lock, owner
+from steersman.journal import lock
+from steersman.journal.lock import Lock, owner
 
 
 def test_a_run_can_be_driven_where_the_file_system_knows_no_locks(

@@ -12,11 +12,12 @@ import pytest
 import xarray
 from rocrate.rocrate import ROCrate  # type: ignore[import-untyped]
 
-from steersman.engine import journal, published
-from steersman.engine.crate import PROFILE
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
 from steersman.executors.parsl_config import NICE
+from steersman.journal import file as journal
+from steersman.journal import published
+from steersman.journal.crate import PROFILE
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 from steersman.store import FRAME, SEGMENT_FIELDS, Window
 
 from .conftest import WriteWorkflow, completed, finished, opened, started, steersman

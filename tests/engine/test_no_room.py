@@ -11,9 +11,9 @@ import pytest
 import redis
 
 from steersman.bus import Server
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
-from steersman.engine.verify import verify
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.journal.verify import verify
 
 from .conftest import WriteWorkflow, await_record, opened, started, steersman
 

@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from steersman.engine import journal, published
-from steersman.engine.journal import Record
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
+from steersman.journal import file as journal
+from steersman.journal import published
+from steersman.journal.file import Record
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 from steersman.store import Window
 
 from .conftest import HEAD, finished, started

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steersman.engine import published
-from steersman.engine.journal import Journal
 from steersman.engine.reconcile import catch_up, reconcile
-from steersman.engine.recorder import Recorder
-from steersman.engine.state import State
+from steersman.journal import published
+from steersman.journal.file import Journal
+from steersman.journal.recorder import Recorder
+from steersman.journal.state import State
 from steersman.store import FRAME, SEGMENT, Frames, GroupWriter
 
 ROWS = 10

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from steersman.engine import journal
-from steersman.engine.errors import BadInput
-from steersman.engine.replay import parse, replay
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.why import tree
+from steersman.journal import file as journal
+from steersman.journal.replay import replay
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.why import tree
+from steersman.stages import loading
 from steersman.steering import Novelty, Random, Turns
+from steersman.steering.expression import parse
+from steersman.system.errors import BadInput
 
 from .conftest import finished, started, steersman
 
@@ -31,7 +33,7 @@ def steered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def test_the_own_policy_decides_again_as_it_did(steered: RunDirectory) -> None:
-    told = replay(steered)
+    told = replay(steered, loading.load(steered.workflow).steering)
     starts = [r for r in journal.read(steered.journal) if r["kind"] == "start" and "again" not in r]
     assert told["decisions"] == len(starts) > 10
     assert told["different"] == []
@@ -45,7 +47,7 @@ def test_a_run_cut_off_anywhere_decides_again_as_it_did(steered: RunDirectory, t
     kinds = [json.loads(line)["kind"] for line in lines]
     for end in (kinds.index("scored"), len(lines) // 2):  # the first: a model was never there
         cut.journal.write_text("".join(lines[:end]))
-        told = replay(cut)
+        told = replay(cut, loading.load(cut.workflow).steering)
         assert told["decisions"] > 1
         assert told["different"] == []
 
@@ -75,7 +77,7 @@ def test_policies_are_written_as_in_a_workflow_and_nothing_else_is_run() -> None
 
 def test_a_policy_whose_scores_were_not_recorded_is_refused(steered: RunDirectory) -> None:
     with pytest.raises(BadInput, match="recorded are: error, x, z"):
-        replay(steered, 'Novelty("rmsd")')
+        replay(steered, loading.load(steered.workflow).steering, Novelty("rmsd"))
 
 
 def test_a_segment_is_traced_to_the_prepared_start(steered: RunDirectory) -> None:

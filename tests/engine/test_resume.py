@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from steersman.engine import journal, lock, orphans, published
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
+from steersman.engine import orphans
+from steersman.journal import file as journal
+from steersman.journal import lock, published
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 from steersman.store import Span, Window
 
 from .conftest import WriteWorkflow, await_record, completed, opened, resumed, servers_brought_back, started, steersman

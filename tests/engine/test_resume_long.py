@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.engine.journal import encode
+from steersman.journal.file import encode
 
 EVENTS = 1_000_000
 SEGMENTS_PER_WALKER = 5_000

@@ -7,10 +7,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from steersman.engine import published, scoreboard
-from steersman.engine.scoreboard import stale, unscored
-from steersman.engine.segments import RUNNING, Segment, Segments
-from steersman.engine.state import State
+from steersman.journal import published, scoreboard
+from steersman.journal.scoreboard import stale, unscored
+from steersman.journal.segments import RUNNING, Segment, Segments
+from steersman.journal.state import State
 from steersman.steering import Unsteered
 
 

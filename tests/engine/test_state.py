@@ -1,6 +1,6 @@
 """What a state makes of the story that the journal tells."""
 
-from steersman.engine.state import State
+from steersman.journal.state import State
 
 
 def test_only_the_segment_that_ran_is_blamed_for_its_walkers_death() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from steersman.engine import journal
-from steersman.engine.state import State
+from steersman.journal import file as journal
+from steersman.journal.state import State
 
 from .conftest import HEAD, await_record, opened, started, steersman
 

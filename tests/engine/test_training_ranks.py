@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from steersman import Params, Workflow, budget, every
-from steersman.engine import journal
 from steersman.engine.campaign import plan
-from steersman.engine.errors import BadValue
-from steersman.engine.tasks import _begun
+from steersman.journal import file as journal
 from steersman.store import Span
+from steersman.system.errors import BadValue
+from steersman.worker.tasks import _begun
 
 from .conftest import WriteWorkflow, completed
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from steersman.engine import journal
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.verify import repair, verify
+from steersman.journal import file as journal
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.verify import repair, verify
 
 from .conftest import await_record, opened, resumed, started, steersman
 

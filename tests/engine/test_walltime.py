@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.engine import journal
+from steersman.journal import file as journal
 from steersman.store import FRAME, SEGMENT
 
 from .conftest import WriteWorkflow, finished, opened, started

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from steersman.engine import journal
-from steersman.engine.journal import Record
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
 from steersman.executors.launcher import BINARIES
+from steersman.journal import file as journal
+from steersman.journal.file import Record
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 
 from .conftest import WriteWorkflow, await_record, completed, finished, opened, started
 

@@ -21,13 +21,13 @@ import pytest
 from globus_compute_sdk import Client
 from globus_sdk.authorizers import NullAuthorizer
 
-from steersman.engine import journal
-from steersman.engine.state import State
 from steersman.executors import globus
 from steersman.executors.errors import BadSite
 from steersman.executors.preflight import Finding, findings, ready
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
+from steersman.journal import file as journal
+from steersman.journal.state import State
 from tests.conftest import WITHOUT
 from tests.executors.globus_service import ENDPOINT
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from steersman.engine import journal
-from steersman.engine.state import State
 from steersman.executors.errors import BadSite
 from steersman.executors.network import driver_address
 from steersman.executors.site_files import load_site
+from steersman.journal import file as journal
+from steersman.journal.state import State
 from tests.engine.conftest import steersman
 
 MINE = """

@@ -17,12 +17,12 @@ import pytest
 from parsl.jobs.states import JobState
 from parsl.providers.errors import SubmitException
 
-from steersman.engine import tasks
 from steersman.executors import schedulers
 from steersman.executors.errors import BadSite
 from steersman.executors.parsl_config import parsl_config, provider, submit_scripts
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
+from steersman.worker import tasks
 from tests.executors.conftest import Commands
 
 NODES = {"nodes": 2, "workers": 4, "gpus": 4, "walltime_s": 5400}

@@ -16,11 +16,14 @@ from pathlib import Path
 
 import psutil
 
-from steersman.engine import journal, lock, orphans, published
-from steersman.engine.replay import replay
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
-from steersman.engine.verify import verify
+from steersman.engine import orphans
+from steersman.journal import file as journal
+from steersman.journal import lock, published
+from steersman.journal.replay import replay
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.journal.verify import verify
+from steersman.stages import loading
 from steersman.store import Span
 
 SLOTS = 2
@@ -155,7 +158,9 @@ class Campaign:
         self._check_frames(state)
         self._check_starts(state)
         assert verify(self.directory) == []
-        assert replay(self.directory)["different"] == [], "the journal tells what was known when a start was chosen"
+        assert replay(self.directory, loading.load(self.directory.workflow).steering)["different"] == [], (
+            "the journal tells what was known when a start was chosen"
+        )
         chunk = max(self._chunks())
         limit = max(budget, self._frames_when_told())
         assert budget <= state.frames <= limit + SLOTS * chunk, f"{state.frames} of {limit} frames, a chunk has {chunk}"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.models.ranks import launch
+from steersman.models.ranks.launch import launch
 
 Chains = Callable[..., np.ndarray]
 ROOT = Path(__file__).parents[2]

@@ -14,11 +14,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from steersman.models import ranks
 from steersman.models.errors import ModelError, UnusableData
-from steersman.models.fit import Record, fit
-from steersman.models.ranks import Place, joined
-from steersman.models.strategy import used
+from steersman.models.fitting.fit import Record, fit
+from steersman.models.ranks import launch as ranks
+from steersman.models.ranks.launch import Place, joined
+from steersman.models.ranks.strategy import used
 from tests.models.mean_model import SAMPLES, Small, fresh, rows, squared, train
 
 TIMEOUT_S = 60.0

@@ -12,9 +12,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from steersman.models import Model, buckets
+from steersman.models import Model
 from steersman.models.errors import RanksDiffer
-from steersman.models.fit import Record, fit, seeded
+from steersman.models.fitting.fit import Record, fit, seeded
+from steersman.models.ranks import buckets
 
 SAMPLES = 96
 

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from steersman.models import Model, stage
+from steersman.models import Model
 from steersman.models.errors import StagingFailed
+from steersman.models.ranks import staging as stage
 from steersman.store import Frames, Window
 
 

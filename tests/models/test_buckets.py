@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from steersman.models import buckets
-from steersman.models.block import gradient_block
-from steersman.models.buckets import Buckets
+from steersman.models.networks.block import gradient_block
+from steersman.models.ranks import buckets
+from steersman.models.ranks.buckets import Buckets
 from tests.models.mean_model import Small, fresh, rows, squared
 
 WHOLE = {1: 4, 16 * 4: 4, 32 * 4: 3, 10**6: 1}  # bytes of a bucket -> buckets of the small network's four tensors

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.models import CVAE, Model, Schedule, checkpoint
-from steersman.models.checkpoint import going_on, kept_in, newest
-from steersman.models.contact_data import checked_maps
-from steersman.models.cvae import elbo
+from steersman.models import CVAE, Model, Schedule
 from steersman.models.errors import RanksFailed, UnreadableModel
-from steersman.models.fit import fit, seeded
-from steersman.models.ranks import launch
+from steersman.models.fitting import checkpoint
+from steersman.models.fitting.checkpoint import going_on, kept_in, newest
+from steersman.models.fitting.fit import fit, seeded
+from steersman.models.networks.contact_data import checked_maps
+from steersman.models.networks.cvae import elbo
+from steersman.models.ranks.launch import launch
 from tests.models.mean_model import fresh, rows, squared, train
 
 Chains = Callable[..., np.ndarray]

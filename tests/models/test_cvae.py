@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from steersman.models import CVAE
-from steersman.models.cvae import elbo
 from steersman.models.errors import TrainingDiverged, UnusableData
-from steersman.models.fit import seeded
+from steersman.models.fitting.fit import seeded
+from steersman.models.networks.cvae import elbo
 
 Chains = Callable[..., np.ndarray]
 SIZE = 10

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from steersman.models import CVAE, Model
-from steersman.models.compiled import compiled
 from steersman.models.errors import TooSmall, UnknownChoice, UnusableData
-from steersman.models.fit import Total, evaluate, fit
+from steersman.models.fitting.compiled import compiled
+from steersman.models.fitting.fit import Total, evaluate, fit
 
 
 class Mean(Model):

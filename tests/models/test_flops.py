@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from steersman.models import CVAE, Model, ResNet50
-from steersman.models.cvae import elbo
-from steersman.models.flops import training_flops
+from steersman.models.fitting.flops import training_flops
+from steersman.models.networks.cvae import elbo
 
 
 def test_the_count_is_that_of_torch_s_counter() -> None:

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from steersman.models.errors import TooSmall, UnfitGrid, UnfitLaw, UnusableData
-from steersman.models.forecaster import Forecaster
 from steersman.models.model import Model
-from steersman.models.spherical_convolution import sphere_pad
-from steersman.models.spherical_fourier import SphericalFourier
-from steersman.models.spherical_harmonics import SphericalHarmonics
-from steersman.models.unet import SphericalUNet
+from steersman.models.networks.forecaster import Forecaster
+from steersman.models.networks.spherical_convolution import sphere_pad
+from steersman.models.networks.spherical_fourier import SphericalFourier
+from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.networks.unet import SphericalUNet
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from steersman.models.contact_data import checked_maps
 from steersman.models.errors import UnusableData
-from steersman.models.fit import fit
-from steersman.models.input import Stream, fed, shuffled, taken
-from steersman.models.parallel import LocalSGD, begin
-from steersman.models.strategy import Strategy
+from steersman.models.fitting.fit import fit
+from steersman.models.fitting.input import Stream, fed, shuffled, taken
+from steersman.models.networks.contact_data import checked_maps
+from steersman.models.ranks.parallel import LocalSGD, begin
+from steersman.models.ranks.strategy import Strategy
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
 from tests.models.mean_model import fresh, rows, squared
 

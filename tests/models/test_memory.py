@@ -8,8 +8,8 @@ from torch import Tensor
 
 from steersman.models import largest_batch
 from steersman.models.errors import OutOfMemory
-from steersman.models.fit import fit
-from steersman.models.memory import peak_bytes, peak_of_a_step, reset_peak
+from steersman.models.fitting.fit import fit
+from steersman.models.fitting.memory import peak_bytes, peak_of_a_step, reset_peak
 from tests.models.mean_model import Small, fresh, rows, squared
 
 CPU = torch.device("cpu")

@@ -93,7 +93,7 @@ def test_a_directory_without_a_model_is_told(tmp_path: Path, saved: Path) -> Non
     ("name", "told"),
     [
         ("no.such.module:CVAE", "cannot be imported"),
-        ("steersman.models.cvae:Nobody", "cannot be imported"),
+        ("steersman.models.networks.cvae:Nobody", "cannot be imported"),
         ("", "cannot be imported"),
         ("subprocess:Popen", "subprocess:Popen is no Model"),
     ],

@@ -13,10 +13,10 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from steersman.models import Model
 from steersman.models.errors import RanksFailed
-from steersman.models.node import own
-from steersman.models.parameter_server import Async
-from steersman.models.ranks import Nodes, Place, joined, launch
-from steersman.models.strategy import Strategy
+from steersman.models.ranks.launch import Nodes, Place, joined, launch
+from steersman.models.ranks.node import own
+from steersman.models.ranks.parameter_server import Async
+from steersman.models.ranks.strategy import Strategy
 from tests.models.conftest import BATCH, SAMPLES
 from tests.models.mean_model import fresh
 

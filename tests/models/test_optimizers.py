@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from steersman.models.errors import TrainingDiverged, UnknownChoice
-from steersman.models.fit import fit, seeded
-from steersman.models.optimizers import LARS, OPTIMIZERS, optimizer, tensor_rate
+from steersman.models.fitting.fit import fit, seeded
+from steersman.models.fitting.optimizers import LARS, OPTIMIZERS, optimizer, tensor_rate
 from tests.models.mean_model import fresh, rows, squared
 
 norms = st.floats(0, 1e6)

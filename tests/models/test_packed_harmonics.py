@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from steersman.apps.spherical_derivatives import Derivatives, RowDerivatives
-from steersman.models.packed_harmonics import GridProducts, Packing
-from steersman.models.spherical_harmonics import SphericalHarmonics
+from steersman.apps.shallow_water.derivatives import Derivatives, RowDerivatives
+from steersman.models.networks.packed_harmonics import GridProducts, Packing
+from steersman.models.networks.spherical_harmonics import SphericalHarmonics
 
 TRUNCATION, RADIUS = 21, 6.4e6
 

@@ -10,8 +10,8 @@ import torch
 
 from steersman.models import CVAE
 from steersman.models.errors import UnknownChoice
-from steersman.models.fit import fit
-from steersman.models.precision import Precision
+from steersman.models.fitting.fit import fit
+from steersman.models.fitting.precision import Precision
 from tests.models.mean_model import Small, fresh, rows, squared
 
 Chains = Callable[..., np.ndarray]

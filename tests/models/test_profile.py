@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from steersman.models import CVAE
-from steersman.models.profile import COMPUTING
+from steersman.models.fitting.profile import COMPUTING
 
 Chains = Callable[..., np.ndarray]
 

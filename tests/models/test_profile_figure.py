@@ -7,7 +7,7 @@ from matplotlib.collections import LineCollection
 
 from steersman.dashboard import epochs, style
 from steersman.dashboard.errors import NothingToDraw
-from steersman.models.profile import COMPUTING
+from steersman.models.fitting.profile import COMPUTING
 
 
 def record(scale: float) -> dict[str, float]:

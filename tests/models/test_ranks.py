@@ -20,11 +20,11 @@ import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from steersman.models import Model
-from steersman.models.block import one_block
 from steersman.models.errors import RankLost, TooManyRanks, UnknownChoice
-from steersman.models.parallel import DDP, LocalSGD, begin
-from steersman.models.ranks import Place, joined, place
-from steersman.models.strategy import Strategy, chosen, used
+from steersman.models.networks.block import one_block
+from steersman.models.ranks.launch import Place, joined, place
+from steersman.models.ranks.parallel import DDP, LocalSGD, begin
+from steersman.models.ranks.strategy import Strategy, chosen, used
 from tests.bus.conftest import until
 from tests.models.conftest import BATCH, SAMPLES
 from tests.models.faults import FAULTS, OTHER_VERSION, SHARING
@@ -179,7 +179,7 @@ def test_ranks_end_with_the_process_that_started_them(found_by_ranks: None, tmp_
     program = """if True:
         import sys
         from pathlib import Path
-        from steersman.models.ranks import launch
+        from steersman.models.ranks.launch import launch
         target, folder = "tests.models.mean_model:train_without_parent", sys.argv[1]
         launch(target, {"folder": folder}, ranks=2, strategy="ddp", folder=Path(folder))
     """
@@ -220,7 +220,7 @@ def test_ranks_started_by_others_train_as_those_of_launch(
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
     if not shutil.which(LAUNCHERS[launcher][0], path=environment["PATH"]):
         pytest.skip(f"no {launcher}")
-    command = [*LAUNCHERS[launcher], "-m", "steersman.models.rank", str(tmp_path)]
+    command = [*LAUNCHERS[launcher], "-m", "steersman.models.ranks.rank", str(tmp_path)]
     subprocess.run(command, check=True, timeout=120, env=environment)
     card = Model.load(tmp_path / "model").card
     assert card["local_sgd"]["weights"] == two["local_sgd"]["weights"]

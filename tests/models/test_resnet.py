@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from steersman.models import ResNet50
-from steersman.models.fit import fit, seeded
+from steersman.models.fitting.fit import fit, seeded
 
 
 @pytest.mark.parametrize(("channels", "classes", "parameters"), [(1, 27, 23_557_083), (3, 1000, 25_557_032)])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from steersman.models.errors import TooManyRanks
-from steersman.models.fit import fit
-from steersman.models.schedule import Schedule
+from steersman.models.fitting.fit import fit
+from steersman.models.fitting.schedule import Schedule
 from tests.models.mean_model import fresh, rows, squared
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from steersman.models.errors import StagingFailed
-from steersman.models.input import Stream, taken
-from steersman.models.ranks import launch
-from steersman.models.stage import stage, staged
+from steersman.models.fitting.input import Stream, taken
+from steersman.models.ranks.launch import launch
+from steersman.models.ranks.staging import stage, staged
 from steersman.store import FRAME, Frames, GroupWriter, Window
 
 

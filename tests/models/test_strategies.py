@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from steersman.models.errors import RankLost
-from steersman.models.fit import fit
-from steersman.models.parameter_server import Staleness
-from steersman.models.stepper import Stepper
+from steersman.models.fitting.fit import fit
+from steersman.models.fitting.stepper import Stepper
+from steersman.models.ranks.parameter_server import Staleness
 from tests.models.conftest import BATCH, SAMPLES, WORDS
 from tests.models.mean_model import flat, fresh, rows, squared, train, train_each
 
@@ -125,7 +125,7 @@ def test_a_killed_training_takes_its_bus_along_and_nothing_else(tmp_path: Path) 
     neighbour.mkdir()
     program = """if True:
         import os
-        from steersman.models.fit import fit
+        from steersman.models.fitting.fit import fit
         from tests.models.mean_model import fresh, rows
         kill = lambda *_: os.kill(os.getpid(), 9)
         fit(fresh(), rows(8), kill, epochs=1, batch=4, lr=0.1, strategy="async")

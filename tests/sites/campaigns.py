@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from steersman.engine import journal
-from steersman.engine.journal import Record
-from steersman.engine.run_directory import RunDirectory
-from steersman.engine.state import State
+from steersman.journal import file as journal
+from steersman.journal.file import Record
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 from tests.sites.slurm import Cluster
 
 TICKS = """

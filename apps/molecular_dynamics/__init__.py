@@ -1,0 +1,31 @@
+"""Molecular dynamics of peptides and proteins in OpenMM."""
+
+from steersman.apps.errors import MissingExtra
+
+try:
+    import openmm  # noqa: F401 (every module here needs it)
+except ModuleNotFoundError as missing:
+    raise MissingExtra("openmm", "md") from missing
+
+from steersman.apps.molecular_dynamics.amino_acids import Sequence
+from steersman.apps.molecular_dynamics.contacts import contact_maps, native_fraction
+from steersman.apps.molecular_dynamics.molecule import Molecule
+from steersman.apps.molecular_dynamics.peptide import build_peptide, ideal_helix
+from steersman.apps.molecular_dynamics.simulation import VARIABLES, Frame, run
+from steersman.apps.molecular_dynamics.structure_file import prepared_system, read_pdb
+from steersman.apps.molecular_dynamics.superposition import rmsd
+
+__all__ = [
+    "VARIABLES",
+    "Frame",
+    "Molecule",
+    "Sequence",
+    "build_peptide",
+    "contact_maps",
+    "ideal_helix",
+    "native_fraction",
+    "prepared_system",
+    "read_pdb",
+    "rmsd",
+    "run",
+]

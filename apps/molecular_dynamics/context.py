@@ -1,0 +1,175 @@
+"""Molecule -> OpenMM context: forces, integrator and platform, built once and begun anew for every segment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import openmm
+from openmm import unit
+
+from steersman.apps.errors import PlatformUnavailable, SimulationUnstable
+from steersman.apps.molecular_dynamics.molecule import Molecule
+from steersman.apps.molecular_dynamics.noise import Noise, has_neighbour_lists, one_particle
+
+FASTEST_FIRST = ("CUDA", "HIP", "OpenCL", "CPU", "Reference")
+# The same start and seed give the same bits: no sum whose order depends on threads.
+PROPERTIES = {
+    "CUDA": {"Precision": "mixed", "DeterministicForces": "true"},
+    "HIP": {"Precision": "mixed", "DeterministicForces": "true"},
+    "OpenCL": {"Precision": "mixed"},
+    "CPU": {"DeterministicForces": "true"},
+}
+GAS_CONSTANT = 0.00831446261815324  # kJ/mol/K
+# A thermostat's temperature fluctuates by sqrt(2/dof), 20 % for the smallest peptide; a strained structure may be
+# hotter for a while. Five times is no fluctuation any more.
+HOTTEST = 5.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a context integrates.
+
+    Args:
+        temperature_K: of the thermostat.
+        timestep_fs: of the integrator.
+        friction_per_ps: of the thermostat; 0 turns it off (then energy is conserved).
+        platform: OpenMM's name for it; None takes the fastest that works.
+        threads: of the CPU platform; with more than one, sums are no longer repeatable.
+    """
+
+    temperature_K: float
+    timestep_fs: float = 4.0
+    friction_per_ps: float = 1.0
+    platform: str | None = None
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class PhaseState:
+    """Where the atoms are and how they move, in the integrator's own precision.
+
+    Args:
+        positions: (N, 3) float64, nm.
+        velocities: (N, 3) float64, nm/ps.
+        energy: potential energy, kJ/mol.
+        kinetic: kinetic energy, kJ/mol.
+    """
+
+    positions: np.ndarray
+    velocities: np.ndarray
+    energy: float
+    kinetic: float
+
+
+class SimulationContext:
+    """One OpenMM context of one molecule, used by one segment at a time."""
+
+    def __init__(self, molecule: Molecule, settings: Settings) -> None:
+        self.molecule, self.settings = molecule, settings
+        self.busy = False
+        system = openmm.XmlSerializer.deserialize(molecule.system_xml)
+        self.context = open_context(system, settings)
+        self.integrator = self.context.getIntegrator()
+        self.platform = str(self.context.getPlatform().getName())
+        self._freedom = degrees_of_freedom(system)
+        quick = self.platform == "CPU" and not has_neighbour_lists(system)
+        self.noise = Noise(self.context, open_context(one_particle(), settings) if quick else None)
+
+    def begin(self, positions: np.ndarray, velocities: np.ndarray | None, seed: int) -> None:
+        """Put the atoms at (N, 3) positions, nm, with these velocities, nm/ps, or with new ones drawn from the seed.
+
+        What follows depends on nothing that the context did before.
+        """
+        chance = np.random.default_rng(seed)
+        self.noise.begin(int(chance.integers(1, 2**31)))  # 31 bits, and 0 would mean "take any"
+        self.context.setPositions(np.asarray(positions, np.float64))
+        if velocities is None:
+            # The integrator's velocities are those of half a step before its positions; OpenMM shifts what it draws by
+            # that, for one more evaluation of the forces. Unshifted, each start heats what is stiff.
+            self.context.setVelocitiesToTemperature(self.settings.temperature_K, int(chance.integers(1, 2**31)))
+        else:
+            self.context.setVelocities(np.asarray(velocities, np.float64))
+
+    def step(self, steps: int) -> None:
+        """Integrate this many steps. Raises: openmm.OpenMMException when a position becomes NaN."""
+        self.integrator.step(steps)
+
+    def read(self) -> PhaseState:
+        """Read positions, velocities and energies; not wrapped into the periodic box."""
+        state = self.context.getState(positions=True, velocities=True, energy=True)
+        return PhaseState(
+            state.getPositions(asNumpy=True).value_in_unit(unit.nanometer),
+            state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond),
+            state.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole),
+            state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole),
+        )
+
+    def temperature_K(self, state: PhaseState) -> float:
+        """Tell the instantaneous temperature from the kinetic energy."""
+        return 2 * state.kinetic / (self._freedom * GAS_CONSTANT)
+
+    def complaint(self, state: PhaseState) -> str:
+        """Say what is wrong with a state; empty when nothing is."""
+        if not (np.isfinite(state.energy) and np.isfinite(state.positions).all()):
+            return f"positions or energy are not finite (energy {state.energy:g} kJ/mol)"
+        temperature_K = self.temperature_K(state)
+        hottest_K = HOTTEST * max(self.settings.temperature_K, 100.0)
+        return (
+            "" if temperature_K < hottest_K else f"temperature {temperature_K:.3g} K, energy {state.energy:.3g} kJ/mol"
+        )
+
+
+@lru_cache(maxsize=1)
+def _kept(molecule: Molecule, settings: Settings) -> SimulationContext:
+    return SimulationContext(molecule, settings)
+
+
+def warm_context(molecule: Molecule, settings: Settings) -> SimulationContext:
+    """Give the context that this process keeps warm; a new one when another segment is still using it."""
+    kept = _kept(molecule, settings)
+    return SimulationContext(molecule, settings) if kept.busy else kept
+
+
+def open_context(system: openmm.System, settings: Settings) -> openmm.Context:
+    """Open a context on the asked platform, or on the fastest one that works here.
+
+    Raises: PlatformUnavailable: the asked one does not exist or finds no device.
+    """
+    for name in [settings.platform] if settings.platform else FASTEST_FIRST:
+        try:
+            platform = openmm.Platform.getPlatformByName(name)
+            return openmm.Context(system, _integrator(settings), platform, _properties(name, settings))
+        except openmm.OpenMMException:  # a platform without its device: try the next
+            continue
+    raise PlatformUnavailable(settings.platform or "any", available_platforms())
+
+
+def available_platforms() -> list[str]:
+    """Name the platforms that OpenMM was built with; a device may still be missing."""
+    return [openmm.Platform.getPlatform(i).getName() for i in range(openmm.Platform.getNumPlatforms())]
+
+
+def degrees_of_freedom(system: openmm.System) -> int:
+    """Count how many independent ways of moving the atoms have; one without mass cannot move."""
+    moving = sum(bool(system.getParticleMass(i) > 0 * unit.dalton) for i in range(system.getNumParticles()))
+    still = 3 * any(isinstance(force, openmm.CMMotionRemover) for force in system.getForces())
+    return int(max(1, 3 * moving - system.getNumConstraints() - still))
+
+
+def raise_if_wrong(context: SimulationContext, state: PhaseState, time_ps: float, seed: int) -> None:
+    """Raise SimulationUnstable when a state has left physics."""
+    complaint = context.complaint(state)
+    if complaint:
+        raise SimulationUnstable(time_ps, seed, complaint)
+
+
+def _integrator(settings: Settings) -> openmm.Integrator:
+    step = settings.timestep_fs * unit.femtosecond
+    return openmm.LangevinMiddleIntegrator(settings.temperature_K, settings.friction_per_ps, step)
+
+
+def _properties(name: str, settings: Settings) -> dict[str, str]:
+    threads = {"Threads": str(settings.threads)} if name == "CPU" else {}
+    return {**PROPERTIES.get(name, {}), **threads}

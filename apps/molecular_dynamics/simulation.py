@@ -1,0 +1,193 @@
+"""Start -> frames: advance one walker by one segment of molecular dynamics.
+
+Axes: N atoms, R residues, 3 space. Units: nm, ps, kJ/mol, K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import openmm
+
+from steersman.apps.errors import OutOfRange, SimulationUnstable, WrongStart
+from steersman.apps.molecular_dynamics.contacts import CUTOFF_NM, contact_maps
+from steersman.apps.molecular_dynamics.context import (
+    PhaseState,
+    Settings,
+    SimulationContext,
+    raise_if_wrong,
+    warm_context,
+)
+from steersman.apps.molecular_dynamics.molecule import Molecule
+from steersman.stages.start import Start
+from steersman.store import Variable
+
+VARIABLES = {
+    "time": Variable((), "ps", "time since the segment's start"),
+    "contacts": Variable(("residue", "residue2"), "1", "C-alpha contacts"),
+    "positions": Variable(("atom", "xyz"), "nm", "atom positions"),
+    "velocities": Variable(("atom", "xyz"), "nm ps-1", "atom velocities"),
+    "energy": Variable((), "kJ mol-1", "potential energy"),
+}
+
+LARGEST_STEP_FS = 5.0  # above it hydrogens of 3 amu become unstable at any temperature
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One moment of a trajectory.
+
+    Args:
+        time_ps: since the segment's start.
+        contacts: (R, R) bool, C-alpha atoms nearer than the cutoff.
+        positions: (N, 3) float32, nm; not wrapped into the periodic box.
+        velocities: (N, 3) float32, nm/ps.
+        energy: potential energy, kJ/mol.
+        temperature_K: instantaneous, from the kinetic energy.
+        state: what continues the segment exactly, as `Start.state`: positions and velocities, (N, 3) float64.
+    """
+
+    time_ps: float
+    contacts: np.ndarray
+    positions: np.ndarray
+    velocities: np.ndarray
+    energy: float
+    temperature_K: float
+    state: Mapping[str, np.ndarray] = field(repr=False)
+
+
+def run(
+    start: Start,
+    *,
+    temperature_K: float,
+    duration_ps: float,
+    seed: int,
+    report_ps: float = 0.2,
+    timestep_fs: float = 4.0,
+    friction_per_ps: float = 1.0,
+    contact_nm: float = CUTOFF_NM,
+    platform: str | None = None,
+    threads: int = 1,
+) -> Generator[Frame, None, None]:
+    """Simulate one segment and give its frames while it goes on.
+
+    A segment is a pure function of its start, its settings and its seed: bit for bit on one machine with one thread,
+    whatever the process simulated before. The context stays warm for the next call with the same molecule.
+
+    Args:
+        start: `prepared` is the Molecule. With `state` velocities the segment is continued; else it begins at the
+            `frame` positions, or at the prepared ones, with new velocities drawn from the seed.
+        temperature_K: of the Langevin thermostat, >= 0.
+        duration_ps: of the segment, at least one report.
+        seed: any integer >= 0, of the velocities and the thermostat's noise.
+        report_ps: between two frames; a whole number of time steps.
+        timestep_fs: above 0, at most 5; hydrogens weigh 3 amu, so 4 is safe.
+        friction_per_ps: of the thermostat; 0 conserves energy.
+        contact_nm: C-alpha atoms nearer than this are in contact.
+        platform: an OpenMM platform by name; None takes the fastest that works.
+        threads: of the CPU platform.
+    Returns: frames at report_ps, 2 report_ps, ... up to duration_ps.
+    Raises:
+        OutOfRange: a setting that cannot be run.
+        WrongStart: arrays that do not fit the molecule, or are not finite.
+        PlatformUnavailable: the platform has no device here.
+        SimulationUnstable: NaN or an explosion; no bad frame is given.
+    """
+    if seed < 0:
+        raise OutOfRange("seed", seed, "0 or more")
+    settings = Settings(temperature_K, timestep_fs, friction_per_ps, platform, threads)
+    plan, begin = schedule(settings, duration_ps, report_ps), initial(start)
+    return _segment(start.prepared, settings, plan=plan, begin=begin, seed=seed, contact_nm=contact_nm)
+
+
+def schedule(settings: Settings, duration_ps: float, report_ps: float) -> tuple[int, int]:
+    """Count the steps between two frames and the frames of a segment.
+
+    Raises: OutOfRange: a setting that cannot be run.
+    """
+    if not 0 < settings.timestep_fs <= LARGEST_STEP_FS:
+        raise OutOfRange("timestep_fs", settings.timestep_fs, f"above 0 and at most {LARGEST_STEP_FS:g}")
+    for name in ("temperature_K", "friction_per_ps"):
+        if not 0 <= (value := getattr(settings, name)) < np.inf:
+            raise OutOfRange(name, value, "0 or more")
+    for name, time_ps in (("report_ps", report_ps), ("duration_ps", duration_ps)):
+        if not np.isfinite(time_ps):
+            raise OutOfRange(name, time_ps, "a finite number")
+    step_ps = settings.timestep_fs / 1000
+    steps = round(report_ps / step_ps)
+    if steps < 1 or abs(steps * step_ps - report_ps) > 1e-6 * report_ps:
+        raise OutOfRange("report_ps", report_ps, f"a whole number of time steps, e.g. {max(1, steps) * step_ps:g}")
+    frames = round(duration_ps / report_ps)
+    if frames < 1:
+        raise OutOfRange("duration_ps", duration_ps, f"at least report_ps, {report_ps:g}")
+    return steps, frames
+
+
+def initial(start: Start) -> tuple[np.ndarray, np.ndarray | None]:
+    """Find the positions (N, 3), nm, and the velocities (N, 3), nm/ps, or None, where a segment begins.
+
+    Raises:
+        TypeError: there is no molecule.
+        WrongStart: they do not fit the molecule, or are not finite.
+    """
+    molecule = start.prepared
+    if not isinstance(molecule, Molecule):
+        raise TypeError(f"start.prepared is a {type(molecule).__name__}; prepare a Molecule, e.g. by build_peptide")
+    prepared = start.frame.get("positions", molecule.positions)
+    positions, velocities = start.state.get("positions", prepared), start.state.get("velocities")
+    for name, array in (("positions", positions), ("velocities", velocities)):
+        if array is not None and np.shape(array) != molecule.positions.shape:
+            raise WrongStart(name, molecule.positions.shape, f"it has shape {np.shape(array)}")
+        if array is not None and not np.isfinite(array).all():
+            raise WrongStart(name, molecule.positions.shape, "it is not finite")
+    return positions, velocities
+
+
+def _segment(
+    molecule: Molecule,
+    settings: Settings,
+    *,
+    plan: tuple[int, int],
+    begin: tuple[np.ndarray, np.ndarray | None],
+    seed: int,
+    contact_nm: float,
+) -> Generator[Frame, None, None]:
+    steps, frames = plan
+    simulation = warm_context(molecule, settings)
+    simulation.busy = True
+    try:
+        simulation.begin(*begin, seed)
+        for number in range(1, frames + 1):
+            time_ps = number * steps * settings.timestep_fs / 1000
+            yield _frame(simulation, advanced(simulation, steps, time_ps, seed), time_ps, contact_nm)
+    finally:
+        simulation.busy = False
+
+
+def advanced(simulation: SimulationContext, steps: int, time_ps: float, seed: int) -> PhaseState:
+    """Integrate, and read where that led.
+
+    Raises: SimulationUnstable: it led nowhere; time_ps and seed are told.
+    """
+    try:
+        simulation.step(steps)
+    except openmm.OpenMMException as blown_up:  # OpenMM's own check finds a NaN position first
+        raise SimulationUnstable(time_ps, seed, str(blown_up)) from blown_up
+    state = simulation.read()
+    raise_if_wrong(simulation, state, time_ps, seed)
+    return state
+
+
+def _frame(simulation: SimulationContext, state: PhaseState, time_ps: float, contact_nm: float) -> Frame:
+    alpha = simulation.molecule.alpha
+    return Frame(
+        time_ps=time_ps,
+        contacts=contact_maps(state.positions[None, alpha], contact_nm)[0],
+        positions=state.positions.astype(np.float32),
+        velocities=state.velocities.astype(np.float32),
+        energy=state.energy,
+        temperature_K=simulation.temperature_K(state),
+        state={"positions": state.positions, "velocities": state.velocities},
+    )

@@ -1,0 +1,100 @@
+"""What a run of jets has -> figures for its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+from steersman.apps.shallow_water import forecasts as forecasts
+from steersman.apps.shallow_water.cases import DAY
+
+if TYPE_CHECKING:
+    from steersman.models.networks.forecaster import Forecaster
+
+MOST_RUNS = 8  # that are forecast
+BEGIN_DAYS = 1.0  # when the forecasts of a run begin
+Z_95 = 1.96
+ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}  # where a legend hides nothing
+
+
+class Estimate(Protocol):
+    """A probability as measured, see steering.rare_events."""
+
+    @property
+    def probability(self) -> float: ...
+
+    @property
+    def interval(self) -> tuple[float, float]: ...
+
+
+def probability(estimates: Sequence[Estimate], event: str) -> tuple[Figure, str] | None:
+    """An estimated probability as runs came in, beside what as many plain runs would tell.
+
+    Args:
+        estimates: after each run.
+        event: whose probability it is.
+    Returns: None where there is no estimate yet.
+    """
+    if not estimates:
+        return None
+    figure = Figure((7.2, 2.7), layout="constrained")
+    axes = figure.subplots()
+    runs = np.arange(1, len(estimates) + 1)
+    known = np.array([estimate.probability for estimate in estimates])
+    p, (low, high) = known[-1], 100 * np.array([estimate.interval for estimate in estimates]).T
+    half = Z_95 * np.sqrt(p * (1 - p) / runs)
+    plain = 100 * np.maximum(p - half, 0), 100 * (p + half)
+    axes.fill_between(runs, *plain, color="0.87", label="plain sampling, 95 % of tries")
+    axes.fill_between(runs, low, high, color="C0", alpha=0.3, label="this run, 95 % interval")
+    axes.plot(runs, 100 * known, color="C0", label="this run")
+    axes.set(xlabel="simulated jets", ylabel="extreme (% of jets)", xlim=(0, runs[-1]), ylim=(0, 500 * p or None))
+    axes.legend(**ABOVE)
+    told = f"{100 * p:.2g} % (95 %: {low[-1]:.2g} to {high[-1]:.2g} %) from {runs[-1]} runs"
+    return figure, f"{event}: {told}; as many plain runs would tell {plain[0][-1]:.2g} to {plain[1][-1]:.2g} %."
+
+
+def forecast_errors(
+    model: Forecaster, held_out: Mapping[str, np.ndarray], *, diffusion_hours: float
+) -> tuple[Figure, str]:
+    """Error of the network's forecasts against lead time, beside persistence and a solver that costs as much.
+
+    Args:
+        held_out: stored frames of whole runs that the network has not seen: time (days), height, u, v and state.
+    """
+    true, states, every_s = _begun(held_out)
+    steps, rows = true.shape[1] - 1, true.shape[3]
+    network, network_s = forecasts.timed(lambda: forecasts.forecast(model, true))
+    settings = {"every_s": every_s, "diffusion_hours": diffusion_hours}
+    equal, solver_s = forecasts.as_costly(states, steps * every_s / DAY, network_s, **settings)
+    solver = forecasts.jet_solver(equal, rows=rows, **settings)
+    coarse = forecasts.rollout(solver, forecasts.truncated(solver, states), times=steps + 1, every_s=every_s)
+    curves = {
+        "persistence": forecasts.persistence(true),
+        f"solver at T{equal} ({solver_s / network_s:.1f} times the network's time)": coarse,
+        "network": network,
+    }
+    figure = Figure((7.2, 2.7), layout="constrained")
+    axes = figure.subplots()
+    days = np.arange(steps + 1) * every_s / DAY
+    for (name, found), look in zip(curves.items(), (("0.6", "-"), ("0.2", "--"), ("C0", "-")), strict=True):
+        axes.plot(days, forecasts.vrmse(found, true)[:, 3], color=look[0], linestyle=look[1], label=name)
+    axes.set(xlabel="lead time (days)", ylabel="VRMSE, mean of height, u, v", xlim=(0, days[-1]), ylim=(0, None))
+    axes.legend(**ABOVE)
+    last = {name: forecasts.vrmse(found, true)[-1, 3] for name, found in curves.items()}
+    told = ", ".join(f"{name} {value:.2f}" for name, value in last.items())
+    return figure, f"{len(true)} runs that no training saw, from day {BEGIN_DAYS:g}; after {days[-1]:g} days: {told}."
+
+
+def _begun(held_out: Mapping[str, np.ndarray]) -> tuple[np.ndarray, torch.Tensor, float]:
+    """Runs from the day on which their forecasts begin, the states there, and the seconds between two frames."""
+    day = held_out["time"]
+    runs = forecasts.runs_of(held_out)[:MOST_RUNS]
+    every_days = float(day[1] - day[0])
+    first = round(BEGIN_DAYS / every_days) - 1
+    begun = np.flatnonzero(np.isclose(day, BEGIN_DAYS))[: len(runs)]
+    states = torch.view_as_complex(torch.from_numpy(np.ascontiguousarray(held_out["state"][begun])))
+    return runs[:, first:], states.permute(1, 2, 3, 0), every_days * DAY

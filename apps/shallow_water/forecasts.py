@@ -1,0 +1,157 @@
+"""Frames of runs -> forecasts of them and their errors: what a network, a coarser solver and persistence make of them.
+
+Runs are (runs, times, 3, latitude, longitude) float32 of height (m), u and v (m/s), on a Gaussian grid from the north.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+
+from steersman.apps.shallow_water import ShallowWater, default_step
+from steersman.apps.shallow_water.cases import DAY, GRAVITY, MEAN_DEPTH, jet
+from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+
+if TYPE_CHECKING:
+    from steersman.models.networks.forecaster import Forecaster
+
+FIELDS = ("height", "u", "v")
+BATCH = 64  # fields that a network steps at once
+COARSER = (5, 10, 15, 21, 25, 31)  # truncations of solvers that are compared with
+ALIKE = 1.5  # times as many seconds: the coarsest differ by less, since they are so short
+
+Result = TypeVar("Result")
+
+
+def runs_of(frames: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Stored frames -> whole runs: those as long as the longest; a run begins where the time does not go on."""
+    ends = [*np.flatnonzero(np.diff(frames["time"]) <= 0) + 1, len(frames["time"])]
+    spans = list(zip([0, *ends[:-1]], ends, strict=True))
+    longest = max(end - first for first, end in spans)
+    whole = [slice(first, end) for first, end in spans if end - first == longest]
+    fields = [frames[name] for name in FIELDS]
+    return np.stack([np.stack([field[run] for field in fields], 1) for run in whole])
+
+
+def one_step_error(model: Forecaster, frames: Mapping[str, np.ndarray]) -> np.ndarray:
+    """How far each frame is from the forecast of the one before it, (n,), as `vrmse`; 0 where there is none before."""
+    fields = np.stack([frames[name] for name in FIELDS], 1)
+    later = np.flatnonzero(np.diff(frames["time"]) > 0) + 1
+    error = np.zeros(len(fields))
+    with torch.no_grad():
+        for part in np.array_split(later, -(-len(later) // BATCH)) if len(later) else []:
+            found = model(torch.from_numpy(fields[part - 1])).numpy()
+            error[part] = _relative(found[:, None], fields[part, None])[:, 0].mean(1)
+    return error
+
+
+def laws(truncation: int) -> dict[str, Any]:
+    """What a network that forecasts height, u and v of a solver is told to keep, see Forecaster.
+
+    The mean height; nothing beyond the truncation; no more than the energy g h^2 + H (u^2 + v^2) of the step before.
+    """
+    return {"kept": (0,), "band_limit": truncation, "energy": (GRAVITY, MEAN_DEPTH, MEAN_DEPTH)}
+
+
+def forecast(model: Forecaster, runs: np.ndarray, *, steps: int | None = None) -> np.ndarray:
+    """Runs as a network continues their first frames, over as many steps unless told otherwise."""
+    rolled = model.forecast(torch.from_numpy(runs[:, 0]), runs.shape[1] - 1 if steps is None else steps)
+    return np.concatenate([runs[:, :1], rolled.transpose(0, 1).numpy()], 1)
+
+
+def jet_solver(
+    truncation: int, *, every_s: float, rows: int | None = None, diffusion_hours: float | None = 12.0
+) -> ShallowWater:
+    """A float32 solver of jets whose safe step is a part of `every_s`."""
+    sphere = SphericalHarmonics(truncation, rows=rows, dtype=torch.float32)
+    lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
+    step_s = every_s / -(-every_s // default_step(truncation))
+    return ShallowWater(sphere, jet(lat, lon, np.zeros(8)), step_s=step_s, diffusion_hours=diffusion_hours)
+
+
+def as_costly(
+    states: torch.Tensor, days: float, seconds: float, *, every_s: float, diffusion_hours: float | None
+) -> tuple[int, float]:
+    """The finest solver that takes about so many CPU seconds for so many days from these states; and its seconds.
+
+    Coarser than they are, though they may have cost less: what made them would make no error. The cheapest where all
+    take longer.
+    """
+    taken, truth = {}, states.shape[0] - 1
+    for truncation in [each for each in COARSER if each < truth] or COARSER[:1]:
+        model = jet_solver(truncation, every_s=every_s, diffusion_hours=diffusion_hours)
+        taken[truncation] = timed(functools.partial(stepped, model, truncated(model, states), days))[1]
+    alike = [truncation for truncation in taken if taken[truncation] <= ALIKE * seconds]
+    equal = max(alike, default=min(taken, key=lambda truncation: taken[truncation]))
+    return equal, taken[equal]
+
+
+def timed(function: Callable[[], Result]) -> tuple[Result, float]:
+    """What a function gives, and the CPU seconds that it takes."""
+    begun = time.process_time()
+    found = function()
+    return found, time.process_time() - begun
+
+
+def truncated(model: ShallowWater, states: torch.Tensor) -> torch.Tensor:
+    """What a coarser model can hold of states (orders, degrees, 3, runs); runs last, as it steps them."""
+    orders, degrees = model.sphere.degree.shape
+    return states[:orders, :degrees].flatten(2) * model.sphere.inside
+
+
+def rollout(model: ShallowWater, state: torch.Tensor, *, times: int, every_s: float) -> np.ndarray:
+    """Frames of all members of a state; the first is that of the state."""
+    frames = [shown(model, state)]
+    for _ in range(times - 1):
+        state = stepped(model, state, every_s / DAY)
+        frames.append(shown(model, state))
+    return np.stack(frames, 1)
+
+
+def stepped(model: ShallowWater, state: torch.Tensor, days: float) -> torch.Tensor:
+    """The state so many days later."""
+    for _ in range(round(days * DAY / model.step_s)):
+        state = model.step(state)
+    return state
+
+
+def shown(model: ShallowWater, state: torch.Tensor) -> np.ndarray:
+    """Height, u, v of all members, (members, 3, latitude, longitude)."""
+    fields: np.ndarray = torch.stack(model.fields(state)[:3], 1).numpy()
+    return fields
+
+
+def persistence(runs: np.ndarray) -> np.ndarray:
+    """Nothing changes."""
+    return np.repeat(runs[:, :1], runs.shape[1], 1)
+
+
+def vrmse(found: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """Error over the spread of the truth, by area, as the mean over runs: (times, 4) of each field and of their mean.
+
+    Source: Ohana et al. (2024), The Well, arXiv 2412.00568.
+    """
+    each = _relative(found, true).mean(0)
+    return np.concatenate([each, each.mean(1, keepdims=True)], 1)
+
+
+def averaged(runs: np.ndarray) -> np.ndarray:
+    """Means over the sphere, (runs, times, 3) float64."""
+    return np.asarray((runs.astype(np.float64) * area(runs)).sum((3, 4)))
+
+
+def area(runs: np.ndarray) -> np.ndarray:
+    """Weights of the latitudes, as a column; over the grid their sum is 1."""
+    return np.asarray(np.polynomial.legendre.leggauss(runs.shape[3])[1][:, None] / (2 * runs.shape[4]))
+
+
+def _relative(found: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """(runs, times, 3): root of the mean square error over the spread of the truth, each over the sphere."""
+    weights = area(true)
+    spread = ((true - averaged(true)[..., None, None]) ** 2 * weights).sum((3, 4))
+    return np.asarray(np.sqrt(((found - true) ** 2 * weights).sum((3, 4)) / spread))

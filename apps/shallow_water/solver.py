@@ -1,0 +1,336 @@
+"""Shallow water on the rotating sphere: vorticity, divergence and geopotential in spherical harmonics.
+
+    for frame in run(Start(), seed=1, case="galewsky", days=6): frame.vorticity, frame.height, ...
+
+The step is one function state -> state: an exponential Runge-Kutta scheme of fourth order that treats gravity waves of
+the mean depth exactly, so a run goes on bit for bit from one stored state.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from steersman.apps.errors import FlowUnstable, OutOfRange, WrongStart
+from steersman.apps.shallow_water.cases import GRAVITY, RADIUS, Case, named
+from steersman.apps.shallow_water.derivatives import Derivatives
+from steersman.apps.shallow_water.scheme import Scheme
+from steersman.apps.shallow_water.transport import Transport
+from steersman.models.errors import UnknownChoice
+from steersman.models.fitting.device import best
+from steersman.models.networks.spherical_harmonics import SphericalHarmonics, fewest_rows
+from steersman.stages.start import Start
+from steersman.store import Variable
+
+STEPS = (3600, 2400, 1800, 1200, 900, 720, 600, 450, 300, 240, 150, 120)  # seconds, parts of a day
+# Step x truncation: what is taken by default, and beyond which nothing is stable. In between the smallest waves may
+# grow by some 3 % a step: at 102,000 Rossby-Haurwitz waves blew up on day 3 at T170, on day 7 at T85; not at 76,500.
+SAFE, LARGEST = 82_000, 150_000
+COURANT = 2.8  # wind x step x truncation / radius: on the imaginary axis, Runge-Kutta of fourth order is stable to 2.83
+
+VARIABLES = {
+    "time": Variable((), "d", "time"),
+    "height": Variable(("lat", "lon"), "m", "height of the free surface"),
+    "vorticity": Variable(("lat", "lon"), "s-1", "relative vorticity"),
+    "u": Variable(("lat", "lon"), "m s-1", "eastward wind"),
+    "v": Variable(("lat", "lon"), "m s-1", "northward wind"),
+    "tracer": Variable(("lat", "lon"), "1", "concentration of a passive tracer"),
+    "state": Variable(("order", "degree", "field", "part"), "1", "coefficients of vorticity, divergence, geopotential"),
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One moment: fields (latitude from the north, longitude), float32, SI units; coefficients to go on from exactly.
+
+    Args:
+        state: (order, degree - order, 3, 2) of vorticity, divergence, geopotential; real and imaginary part. A tracer
+            is a fourth field (see ShallowWater); a prescribed wind leaves two, tracer and clock (see Transport).
+        tracer: None unless one is carried.
+    """
+
+    time_days: float
+    height: np.ndarray
+    vorticity: np.ndarray
+    u: np.ndarray
+    v: np.ndarray
+    state: np.ndarray
+    tracer: np.ndarray | None = None
+
+    @property
+    def stored(self) -> dict[str, np.ndarray]:
+        """All but the time, by the names of VARIABLES."""
+        found = {name: getattr(self, name) for name in VARIABLES if name != "time"}
+        return {name: values for name, values in found.items() if values is not None}
+
+
+def run(
+    start: Start,
+    *,
+    seed: int,
+    days: float,
+    case: str = "jet",
+    parameters: np.ndarray | None = None,
+    truncation: int = 42,
+    report_hours: float = 6.0,
+    step_s: float | None = None,
+    diffusion_hours: float | None = 12.0,
+    perturbation_m: float = 0.0,
+    tracer: bool = False,
+    rows: int | None = None,
+    dtype: torch.dtype = torch.float32,
+    device: str = "cpu",
+) -> Iterator[Frame]:
+    """Simulate from a stored frame, or from a case.
+
+    From then on torch and numpy's matrix products take one thread in this process: more are slower here.
+
+    Args:
+        parameters: (8,) of the case `jet`, for which a standard normal distribution is meant; None draws them from the
+            seed.
+        step_s: rounded down to a part of report_hours; None takes a safe one for truncation and wind.
+        diffusion_hours: time in which the smallest waves decay to 1/e (fourth-order diffusion); None: not at all.
+        perturbation_m: spread of smooth random heights added to a stored frame, so that a restart becomes another.
+        tracer: carry one that begins as (1 + sin(latitude)) / 2, unless the case has its own.
+        rows: latitudes of the grid, half as many as longitudes; None takes the fewest for the truncation.
+        device: "cpu", or where there is a GPU "cuda", "cuda:1", "xpu".
+    Raises:
+        UnknownCase, UnknownChoice, OutOfRange, WrongStart: told before the first step.
+        FlowUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been given.
+    """
+    if not 0 <= perturbation_m < math.inf:
+        raise OutOfRange("perturbation_m", perturbation_m, "0 or more")
+    _check(days, report_hours, diffusion_hours, case, parameters)
+    model, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype, device)
+    rng = np.random.default_rng(seed)
+    if "state" in start.frame:
+        state = _stored(model, start.frame["state"])
+        state = state + model.bump(rng, perturbation_m) if perturbation_m else state
+    elif case == "jet":
+        drawn = rng.standard_normal(8) if parameters is None else parameters
+        state = model.spectral(replace(named(case)(*model.grid, drawn), tracer=beginning.tracer))
+    else:
+        state = model.spectral(beginning)
+    if cause := _trouble(model, model.shown(state)):
+        raise WrongStart("state", tuple(torch.view_as_real(state).shape), cause)
+    steps = round(report_hours * 3600 / model.step_s)
+    for report in range(1, round(days * 24 / report_hours) + 1):
+        for _ in range(steps):
+            state = model.step(state)
+        shown, time_days = model.shown(state), report * report_hours / 24
+        if cause := _trouble(model, shown):
+            raise FlowUnstable(time_days, seed, cause)
+        fields = {name: field.to(torch.float32).cpu().numpy() for name, field in shown.items() if name != "depth"}
+        yield Frame(time_days, state=torch.view_as_real(state).cpu().numpy(), **fields)
+
+
+def _check(
+    days: float, report_hours: float, diffusion_hours: float | None, case: str, parameters: np.ndarray | None
+) -> None:
+    """Raise OutOfRange for what no run can have."""
+    for name, hours in (("report_hours", report_hours), ("diffusion_hours", diffusion_hours)):
+        if hours is not None and not 0 < hours < math.inf:
+            raise OutOfRange(name, hours, "above 0")
+    if not 0.5 < days * 24 / report_hours < math.inf:
+        raise OutOfRange("days", days, f"at least report_hours, which is {report_hours / 24:g} days")
+    if parameters is not None and (case != "jet" or np.shape(parameters) != (8,) or not np.isfinite(parameters).all()):
+        finite = int(np.isfinite(parameters).sum())
+        raise OutOfRange("the number of finite parameters", finite, "8 of 8, and none in cases other than 'jet'")
+
+
+@functools.lru_cache(maxsize=2)
+def _solver(
+    case: str,
+    truncation: int,
+    report_hours: float,
+    step_s: float | None,
+    diffusion_hours: float | None,
+    tracer: bool,
+    rows: int | None,
+    dtype: torch.dtype,
+    device: str,
+) -> tuple[ShallowWater | Transport, Case]:
+    """Kept warm between the segments of a process."""
+    if truncation not in range(5, 342):
+        raise OutOfRange("truncation", truncation, "5 to 341, a whole number")
+    if device.split(":")[0] not in (here := ("cpu", best().type)):
+        raise UnknownChoice("device", device, tuple(dict.fromkeys(here)))
+    torch.set_num_threads(1)
+    sphere = SphericalHarmonics(truncation, rows=rows, dtype=dtype, device=device)
+    lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
+    beginning = named(case)(lat, lon, *([np.zeros(8)] if case == "jet" else []))
+    if tracer and beginning.tracer is None:
+        beginning = replace(beginning, tracer=(1 + np.sin(lat)) / 2)
+    speed = float(np.hypot(beginning.u, beginning.v).max())
+    largest = min(LARGEST / truncation, largest_step(truncation, speed))
+    wanted = min(default_step(truncation), largest) if step_s is None else step_s
+    if not 0 < wanted <= largest:
+        raise OutOfRange("step_s", wanted, f"above 0 and at most {int(largest)} s at T{truncation}: longer is unstable")
+    step = report_hours * 3600 / math.ceil(report_hours * 3600 / wanted)
+    if beginning.wind is not None:
+        return Transport(sphere, beginning, step_s=step), beginning
+    return ShallowWater(sphere, beginning, step_s=step, diffusion_hours=diffusion_hours), beginning
+
+
+def default_step(truncation: int) -> int:
+    """The longest step in seconds with a margin to what stayed stable."""
+    return next((step for step in STEPS if step * truncation <= SAFE), STEPS[-1])
+
+
+def rows_for_networks(truncation: int) -> int:
+    """Latitudes of the smallest grid for a truncation that networks take, which halve it three times."""
+    return fewest_rows(truncation, multiple_of=8)
+
+
+def largest_step(truncation: int, speed: float) -> float:
+    """The longest step, s, that is stable while the wind stays below `speed`, m/s."""
+    return COURANT * RADIUS / (truncation * max(speed, 1e-3))
+
+
+def _stored(model: ShallowWater | Transport, values: np.ndarray) -> torch.Tensor:
+    expected = (*model.sphere.degree.shape, model.columns, 2)
+    if np.shape(values) != expected:
+        raise WrongStart("state", expected, f"it has shape {np.shape(values)}: another truncation, or another tracer")
+    return torch.view_as_complex(
+        torch.as_tensor(np.array(values), dtype=model.sphere.dtype, device=model.sphere.device)
+    )
+
+
+def _trouble(model: ShallowWater | Transport, shown: dict[str, torch.Tensor]) -> str:
+    """Why a run cannot go on from these fields, or ""."""
+    if not all(bool(field.isfinite().all()) for field in shown.values()):
+        return "NaN"
+    depth, speed = float(shown["depth"].min()), float(torch.hypot(shown["u"], shown["v"]).max())
+    if depth <= 0:
+        return f"the depth is {depth:.4g} m somewhere"
+    largest = largest_step(model.sphere.truncation, speed)
+    too_long = f"a wind of {speed:.0f} m/s allows steps of at most {largest:.0f} s, not {model.step_s:g} s"
+    return too_long if model.step_s > largest else ""
+
+
+class ShallowWater:
+    """The equations on one sphere, for any number of members at once.
+
+    A state is complex (order, degree - order, columns x members): the columns of vorticity, then of divergence, then
+    of geopotential (gravity times depth), then, when the case has a tracer, of geopotential times concentration.
+
+    Args:
+        case: gives orography, Coriolis parameter, the mean depth whose waves are treated exactly, and whether there is
+            a tracer.
+        step_s: seconds of one step.
+        diffusion_hours: see `run`.
+    Source: Hack and Jakob (1992), NCAR/TN-343; the scheme is in apps/shallow_water/scheme.py.
+    """
+
+    def __init__(
+        self, sphere: SphericalHarmonics, case: Case, *, step_s: float, diffusion_hours: float | None = None
+    ) -> None:
+        self.sphere, self.step_s = sphere, step_s
+        self.columns = 3 if case.tracer is None else 4
+        lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)
+        self.grid = lat, lon
+        self._area = sphere.weights[:, None] / (2 * sphere.columns)
+        self._coriolis = self._field(case.coriolis)
+        self._cosine = self._field(np.cos(sphere.latitudes)[:, None])
+        self.ground = sphere.analysis(self._field(GRAVITY * case.orography)) * sphere.inside
+        self.mean_geopotential = GRAVITY * float(((case.depth + 0 * lat) * self._area).sum())
+        self._calculus = Derivatives(sphere, RADIUS)
+        self._damping = self._diffusion(diffusion_hours)
+        self.scheme = Scheme(
+            sphere, self.columns, step_s=step_s, damping=self._damping, mean_geopotential=self.mean_geopotential,
+            ground=self.ground if np.any(case.orography) else None,
+            planetary=sphere.analysis(self._coriolis) * sphere.coefficients(sphere.degree == 1),
+        )  # fmt: skip
+
+    def step(self, state: torch.Tensor) -> torch.Tensor:
+        """The state one step later (ETDRK4)."""
+        return self.scheme.step(state)
+
+    def step_explicitly(self, state: torch.Tensor) -> torch.Tensor:
+        """The state one step later by the classical Runge-Kutta scheme, as a reference: steps must be far shorter."""
+        k1 = self._everything(state)
+        k2 = self._everything(state + self.step_s / 2 * k1)
+        k3 = self._everything(state + self.step_s / 2 * k2)
+        k4 = self._everything(state + self.step_s * k3)
+        return (state + self.step_s / 6 * (k1 + 2 * k2 + 2 * k3 + k4)) * self.sphere.coefficients(self._damping)
+
+    def _everything(self, state: torch.Tensor) -> torch.Tensor:
+        return self.tendency(state) + self.waves(state)
+
+    def waves(self, state: torch.Tensor) -> torch.Tensor:
+        """d(state)/dt of the linear gravity waves of the mean depth."""
+        vorticity, divergence, geopotential, *tracer = self._split(state)
+        still = torch.zeros_like(vorticity)
+        speeding, rising = self._calculus.laplace * geopotential, -self.mean_geopotential * divergence
+        return torch.cat((still, speeding, rising, *(torch.zeros_like(q) for q in tracer)), 2)
+
+    def tendency(self, state: torch.Tensor) -> torch.Tensor:
+        """d(state)/dt of everything but the linear gravity waves of the mean depth."""
+        return self.scheme.tendency(state)
+
+    def spectral(self, case: Case) -> torch.Tensor:
+        """The state (one member) of fields on the grid."""
+        u, v, depth = self._field(case.u), self._field(case.v), self._field(case.depth)
+        carried = (
+            [GRAVITY * depth] if case.tracer is None else [GRAVITY * depth, GRAVITY * depth * self._field(case.tracer)]
+        )
+        found = self.sphere.analysis(torch.cat((u / self._cosine, v / self._cosine, *carried)))
+        a, b, *amounts = torch.split(found, 1, 2)
+        return torch.cat((self._calculus.curl(a, b), self._calculus.divergence(a, b), *amounts), 2) * self.sphere.inside
+
+    def fields(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Depth (m), u, v (m/s), vorticity (1/s), tracer if carried, on the grid: (members, latitude, longitude)."""
+        vorticity, u, v, geopotential, *amount = self._on_grid(state)
+        tracer = [each / geopotential for each in amount]
+        return geopotential / GRAVITY, u / self._cosine, v / self._cosine, vorticity, *tracer
+
+    def shown(self, state: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Fields of the first member by the names of VARIABLES, and its depth: (latitude, longitude)."""
+        ground = self.sphere.synthesis(self.ground) / GRAVITY
+        depth, u, v, vorticity, *tracer = self.fields(state)
+        found = {"depth": depth, "height": depth + ground, "vorticity": vorticity, "u": u, "v": v}
+        return {name: field[0] for name, field in (found | dict(zip(["tracer"], tracer, strict=False))).items()}
+
+    def bump(self, rng: np.random.Generator, spread_m: float) -> torch.Tensor:
+        """Smooth random heights as a state to be added; the mass stays as it is."""
+        state = torch.zeros(
+            *self.sphere.degree.shape, self.columns, dtype=self.sphere.dtype.to_complex(), device=self.sphere.device
+        )
+        chosen = (self.sphere.degree >= 1) & (self.sphere.degree <= 8)
+        values = rng.normal(size=(2, *chosen.shape)) * chosen * (GRAVITY * spread_m / math.sqrt(chosen.sum()))
+        values[1, 0] = 0  # coefficients of order 0 are real
+        state[:, :, 2] = torch.as_tensor(values[0] + 1j * values[1], device=state.device)
+        return state
+
+    def invariants(self, state: torch.Tensor) -> dict[str, float]:
+        """Means over the sphere of the first member: mass (m), energy (m3/s2), potential enstrophy (1/(m s2))."""
+        depth, u, v, vorticity, *_ = (field[0].double().cpu().numpy() for field in self.fields(state))
+        ground = self.sphere.synthesis(self.ground)[0].double().cpu().numpy() / GRAVITY
+        coriolis = self._coriolis[0].double().cpu().numpy()
+        energy = 0.5 * depth * (u**2 + v**2) + 0.5 * GRAVITY * ((depth + ground) ** 2 - ground**2)
+        values = {"mass": depth, "energy": energy, "potential_enstrophy": 0.5 * (vorticity + coriolis) ** 2 / depth}
+        return {name: float((value * self._area).sum()) for name, value in values.items()}
+
+    def _on_grid(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Vorticity, u cos(lat), v cos(lat), geopotential and what else is carried, on the grid."""
+        vorticity, divergence, *carried = self._split(state)
+        wind = self._calculus.wind(vorticity, divergence)
+        columns = torch.cat((vorticity, *wind, *carried), 2)
+        return torch.split(self.sphere.synthesis(columns), vorticity.shape[2])
+
+    def _split(self, state: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.split(state, state.shape[2] // self.columns, 2)
+
+    def _diffusion(self, hours: float | None) -> np.ndarray:
+        degree, most = self.sphere.degree, self.sphere.truncation * (self.sphere.truncation + 1)
+        decay = 0.0 if hours is None else self.step_s / (3600 * hours)
+        return np.asarray(np.exp(-((degree * (degree + 1) / most) ** 2) * decay) * (degree <= self.sphere.truncation))
+
+    def _field(self, values: np.ndarray) -> torch.Tensor:
+        field = torch.as_tensor(values, dtype=self.sphere.dtype, device=self.sphere.device)
+        return field if field.ndim == 3 else field[None]

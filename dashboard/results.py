@@ -1,0 +1,50 @@
+"""Run directory -> what a run has so far, as its workflow's own figures look at it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steersman.journal import published
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.scoreboard import Scoreboard
+from steersman.journal.state import State
+from steersman.steering import Scores
+from steersman.store import Window
+
+if TYPE_CHECKING:
+    from steersman.models import Model
+
+
+class Results:
+    """What there is of a run; read when it is asked for."""
+
+    def __init__(self, directory: RunDirectory, state: State) -> None:
+        self._directory, self._state = directory, state
+
+    @functools.cached_property
+    def scores(self) -> Scores:
+        """Every frame under the model that the run used last; no values before there are any."""
+        return Scoreboard.load(self._directory.scores, self._state.scored_with, sys.maxsize).scores(self._state)
+
+    @functools.cached_property
+    def model(self) -> Model | None:
+        """The newest model that passed its gate."""
+        from steersman.models import Model  # torch, for those who ask
+
+        version = self._state.model
+        return Model.load(self._directory.model(version)) if version else None
+
+    @functools.cached_property
+    def held_out(self) -> Window | None:
+        """The frames that no training saw, in order of their starts."""
+        spans = published.spans(self._state, held_out=True)
+        return Window(self._directory.frames, spans) if spans else None
+
+    def frame(self, index: int) -> dict[str, np.ndarray]:
+        """The stored variables of the frame at a position of the scores."""
+        walker, row = int(self.scores.walker[index]), int(self.scores.row[index])
+        return dict(self._directory.frames.row(f"w{walker}", row))

@@ -1,0 +1,140 @@
+"""Journal and scores -> what a policy would have chosen at each recorded decision, without any simulation.
+
+Off-policy: the frames to choose from are those that the recorded choices led to, not those that this policy would have
+led to. The run's own policy chooses again what it chose.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+from steersman.journal import file as journal
+from steersman.journal.file import Record
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.scoreboard import Scoreboard, stale, unscored
+from steersman.journal.state import State
+from steersman.steering import Decider, Policy, Scores, Steering
+from steersman.steering.streams import decision_rng
+from steersman.system.errors import BadValue
+
+SHOWN = 20
+
+
+def replay(directory: RunDirectory, own: Steering, policy: Policy | None = None) -> dict[str, Any]:
+    """Decide again.
+
+    Args:
+        own: how the run's workflow steers.
+        policy: another policy; None: the run's own.
+    Returns: policy, label, decisions, same, kept, and those that differ: start, recorded and chosen, each with frame
+        ([walker, row, segment] or None), policy and reason.
+    Raises: BadValue: another policy needs scores that were not recorded.
+    """
+    chosen = replace(own, policy=policy) if policy else own
+    again = _Replay(directory, Decider(chosen))
+    for record in journal.read(directory.journal):
+        again.take(record)
+    missing = [name for name in chosen.policy.needs if name not in again.names]
+    if policy and missing:  # a run that never had a model decided by its own policy's fallback, which is known
+        known = ", ".join(sorted(again.names)) or "none"
+        raise BadValue("--policy", policy.name, f"it needs the score {missing[0]!r}; recorded are: {known}")
+    return {
+        "policy": chosen.policy.name,
+        "label": "off-policy" if policy else "the run's own policy",
+        "decisions": again.decisions,
+        "same": again.decisions - again.kept - len(again.different),
+        "kept": again.kept,
+        "different": again.different,
+    }
+
+
+def lines(told: dict[str, Any]) -> list[str]:
+    """The same as sentences for a terminal."""
+    different = told["different"]
+    text = [
+        f"{told['policy']} ({told['label']}): of {told['decisions']} decisions it chooses {told['same']} as recorded, "
+        f"{len(different)} otherwise; {told['kept']} were drawn at random or pinned"
+    ]
+    for each in different[:SHOWN]:
+        before, now = each["recorded"], each["chosen"]
+        text.append(f"  start {each['start']:<5} {_words(before)} ({before['policy']}: {before['reason']})")
+        text.append(f"  {'instead':<11} {_words(now)} ({now['policy']}: {now['reason']})")
+    if len(different) > SHOWN:
+        text.append(f"  and {len(different) - SHOWN} more: --json tells all")
+    return text
+
+
+class _Replay:
+    """The decisions of a journal taken again as its records pass by.
+
+    Attributes:
+        names: of the scores that were recorded.
+    """
+
+    def __init__(self, directory: RunDirectory, decider: Decider) -> None:
+        self._directory, self._decider = directory, decider
+        self._state = State()
+        self._boards: dict[int, Scoreboard] = {}
+        self._scores: Scores | None = None
+        self._seen = (-1, -1)
+        self._more = 0  # starts of the same act that follow
+        self.names: set[str] = set()
+        self.decisions = self.kept = 0
+        self.different: list[dict[str, Any]] = []
+
+    def take(self, record: Record) -> None:
+        if record["kind"] == "start" and "again" not in record:
+            self._decide(record)
+        self._state.apply(record)
+        if record["kind"] == "scored":
+            self._scores = self._scored(record["model"], record["frames"])
+        elif record["kind"] == "session" or "anew" in record:  # it read its scores back, and ranked them anew
+            self._scores, self._seen = None, (-1, -1)
+
+    def _decide(self, record: Record) -> None:
+        state, number = self._state, record["start"]
+        if state.run["rounds"] and not self._more:
+            self._decider.forget()
+        self._more = record.get("more", 0)
+        self.decisions += 1
+        explored = float(record["policy"] == "explore")
+        self._decider.steering = replace(self._decider.steering, explore=explored)
+        if record["policy"] == "pin":
+            self.kept += 1
+            return
+        scores = self._known()
+        choice = self._decider.choose(scores, decision_rng(state.run["seed"], number), state.blamed)
+        if explored:
+            self.kept += 1
+            return
+        candidate = choice.candidate
+        chosen = None if candidate is None else scores.frame(candidate.index)
+        if (chosen, dict(candidate.draw) if candidate else {}) != (record["parent"], record.get("draw", {})):
+            before = {"frame": record["parent"], "policy": record["policy"], "reason": record["reason"]}
+            now = {"frame": chosen, "policy": choice.policy, "reason": choice.reason}
+            self.different.append({"start": number, "recorded": before, "chosen": now})
+
+    def _known(self) -> Scores:
+        """What the engine knew when it decided."""
+        state = self._state
+        if self._scores is None and state.scored:
+            self._scores = self._scored(state.scored_with, state.scored)
+        elif self._scores is None or (not state.scored and stale(self._seen, state.published, len(state.walkers))):
+            self._scores, self._seen = unscored(state), state.published
+        return self._scores
+
+    def _scored(self, model: int, frames: int) -> Scores:
+        if model not in self._boards:
+            self._boards[model] = Scoreboard.load(self._directory.scores, model, sys.maxsize)
+        scores = self._boards[model].scores(self._state, frames)
+        self.names |= set(scores.values)
+        return scores
+
+
+def _words(choice: dict[str, Any]) -> str:
+    if choice["frame"] is None:
+        return "the prepared start"
+    walker, row, segment = choice["frame"]
+    return f"frame {row} of w{walker}.{segment}"

@@ -1,0 +1,178 @@
+"""Where things lie in a run directory; everything that reads or writes one asks here."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import getpass
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from steersman.journal.errors import BadDirectory, NoRoom
+from steersman.store import Frames
+from steersman.system.files import replace_file
+
+PACKAGES = ("steersman", "parsl", "torch", "zarr", "redis", "openmm", "numpy", "scikit-learn")
+FULL = (errno.ENOSPC, errno.EDQUOT)  # for all nodes; what follows may be wrong on one of them only
+NO_ROOM = (*FULL, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
+
+
+class RunDirectory:
+    """A run's files by name.
+
+    Args:
+        path: the directory, e.g. runs/fold-0007.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        self.settings_file = self.path / "run.yaml"
+        self.workflow = self.path / "workflow.py"
+        self.prepared = self.path / "prepared.pkl"
+        self.journal = self.path / "journal.jsonl"
+        self.decisions = self.path / "decisions.jsonl"
+        self.frames = Frames(self.path / "frames.zarr")
+        self.scores = self.path / "scores.zarr"
+        self.errors = self.path / "errors"
+        self.parsl = self.path / "parsl"
+        self.bus = self.path / "bus"
+        self.figures = self.path / "figures"
+        self.report = self.path / "report.html"
+
+    def model(self, version: int) -> Path:
+        return self.path / "models" / f"{version:04d}"
+
+    def checkpoints(self, version: int) -> Path:
+        """Of a training that is under way, or was when its worker died."""
+        return self.path / "checkpoints" / f"{version:04d}"
+
+    def settings(self) -> dict[str, Any]:
+        """What the run is. Raises: BadDirectory: somebody changed it, and it is no YAML any more."""
+        try:
+            loaded: dict[str, Any] = yaml.safe_load(self.settings_file.read_text())
+        except yaml.YAMLError as error:
+            raise BadDirectory(str(self.settings_file), f"this is not YAML: {error}") from None
+        return loaded
+
+    def card(self, version: int) -> dict[str, Any] | None:
+        """The card of a model; None before it is saved whole."""
+        try:
+            loaded: dict[str, Any] = json.loads((self.model(version) / "card.json").read_text())
+        except FileNotFoundError:
+            return None
+        return loaded
+
+    def cards(self) -> list[dict[str, Any]]:
+        """Model cards in order of version."""
+        return [json.loads(path.read_text()) for path in sorted(self.path.glob("models/*/card.json"))]
+
+
+def check_path(path: Path) -> None:
+    """Raises: BadDirectory: the path has a character that the scripts of Parsl and schedulers do not bear."""
+    if strange := "".join(sorted(set(re.findall(r"[^\w@+=:,./~-]", str(path.absolute()))))):
+        raise BadDirectory(
+            str(path.absolute()), f"scripts that start workers do not bear {strange!r} in a path; choose another folder"
+        )
+
+
+def create(root: Path, name: str, explicit: Path | None = None) -> RunDirectory:
+    """Make a new run directory: root/<name>-<number>, or the explicit path.
+
+    Raises: BadDirectory: it exists, or cannot be written, or has a path that cannot be used.
+    """
+    path = explicit or _next(root, name)
+    check_path(path)
+    try:
+        path.mkdir(parents=True)
+    except FileExistsError:
+        if explicit is None:  # of another run that began at the same moment
+            return create(root, name)
+        raise BadDirectory(
+            str(path), "this run directory exists; give another --run-dir, or look at it with `steersman status`"
+        ) from None
+    except OSError as error:
+        raise BadDirectory(str(path), f"cannot be made: {error.strerror}; choose a writable --run-dir") from None
+    directory = RunDirectory(path)
+    for folder in (directory.errors, directory.bus, directory.frames.path, directory.figures):
+        folder.mkdir()
+    return directory
+
+
+@contextlib.contextmanager
+def needing_room(path: Path) -> Iterator[None]:
+    """Raises: NoRoom: the disk is full, read-only, or the like, in place of the system's error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise NoRoom(str(path), error.strerror or str(error)) from None
+
+
+def open_run(path: Path) -> RunDirectory:
+    """The directory of a run that was started.
+
+    Raises: BadDirectory: there is no run here.
+    """
+    if not (path / "journal.jsonl").exists():
+        known = sorted(entry.parent for entry in Path("runs").glob("*/journal.jsonl"))
+        newest = f"; the newest here is {known[-1]}" if known else ""
+        raise BadDirectory(str(path), f"this is not a run directory (it has no journal.jsonl){newest}")
+    return RunDirectory(path)
+
+
+def write_settings(directory: RunDirectory, settings: Mapping[str, Any], source: Path) -> None:
+    """Write what the run is: resolved settings, the exact workflow file, the environment."""
+    replace_file(directory.settings_file, yaml.safe_dump(dict(settings), sort_keys=False))
+    directory.workflow.write_text(source.read_text())
+    replace_file(directory.path / "environment.json", json.dumps(environment(), indent=1))
+
+
+def environment() -> dict[str, Any]:
+    """Versions and host, without secrets."""
+    versions: dict[str, str | None] = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = None
+    return {
+        "python": sys.version.split()[0],
+        "packages": versions,
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "user": user(),
+        "git_commit": _git_commit(),
+    }
+
+
+def user() -> str:
+    """Whose process this is: a name, or a number where that has no name, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _git_commit() -> str | None:
+    command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _next(root: Path, name: str) -> Path:
+    numbers = [int(path.name.rpartition("-")[2]) for path in root.glob(f"{name}-[0-9][0-9][0-9][0-9]")]
+    return root / f"{name}-{max(numbers, default=0) + 1:04d}"

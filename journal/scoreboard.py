@@ -1,0 +1,168 @@
+"""Scored frames -> Scores: the values of every frame under the newest model, in memory and in scores.zarr."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from steersman.journal import published
+from steersman.journal.segments import RUNNING
+from steersman.journal.state import State, frame_key
+from steersman.steering import Scores
+from steersman.steering.errors import BadScores
+from steersman.store import FRAME, Frames, GroupWriter, Span
+
+STALE = 100
+MOST = 2**18  # frames without values that are looked at; to choose among so many takes 30 ms and 5 MB
+FEW = MOST // 16  # frames to go on from that are added to an even sample without making it uneven
+
+
+class Scoreboard:
+    """Scores of the frames under one model version.
+
+    Args:
+        path: the run's scores.zarr; the version's group is made there with the first values.
+        model: version of the model; 0 for scores without a model.
+    """
+
+    def __init__(self, path: Path, model: int) -> None:
+        self.path, self.model = path, model
+        self.frames = 0
+        self._blocks: list[dict[str, np.ndarray]] = []
+        self._done: dict[str, int] = {}
+        self._loaded = False
+        self._writer: GroupWriter | None = None
+
+    @classmethod
+    def load(cls, path: Path, model: int, frames: int) -> Scoreboard:
+        """What an earlier session scored: the first `frames` of them, for the journal knows of no more."""
+        board = cls(path, model)
+        groups = Frames(path)
+        names = [name for name in groups.walkers() if name.split("-")[0] == f"{model:04d}"]
+        rows, name = max(((groups.count(name), name) for name in names), default=(0, ""))
+        rows = min(rows, frames)
+        if not rows:
+            return board
+        span = Span(name, 0, rows)
+        block = {variable: groups.read(variable, span) for variable in groups.variables(name)}
+        board._blocks, board.frames, board._loaded = [block], rows, True
+        for walker in np.unique(block["walker"]):
+            board._done[f"w{walker}"] = int(block["row"][block["walker"] == walker].max()) + 1
+        return board
+
+    def missing(self, state: State, most: int) -> list[Span]:
+        """Published spans that have no scores yet, at most `most` frames of them."""
+        found: list[Span] = []
+        for span in published.spans_after(state, self._done):
+            if most <= 0:
+                break
+            found.append(Span(span.walker, span.first, min(span.end, span.first + most)))
+            most -= span.rows
+        return found
+
+    def add(self, spans: Sequence[Span], values: Mapping[str, np.ndarray]) -> None:
+        """Add the scores of whole spans, row after row.
+
+        Raises: BadScores, StoreError: other names, shapes or dtypes than those before; nothing is added.
+        """
+        if self._writer is None:
+            group = self.path / f"{self.model:04d}"
+            self.path.mkdir(exist_ok=True)
+            self._writer = GroupWriter(_unused(group), attributes={"model": self.model})
+            for loaded in self._blocks if self._loaded else []:
+                self._writer.extend(FRAME, loaded)
+        walker = np.concatenate([np.full(span.rows, int(span.walker[1:]), np.int32) for span in spans])
+        row = np.concatenate([np.arange(span.first, span.end, dtype=np.int64) for span in spans])
+        block = {**{name: np.asarray(value) for name, value in values.items()}, "walker": walker, "row": row}
+        if self._blocks and (odd := block.keys() ^ self._blocks[0].keys()):
+            raise BadScores(min(odd), "it is there for some frames and not for others")
+        self._writer.extend(FRAME, block)
+        self._writer.publish()
+        self._blocks.append(block)
+        self.frames += sum(span.rows for span in spans)
+        for span in spans:
+            self._done[span.walker] = span.end
+
+    def scores(self, state: State, frames: int | None = None) -> Scores:
+        """What policies look at: of all scored frames, or the first `frames` of them, those of segments that count."""
+        if not self._blocks:
+            return unscored(state)
+        self._blocks = [{name: np.concatenate([block[name] for block in self._blocks]) for name in self._blocks[0]}]
+        columns = {name: column[:frames] for name, column in self._blocks[0].items()}
+        return _scores(state, published.segments(state), columns.pop("walker"), columns.pop("row"), columns, self.model)
+
+
+def stale(seen: tuple[int, int], published: tuple[int, int], walkers: int) -> bool:
+    """Whether what was `unscored` is out of date: by 1 %, for to look at all frames costs time for each of them, and
+    for each walker too."""
+    return any(abs(now - then) > max(then, walkers) // STALE for then, now in zip(seen, published, strict=True))
+
+
+def unscored(state: State) -> Scores:
+    """Published frames, in order of starts, without values: for policies that need none.
+
+    Of more than `MOST` it is every second, third, ...; and the last ones of segments that nobody went on from, where
+    these are few, as in a run whose policy does go on from them (`Unsteered`).
+    """
+    made = published.segments(state)
+    order = published.in_order(made)
+    ordered = {name: column[order] for name, column in made.items()}
+    behind = np.cumsum(ordered["published"] - ordered["first"])
+    frames = int(behind[-1]) if len(behind) else 0
+    chosen = np.arange(0, frames, max(-(-frames // MOST), 1))
+    if frames > MOST:
+        waiting = behind[_waiting(state, ordered)] - 1
+        chosen = np.union1d(chosen, waiting) if len(waiting) <= FEW else chosen
+    at = np.searchsorted(behind, chosen, side="right")
+    row = ordered["published"][at] - (behind[at] - chosen)
+    return _scores(state, made, ordered["walker"][at].astype(np.int32), row, {}, 0)
+
+
+def _waiting(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Whether a segment has ended, is published, and no segment was started from its last frame."""
+    last = frame_key(made["walker"], made["end"] - 1)
+    return np.asarray((made["published"] == made["end"]) & (_times_used(state, last) == 0))
+
+
+def _scores(
+    state: State,
+    made: Mapping[str, np.ndarray],
+    walker: np.ndarray,
+    row: np.ndarray,
+    values: Mapping[str, np.ndarray],
+    model: int,
+) -> Scores:
+    # An empty segment shares its first row with the next one, which is the one that made the frame.
+    kept = np.flatnonzero((made["end"] == RUNNING) | (made["end"] > made["first"]) | ~made["counts"])
+    made = {name: column[kept] for name, column in made.items()}
+    keys = frame_key(walker.astype(np.int64), row.astype(np.int64))
+    starts = _times_used(state, keys)
+    at = np.searchsorted(frame_key(made["walker"], made["first"]), keys, side="right") - 1
+    known = at >= 0
+    known[known] = made["walker"][at[known]] == walker[known]
+    segment = (np.where(known, made["number"][at], -1) if len(kept) else np.full(len(row), -1)).astype(np.int32)
+    ends = known & (row == made["end"][at] - 1) if len(kept) else known
+    counts = ~known | made["counts"][at] if len(kept) else np.ones(len(row), bool)
+    keep = slice(None) if counts.all() else np.flatnonzero(counts)  # no second copy of all there is, where all of it is
+    columns = {name: value[keep] for name, value in values.items()}
+    return Scores(walker[keep], row[keep].astype(np.int32), segment[keep], starts[keep], ends[keep], columns, model)
+
+
+def _times_used(state: State, keys: np.ndarray) -> np.ndarray:
+    if not state.used:
+        return np.zeros(len(keys), np.int32)
+    used, times = np.unique(np.array(state.used, np.int64), return_counts=True)
+    at = np.minimum(np.searchsorted(used, keys), len(used) - 1)
+    return np.where(used[at] == keys, times[at], 0).astype(np.int32)
+
+
+def _unused(group: Path) -> Path:
+    """A resumed session writes beside what an earlier one wrote."""
+    session = 1
+    path = group
+    while path.exists():
+        session += 1
+        path = group.with_name(f"{group.name}-{session}")
+    return path

@@ -1,0 +1,206 @@
+"""Model, data -> fitted model: the one training loop of every network here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from steersman.models.errors import TrainingDiverged, UnusableData, at_least
+from steersman.models.fitting import compiled as compiling
+from steersman.models.fitting import device, memory
+from steersman.models.fitting.checkpoint import Checkpoints
+from steersman.models.fitting.input import Rows, fed
+from steersman.models.fitting.profile import Profile
+from steersman.models.fitting.schedule import CONSTANT, Schedule
+from steersman.models.fitting.stepper import Stepper
+from steersman.models.model import Model
+from steersman.models.ranks import parallel
+from steersman.models.ranks import strategy as strategies
+from steersman.models.ranks.parallel import Single
+
+ModelT = TypeVar("ModelT", bound=Model)
+Loss = Callable[[ModelT, Tensor], dict[str, Tensor]]  # scalars, means over the batch; "loss" is the one to lower
+Record = dict[str, float]
+Listener = Callable[[int, int, Record], object]  # epochs done, of how many, and the record of the last one
+
+# A campaign tells how far its training is, whatever the train function does with the reports of fit().
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def heard_by(listener: Listener) -> Iterator[None]:
+    """Let a listener hear of each epoch of every fit() inside."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def fit(
+    model: ModelT,
+    data: Tensor | Rows,
+    loss: Loss[ModelT],
+    *,
+    epochs: int,
+    batch: int,
+    lr: float,
+    seed: int = 0,
+    optimizer: str = "adam",
+    schedule: Schedule = CONSTANT,
+    precision: str = "fp32",
+    compiled: str = "no",
+    strategy: str | None = None,
+    checkpoint: str | Path | None = None,
+    report: Callable[[Record], object] | None = None,
+) -> ModelT:
+    """Lower a loss on shuffled batches, on one process or on several ranks that make the same call.
+
+    The same model, data, settings and seed give the same weights, bit for bit, on one thread of one machine.
+
+    Args:
+        model: changed in place, on the device where it is.
+        data: (n, ...) of any type, n >= 1, the same on every rank; moved to the model's device batch by batch, so
+            packed data stay packed. What is no tensor is read batch by batch, one ahead, see input.py.
+        loss: of the model on a batch of the data.
+        epochs: passes over the data, >= 1.
+        batch, lr: samples per step of each rank, >= 1, and rate of the optimizer, >= 0; at the beginning.
+        seed: of the shuffling, and of the noise that the model draws, which differs between ranks.
+        optimizer: "adam", "sgd" (momentum 0.9), "lars" or "larc".
+        schedule: linear scaling with warm-up, and growing batches.
+        precision: "fp32", "tf32", "bf16", or on a GPU "fp16", see `Precision`.
+        compiled: "no", "yes" (torch.compile), or on a CUDA device "graphs", see compiled.py.
+        strategy: see `Strategy`; None takes the one that @wf.train names, else "single".
+        checkpoint: a folder, on a file system that all ranks see, for the state of the training after each epoch; one
+            that is there is gone on from, bit for bit on one process. None: none, but in a campaign one of its own.
+        report: called with each epoch's record.
+    Returns: the model, in eval mode; its `history` holds per epoch the mean of each term over all ranks, `seconds`, and
+        where they went, see `Profile`; its card says in which `precision` was computed.
+    Raises:
+        UnusableData: there is none.
+        TooSmall: no epochs, an empty batch, a rate below 0.
+        UnknownChoice: of optimizer, precision, compiled or strategy.
+        TrainingDiverged: the loss is no longer finite.
+        OutOfMemory: a batch does not fit.
+        UnreadableModel: the checkpoint is of another training.
+        TooManyRanks, RanksDiffer, RankLost: see there.
+    """
+    if len(data) == 0:
+        raise UnusableData(tuple(data.shape), "there is nothing to train on")
+    at_least(1, epochs=epochs, batch=batch)
+    at_least(0, lr=lr)
+    compiled_loss = compiling.compiled(loss, compiled, model.device)
+    most = schedule.batch_at(epochs - 1, batch)
+
+    def stepper_of(network: Model) -> Stepper:
+        return Stepper(network, ranks.optimizer, optimizer, precision, lambda now: lr * schedule.factor_at(now, batch))
+
+    settings = {"samples": len(data), "seed": seed, "optimizer": optimizer, "lr": lr, "schedule": asdict(schedule)}
+    checkpoints = Checkpoints(checkpoint, settings)
+    model.history = []
+    checkpoints.load_weights(model)
+    with closing(parallel.begin(model, len(data), most, seed, strategies.chosen(strategy))) as ranks:
+        stepper = ranks.serve(stepper_of)
+        if not isinstance(data, Tensor):
+            ranks.order_of = data.order
+        with seeded(seed + ranks.rank), stepper.precision.set():
+            for epoch in range(checkpoints.resume(ranks, stepper, seed + ranks.rank), epochs):
+                ranks.batch = schedule.batch_at(epoch, batch)
+                with memory.telling(ranks.batch):
+                    record = _epoch(model, data, compiled_loss, stepper, ranks, epoch)
+                if not math.isfinite(record["loss"]):
+                    raise TrainingDiverged(epoch, record["loss"], lr)
+                model.history.append(record)
+                checkpoints.save(model, ranks, stepper)
+                if report is not None:
+                    report(record)
+                if (listener := _listener.get()) is not None:
+                    listener(len(model.history), epochs, record)
+        ranks.check()
+        model.card |= {"precision": stepper.precision.used} | ranks.told(stepper)
+    return model.eval()
+
+
+@torch.no_grad()
+def evaluate(model: ModelT, data: Tensor, loss: Loss[ModelT], *, batch: int = 4096) -> Record:
+    """Measure the loss without training, e.g. on frames that were held out.
+
+    Returns: the mean of each term over the data; the same every time, when the model draws no noise in eval mode.
+    Raises: UnusableData: there is none.
+    """
+    if len(data) == 0:
+        raise UnusableData(tuple(data.shape), "there is nothing to measure on")
+    total = Total()
+    model.eval()
+    for part in torch.split(data, batch):
+        total.add(loss(model, part.to(model.device)), len(part))
+    return total.mean()
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Draw torch's random numbers from a seed, and put the caller's back afterwards."""
+    with device.forked():
+        device.seed(seed)
+        yield
+
+
+class Total:
+    """Means of a loss's terms, batch by batch; added up at the end, since each look at one stops a GPU."""
+
+    def __init__(self) -> None:
+        self._samples: list[float] = []
+        self._terms: dict[str, list[Tensor]] = {}
+
+    def add(self, terms: dict[str, Tensor], samples: int) -> None:
+        """Count a batch's means."""
+        self._samples.append(samples)
+        for name, value in terms.items():
+            self._terms.setdefault(name, []).append(value.detach())
+
+    def mean(self, ranks: Single | None = None) -> Record:
+        """Give the mean of each term per sample, over what all ranks have counted."""
+        samples = torch.tensor(self._samples, dtype=torch.float64)
+        sums = [torch.stack(values).cpu().double() @ samples for values in self._terms.values()]
+        numbers = torch.stack([*sums, samples.sum()])
+        if ranks is not None:
+            ranks.add_up(numbers)
+        return dict(zip(self._terms, (numbers[:-1] / numbers[-1]).tolist(), strict=True))
+
+
+def _epoch(
+    model: ModelT, data: Tensor | Rows, loss: Loss[ModelT], stepper: Stepper, ranks: Single, epoch: int
+) -> Record:
+    profile, total = Profile(model.device), Total()
+    model.train()  # a report may have evaluated it
+    steps = ranks.batches()
+    parts = fed(data, [picked for picked, _ in steps], model.device)
+    for step, ((picked, share), part) in enumerate(zip(steps, parts, strict=True)):
+        profile.lap("IpUpdateTime")
+        ranks.fetch_weights()
+        profile.lap("SyncTime")
+        ranks.begin_step(share)
+        if len(picked):
+            with stepper.precision.casting():
+                terms = loss(model, part)
+            total.add(terms, len(picked))
+            profile.lap("FwdTime")
+            stepper.precision.backward(terms["loss"])
+            profile.lap("BwdTime")
+        ranks.combine_gradients()
+        profile.lap("SyncTime")
+        ranks.change_weights(stepper, epoch + step / len(steps))
+        profile.lap("WtUpdateTime")
+        ranks.combine_weights(step + 1, len(steps))
+        profile.lap("SyncTime")
+    means = total.mean(ranks)
+    profile.lap("SyncTime")
+    return means | profile.seconds()

@@ -1,0 +1,1 @@
+"""Networks and other surrogates: what is fitted."""

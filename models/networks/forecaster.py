@@ -1,0 +1,182 @@
+"""Fields on the sphere -> the same fields some hours later: what every network that steps them has in common.
+
+Axes: B batch, C channels, H latitudes from the north on a Gaussian grid, W = 2 H longitudes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from steersman.models.errors import UnfitLaw, UnusableData, at_least
+from steersman.models.fitting.fit import Record, fit, seeded
+from steersman.models.model import Model
+from steersman.models.networks.spherical_fields import analysed, sphere_of, synthesized
+
+FADE = 0.5  # the shortest waves lose 40 % a step, half as long ones 3 %; a network makes good what is real of it
+
+
+class Forecaster(Model):
+    """A step of fields, in their units, that keeps what the flow keeps; a subclass gives `change`.
+
+    Args:
+        channels: C of the fields.
+        latitudes: H, for the weights by area.
+        kept: channels whose mean over the sphere does not change with time, e.g. the height of the water.
+        band_limit: total wavenumber beyond which the fields have nothing, as those of a spectral solver. What a network
+            adds there, and makes of it in later steps, is cut off, with a smooth end (see FADE).
+        energy: weights of the squares of all channels, the kept ones about their mean, whose sum over the sphere does
+            not grow: that of a flow which nothing drives. A step that would gain some is scaled back. Empty: no such
+            law.
+    Raises:
+        UnfitGrid: so few latitudes do not hold the band limit.
+        UnfitLaw: kept channels that are not there, or another number of weights than of channels.
+    """
+
+    mean: Tensor
+    spread: Tensor
+    increment: Tensor
+    area: Tensor
+    keeps: Tensor
+    weights: Tensor
+
+    def __init__(
+        self, channels: int, latitudes: int, *, kept: Sequence[int] = (), band_limit: int | None = None,
+        energy: Sequence[float] = (), **config: Any,
+    ) -> None:  # fmt: skip
+        if not set(kept) <= set(range(channels)):
+            raise UnfitLaw("kept", tuple(kept), f"of the channels 0 to {channels - 1}")
+        if len(energy) not in (0, channels):
+            raise UnfitLaw("energy", tuple(energy), f"one weight for each of {channels} channels, or empty")
+        laws = {"kept": list(kept), "band_limit": band_limit, "energy": list(energy)}
+        super().__init__(channels=channels, latitudes=latitudes, **laws, **config)
+        for name in ("mean", "spread", "increment"):
+            self.register_buffer(name, torch.ones(channels, 1, 1))
+        gaussian = np.polynomial.legendre.leggauss(latitudes)[1]
+        self.register_buffer("area", torch.tensor(gaussian / gaussian.mean(), dtype=torch.float32)[:, None])
+        keeps = torch.zeros(channels, 1, 1)
+        keeps[list(kept)] = 1
+        self.register_buffer("keeps", keeps)
+        weights = torch.tensor(energy or [0.0] * channels, dtype=torch.float32)
+        self.register_buffer("weights", weights[:, None, None], persistent=False)
+        if band_limit is not None:
+            sphere_of(band_limit, latitudes, self.area.device)
+
+    def change(self, fields: Tensor) -> Tensor:
+        """Fields (B, C, H, W) of mean 0 and spread 1 -> their change in spreads of the increments."""
+        raise NotImplementedError
+
+    def forward(self, fields: Tensor) -> Tensor:
+        """Fields (B, C, H, W) in their units, a step later."""
+        now = (fields - self.mean) / self.spread
+        later = self._filtered(now + self.change(now) * (self.increment / self.spread))
+        step = (later - now) * self.spread
+        return self._bounded(fields, fields + (step - self.keeps * self._average(step)))
+
+    def loss(self, windows: Tensor) -> dict[str, Tensor]:
+        """Of windows (B, 2 or more times, C, H, W): mean square error of the forecast of all but the first.
+
+        Over the sphere, in variances of the increments.
+        """
+        fields, *later = windows.unbind(1)
+        wrong = []
+        for true in later:
+            fields = self(fields)
+            wrong.append(((fields - true) / self.increment) ** 2 * self.area)
+        return {"loss": torch.stack([each.mean() for each in wrong]).mean()}
+
+    def _average(self, fields: Tensor) -> Tensor:
+        return (fields * self.area).mean((2, 3), keepdim=True)
+
+    def _filtered(self, fields: Tensor) -> Tensor:
+        limit = self.config["band_limit"]
+        if limit is None:
+            return fields
+        sphere = sphere_of(limit, fields.shape[2], fields.device)
+        faded = np.exp(-FADE * (sphere.degree * (sphere.degree + 1) / (limit * (limit + 1))) ** 2)
+        factors = sphere.inside * sphere.coefficients(faded)
+        return synthesized(analysed(fields, sphere) * factors.flatten()[:, None, None], sphere)
+
+    def _bounded(self, before: Tensor, after: Tensor) -> Tensor:
+        """Scaled to no more energy than before."""
+        if not self.config["energy"]:
+            return after
+        rest = self.keeps * self._average(after)
+        most, found = (
+            self._average((fields - self.keeps * self._average(fields)) ** 2 * self.weights).sum(1, keepdim=True)
+            for fields in (before, after)
+        )
+        return rest + (after - rest) * (most / found.clamp_min(1e-30)).sqrt().clamp(max=1)
+
+    @torch.no_grad()
+    def forecast(self, fields: Tensor, steps: int) -> Tensor:
+        """Step by step from fields (B, C, H, W). Returns: (steps, B, C, H, W)."""
+        found = fields.new_empty(steps, *fields.shape)
+        for step in range(steps):
+            found[step] = fields = self(fields)
+        return found
+
+    @classmethod
+    def fit(
+        cls,
+        runs: np.ndarray,
+        *,
+        epochs: int = 10,
+        batch: int = 16,
+        lr: float = 1e-3,
+        seed: int = 0,
+        unrolled: int = 1,
+        init: Self | None = None,
+        report: Callable[[Record, Self], object] | None = None,
+        **network: Any,
+    ) -> Self:
+        """Fit to consecutive frames of runs (n, times, C, H, W), more times than are unrolled.
+
+        Args:
+            unrolled: steps that are forecast from each frame: more cost as many times more, and teach a network to
+                go on from what it forecast itself.
+            init: a fitted network to go on from, left as it is; used when its architecture is the same.
+            report: called with each epoch's record and the network as it is then.
+            network: what the constructor takes beside channels and latitudes.
+        Raises: UnusableData: too few times, a grid that the network does not take, or values that are not finite;
+            TooSmall: nothing is unrolled.
+        """
+        at_least(1, unrolled=unrolled)
+        x = np.asarray(runs, dtype=np.float32)
+        cls.check(x, unrolled)
+        with seeded(seed):
+            model = cls(x.shape[2], x.shape[3], **network)
+        model.card["warm_start"] = init is not None and model.fits(init)
+        if init is not None and model.fits(init):
+            model.load_state_dict(init.state_dict())
+        else:
+            model.measure(x)
+        begins = x.shape[1] - unrolled
+        windows = np.stack([x[:, step : begins + step] for step in range(unrolled + 1)], axis=2)
+        samples = torch.from_numpy(windows.reshape(-1, *windows.shape[2:]))
+        told = None if report is None else lambda record: report(record, model)
+        return fit(model, samples, cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=told)
+
+    def measure(self, runs: np.ndarray) -> None:
+        """Take mean and spread of each channel, and the spread of its increments, from runs (n, times, C, H, W)."""
+        axes = (0, 1, 3, 4)
+        self.mean.copy_(torch.from_numpy(runs.mean(axes))[:, None, None])
+        self.spread.copy_(torch.from_numpy(runs.std(axes))[:, None, None] + 1e-12)
+        self.increment.copy_(torch.from_numpy(np.diff(runs, axis=1).std(axes))[:, None, None] + 1e-12)
+
+    @classmethod
+    def check(cls, runs: np.ndarray, unrolled: int) -> None:
+        """Raise UnusableData unless these are frames of runs on a grid that the network takes."""
+        fits = (
+            runs.ndim == 5
+            and runs.shape[1] > unrolled
+            and runs.shape[3] % 8 == 0
+            and runs.shape[4] == 2 * runs.shape[3]
+        )
+        if not fits or not len(runs) or not np.isfinite(runs).all():
+            needed = f"frames (runs, times >= {unrolled + 1}, channels, 8k, 16k) of finite numbers are needed"
+            raise UnusableData(tuple(runs.shape), needed)

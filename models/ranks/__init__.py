@@ -1,0 +1,1 @@
+"""How several processes fit one network together."""

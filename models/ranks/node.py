@@ -1,0 +1,190 @@
+"""One node's share of a training's ranks: `python -m steersman.models.ranks.node FOLDER ADDRESS PORT`, once a node.
+
+A site's launcher starts it there, see on_each(). Nodes are numbered as they arrive at the meeting point, so nothing of
+the launcher's own is needed but that it starts a program. A rank that fails leaves its reason in FOLDER/rank<N>.error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import torch
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch does not list it
+
+from steersman.models.errors import StagingFailed
+from steersman.models.fitting.device import VISIBLE
+from steersman.models.ranks.scratch import scratch
+
+GRACE_S = 10.0  # for the others to say what they saw when one has failed
+LOOK_S = 0.05
+NODES = "nodes"  # how many have come to the meeting point
+FAILED = "failed"  # is there once a rank of any node has
+
+
+def on_each(start: str, count: int, folder: Path, meeting: TCPStore, address: str, timeout_s: float) -> str:
+    """Run the ranks of every node to their end; returns what is wrong with the nodes, if anything.
+
+    Args:
+        start: shell words that start a program once on each of `count` nodes.
+        meeting: where they say that they have come.
+        timeout_s: for them to come.
+    """
+    program = [sys.executable, "-m", "steersman.models.ranks.node", str(folder), address, str(meeting.port)]
+    log = folder / "launcher.stderr"
+    with log.open("wb") as out:
+        command = ["/bin/bash", "-c", f"exec {start} {shlex.join(program)}"]
+        launcher = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        deadline = time.monotonic() + timeout_s
+        while launcher.poll() is None:
+            time.sleep(LOOK_S)
+            if time.monotonic() > deadline and (came := meeting.add(NODES, 0)) < count:
+                return f"{came} of {count} nodes have come within {timeout_s:g} s, {_last_line(log)}"
+    finally:
+        _end(launcher)
+    return f"{start.split()[0]}: exit code {launcher.returncode}, {_last_line(log)}" if launcher.returncode else ""
+
+
+def _end(launcher: subprocess.Popen[bytes]) -> None:
+    """A launcher that is asked to end ends what it started."""
+    launcher.terminate()
+    try:
+        launcher.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        launcher.kill()
+        launcher.wait()
+
+
+def run(folder: Path, number: int, address: str, port: int, failed: Callable[[], bool] = lambda: False) -> bool:
+    """Run the ranks of node `number` to their end; returns whether all did well.
+
+    Args:
+        failed: whether a rank of another node has failed.
+    """
+    job = json.loads((folder / "job.json").read_text())
+    share = range(number * job["ranks"] // job["nodes"], (number + 1) * job["ranks"] // job["nodes"])
+    environment = os.environ | {
+        "WORLD_SIZE": str(job["ranks"]), "MASTER_ADDR": address, "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True", "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1",
+    }  # fmt: skip
+    try:
+        with scratch(job["scratch"], name()) as told:
+            ranks = {rank: environment | told | own(rank - share.start, job["gpus"]) for rank in share}
+            codes = _ended(folder, ranks, failed)
+    except StagingFailed as error:
+        (folder / f"rank{share.start}.error").write_text(f"rank {share.start}: StagingFailed: {error}")
+        return False
+    for rank, code in zip(share, codes, strict=True):
+        if code != 0:
+            (folder / f"rank{rank}.error").write_text(_reason(folder, rank, code))
+    return not any(code != 0 for code in codes)
+
+
+def _ended(folder: Path, ranks: Mapping[int, Mapping[str, str]], failed: Callable[[], bool]) -> list[int | None]:
+    """Start ranks, each in its environment, and wait for them; exit codes as of _codes."""
+    processes = [_started(folder, rank, environment) for rank, environment in ranks.items()]
+    try:
+        return _codes(processes, failed)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def own(local_rank: int, gpus: list[str]) -> dict[str, str]:
+    """What is set for one rank of a node only; AMD's libraries count the first name among what the second leaves."""
+    names = VISIBLE[1:] if Path("/dev/kfd").exists() else VISIBLE
+    pinned = {name: gpus[local_rank % len(gpus)] for name in names} if gpus else {}
+    return {"LOCAL_RANK": str(local_rank), **pinned}
+
+
+def name() -> str:
+    """The node that this process is on."""
+    return os.environ.get("STEERSMAN_NODE", platform.node())
+
+
+def address_towards(address: str) -> str:
+    """This machine's address on the network through which it reaches another."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((address, 9))  # nothing is sent
+        return str(probe.getsockname()[0])
+
+
+def interface(address: str) -> str:
+    """The network interface through which this machine reaches an address."""
+    here = address_towards(address)
+    return next(name for name, ours in psutil.net_if_addrs().items() if here in [each.address for each in ours])
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "without a word"
+
+
+def _started(folder: Path, rank: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    with (folder / f"rank{rank}.stderr").open("wb") as stderr:
+        command = [sys.executable, "-m", "steersman.models.ranks.rank", str(folder)]
+        return subprocess.Popen(command, env={**environment, "RANK": str(rank)}, stdout=stderr, stderr=stderr)
+
+
+def _codes(processes: list[subprocess.Popen[bytes]], failed: Callable[[], bool]) -> list[int | None]:
+    """Exit codes, when all have ended or one has failed and the others had time to notice; None: it had not ended."""
+    limit = float("inf")
+    while None in (codes := [process.poll() for process in processes]) and time.monotonic() < limit:
+        if any(codes) or failed():
+            limit = min(limit, time.monotonic() + GRACE_S)
+        time.sleep(LOOK_S)
+    return codes
+
+
+def _reason(folder: Path, rank: int, code: int | None) -> str:
+    told = folder / f"rank{rank}.error"
+    if told.exists():
+        return f"rank {rank}: {told.read_text()}"
+    if code is None:
+        return f"rank {rank}: still waited for the others"
+    lines = (folder / f"rank{rank}.stderr").read_text(errors="replace").strip().splitlines()
+    ended = f"was ended by signal {-code}" if code < 0 else f"exit code {code}"
+    return f"rank {rank}: {ended}" + (f", {lines[0 if code < 0 else -1]}" if lines else "")
+
+
+def main(folder: Path, address: str, port: int) -> int:
+    """Be the program that a launcher starts on each node."""
+    store = TCPStore(address, port, None, False, timeout=timedelta(seconds=60))
+    if store.add(f"on {name()}", 1) > 1:
+        print(f"the launcher starts more than one program on {name()}", file=sys.stderr)
+        store.set(FAILED, "")  # nobody waits for the ranks that would have been here
+        return 1
+    for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):  # else torch guesses by the host's name
+        os.environ.setdefault(variable, interface(address))
+
+    def failed() -> bool:
+        try:
+            return bool(store.check([FAILED]))
+        except RuntimeError:  # who started the training is gone
+            return True
+
+    number, count = store.add(NODES, 1) - 1, json.loads((folder / "job.json").read_text())["nodes"]
+    while not failed() and store.add(NODES, 0) < count:  # ranks would only wait for those of the other nodes
+        time.sleep(LOOK_S)
+    if not failed() and run(folder, number, address, port, failed):
+        return 0
+    if not failed():
+        store.set(FAILED, "")
+    return 1
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))

@@ -1,0 +1,1 @@
+"""What a workflow file says, and what its functions are given."""

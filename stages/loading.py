@@ -1,0 +1,149 @@
+"""A name or path, and what the user set -> a workflow and its checked parameters."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+import types
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+import steersman.workflows
+from steersman.stages.errors import BadWorkflow
+from steersman.stages.workflow import Params, Workflow
+from steersman.system.errors import BadInput, BadValue, UnknownName
+
+SHIPPED = Path(steersman.workflows.__file__).parent
+MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
+
+
+def shipped() -> dict[str, Path]:
+    """The workflow files that come with Steersman, by name."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.py")) if not path.stem.startswith("_")}
+
+
+def find(name_or_path: str) -> Path:
+    """The file of a workflow given as a shipped name or as a path.
+
+    Raises: UnknownName: neither.
+    """
+    path = Path(name_or_path)
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise BadWorkflow(str(path), 0, "there is no such file")
+        return path
+    if name_or_path not in shipped():
+        raise UnknownName("workflow", name_or_path, shipped())
+    return shipped()[name_or_path]
+
+
+def load(path: Path) -> Workflow:
+    """Import a workflow file and return the one Workflow that it defines.
+
+    Raises: BadWorkflow: it raises on import, defines no workflow or several, or lacks a stage.
+    """
+    module = _import(path)
+    found = [value for value in vars(module).values() if isinstance(value, Workflow)]
+    if len(set(map(id, found))) != 1:
+        raise BadWorkflow(str(path), 0, f"it defines {len(found)} workflows; it must hold one: wf = Workflow(...)")
+    if problems := found[0].problems():
+        raise BadWorkflow(str(path), 0, "; ".join(problems))
+    return found[0]
+
+
+def _import(path: Path) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(MODULE, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise BadWorkflow(str(path), error.lineno or 0, f"SyntaxError: {error.msg}") from None
+    except BaseException as error:  # whatever a user's file raises, SystemExit too, is its author's to see
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = (lines[-1] or 0) if lines else 0
+        raise BadWorkflow(str(path), line, f"{type(error).__name__}: {error}") from None
+    return module
+
+
+def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]) -> Params:
+    """Resolve parameters: defaults < workflow file < --params file < --set key=value.
+
+    Raises: BadInput: an unknown key (with the nearest valid one), a wrong type or range, an unreadable file.
+    """
+    given = _from_file(file) if file else {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals:
+            raise BadValue("--set", assignment, "write --set key=value")
+        given[key.strip()] = value(key, text)
+    return checked(workflow, given)
+
+
+def value(key: str, text: str) -> Any:
+    """What a person wrote behind `key=`. Raises: BadValue: it is not YAML."""
+    try:
+        return yaml.safe_load(text) if text.strip() else ""
+    except (yaml.YAMLError, ValueError):  # ValueError: a date that there is not
+        raise BadValue(key, text, f"this is not YAML; quote what is plain text: {key}='\"{text}\"'") from None
+
+
+def check_rules(workflow: Workflow, params: Params) -> None:
+    """Rules that are functions of the parameters may only fail now, not in the middle of a run.
+
+    Raises: BadValue: in the words of what a rule raises. UnknownName: it looks at a metric that is not there.
+    """
+    try:
+        needs = workflow.stop_rule(params).needs
+        workflow.train_rule(params)
+    except Exception as error:  # a user's rule may raise anything
+        raise BadValue("stop or when", workflow.name, str(error) or type(error).__name__) from None
+    for name in needs:
+        if name not in workflow.metrics:
+            raise UnknownName("metric", name, workflow.metrics or ("none; decorate a function with @wf.metric",))
+
+
+def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
+    """Make the parameters from plain values.
+
+    Raises: UnknownName, BadValue.
+    """
+    for key in given:
+        if key not in workflow.params.model_fields:
+            raise UnknownName(f"parameter of {workflow.name}", key, workflow.params.model_fields)
+    try:
+        return workflow.params.model_validate(dict(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "parameters"
+        problem = first["msg"].removeprefix("Value error, ")
+        allowed = "" if first["type"] == "value_error" else _allowed(workflow.params, key)
+        raise BadValue(key, repr(first["input"]), problem + allowed) from None
+
+
+def _allowed(params: type[Params], key: str) -> str:
+    """Type and range of a parameter in words, e.g. " (integer, >= 1, <= 64; default 3)"."""
+    schema = params.model_json_schema().get("properties", {}).get(key, {})
+    words = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    bounds = [f"{word} {schema[name]}" for name, word in words.items() if name in schema]
+    said = ", ".join([*([schema["type"]] if "type" in schema else []), *bounds])
+    return f" ({said}; default {schema['default']})" if said and "default" in schema else f" ({said})" if said else ""
+
+
+def _from_file(file: Path) -> dict[str, Any]:
+    try:
+        loaded = yaml.safe_load(file.read_text())
+    except OSError as error:
+        raise BadValue("--params", str(file), str(error.strerror)) from None
+    except (yaml.YAMLError, ValueError) as error:  # of bytes that are no text, or a date that there is not
+        raise BadValue("--params", str(file), f"this is not YAML: {error}") from None
+    if not isinstance(loaded, dict):
+        raise BadInput(f"--params {file}: expected `key: value` lines")
+    return loaded

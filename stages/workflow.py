@@ -1,0 +1,235 @@
+"""The workflow that a file defines: stages that are plain functions, and how they are coupled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from steersman.models.ranks.strategy import Strategy
+from steersman.steering import Policy, Random, Scores, SegmentRule, Steering, StopRule
+from steersman.store import Variable
+
+F = TypeVar("F", bound=Callable[..., Any])
+HANG_S = 600.0  # a frame, or a batch of scores, takes less
+TRAINING_HANG_S = 24 * 3600.0  # a training takes less
+
+
+class Params(BaseModel):
+    """Parameters of a workflow: each field is a --set key and a YAML key, checked before any job starts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class Every:
+    """When to train: after so many new frames, but not before `first` of them."""
+
+    frames: int
+    first: int
+
+    def due(self, frames: int, trained_at: int | None) -> bool:
+        return frames >= self.first if trained_at is None else frames - trained_at >= self.frames
+
+
+def every(*, frames: int, first: int | None = None) -> Every:
+    """Train when `frames` new frames have come since the last training; the first time at `first` frames.
+
+    Raises: ValueError: a count below 1.
+    """
+    if frames < 1 or (first is not None and first < 1):
+        raise ValueError(f"every(frames={frames}, first={first}): counts of frames are at least 1")
+    return Every(frames, frames if first is None else first)
+
+
+@dataclass(frozen=True)
+class Simulate:
+    function: Callable[..., None]
+    gpus: int = 0
+    retries: int = 2
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    hang_s: float = HANG_S
+
+
+@dataclass(frozen=True)
+class Train:
+    function: Callable[..., Any]
+    when: Any
+    gpus: int = 0
+    window: int = 100_000
+    gate: str = "error"
+    hang_s: float = TRAINING_HANG_S
+    ranks: int = 1
+    strategy: str = "single"
+
+
+@dataclass(frozen=True)
+class Score:
+    function: Callable[..., Mapping[str, Any]]
+    batch: int = 16_384
+    hang_s: float = HANG_S
+
+
+class Workflow:
+    """What a workflow file builds. Every stage is given by a decorator and stays callable as it is.
+
+    Args:
+        name: names the run directories; letters, digits, `-` and `_`.
+        params: class of the parameters; by default there are none.
+        stop: when to end the run. It, and `when`, may also be a function of the parameters.
+    """
+
+    def __init__(self, name: str, params: type[Params] = Params, *, stop: StopRule | Callable[[Any], StopRule]) -> None:
+        if not name.replace("-", "").replace("_", "").isalnum():
+            raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
+        self.name, self.params = name, params
+        self.prepare_function: Callable[[Any], Any] | None = None
+        self.simulation: Simulate | None = None
+        self.training: Train | None = None
+        self.scoring: Score | None = None
+        self.metrics: dict[str, Callable[[Scores], float]] = {}
+        self.figures: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {}
+        self._stop, self._steering = stop, Steering()
+
+    def prepare(self, function: F) -> F:
+        """Decorate `function(params)`: run once, before the first walker; it returns every start's `prepared`."""
+        self.prepare_function = _stage("prepare", function, ("params",))
+        return function
+
+    def simulate(
+        self,
+        *,
+        gpus: int = 0,
+        retries: int = 2,
+        variables: Mapping[str, Variable] | None = None,
+        hang_s: float = HANG_S,
+    ) -> Callable[[F], F]:
+        """Decorate `function(params, start, out)`: one segment.
+
+        Args:
+            gpus: GPUs that a slot needs.
+            retries: how often a start that failed is tried again.
+            variables: meaning (dimensions, units) of what is appended.
+            hang_s: a segment without a new frame for so long is told to stop, then its process is ended.
+        """
+
+        def decorate(function: F) -> F:
+            checked = _stage("simulate", function, ("params", "start", "out"))
+            self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s)
+            return function
+
+        return decorate
+
+    def train(
+        self,
+        *,
+        when: Every | Callable[[Any], Every],
+        gpus: int = 0,
+        window: int = 100_000,
+        gate: str = "error",
+        hang_s: float = TRAINING_HANG_S,
+        ranks: int = 1,
+        strategy: str = "single",
+    ) -> Callable[[F], F]:
+        """Decorate `function(params, frames, last) -> Model`; `frames` maps variables to arrays, `last` may be None.
+
+        Args:
+            when: when to train, see `every`.
+            gpus: GPUs for the training.
+            window: at most so many of the newest frames are trained on.
+            gate: name of the score that must not get worse on held-out frames, smaller being better.
+            hang_s: a training that takes longer is ended.
+            ranks: processes on the training worker's machine that each call the function; the first one's model counts.
+            strategy: how fit() shares its work among them: "ddp", "ddp(lag=1)", "zero",
+                "local_sgd(syncs_per_epoch=1)", "hogwild" or "async(max_staleness=8)"; see docs/training.md.
+        Raises: ValueError: no such strategy, or one that does not go with `ranks`.
+        """
+        if ranks < 1 or (ranks > 1) == (Strategy.parse(strategy).name == "single"):
+            raise ValueError(
+                f"@wf.train(ranks={ranks}, strategy={strategy!r}): single is for one rank, others for more"
+            )
+
+        def decorate(function: F) -> F:
+            checked = _stage("train", function, ("params", "frames", "last"))
+            self.training = Train(checked, when, gpus, window, gate, hang_s, ranks, strategy)
+            return function
+
+        return decorate
+
+    def score(self, *, batch: int = 16_384, hang_s: float = HANG_S) -> Callable[[F], F]:
+        """Decorate `function(params, model, frames) -> {name: (n, ...)}`; `model` is None without a train stage."""
+
+        def decorate(function: F) -> F:
+            self.scoring = Score(_stage("score", function, ("params", "model", "frames")), batch, hang_s)
+            return function
+
+        return decorate
+
+    def steer(
+        self, policy: Policy, *, explore: float = 0.0, fallback: Policy | None = None, prune: SegmentRule | None = None
+    ) -> None:
+        """Say how starts are chosen, see `Steering`."""
+        self._steering = Steering(policy, explore, fallback or Random(), prune)
+
+    def metric(self, function: F) -> F:
+        """Decorate `function(scores) -> number`, a figure of merit recorded after every scoring."""
+        self.metrics[function.__name__] = _stage("metric", function, ("scores",))
+        return function
+
+    def figure(self, title: str) -> Callable[[F], F]:
+        """Decorate `function(params, results) -> (matplotlib Figure, caption)`, drawn for the report under this title.
+
+        `results` are a run's `Results`; None in place of the two means that there is nothing to draw yet.
+        """
+
+        def decorate(function: F) -> F:
+            self.figures[function.__name__] = title, _stage("figure", function, ("params", "results"))
+            return function
+
+        return decorate
+
+    @property
+    def steering(self) -> Steering:
+        return self._steering
+
+    def stop_rule(self, params: Params) -> StopRule:
+        return self._stop if isinstance(self._stop, StopRule) else self._stop(params)
+
+    def train_rule(self, params: Params) -> Every | None:
+        if self.training is None:
+            return None
+        when = self.training.when
+        return when if isinstance(when, Every) else when(params)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """What needs executors of a site, by their roles; `prepare` runs where walkers do."""
+        return tuple(stage for stage in ("simulation", "training", "scoring") if getattr(self, stage))
+
+    def problems(self) -> list[str]:
+        """What is missing or does not fit together."""
+        found = []
+        if self.simulation is None:
+            found.append("no simulate stage: decorate a function with @wf.simulate()")
+        if self.training is not None and self.scoring is None:
+            found.append("a train stage but no score stage: decorate a function with @wf.score()")
+        steering = self.steering
+        pruned_by = steering.prune.needs if steering.prune else ()
+        needs = (*steering.policy.needs, *steering.fallback.needs, *pruned_by)
+        if needs and self.scoring is None:
+            found.append(f"steering needs scores {', '.join(dict.fromkeys(needs))} but there is no @wf.score()")
+        return found
+
+
+def _stage(kind: str, function: F, arguments: tuple[str, ...]) -> F:
+    """Check that a stage can be called with its positional arguments."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        raise TypeError(
+            f"@wf.{kind} {function.__name__}: it is called as {kind}({', '.join(arguments)}); {error}"
+        ) from None
+    return function

@@ -1,0 +1,21 @@
+"""Seed of a run -> the random numbers of its n-th start: they depend on seed and n alone, so a resumed run agrees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_STARTS, _DECISIONS = 0, 1
+
+
+def start_seed(seed: int, number: int) -> int:
+    """Give the 63-bit seed of the n-th start."""
+    return int(_rng(seed, _STARTS, number).integers(1, 2**63 - 1))
+
+
+def decision_rng(seed: int, number: int) -> np.random.Generator:
+    """Give the random numbers that the choice of the n-th start depends on."""
+    return _rng(seed, _DECISIONS, number)
+
+
+def _rng(seed: int, stream: int, number: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream, number)))

@@ -1,0 +1,162 @@
+"""Appended rows -> published frames: beside a simulation, on time, told to the engine; starts are acknowledged then."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from steersman.bus import BusError, LeaseExpired, Tuple, TupleSpace
+from steersman.stages.segment import look_every_s
+from steersman.store import FRAME, SEGMENT, GroupWriter
+from steersman.worker.watchdog import Watchdog
+
+EVENT = "event"  # name of the tuples that tell the engine what happens
+PUBLISH_EVERY_S = 0.5
+PUBLISH_SHARE = 0.02  # of a walker's time may go into publishing, as far as a sixth of the lease allows
+
+
+class Outbox:
+    """A walker's events that wait to be told, in their order, many in one round trip."""
+
+    def __init__(self, space: TupleSpace, walker: int) -> None:
+        self._space, self._walker = space, walker
+        self._waiting: list[tuple[str, str, dict[str, Any]]] = []
+        self._sending = threading.Lock()
+
+    def add(self, kind: str, **fields: Any) -> None:
+        self._waiting.append((EVENT, kind, {"walker": self._walker, **fields}))
+
+    def send(self) -> bool:
+        """Put all that waits; False while the server is away, and all is kept."""
+        with self._sending:
+            count = len(self._waiting)
+            try:
+                if count:
+                    self._space.put_many(self._waiting[:count])
+            except BusError:
+                return False
+            del self._waiting[:count]
+            return True
+
+
+@dataclass
+class _Held:
+    """A start under lease; `after` segments must be published before it may be acknowledged, None while it runs."""
+
+    taken: Tuple
+    after: int | None = None
+
+
+class Publisher:
+    """Publishes a walker's rows beside its simulation, keeps its leases, and acknowledges starts whose rows are out.
+
+    Args:
+        simulated: gives the simulated time of the segments that have ended.
+        watchdog: hears of it while there is progress, or nothing to do.
+    """
+
+    def __init__(
+        self,
+        writer: GroupWriter,
+        space: TupleSpace,
+        outbox: Outbox,
+        *,
+        simulated: Callable[[], float],
+        lease_s: float,
+        watchdog: Watchdog,
+    ) -> None:
+        self._writer, self._space, self._outbox = writer, space, outbox
+        self._simulated, self._lease_s, self._watchdog = simulated, lease_s, watchdog
+        self._held: list[_Held] = []
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._over = False
+        self._began_at, self._pause_s = time.monotonic(), PUBLISH_EVERY_S
+        self._told: dict[str, int] = {}
+        self._trouble: OSError | None = None
+        self._thread = threading.Thread(target=self._serve, name="publish", daemon=True)
+
+    def __enter__(self) -> Publisher:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over = True
+        self._wake.set()
+        self._thread.join()
+        self._writer.close()
+        self._settle()
+
+    def hold(self, taken: Tuple) -> _Held:
+        """Keep the lease of a start whose segment begins."""
+        held = _Held(taken)
+        with self._lock:
+            self._held.append(held)
+        self._began_at = time.monotonic()
+        return held
+
+    def release_when_published(self, held: _Held) -> None:
+        """Acknowledge this start once the rows appended so far are published.
+
+        Raises: OSError: the rows could not be written (the disk is full, say).
+        """
+        held.after = self._writer.rows.get(SEGMENT, 0)
+        if self._trouble:
+            raise self._trouble
+
+    def hurry(self) -> None:
+        """Publish now, without waiting for the usual time."""
+        self._wake.set()
+
+    def _serve(self) -> None:
+        renewed_at, seen = time.monotonic(), dict[str, int]()
+        at_most_s = min(self._lease_s, self._watchdog.hang_s) / 6
+        while not self._over:
+            ran_s = time.monotonic() - self._began_at
+            hurried = self._wake.wait(min(max(self._pause_s, look_every_s(ran_s)), at_most_s))
+            self._wake.clear()
+            if self._writer.rows != seen or all(held.after is not None for held in self._held):
+                seen = dict(self._writer.rows)
+                self._watchdog.alive()
+            try:
+                self._publish(hurried)
+            except OSError as error:
+                self._trouble = error
+                return
+            self._settle()
+            if time.monotonic() - renewed_at > self._lease_s / 6:
+                renewed_at = time.monotonic()
+                self._renew()
+
+    def _publish(self, now: bool) -> None:
+        began = time.monotonic()
+        if self._writer.rows != self._writer.published:
+            self._writer.publish(now=now)
+            self._pause_s = max(PUBLISH_EVERY_S, (time.monotonic() - began) / PUBLISH_SHARE)
+
+    def _settle(self) -> None:
+        """Tell the engine what is published, then acknowledge; what fails is tried again at the next round."""
+        rows = dict(self._writer.published)
+        frames, segments = rows.get(FRAME, 0), rows.get(SEGMENT, 0)
+        if rows != self._told:
+            self._outbox.add("frames", frames=frames, segments=segments, simulated=self._simulated())
+            self._told = rows
+        if not self._outbox.send():
+            return
+        with contextlib.suppress(BusError):
+            for held in [held for held in self._held if held.after is not None and held.after <= segments]:
+                with contextlib.suppress(LeaseExpired):  # run again elsewhere: the engine counts only one of the two
+                    self._space.ack(held.taken)
+                with self._lock:
+                    self._held.remove(held)
+
+    def _renew(self) -> None:
+        with self._lock:
+            leases = [held.taken for held in self._held]
+        for taken in leases:
+            with contextlib.suppress(BusError):
+                self._space.renew(taken, self._lease_s)

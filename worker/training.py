@@ -1,0 +1,147 @@
+"""Frames -> model: fit, compare with the predecessor on held-out frames, save with a card."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steersman.steering.errors import BadScores
+from steersman.store import Span, Window
+from steersman.system.files import replace_file
+
+if TYPE_CHECKING:
+    from steersman.models import Model
+
+
+TAKEN = ("walker", "row")  # stored beside the scores
+COLLAPSED = 1e-3  # of the spread that the coordinates of one frame after the other should have
+
+
+def train(
+    *,
+    fit: Callable[[Window, Any], Model],
+    score: Callable[[Any, Window], Mapping[str, Any]],
+    frames: Window,
+    held_out: Window | None,
+    last: Model | None,
+    gate: str,
+    directory: Path,
+    version: int,
+) -> dict[str, Any]:
+    """Fit a model, judge it, save it.
+
+    Args:
+        fit: (frames, last) -> model.
+        score: (model, frames) -> scores; their `gate` column is what must not get worse, smaller being better.
+        held_out: frames that the fit does not see; None when there are none yet.
+    Raises: TypeError: the fit gave no model.
+    Returns: the card: version, window, losses per epoch, held-out figures, whether it is accepted and why.
+    """
+    began = time.monotonic()
+    model = fit(frames, last)
+    seconds = time.monotonic() - began
+    if not callable(getattr(model, "save", None)):
+        raise TypeError(f"the train stage returned {type(model).__name__}; it returns a Model, see docs/models.md")
+    card = {
+        "version": version,
+        "frames": frames.rows,
+        "window": [_plain(span) for span in frames.spans],
+        "seconds": round(seconds, 3),
+        "history": getattr(model, "history", []),
+        **judge(score, model, last, held_out, gate),
+    }
+    model.save(directory)
+    replace_file(directory / "card.json", json.dumps(card, indent=1))
+    return card
+
+
+def profile(history: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Add up where the time of a fit went, in seconds under DeepEx's labels, see `steersman.models.fitting.profile`."""
+    labels = dict.fromkeys(label for record in history for label in record if label.endswith("Time"))
+    return {label: round(sum(record.get(label, 0.0) for record in history), 4) for label in labels}
+
+
+def judge(
+    score: Callable[[Any, Window], Mapping[str, Any]],
+    model: Model,
+    last: Model | None,
+    held_out: Window | None,
+    gate: str,
+) -> dict[str, Any]:
+    """Compare a model with its predecessor: a worse one, or one whose latent space collapsed, is not used."""
+    verdict: dict[str, Any] = {"gate": gate, "held_out_frames": 0, "held_out": None, "predecessor": None}
+    loss = next((record["loss"] for record in reversed(getattr(model, "history", [])) if "loss" in record), 0.0)
+    if not np.isfinite(loss):
+        return verdict | {"accepted": False, "reason": f"its loss is {loss}"}
+    if held_out is None:
+        return verdict | {"accepted": True, "reason": "there are no held-out frames yet"}
+    new, old = score(model, held_out), score(last, held_out) if last is not None else {}
+    if gate not in new:
+        return verdict | {"accepted": True, "reason": f"the scores have no {gate!r} to compare"}
+    mean = float(np.mean(new[gate]))
+    verdict |= {"held_out_frames": held_out.rows, "held_out": mean}
+    if not np.isfinite(mean):
+        return verdict | {"accepted": False, "reason": f"its held-out {gate} is not a number"}
+    made = {name: values for name, values in new.items() if name not in held_out}  # not what is stored as it is
+    if held_out.rows > 1 and (name := collapsed(made, old)):
+        reason = f"{name!r} has collapsed: all held-out frames lie at one point"
+        return verdict | {"accepted": False, "reason": reason}
+    if last is None:
+        return verdict | {"accepted": True, "reason": "the first model"}
+    before = float(np.mean(old[gate])) if gate in old else np.nan
+    verdict["predecessor"] = before
+    better = not mean > before  # a predecessor that is no number is no hurdle
+    words = "not worse than" if better else "worse than"
+    return verdict | {
+        "accepted": better,
+        "reason": f"held-out {gate} {mean:.4g}, {words} {before:.4g} of its predecessor",
+    }
+
+
+def collapsed(new: Mapping[str, Any], old: Mapping[str, Any]) -> str | None:
+    """Name the coordinates (n, Z) that no longer tell frames apart, by the predecessor's spread or their own size."""
+    for name, values in new.items():
+        if np.ndim(values) < 2:
+            continue
+        scale = np.std(old[name], axis=0) if name in old else np.abs(values)
+        if np.std(values, axis=0).max() <= COLLAPSED * np.max(scale):
+            return name
+    return None
+
+
+def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray]:
+    """Scores as float arrays with one row per frame.
+
+    Raises: BadScores: no mapping, a name that cannot be one, another length, or values that are not numbers.
+    """
+    if not isinstance(values, Mapping):
+        raise BadScores("", f"it returned {type(values).__name__}")
+    checked = {}
+    for name, value in values.items():
+        array = np.asarray(value)
+        if not isinstance(name, str) or name in TAKEN:
+            raise BadScores(str(name), "it cannot have this name, for the engine's own columns do; take another")
+        if array.dtype.kind not in "biuf":
+            raise BadScores(name, f"its dtype is {array.dtype}; numbers and booleans can be scores")
+        if array.shape[:1] != (rows,):
+            raise BadScores(name, f"its shape is {array.shape} for {rows} frames")
+        if not np.isfinite(array).all():
+            raise BadScores(name, f"{int((~np.isfinite(array)).sum())} of its values are not finite")
+        checked[name] = array
+    return checked
+
+
+def load_model(directory: Path) -> Model:
+    """Read a model that `train` saved; torch is imported here, by the workers that need it only."""
+    from steersman.models import Model
+
+    return Model.load(directory)
+
+
+def _plain(span: Span) -> list[Any]:
+    return [span.walker, span.first, span.end]

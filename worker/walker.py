@@ -1,0 +1,220 @@
+"""Starts -> segments: one slot takes starts from the bus and runs segment after segment, its simulation kept warm.
+
+A start is taken under a lease and acknowledged when its frames are published: what a lost walker had not published is
+run again by another, and nothing is run twice otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
+from steersman.stages.segment import Segment
+from steersman.stages.start import Start
+from steersman.store import ENDED, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
+from steersman.worker.publisher import Outbox, Publisher
+from steersman.worker.watchdog import Watchdog
+
+START, STOP, DONE, LEAVE = "start", "stop", "done", "leave"  # names of tuples on the bus
+DISMISSED, BLOCK_ENDS, ASIDE = "dismissed", "its block ends", "its node is set aside"  # why a walker went home
+LEASE_S = 15.0  # a lost walker's starts come back after this; renewed well before
+AWAY_S = 0.1  # between two tries while the server is away
+STDERR_TAIL = 4000  # characters kept of what a failed segment wrote
+
+Simulate = Callable[[Any, Start, Segment], None]
+
+
+@dataclass
+class Walker:
+    """One slot at work.
+
+    Args:
+        number: names the walker `w<number>`, its group and its segments; unique in a run.
+        bag: name of the tuples it takes starts from.
+        simulate: the workflow's function (params, start, out).
+        prepared: what the workflow's prepare function returned.
+        frames: the run's frames; the walker writes its own group there.
+        variables: meaning of the stored variables.
+        attributes: attributes of its group (parameters, seed, versions).
+        errors: folder for the causes of failed segments.
+        scratch: folder on the node's own storage that its group grows in, None where it grows among the run's frames.
+        stderr: file that the process's standard error goes to, None when it is not caught.
+        place: where it runs, for the engine: node, pool, block_ends.
+        margin_s: before its block ends, this much is kept for writing what there is.
+        lease_s: how long a start is its own without a sign of life.
+        watchdog: hears of it while there is progress, or nothing to do.
+        with_settings: (parameters, what a person changed) -> parameters.
+    """
+
+    number: int
+    bag: str
+    simulate: Simulate
+    params: Any
+    prepared: Any
+    frames: Frames
+    space: TupleSpace
+    variables: dict[str, Variable]
+    attributes: dict[str, Any]
+    errors: Path
+    scratch: Path | None = None
+    stderr: Path | None = None
+    place: dict[str, Any] = field(default_factory=dict)
+    margin_s: float = 0.0
+    lease_s: float = LEASE_S
+    watchdog: Watchdog = field(default_factory=Watchdog)
+    with_settings: Callable[[Any, dict[str, Any]], Any] = lambda params, _: params
+    _longest_s: float = 0.0
+    _segments: int = 0
+    _simulated: float = 0.0
+
+    def run(self) -> str:
+        """Run segments until the engine says that no more will come, or the block ends; returns which of them."""
+        self._writer = self._new_group()
+        self._outbox = Outbox(self.space, self.number)
+        self._publisher = Publisher(
+            self._writer, self.space, self._outbox,
+            simulated=lambda: self._simulated, lease_s=self.lease_s, watchdog=self.watchdog,
+        )  # fmt: skip
+        self._outbox.add("joined", **({"node": "", "pool": "", "block_ends": None} | self.place))
+        self._outbox.send()
+        with self._publisher:
+            idle_since = time.monotonic()
+            while not isinstance(taken := self._next_start(), str):
+                waited_s = time.monotonic() - idle_since
+                failed = self._run_segment(taken, waited_s)
+                idle_since = time.monotonic()
+                if failed and self._told_to_leave():
+                    return ASIDE
+        return taken
+
+    @property
+    def name(self) -> str:
+        return f"w{self.number}"
+
+    def _new_group(self) -> GroupWriter:
+        path, attributes = self.frames.path / self.name, self.attributes | _table_attributes()
+        if self.scratch is None:
+            return GroupWriter(path, variables=self.variables, attributes=attributes)
+        return ScratchWriter(path, self.scratch, variables=self.variables, attributes=attributes)
+
+    @property
+    def _until(self) -> float:
+        """When a segment is to end at the latest, seconds since 1970."""
+        ends = self.place.get("block_ends")
+        return math.inf if ends is None else ends - self.margin_s
+
+    def _next_start(self) -> Tuple | str:
+        """Take a start; or say why there is no next one."""
+        template = (self.bag, int, dict)
+        while time.time() + self._longest_s < self._until:  # a segment that cannot make a frame does not begin
+            try:
+                taken = self.space.take_nowait(*template, lease_s=self.lease_s)
+                if taken is None:
+                    self._outbox.send()
+                    self._publisher.hurry()  # nothing to do but wait: let others see what there is
+                    wait_s = min(5.0, max(0.0, self._until - time.time()))
+                    taken = self.space.take(*template, timeout_s=wait_s, lease_s=self.lease_s)
+                if not taken[2].get("end") and not self._is_done(taken):
+                    return taken
+                self.space.ack(taken)
+                if taken[2].get("end"):
+                    return DISMISSED
+            except BusTimeout:
+                continue
+            except BusError:  # the server may be away for a moment: the engine brings it back
+                time.sleep(AWAY_S)
+        return BLOCK_ENDS
+
+    def _is_done(self, taken: Tuple) -> bool:
+        """Whether a start that came back by its lease was settled meanwhile."""
+        return taken.deliveries > 1 and self.space.read_nowait(DONE, taken[1]) is not None
+
+    def _told_to_leave(self) -> bool:
+        self._outbox.send()
+        with contextlib.suppress(BusError):
+            return self.space.take_nowait(LEAVE, self.number) is not None
+        return False
+
+    def _run_segment(self, taken: Tuple, waited_s: float) -> bool:
+        """Run one segment; returns whether it failed."""
+        held = self._publisher.hold(taken)
+        _, start_id, order = taken
+        number, self._segments = self._segments, self._segments + 1
+        name = f"{self.name}.{number}"
+        out = Segment(name, number, order["seed"], self._writer, lambda: self._stop_asked(name), self._until)
+        self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames
+        self._outbox.add("began", segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
+        self._outbox.send()  # with the end of the one before; it is to be known if it kills this process
+        stderr_from = self.stderr.stat().st_size if self.stderr else 0
+        cause, read_s, began = "", 0.0, time.monotonic()
+        try:
+            start = self._read_start(order)
+            read_s = time.monotonic() - began
+            self.simulate(self.with_settings(self.params, order.get("set", {})), start, out)
+        except Exception as error:  # a user's simulation may raise anything: the slot goes on
+            cause = f"{type(error).__name__}: {error}"
+            self._keep_cause(name, order, stderr_from)
+        how = ENDED.index("failed" if cause else "stopped" if out.was_stopped else "finished")
+        self._longest_s = max(self._longest_s, out.longest_s)
+        cut = {"cut": "exact" if out.restart else "frame"} if out.cut else {}
+        self._outbox.add(
+            "ended", segment=number, start=start_id, how=ENDED[how], cause=cause, first_row=out.first_row,
+            end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
+            ran_s=time.monotonic() - began - read_s, **cut,
+        )  # fmt: skip
+        self._simulated += out.simulated
+        self._close_segment(out, start_id, order, how)
+        self._publisher.release_when_published(held)
+        return bool(cause)
+
+    def _read_start(self, order: dict[str, Any]) -> Start:
+        draw = {name: np.asarray(value, np.float64) for name, value in order.get("draw", {}).items()}
+        parent = order.get("parent")
+        if parent is None:
+            return Start(self.prepared, draw=draw)
+        walker, row, segment = parent
+        frame = self.frames.row(f"w{walker}", row)
+        state = self.frames.row(f"w{walker}", segment, dimension=SEGMENT) if order.get("exact") else {}
+        return Start(self.prepared, frame, state, draw)
+
+    def _close_segment(self, out: Segment, start_id: int, order: dict[str, Any], how: int) -> None:
+        walker, row = (order.get("parent") or (-1, -1))[:2]
+        end = out.first_row + out.frames
+        fields = {
+            "number": out.number, "start": start_id, "parent_walker": walker, "parent_row": row, "seed": order["seed"],
+            "model": order.get("model", 0), "first_row": out.first_row, "end_row": end, "ended": how,
+        }  # fmt: skip
+        table_row = np.array([fields[name] for name in SEGMENT_FIELDS], dtype=np.int64)
+        self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
+
+    def _stop_asked(self, segment: str) -> bool:
+        with contextlib.suppress(BusError):
+            return self.space.take_nowait(stop_name(segment), segment) is not None
+        return False
+
+    def _keep_cause(self, name: str, order: dict[str, Any], stderr_from: int) -> None:
+        tail = ""
+        if self.stderr:
+            with self.stderr.open(errors="replace") as file:
+                file.seek(stderr_from)
+                tail = file.read()[-STDERR_TAIL:]
+        text = f"segment {name}, start {order}\n\n{traceback.format_exc()}\nstandard error:\n{tail}"
+        (self.errors / f"{name}.txt").write_text(text, encoding="utf-8")
+
+
+def stop_name(segment: str) -> str:
+    """Under which a segment is told to end: a name for each walker, so that several servers share the questions."""
+    return f"{STOP}.{segment.partition('.')[0]}"
+
+
+def _table_attributes() -> dict[str, Any]:
+    return {"segment_fields": list(SEGMENT_FIELDS), "segment_ended": list(ENDED), "running": None}
