@@ -76,8 +76,8 @@ def measure(path: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     state = run.execute()
     took_s, at_end = time.monotonic() - since, memory.now()  # before the frames are read, which takes memory too
     assert state.end is not None
-    if state.end["outcome"] != "budget":
-        raise RuntimeError(f"the run ended early: {state.end['reason']}")
+    if state.end.outcome != "budget":
+        raise RuntimeError(f"the run ended early: {state.end.reason}")
     began = [walker.number for walker in state.walkers.values() if walker.frames]  # without a frame there is no gap
     gaps = [gaps_of(directory, f"w{number}") for number in began[:: -(-len(began) // READ) or 1]]
     refill = np.concatenate([np.empty(0), *(each for each, _ in gaps)])

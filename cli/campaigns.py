@@ -82,7 +82,7 @@ def resume(run: RunPath, bus: BusUrl = None, as_json: Json = False) -> None:
     made = campaign.resume(directory, bus_url=bus)
     if made.state.finished:
         assert made.state.end is not None
-        err.print(f"{run} is finished: {escape(made.state.end['reason'])}; there is nothing to resume", highlight=False)
+        err.print(f"{run} is finished: {escape(made.state.end.reason)}; there is nothing to resume", highlight=False)
         if not directory.report.exists():  # Ctrl-C came while it was drawn, say
             _describe(directory, made.state)
         raise typer.Exit(0)
@@ -142,12 +142,12 @@ def _describe(directory: RunDirectory, state: State) -> None:
 def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) -> None:
     assert state.end is not None
     _describe(directory, state)
-    outcome = state.end["outcome"]
+    outcome = state.end.outcome
     if as_json:
         typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
     else:
         out.print(display.closing(state, state.now))
-        out.print(f"[bold]{outcome}[/]: {escape(state.end['reason'])}", highlight=False)
+        out.print(f"[bold]{outcome}[/]: {escape(state.end.reason)}", highlight=False)
         if state.frames:
             told = f"Report: {directory.report}   Ask: steersman why {directory.path} w0.1"
             out.print(told, highlight=False, soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Group, RenderableType
@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.printing import Lasting
-from steersman.journal.file import Record
+from steersman.journal.records import FrameId, Record
 from steersman.journal.state import State
 from steersman.journal.walkers import Model, Walker
 from steersman.steering import StopRule
@@ -42,7 +42,7 @@ def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
         Group(
             _progress(state, rule, now), Text(), _slots(state, now), Text(), _models(state, now), Text(), _newest(state)
         ),
-        title=f"[bold]{name}[/]" + (" [yellow](guided by a known reference)[/]" if state.run.get("guided") else ""),
+        title=f"[bold]{name}[/]" + (" [yellow](guided by a known reference)[/]" if state.run.guided else ""),
         title_align="left",
     )
 
@@ -113,7 +113,7 @@ def _doing(state: State, walker: Walker) -> str:
     if segment is None:
         return "[yellow]starting[/]" if not walker.segments else "[yellow]waiting[/]"
     start = state.starts.get(segment.start)
-    return f"[green]simulating[/] [dim]{start.record['policy'] if start else ''}[/]"
+    return f"[green]simulating[/] [dim]{start.record.policy if start else ''}[/]"
 
 
 def _models(state: State, now: float) -> RenderableType:
@@ -127,12 +127,12 @@ def _models(state: State, now: float) -> RenderableType:
 
 
 def _figures(model: Model, now: float) -> tuple[str, str, str, str]:
-    known = model.card or model.epoch
-    loss, held_out = known.get("loss"), known.get("held_out")
+    known = model.fit or model.epoch
+    loss, held_out = getattr(known, "loss", None), model.fit.held_out if model.fit else None
     return (
         "" if loss is None else f"{loss:.4g}",
         "" if held_out is None else f"{held_out:.4g}",
-        _profile(known.get("profile") or {}),
+        _profile(known.profile if known else {}),
         _fate(model, now),
     )
 
@@ -140,13 +140,13 @@ def _figures(model: Model, now: float) -> tuple[str, str, str, str]:
 def _fate(model: Model, now: float) -> str:
     """How far its training is, or what became of it."""
     if model.accepted is None:
-        far = f", epoch {model.epoch['epoch']} of {model.epoch['epochs']}" if model.epoch else ""
+        far = f", epoch {model.epoch.epoch} of {model.epoch.epochs}" if model.epoch else ""
         return f"[yellow]training for {max(0.0, now - model.at):.0f} s{far}[/]"
     verdict = "[green]in use[/]" if model.accepted else "[red]not used[/]"
     return f"{verdict} [dim]{escape(model.reason)}[/]"
 
 
-def _profile(spent: dict[str, float]) -> str:
+def _profile(spent: Mapping[str, float]) -> str:
     """`Ip 2 Fwd 31 Bwd 52 Wt 14 Sync 1 %`: DeepEx's labels and their shares."""
     shown = {label: spent[label] for label in PROFILE if label in spent}
     whole = sum(shown.values())
@@ -156,8 +156,7 @@ def _profile(spent: dict[str, float]) -> str:
 
 def _newest(state: State) -> RenderableType:
     lines = [
-        f"[dim]start {start['start']}[/] {_origin(start['parent'])} "
-        f"[dim]{start['policy']}:[/] {escape(start['reason'])}"
+        f"[dim]start {start.start}[/] {_origin(start.parent)} [dim]{start.policy}:[/] {escape(start.reason)}"
         for start in list(state.decisions)[-4:]
     ]
     lines += [f"[yellow]{escape(_words(note))}[/]" for note in list(state.notes)[-2:]]
@@ -165,11 +164,11 @@ def _newest(state: State) -> RenderableType:
 
 
 def _words(note: Record) -> str:
-    return str(note.get("text") or note["reason"])
+    return str(getattr(note, "text", "") or getattr(note, "reason", ""))
 
 
-def _origin(parent: list[int] | None) -> str:
-    return "from the prepared start" if parent is None else f"from w{parent[0]}.{parent[2]} frame {parent[1]}"
+def _origin(parent: FrameId | None) -> str:
+    return f"from {parent or 'the prepared start'}"
 
 
 class Display:
@@ -188,7 +187,7 @@ class Display:
         if self._live:
             self._live.update(view(state, self._rule, self._name, now), refresh=True)
         elif state.sessions:
-            notes = [_words(note) for note in state.notes if self._noted < note["t"]]
+            notes = [_words(note) for note in state.notes if self._noted < note.t]
             self._noted = max(self._noted, state.now)
             for text in [line(state, self._rule, now), *notes]:
                 self.console.print(text, highlight=False, soft_wrap=True, markup=False)
@@ -205,7 +204,7 @@ class Display:
 
 def closing(state: State, now: float) -> RenderableType:
     """A run in one table; `now` as view() has it, or the time of the last record where nobody drives it."""
-    table = Table(title=f"{state.run.get('workflow', '')}", box=None, show_header=False, padding=(0, 2))
+    table = Table(title=f"{state.run.workflow}", box=None, show_header=False, padding=(0, 2))
     none_used = state.models and not state.model and (state.end is not None or state.training is None)
     facts = {
         "frames": f"{state.frames:,} ({simulated(state)})",
@@ -218,7 +217,7 @@ def closing(state: State, now: float) -> RenderableType:
     }
     if state.notes:
         facts["last note"] = escape(_words(state.notes[-1]))
-    if state.run.get("guided"):
+    if state.run.guided:
         facts["guided"] = "by a known reference"
     for name, value in facts.items():
         table.add_row(f"[dim]{name}[/]", value)
@@ -230,9 +229,9 @@ def _accepted(state: State) -> str:
 
 
 def _idle(state: State) -> str:
-    idle = state.idle
-    total = idle.total()
+    idle = state.spent
+    total = sum(idle.values())
     if not total:
         return "-"
-    most = max(IDLE, key=idle.__getitem__)
+    most = max(IDLE, key=lambda what: idle[what])
     return f"{100 * (total - idle['ran']) / total:.1f} %" + (f", most of it {IDLE[most]}" if idle[most] else "")

@@ -22,9 +22,9 @@ from steersman.journal import replay as replaying
 from steersman.journal import run_directory
 from steersman.journal import verify as verification
 from steersman.journal import why as reasons
+from steersman.journal.history import History
 from steersman.journal.lock import owner
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering.expression import parse
 
@@ -32,7 +32,8 @@ from steersman.steering.expression import parse
 def status(run: RunPath, as_json: Json = False) -> None:
     """Say how far a run has come."""
     directory = run_directory.open_run(run)
-    state = State(journals.read(directory.journal))
+    history = History(directory)
+    state = history.state
     told = summary(directory, state)
     if as_json:
         typer.echo(json.dumps(told))
@@ -42,7 +43,7 @@ def status(run: RunPath, as_json: Json = False) -> None:
     out.print(display.closing(state, time.time() if driven else state.now))
     out.print(files.told(told["files"], Site.model_validate(directory.settings()["site"])), highlight=False)
     if state.end:
-        out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
+        out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
     elif driven:
         out.print(f"running: {driver}", highlight=False)
     else:
@@ -61,7 +62,7 @@ def watch(run: RunPath) -> None:
                 read_to = end
             live.update(display.view(state, rule, str(run), time.time()), refresh=True)
             time.sleep(display.DRAW_S)
-    out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
+    out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
 
 
 def tell(
@@ -82,7 +83,7 @@ def why(
 ) -> None:
     """Tell where a segment started, who chose it and what was refused, and how it ended."""
     tell, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
-    told = tell(run_directory.open_run(run), segment)
+    told = tell(History(run_directory.open_run(run)), segment)
     typer.echo(json.dumps(told) if as_json else "\n".join(words(told)))
 
 

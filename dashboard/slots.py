@@ -94,7 +94,7 @@ def _bars(axes: Axes, begin: np.ndarray, end: np.ndarray, row: np.ndarray, colou
 def _trainings(axes: Axes, history: History, row: int) -> None:
     few = len(history.state.models) < style.MOST_NAMED
     for model in history.state.models:
-        begin, end = _when(history, np.array([model.at, model.card.get("t", history.state.now)]))
+        begin, end = _when(history, np.array([model.at, model.fit.t if model.fit else history.state.now]))
         colour = style.PURPLE if model.accepted else style.FAINT
         _bars(axes, np.array([begin]), np.array([end]), np.array([row]), colour)
         axes.annotate(f" {_named(model, few)}", (end, row), va="center", fontsize=7)

@@ -9,7 +9,6 @@ import numpy as np
 
 from steersman.dashboard import slots
 from steersman.journal.history import History
-from steersman.journal.segment_table import UNKNOWN
 
 MOST_STARTS = 20
 MOST_FAILURES = 20
@@ -32,7 +31,7 @@ def facts(history: History) -> list[Row]:
             (name, f"{series[0, 1]:.4g} at first, {series[-1, 1]:.4g} at last")
             for name, series in history.metrics.items()
         ),
-        ("slots", str(state.run.get("slots", len({walker.slot for walker in state.walkers.values()})))),
+        ("slots", str(state.run.slots or len({walker.slot for walker in state.walkers.values()}))),
     ]
     return [*rows, *((f"slots {cause}", f"{100 * share:.1f} %") for cause, share in slots.shares(history).items())]
 
@@ -43,12 +42,9 @@ def models(history: History) -> list[Row]:
     return [
         (
             str(model.version),
-            _number(model.card.get("frames", model.frames)),
+            _number(model.fit.frames if model.fit else model.frames),
             str(len(cards.get(model.version, {}).get("history", []))),
-            _number(model.card.get("seconds")),
-            _number(model.card.get("loss")),
-            _number(model.card.get("held_out")),
-            _number(model.card.get("predecessor")),
+            *(_number(getattr(model.fit, name, None)) for name in ("seconds", "loss", "held_out", "predecessor")),
             {True: "used", False: "not used", None: "not finished"}[model.accepted],
             model.reason,
         )
@@ -64,8 +60,8 @@ def influential(history: History) -> list[Row]:
     rows: list[Row] = []
     for i in top:
         number = int(segments.start[i])
-        start = history.starts.get(number, UNKNOWN)
-        origin = f"w{start.parent[0]}.{start.parent[2]} frame {start.parent[1]}" if start.parent else "prepared start"
+        start = history.start(number)
+        origin = str(start.parent or "prepared start")
         known = f"{among[number]:,}" if among.get(number) else "-"
         model = str(start.model or "-")
         rows.append((segments.name(i), f"{below[i]:,}", origin, start.policy, start.reason, known, model))
@@ -84,7 +80,7 @@ def failures(history: History) -> list[Row]:
 
 def notes(history: History) -> list[Row]:
     """What the engine noted (a policy, a scoring or a metric that failed, say), how often, the most frequent first."""
-    return [(text, f"{times:,}") for text, times in history.notes.most_common(MOST_NOTES)]
+    return [(text, f"{times:,}") for text, times in history.noted.most_common(MOST_NOTES)]
 
 
 def parameters(history: History) -> list[Row]:
