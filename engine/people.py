@@ -15,7 +15,7 @@ from steersman.journal.run_directory import RunDirectory, user
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.stages import loading
-from steersman.system.errors import BadInput, BadValue, UnknownName
+from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
 
 if TYPE_CHECKING:
     from steersman.engine.run import Run
@@ -41,7 +41,7 @@ def tell(directory: RunDirectory, words: list[str]) -> str:
     except BusTimeout:
         raise NotRunning(str(directory.path)) from None
     if not done:
-        raise BadInput(text)
+        raise BadRequest(text)
     return str(text)
 
 
@@ -113,7 +113,7 @@ class People:
     def _stop(self, name: str) -> dict[str, Any]:
         segment = self._segment(name)
         if segment.end is not None:
-            raise BadInput(f"segment {name} has ended: {segment.how}")
+            raise BadRequest(f"segment {name} has ended: {segment.how}")
         return {"segment": name}
 
     def _pin(self, frame: str) -> dict[str, Any]:
