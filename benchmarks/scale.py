@@ -103,9 +103,9 @@ def measure(path: Path, chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 class TooShort(BadInput):
-    def __init__(self, began: int, walkers: int, seconds: float) -> None:
-        super().__init__(began, walkers, seconds)
-        self.began, self.walkers, self.seconds = began, walkers, seconds
+    began: int
+    walkers: int
+    seconds: float
 
     def __str__(self) -> str:
         return (

@@ -14,14 +14,12 @@ import threading
 import typer
 from rich.markup import escape
 
-from steersman.bus import BusError
 from steersman.cli.bus import bus
 from steersman.cli.campaigns import check, resume, run
 from steersman.cli.printing import err
 from steersman.cli.runs import journal, replay, status, tell, verify, watch, why
 from steersman.cli.shipped import bench, new, workflows
 from steersman.cli.sites import doctor, sites
-from steersman.executors.errors import BadSite
 from steersman.system.errors import BadInput, EngineError
 
 app = typer.Typer(
@@ -55,10 +53,10 @@ def _main() -> None:
     logging.raiseExceptions = False  # a full disk is told once, not by every line that Parsl cannot log
     try:
         app()
-    except (BadInput, BadSite) as error:
+    except BadInput as error:
         err.print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
-    except (EngineError, BusError) as error:
+    except EngineError as error:
         err.print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(4)
 

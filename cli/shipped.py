@@ -15,7 +15,7 @@ from steersman.cli.options import Json
 from steersman.cli.printing import out
 from steersman.cli.template import TEMPLATE
 from steersman.stages import loading
-from steersman.system.errors import BadInput, UnknownName
+from steersman.system.errors import BadRequest, UnknownName
 
 BENCHMARKS = {
     "bus": "bus", "loop": "loop", "store": "store", "scratch": "scratch", "molecular-dynamics": "molecular_dynamics",
@@ -38,13 +38,13 @@ def workflows(as_json: Json = False) -> None:
 def new(name: Annotated[str, typer.Argument(help="name of the workflow; NAME.py is written here")]) -> None:
     """Write a workflow file that works, to start from."""
     if not name.replace("_", "").replace("-", "").isalnum():
-        raise BadInput(f"{name!r} is no name for a workflow: use letters, digits, - and _")
+        raise BadRequest(f"{name!r} is no name for a workflow: use letters, digits, - and _")
     path = Path(f"{name}.py")
     try:
         with path.open("x") as file:
             file.write(TEMPLATE.replace("NAME", name))
     except FileExistsError:
-        raise BadInput(f"{path} exists; choose another name or remove it") from None
+        raise BadRequest(f"{path} exists; choose another name or remove it") from None
     out.print(f"wrote {path}; run it with [bold]steersman run {path}[/]", highlight=False)
 
 

@@ -6,13 +6,14 @@ step, and done again if the bus fails meanwhile.
 
 from __future__ import annotations
 
+import platform
 import secrets
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from steersman.bus import BusTimeout, TupleSpace
-from steersman.engine.errors import NotRunning, Refused
+from steersman.engine.errors import NotRunning
 from steersman.engine.inbox import TELL, Inbox, Words
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.history import History
@@ -23,8 +24,8 @@ from steersman.journal.run_directory import RunDirectory, user
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.stages import loading
-from steersman.system.errors import BadInput, BadValue, UnknownName
-from steersman.system.node import name as node_name
+from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
+
 
 ANSWER = "tell.answer"  # name of tuples on the bus
 VERBS = ("pause", "continue", "stop", "pin", "set", "finish")
@@ -40,7 +41,7 @@ def tell(directory: RunDirectory, words: list[str]) -> str:
     Raises: BadInput: the campaign refused it. NotRunning.
     """
     expect_driver(directory)
-    message = Words(id=secrets.token_hex(6), who=f"{user()}@{node_name()}", words=words)
+    message = Words(id=secrets.token_hex(6), who=f"{user()}@{platform.node()}", words=words)
     try:
         with TupleSpace.connect(directory.bus, patience_s=ANSWER_S) as space:
             space.put(TELL, {"id": message.id, "who": message.who, "words": words}, ttl_s=ANSWER_S)
@@ -48,7 +49,7 @@ def tell(directory: RunDirectory, words: list[str]) -> str:
     except BusTimeout:
         raise NotRunning(str(directory.path)) from None
     if not done:
-        raise Refused(text)
+        raise BadRequest(text)
     return str(text)
 
 
@@ -109,7 +110,7 @@ class People:
     def _running(self, name: str) -> str:
         segment = self._segment(name)
         if segment.end is not None:
-            raise Refused(f"segment {name} has ended: {segment.how}")
+            raise BadRequest(f"segment {name} has ended: {segment.how}")
         return segment.name
 
     def _frame(self, frame: str) -> FrameId:

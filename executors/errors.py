@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from steersman.system.errors import BadInput
 
-class BadSite(ValueError):
+
+class BadSite(BadInput):
     """A site file that cannot be used, or a scheduler that refuses it."""
 
-    def __init__(self, site: str, problem: str) -> None:
-        super().__init__(site, problem)
-        self.site, self.problem = site, problem
+    site: str
+    problem: str
 
     def __str__(self) -> str:
         return f"site {self.site}: {self.problem}"

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 import steersman.workflows
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.workflow import Params, Workflow
-from steersman.system.errors import BadInput, BadValue, UnknownName
+from steersman.system.errors import BadRequest, BadValue, UnknownName
 
 SHIPPED = Path(steersman.workflows.__file__).parent
 MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
@@ -145,5 +145,5 @@ def _from_file(file: Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError) as error:  # of bytes that are no text, or a date that there is not
         raise BadValue("--params", str(file), f"this is not YAML: {error}") from None
     if not isinstance(loaded, dict):
-        raise BadInput(f"--params {file}: expected `key: value` lines")
+        raise BadRequest(f"--params {file}: expected `key: value` lines")
     return loaded

@@ -21,9 +21,8 @@ LOOK_SHARE, LOOK_AT_LEAST_S, LOOK_AT_MOST_S = 0.1, 0.05, 10.0
 class NotFinite(StoreError, ArithmeticError):
     """A frame that holds NaN or infinity: it is not stored, and its segment ends."""
 
-    def __init__(self, variable: str, frame: int) -> None:
-        super().__init__(variable, frame)
-        self.variable, self.frame = variable, frame
+    variable: str
+    frame: int
 
     def __str__(self) -> str:
         return f"frame {self.frame} of this segment: {self.variable} is not finite; the frames before it are kept"

@@ -6,9 +6,8 @@ from steersman.system.errors import EngineError
 
 
 class BlockEnds(EngineError):
-    def __init__(self, needs_s: float, left_s: float) -> None:
-        super().__init__(needs_s, left_s)
-        self.needs_s, self.left_s = needs_s, left_s
+    needs_s: float
+    left_s: float
 
     def __str__(self) -> str:
         return f"a training takes about {self.needs_s:.0f} s and its block ends in {self.left_s:.0f} s; the next block"

@@ -1,62 +1,9 @@
-"""Every error of an app, drawn from its tree."""
+"""Errors of an app."""
 
-from __future__ import annotations
-
-import pickle
 import subprocess
 import sys
 
 import pytest
-
-from steersman.apps.errors import (
-    AppError,
-    CommandFailed,
-    CommandNotFound,
-    FlowUnstable,
-    IncompleteStructure,
-    MissingExtra,
-    OutOfRange,
-    PlatformUnavailable,
-    SimulationUnstable,
-    UnknownCase,
-    UnknownResidue,
-    UnusableSystem,
-    WrongStart,
-)
-
-ERRORS = [
-    CommandFailed("sim --fast", 3, "no space left"),
-    CommandNotFound("sim", 127, "No such file"),
-    IncompleteStructure("a.pdb", "TYR 2 of chain A", ["OH"]),
-    MissingExtra("openmm", "md"),
-    OutOfRange("timestep_fs", 9.0, "at most 5"),
-    PlatformUnavailable("CUDA", ["CPU"]),
-    FlowUnstable(2.5, 7, "NaN"),
-    UnknownCase("galewski", ("galewsky", "jet"), "galewsky"),
-    SimulationUnstable(0.4, 7, "NaN"),
-    UnknownResidue("YYB", 3, "A C D"),
-    UnusableSystem("box.pdb", "has no box"),
-    WrongStart("positions", (4, 3), "it has shape (3, 3)"),
-]
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_an_error_of_an_app_survives_pickle(error: AppError) -> None:
-    """One that does not kills the thread that hands results back."""
-    again = pickle.loads(pickle.dumps(error))
-    assert type(again) is type(error)
-    assert str(again) == str(error)
-    assert vars(again) == vars(error)
-
-
-def test_the_tree_is_complete() -> None:
-    """A new error cannot be left out of the test above."""
-
-    def below(kind: type[AppError]) -> set[type[AppError]]:
-        return {kind}.union(*map(below, kind.__subclasses__()))
-
-    here = {kind for kind in below(AppError) if kind.__module__ == AppError.__module__}
-    assert {type(error) for error in ERRORS} == here - {AppError}
 
 
 @pytest.mark.parametrize(
