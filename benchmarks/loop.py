@@ -85,7 +85,7 @@ def gaps_of(directory: RunDirectory, walker: str) -> tuple[np.ndarray, float]:
 
 def idle_by_cause(state: State, gaps: float, active: float) -> dict[str, float]:
     """Shares of the walkers' time: waiting for a start, reading it, the rest (bookkeeping, the context begun anew)."""
-    waited, read = state.idle["waited"], state.idle["read"]
+    waited, read = state.spent["waited"], state.spent["read"]
     causes = {"waiting_for_a_start": waited, "reading_it": read, "beginning_and_bookkeeping": gaps - waited - read}
     return {cause: round(max(0.0, seconds) / active, 5) for cause, seconds in causes.items()}
 

@@ -119,8 +119,8 @@ def check(
 
 
 def _execute(directory: RunDirectory, made: Run) -> State:
-    shown = display.Display(made.stop_rule, str(directory.path))
-    made.show = lambda state: shown.show(state, time.time())
+    shown = display.Display(str(directory.path))
+    made.show = lambda state, rule: shown.show(state, rule, time.time())
     try:
         with shown.live():
             return made.execute()

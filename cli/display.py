@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.printing import Lasting
-from steersman.journal.records import FrameId, Record
+from steersman.journal.records import FrameId, words
 from steersman.journal.state import State
 from steersman.journal.walkers import Model, Walker
 from steersman.steering import StopRule
@@ -159,12 +159,8 @@ def _newest(state: State) -> RenderableType:
         f"[dim]start {start.start}[/] {_origin(start.parent)} [dim]{start.policy}:[/] {escape(start.reason)}"
         for start in list(state.decisions)[-4:]
     ]
-    lines += [f"[yellow]{escape(_words(note))}[/]" for note in list(state.notes)[-2:]]
+    lines += [f"[yellow]{escape(words(note))}[/]" for note in list(state.notes)[-2:]]
     return Text.from_markup("\n".join(lines) or "no decisions yet")
-
-
-def _words(note: Record) -> str:
-    return str(getattr(note, "text", "") or getattr(note, "reason", ""))
 
 
 def _origin(parent: FrameId | None) -> str:
@@ -174,22 +170,22 @@ def _origin(parent: FrameId | None) -> str:
 class Display:
     """Shows a running state on standard error: live on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, rule: StopRule, name: str) -> None:
+    def __init__(self, name: str) -> None:
         self.console = Lasting()
-        self._rule, self._name = rule, name
+        self._name = name
         self._live: Live | None = None
         self._shown, self._noted = 0.0, time.time()
 
-    def show(self, state: State, now: float) -> None:
+    def show(self, state: State, rule: StopRule, now: float) -> None:
         if now - self._shown < (DRAW_S if self._live else LOG_S):
             return
         self._shown = now
         if self._live:
-            self._live.update(view(state, self._rule, self._name, now), refresh=True)
+            self._live.update(view(state, rule, self._name, now), refresh=True)
         elif state.sessions:
-            notes = [_words(note) for note in state.notes if self._noted < note.t]
+            notes = [words(note) for note in state.notes if self._noted < note.t]
             self._noted = max(self._noted, state.now)
-            for text in [line(state, self._rule, now), *notes]:
+            for text in [line(state, rule, now), *notes]:
                 self.console.print(text, highlight=False, soft_wrap=True, markup=False)
 
     @contextmanager
@@ -216,7 +212,7 @@ def closing(state: State, now: float) -> RenderableType:
         "slots idle": _idle(state),
     }
     if state.notes:
-        facts["last note"] = escape(_words(state.notes[-1]))
+        facts["last note"] = escape(words(state.notes[-1]))
     if state.run.guided:
         facts["guided"] = "by a known reference"
     for name, value in facts.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.live import Live
@@ -17,14 +17,12 @@ from steersman.cli.printing import err, out
 from steersman.cli.summary import summary
 from steersman.engine import files, people
 from steersman.executors.site import Site
-from steersman.journal import file as journals
 from steersman.journal import replay as replaying
 from steersman.journal import run_directory
 from steersman.journal import verify as verification
 from steersman.journal import why as reasons
 from steersman.journal.history import History
 from steersman.journal.lock import owner
-from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.steering.expression import parse
 
@@ -53,15 +51,15 @@ def status(run: RunPath, as_json: Json = False) -> None:
 def watch(run: RunPath) -> None:
     """Show a run live, from this or another terminal, until it ends."""
     directory = run_directory.open_run(run)
-    rule = _stop_rule(directory)
-    state, read_to = State(), 0
+    workflow = loading.load(directory.workflow)
+    history = History(directory)
+    state = history.state
     with Live(console=out, auto_refresh=False) as live:
         while state.end is None:
-            for record, end in journals.follow(directory.journal, offset=read_to):
-                state.apply(record)
-                read_to = end
-            live.update(display.view(state, rule, str(run), time.time()), refresh=True)
+            params = loading.checked(workflow, history.settings()["params"])
+            live.update(display.view(state, workflow.stop_rule(params), str(run), time.time()), refresh=True)
             time.sleep(display.DRAW_S)
+            history.catch_up()
     out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
 
 
@@ -136,8 +134,3 @@ def verify(
     elif repair:
         err.print(f"set aside in {run}/aside; `steersman resume {run}` goes on", highlight=False)
     raise typer.Exit(4 if problems and not repair else 0)
-
-
-def _stop_rule(directory: RunDirectory) -> Any:
-    workflow = loading.load(directory.workflow)
-    return workflow.stop_rule(loading.checked(workflow, directory.settings()["params"]))

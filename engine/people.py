@@ -10,6 +10,7 @@ import platform
 import secrets
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from steersman.bus import BusTimeout, TupleSpace
@@ -25,7 +26,6 @@ from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
-
 
 ANSWER = "tell.answer"  # name of tuples on the bus
 VERBS = ("pause", "continue", "stop", "pin", "set", "finish")
@@ -97,15 +97,15 @@ class People:
         verb, *rest = words.words or [""]
         if verb not in VERBS:
             raise UnknownName("word to tell", verb, VERBS)
-        common = {"id": words.id, "who": words.who, "verb": verb, "text": text}
+        said = partial(Tell, id=words.id, who=words.who, verb=verb, text=text)
         match verb, _exactly(verb, rest):
             case "stop", [name]:
-                return Tell(**common, segment=self._running(name))
+                return said(segment=self._running(name))
             case "pin", [frame]:
-                return Tell(**common, frame=self._frame(frame))
+                return said(frame=self._frame(frame))
             case "set", [assignment]:
-                return Tell(**common, settings=self._settings(assignment))
-        return Tell(**common)
+                return said(settings=self._settings(assignment))
+        return said()
 
     def _running(self, name: str) -> str:
         segment = self._segment(name)

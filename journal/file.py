@@ -11,13 +11,13 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from msgspec import ValidationError, json
 from msgspec.structs import replace
@@ -130,9 +130,18 @@ def encode(record: Record, number: int, before: str | None) -> tuple[bytes, str]
     return b'%s%s%s"}\n' % (body, _CRC, crc.encode()), crc
 
 
-def read(path: Path) -> Iterator[Record]:
-    """Read the records of a journal that are whole, also while it is being written. Raises: JournalTooNew."""
-    return follow(path, Place())
+@overload
+def read(path: Path) -> Iterator[Record]: ...
+@overload
+def read(path: Path, *kinds: type[R]) -> Iterator[R]: ...
+def read(path: Path, *kinds: type[Record]) -> Iterator[Record]:
+    """Read the records of a journal that are whole, also while it is being written.
+
+    Args:
+        kinds: only records of these; all of them by default.
+    Raises: JournalTooNew.
+    """
+    return (record for record in follow(path, Place()) if not kinds or isinstance(record, kinds))
 
 
 def follow(path: Path, place: Place) -> Iterator[Record]:
@@ -185,6 +194,15 @@ def fits(place: Place, apply: Callable[[Record], object], record: Record) -> Non
         apply(record)
     except BadRecord as error:
         place.flaws.append(Flaw(place.line, str(error)))
+
+
+def rewrite(path: Path, story: Iterable[Record]) -> None:
+    """Write records, with the times they have, into a new file and a new chain."""
+    crc: str | None = FIRST
+    with path.open("wb") as file:
+        for number, record in enumerate(story):
+            line, crc = encode(record, number, crc)
+            file.write(line)
 
 
 def cut_torn_end(path: Path, replay: Callable[[Record], object] = lambda _: None) -> tuple[Place, str]:

@@ -57,10 +57,14 @@ class History:
             records.Metrics: self._on_metrics, records.Lost: self._on_gone, records.Left: self._on_gone,
             records.Note: self._on_note, records.Stop: self._on_stop, records.Tell: self._on_stop,
         }  # fmt: skip
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Read what is new; costs what is new."""
         deque(self.follow(), maxlen=0)
 
     def follow(self) -> Iterator[Record]:
-        """Read what is new, record for record; costs what is new."""
+        """Read what is new, record for record."""
         for record in journal.follow(self.directory.journal, self.place):
             journal.fits(self.place, self._apply, record)
             yield record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from steersman.journal.file import Journal
-from steersman.journal.records import Note, Record
+from steersman.journal.records import Note, Record, Stage
 from steersman.journal.state import State
 
 R = TypeVar("R", bound=Record)
@@ -25,6 +25,16 @@ class Recorder:
         for record in written:
             self.state.apply(record)
         return written
+
+    def works(self, stage: str) -> None:
+        """A function of the workflow file worked; written down when that is news."""
+        known = self.state.stages.get(stage)
+        if known is None or not known.worked or known.failures:
+            self.record(Stage(stage=stage, ok=True))
+
+    def fails(self, stage: str, cause: str) -> None:
+        """A function of the workflow file failed."""
+        self.record(Stage(stage=stage, ok=False, cause=cause))
 
     def now(self) -> float:
         """Seconds since 1970, by the clock that the journal's times are from."""

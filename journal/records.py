@@ -148,7 +148,7 @@ class Start(Record, tag="start", frozen=True):
     """A start is chosen. The walker that takes it gets this very record over the bus."""
 
     start: Number
-    seed: Annotated[int, Meta(ge=0, lt=2**63)]  # of its segment
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]  # of its segment
     slot: Number = 0
     parent: FrameId | None = None  # None: the prepared start
     policy: Name = ""
@@ -291,6 +291,20 @@ class Tell(Record, tag="tell", frozen=True):
     settings: Mapping[str, Any] = {}  # set
 
 
+def words(record: Record) -> str:
+    """What a record says to people, of those that displays show."""
+    match record:
+        case Note() | Tell():
+            return record.text
+        case Stage():
+            return f"the {record.stage} stage failed: {record.cause}"
+        case Stop():
+            return f"{record.segment} is to stop: {record.reason}"
+        case Blame() | Aside() | Damaged() | End():
+            return record.reason
+    return record.kind
+
+
 KINDS: dict[str, type[Record]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
@@ -305,9 +319,8 @@ FROM_WORKERS = {str(kind.__struct_config__.tag): kind for kind in (*OF_WALKERS, 
 class BadRecord(EngineError, ValueError):
     """A record, or a message that would become one, that does not fit its type."""
 
-    def __init__(self, kind: str, problem: str) -> None:
-        super().__init__(kind, problem)
-        self.kind, self.problem = kind, problem
+    kind: str
+    problem: str
 
     def __str__(self) -> str:
         return f"{self.kind!r:.60}: {self.problem}"

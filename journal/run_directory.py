@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import getpass
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -136,6 +137,17 @@ def write_settings(directory: RunDirectory, settings: Mapping[str, Any], source:
     replace_file(directory.settings_file, yaml.safe_dump(dict(settings), sort_keys=False))
     directory.workflow.write_text(source.read_text())
     replace_file(directory.path / "environment.json", json.dumps(environment(), indent=1))
+
+
+def digests(directory: RunDirectory) -> dict[str, str]:
+    """SHA-256 of what was written once, at the beginning, by its name in the directory."""
+    files = (directory.settings_file, directory.workflow, directory.path / "environment.json")
+    return {file.name: sha256(file) for file in files if file.exists()}
+
+
+def sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def environment() -> dict[str, Any]:

@@ -207,10 +207,14 @@ class State:
         walker.partial = 0.0
 
     def _on_start(self, record: records.Start) -> None:
+        before = self.starts.get(-1 if record.again is None else record.again)
+        renewed = before is not None and before.segment is None
+        if before is not None and renewed:  # the same with other parameters, before anybody ran it
+            del self.starts[before.record.start]
         self.starts[record.start] = Start(record, losses=record.losses)
         self.next_start = max(self.next_start, record.start + 1)
         self._done_with(record.again)
-        if record.parent and not record.attempt:
+        if record.parent and not record.attempt and not renewed:
             self.used.append(frame_key(*record.parent[:2]))
         self.pins = [pin for pin in self.pins if pin.id != record.pin]
         self.decisions.append(record)

@@ -5,21 +5,19 @@ What is not whole can be set aside: it is moved to `aside/`, the journal says so
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from steersman.journal import file as journal
-from steersman.journal.errors import JournalDamaged, JournalError
 from steersman.journal.file import Journal
+from steersman.journal.history import History
 from steersman.journal.lock import Lock
+from steersman.journal.records import Damaged, Start
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Span, StoreError
 
@@ -46,7 +44,8 @@ class Problem:
 
 def verify(directory: RunDirectory) -> list[Problem]:
     """Read everything that a run wrote; an empty list means that all of it is whole."""
-    state, found = _replayed(directory)
+    history = History(directory)
+    state, found = history.state, _journal(history)
     found += _settings(directory)
     found += _decisions(directory)
     for walker in state.walkers.values():
@@ -74,22 +73,19 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
         writer = Journal(directory.journal)
         for problem in problems:
             if problem.what in ("frames", "model"):
-                fields = {"walker" if problem.what == "frames" else "model": problem.number}
-                writer.append("damaged", {**fields, "reason": f"{problem.where}: {problem.problem}; it is set aside"})
+                of_model = problem.what == "model"
+                fields = {"walker": None if of_model else problem.number, "model": problem.number if of_model else None}
+                reason = f"{problem.where}: {problem.problem}; it is set aside"
+                writer.append(Damaged(walker=fields["walker"], model=fields["model"], reason=reason))
         writer.close()
 
 
-def _replayed(directory: RunDirectory) -> tuple[State, list[Problem]]:
-    state, whole = State(), 0
-    try:
-        for record, end in journal.follow(directory.journal):
-            state.apply(record)
-            whole = end
-    except JournalError as error:
-        return state, [Problem("journal", "journal.jsonl", str(error))]
-    torn = directory.journal.stat().st_size - whole
-    problem = f"its last {torn} bytes are no whole record; resume cuts them off"
-    return state, [Problem("journal", "journal.jsonl", problem)] if torn else []
+def _journal(history: History) -> list[Problem]:
+    found = [Problem("journal", "journal.jsonl", str(flaw)) for flaw in history.flaws]
+    if torn := history.directory.journal.stat().st_size - history.place.offset:
+        words = f"its last {torn} bytes are no whole record; resume cuts them off"
+        found.append(Problem("journal", "journal.jsonl", words))
+    return found
 
 
 def _settings(directory: RunDirectory) -> Iterator[Problem]:
@@ -100,12 +96,7 @@ def _settings(directory: RunDirectory) -> Iterator[Problem]:
 
 def _chosen(directory: RunDirectory) -> set[int]:
     """Starts that steering chose, not those tried again; of the records that are whole."""
-    found = set()
-    with contextlib.suppress(JournalError):
-        for record in journal.read(directory.journal):
-            if record["kind"] == "start" and "again" not in record:
-                found.add(record["start"])
-    return found
+    return {start.start for start in journal.read(directory.journal, Start) if start.again is None}
 
 
 def _decisions(directory: RunDirectory) -> Iterator[Problem]:
@@ -185,13 +176,9 @@ def _move_aside(directory: RunDirectory, where: str) -> None:
 
 
 def _cut_journal(directory: RunDirectory) -> None:
-    """Keep the records before the first one that is not whole; the file as it was goes aside."""
-    whole = 0
-    try:
-        for _, end in journal.follow(directory.journal):
-            whole = end
-    except JournalDamaged:
-        (directory.path / "aside").mkdir(exist_ok=True)
-        shutil.copy2(directory.journal, directory.path / "aside" / "journal.jsonl")
-    with directory.journal.open("r+b") as file:
-        file.truncate(whole)
+    """Keep the records that are whole, in a new chain; the file as it was goes aside."""
+    history = History(directory)
+    if history.flaws:
+        _move_aside(directory, "journal.jsonl")
+        journal.rewrite(directory.journal, journal.read(directory.path / "aside" / "journal.jsonl"))
+    journal.cut_torn_end(directory.journal)

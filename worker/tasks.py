@@ -126,7 +126,7 @@ def walk(run: str, number: int, bag: str) -> str:
         margin_s=site.margin_s,
         lease_s=site.lease_s,
         watchdog=Watchdog(workflow.simulation.hang_s),
-        with_settings=functools.partial(_changed, workflow),
+        with_settings=functools.partial(loading.changed, workflow),
     )
     with walker.watchdog:
         left = walker.run()
@@ -148,10 +148,6 @@ def place() -> dict[str, Any]:
     }
 
 
-def _changed(workflow: Workflow, params: Params, settings: dict[str, Any]) -> Params:
-    return loading.checked(workflow, params.model_dump(mode="json") | settings) if settings else params
-
-
 def train(job: TrainingJob) -> dict[str, Any]:
     """Fit a model, compare it with its predecessor on held-out frames, save it with its card.
 
@@ -165,7 +161,7 @@ def train(job: TrainingJob) -> dict[str, Any]:
     job = _begun(job)
     with _keeping_cause(directory.errors / f"training-{job.version:04d}.txt"), Watchdog(workflow.training.hang_s):
         try:
-            return _train(job, workflow, _changed(workflow, params, job.settings))
+            return _train(job, workflow, loading.changed(workflow, params, job.settings))
         finally:
             shutil.rmtree(job.kept, ignore_errors=True)
             with contextlib.suppress(OSError):
@@ -253,7 +249,7 @@ def fit_rank(job: str) -> Any:
         frames = staged(frames, Path(scratch))
     first = os.environ["RANK"] == "0"
     with kept_in(asked.kept), heard_by(_epochs(asked)) if first else contextlib.nullcontext():
-        changed = _changed(workflow, params, asked.settings)
+        changed = loading.changed(workflow, params, asked.settings)
         return workflow.training.function(changed, frames, _model(asked.run, asked.last))
 
 
@@ -277,7 +273,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     window = Window(directory.frames, spans)
     with _keeping_cause(directory.errors / f"scoring-{version:04d}.txt"):
         values: Mapping[str, Any] = workflow.scoring.function(
-            _changed(workflow, params, settings), _model(run, version), window
+            loading.changed(workflow, params, settings), _model(run, version), window
         )
     return training.checked_scores(values, window.rows)
 
