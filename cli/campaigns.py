@@ -33,6 +33,7 @@ from steersman.cli.summary import summary
 from steersman.journal import run_directory
 from steersman.journal.crate import write_crate
 from steersman.journal.run_directory import RunDirectory
+from steersman.journal.segments import Segment
 from steersman.journal.state import State
 
 # What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
@@ -87,6 +88,8 @@ def resume(run: RunPath, bus: BusUrl = None, as_json: Json = False) -> None:
             _describe(directory, made.state)
         raise typer.Exit(0)
     err.print(f"[bold]{made.workflow.name}[/] goes on in {run} at {made.state.frames:,} frames", highlight=False)
+    if made.state.paused:
+        err.print(escape(display.paused(made.state)), highlight=False, soft_wrap=True)
     state = _execute(directory, made)
     _finish(directory, state, made, as_json=as_json)
 
@@ -149,7 +152,12 @@ def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) 
         out.print(display.closing(state, state.now))
         out.print(f"[bold]{outcome}[/]: {escape(state.end.reason)}", highlight=False)
         if state.frames:
-            told = f"Report: {directory.report}   Ask: steersman why {directory.path} w0.1"
-            out.print(told, highlight=False, soft_wrap=True)
+            newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.frames), key=_number).name
+            words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"
+            out.print(words, highlight=False, soft_wrap=True)
     budget_is_goal = outcome == "budget" and not made.stop_rule.goal
     raise typer.Exit(0 if budget_is_goal else EXIT[outcome])
+
+
+def _number(segment: Segment) -> int:
+    return segment.number

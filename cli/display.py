@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from steersman.cli.printing import Lasting
 from steersman.journal.records import FrameId, words
+from steersman.journal.slot_time import SIMULATING, shares
 from steersman.journal.state import State
 from steersman.journal.walkers import Model, Walker
 from steersman.steering import StopRule
@@ -23,7 +25,6 @@ from steersman.steering import StopRule
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
 DRAW_S = 0.25
 LOG_S = 10.0
-IDLE = {"first wait": "until the first segment", "waited": "to wait for a start", "read": "to read a start"}
 PROFILE = {  # of training, under DeepEx's labels
     "IpUpdateTime": "Ip", "FwdTime": "Fwd", "BwdTime": "Bwd", "WtUpdateTime": "Wt", "SyncTime": "Sync",
 }  # fmt: skip
@@ -50,10 +51,11 @@ def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
 def line(state: State, rule: StopRule, now: float) -> str:
     """One line for logs."""
     share, wall_s = rule.share(state.progress(now)), 3600 * state.hours(now)
-    return (
-        f"{clock(wall_s)}  {state.frames} frames, {simulated(state)}, {state.ended.total()} segments, "
-        f"model {state.model or '-'}, {100 * share:.0f} % of the budget, {_rest(state, rule, now)}"
-    )
+    marks = ["PAUSED"] if state.paused else []
+    return ", ".join([
+        *marks, f"{clock(wall_s)}  {state.frames} frames", simulated(state), f"{state.ended.total()} segments",
+        f"model {state.model or '-'}", f"{100 * share:.0f} % of the budget", _rest(state, rule, now),
+    ])  # fmt: skip
 
 
 def _rest(state: State, rule: StopRule, now: float) -> str:
@@ -86,8 +88,13 @@ def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
         simulated(state),
     )
     metrics = "   ".join(f"[dim]{name}[/] {values[-1]:.4g}" for name, values in state.metrics.items())
+    alarms = [text for text in (paused(state), *failing(state)) if text]
     counts = "   ".join(f"{number} {how}" for how, number in state.ended.items())
-    return Group(grid, Text.from_markup(f"[dim]segments[/] {counts or 'none yet'}   {metrics}"))
+    return Group(
+        grid,
+        Text.from_markup(f"[dim]segments[/] {counts or 'none yet'}   {metrics}"),
+        *(Text(text, style="bold yellow") for text in alarms),
+    )
 
 
 def _slots(state: State, now: float) -> RenderableType:
@@ -111,6 +118,8 @@ def _slots(state: State, now: float) -> RenderableType:
 def _doing(state: State, walker: Walker) -> str:
     segment = walker.running
     if segment is None:
+        if state.paused:
+            return "[yellow]paused[/]"
         return "[yellow]starting[/]" if not walker.segments else "[yellow]waiting[/]"
     start = state.starts.get(segment.start)
     return f"[green]simulating[/] [dim]{start.record.policy if start else ''}[/]"
@@ -209,8 +218,10 @@ def closing(state: State, now: float) -> RenderableType:
         **({"models": _accepted(state)} if state.models else {}),
         **({"no model": escape(state.models[-1].reason) or "none was done in time"} if none_used else {}),
         **{name: f"{values[-1]:.4g}" for name, values in state.metrics.items()},
-        "slots idle": _idle(state),
+        "slots idle": _idle(state, now),
     }
+    if broken := failing(state):
+        facts["fails"] = escape("; ".join(broken))
     if state.notes:
         facts["last note"] = escape(words(state.notes[-1]))
     if state.run.guided:
@@ -224,10 +235,30 @@ def _accepted(state: State) -> str:
     return f"{sum(bool(model.accepted) for model in state.models)} accepted of {len(state.models)}"
 
 
-def _idle(state: State) -> str:
-    idle = state.spent
-    total = sum(idle.values())
-    if not total:
+def _idle(state: State, now: float) -> str:
+    """`2.1 %, most of it waiting for a start`: what slots did that did not simulate."""
+    found = shares(state, now)
+    if not found:
         return "-"
-    most = max(IDLE, key=lambda what: idle[what])
-    return f"{100 * (total - idle['ran']) / total:.1f} %" + (f", most of it {IDLE[most]}" if idle[most] else "")
+    rest = {cause: share for cause, share in found.items() if cause != SIMULATING}
+    idle, most = sum(rest.values()), max(rest, key=lambda cause: rest[cause])
+    return f"{100 * idle:.1f} %" + (f", most of it {most}" if rest[most] else "")
+
+
+def paused(state: State) -> str:
+    """Who paused the run and since when, or ""."""
+    if state.paused is None:
+        return ""
+    since = datetime.datetime.fromtimestamp(state.paused.t).strftime("%Y-%m-%d %H:%M:%S")
+    return f"PAUSED by {state.paused.who} since {since}; `steersman tell RUN continue` goes on"
+
+
+def failing(state: State) -> list[str]:
+    """Stages of the workflow that fail, with the cause of the last failure."""
+    return [
+        f"the {name} stage "
+        + ("fails" if stage.worked else "has never worked")
+        + f" ({stage.failures} times): {stage.cause}"
+        for name, stage in state.stages.items()
+        if stage.failures
+    ]

@@ -22,6 +22,7 @@ from steersman.journal import run_directory
 from steersman.journal import verify as verification
 from steersman.journal import why as reasons
 from steersman.journal.history import History
+from steersman.journal.lock import driven as is_driven
 from steersman.journal.lock import owner
 from steersman.stages import loading
 from steersman.steering.expression import parse
@@ -36,16 +37,17 @@ def status(run: RunPath, as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(told))
         return
-    driver = owner(directory.path)
-    driven = driver is not None and not driver.why_gone
+    driver, driven = owner(directory.path), is_driven(directory.path)
     out.print(display.closing(state, time.time() if driven else state.now))
     out.print(files.told(told["files"], Site.model_validate(directory.settings()["site"])), highlight=False)
     if state.end:
         out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
     elif driven:
-        out.print(f"running: {driver}", highlight=False)
+        out.print(f"{escape(display.paused(state)) or 'running'}: {driver}", highlight=False)
     else:
         out.print(f"nobody drives it; `steersman resume {run}` goes on", highlight=False)
+    if state.paused and not driven:
+        out.print(escape(display.paused(state)), highlight=False)
 
 
 def watch(run: RunPath) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from steersman.dashboard import slots
 from steersman.journal.history import History
+from steersman.journal.slot_time import shares
 
 MOST_STARTS = 20
 MOST_FAILURES = 20
@@ -33,7 +33,13 @@ def facts(history: History) -> list[Row]:
         ),
         ("slots", str(state.run.slots or len({walker.slot for walker in state.walkers.values()}))),
     ]
-    return [*rows, *((f"slots {cause}", f"{100 * share:.1f} %") for cause, share in slots.shares(history).items())]
+    return [
+        *rows,
+        *(
+            (f"slots {cause}", f"{100 * share:.1f} %")
+            for cause, share in shares(history.state, history.state.now).items()
+        ),
+    ]
 
 
 def models(history: History) -> list[Row]:
@@ -105,11 +111,12 @@ def commands(history: History) -> list[Row]:
     """What to type to go on, and what it does."""
     run, segments = history.directory.path, history.segments
     name = segments.name(int(segments.descendants().argmax())) if len(segments) else "w0.0"
+    walker = name.partition(".")[0]
     return [
         (f"steersman why {run} {name}", "which frame a segment started from, who chose it, and what was refused"),
         (f"steersman status {run}", "how the run ended"),
         (f"python -m steersman.dashboard.report {run}", "make this page again"),
-        (f"python -c \"import xarray; print(xarray.open_zarr('{run}/frames.zarr/w0'))\"", "look at the frames"),
+        (f"python -c \"import xarray; print(xarray.open_zarr('{run}/frames.zarr/{walker}'))\"", "look at the frames"),
     ]
 
 

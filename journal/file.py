@@ -28,9 +28,10 @@ from steersman.journal.records import KINDS, BadRecord, Record
 
 R = TypeVar("R", bound=Record)
 VERSION = 2
-FIRST = "00000000"  # stands for the checksum of the record before the first
+FIRST = 0  # stands for the checksum of the record before the first
 _CRC = b',"crc":"'
-_TAIL = len(_CRC) + len(b'12345678"}\n')
+_BEGIN, _END = b'{"v":%d,"n":%d,"prev":"%08x",', _CRC + b'%08x"}\n'
+_TAIL = len(_END % 0)
 _HEAD = re.compile(rb'\{"v":(\d+),(?:"n":(\d+),"prev":"([0-9a-f]{8})",)?')
 _decode = json.Decoder(reduce(or_, KINDS.values())).decode
 
@@ -63,7 +64,7 @@ class Place:
     line: int = 0
     at: int = 0
     number: int = 0
-    crc: str | None = FIRST
+    crc: int | None = FIRST
     flaws: list[Flaw] = field(default_factory=list)
 
 
@@ -84,7 +85,7 @@ class Journal:
     ) -> None:
         self.path, self.clock = Path(path), clock
         place, self.repaired = cut_torn_end(self.path, replay)
-        self.flaws, self._number, self._crc = place.flaws, place.number, place.crc
+        self.flaws, self._number, self._crc = place.flaws, place.number, place.crc or FIRST
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
     def append(self, *records: R) -> list[R]:
@@ -123,11 +124,11 @@ class Journal:
         os.close(self._file)
 
 
-def encode(record: Record, number: int, before: str | None) -> tuple[bytes, str]:
-    """Give the line of a record and its checksum."""
-    body = b'{"v":%d,"n":%d,"prev":"%s",%s' % (VERSION, number, (before or FIRST).encode(), json.encode(record)[1:-1])
-    crc = f"{zlib.crc32(body):08x}"
-    return b'%s%s%s"}\n' % (body, _CRC, crc.encode()), crc
+def encode(record: Record, number: int, before: int) -> tuple[bytes, int]:
+    """Give the line of a record and its checksum; `before` is that of the record before it."""
+    body = _BEGIN % (VERSION, number, before) + json.encode(record)[1:-1]
+    crc = zlib.crc32(body)
+    return body + _END % crc, crc
 
 
 @overload
@@ -166,26 +167,35 @@ def follow(path: Path, place: Place) -> Iterator[Record]:
 
 def _read(path: Path, line: bytes, place: Place) -> tuple[Record | None, str]:
     """Decode a line, and say what is wrong with it or with its place among the others."""
-    expected, expected_crc = place.number, place.crc
+    expected, before = place.number, place.crc
     place.number, place.crc = expected + 1, None
-    body, crc = line[:-_TAIL], f"{zlib.crc32(line[:-_TAIL]):08x}"
-    head = _HEAD.match(line)
-    if head is None or line[-_TAIL:] != b'%s%s"}\n' % (_CRC, crc.encode()):
+    crc = zlib.crc32(line[:-_TAIL])
+    if line[-_TAIL:] != _END % crc:
         return None, "it is no record, or its checksum differs"
-    version, number, before = head.groups()
-    if int(version) > VERSION:
-        raise JournalTooNew(str(path), int(version), VERSION)
-    place.number, place.crc = int(number or expected) + 1, crc
     try:
-        record = _decode(body + b"}") if number else version_1.decode(body + b"}")
+        if before is not None and line.startswith(_BEGIN % (VERSION, expected, before)):
+            place.crc = crc
+            return _decode(line), ""
+        return _out_of_line(path, line, place, expected, before)
     except (ValidationError, BadRecord) as error:
         return None, str(error)
-    if number and int(number) != expected:
-        return record, f"record {int(number)} stands where record {expected} should"
-    return record, "it does not follow the line before it" if before and expected_crc not in (
-        None,
-        before.decode(),
-    ) else ""
+
+
+def _out_of_line(path: Path, line: bytes, place: Place, expected: int, before: int | None) -> tuple[Record | None, str]:
+    """A whole line of another version, or one that does not follow the line before it."""
+    head = _HEAD.match(line)
+    if head is None:
+        return None, "it is no record"
+    version, number, known = head.groups()
+    if int(version) > VERSION:
+        raise JournalTooNew(str(path), int(version), VERSION)
+    place.crc = int(line[-_TAIL + len(_CRC) : -3], 16)
+    if number is None:
+        return version_1.decode(line[:-_TAIL] + b"}"), ""
+    place.number = int(number) + 1
+    if int(number) != expected:
+        return _decode(line), f"record {int(number)} stands where record {expected} should"
+    return _decode(line), "" if before in (None, int(known, 16)) else "it does not follow the line before it"
 
 
 def fits(place: Place, apply: Callable[[Record], object], record: Record) -> None:
@@ -198,7 +208,7 @@ def fits(place: Place, apply: Callable[[Record], object], record: Record) -> Non
 
 def rewrite(path: Path, story: Iterable[Record]) -> None:
     """Write records, with the times they have, into a new file and a new chain."""
-    crc: str | None = FIRST
+    crc = FIRST
     with path.open("wb") as file:
         for number, record in enumerate(story):
             line, crc = encode(record, number, crc)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,11 +49,11 @@ class History:
         self.noted = Counter[str]()
         self._starts, self._times = Table(_START), Table(_TIMES)
         self._running: dict[int, int] = {}  # walker -> row of its segment that runs
+        self._made: Segments | None = None  # from all records so far
         self._metrics: dict[str, list[tuple[float, float]]] = {}
-        self._gone: dict[int, float] = {}
         self._take: dict[type[Record], Callable[[Any], None]] = {
             records.Start: self._on_start, records.Began: self._on_began, records.Ended: self._on_ended,
-            records.Metrics: self._on_metrics, records.Lost: self._on_gone, records.Left: self._on_gone,
+            records.Metrics: self._on_metrics,
             records.Note: self._on_note, records.Stop: self._on_stop, records.Tell: self._on_stop,
         }  # fmt: skip
         self.catch_up()
@@ -70,8 +69,7 @@ class History:
             yield record
 
     def _apply(self, record: Record) -> None:
-        self.__dict__.pop("segments", None)
-        self.__dict__.pop("clock", None)
+        self._made = None
         self.state.apply(record)
         if take := self._take.get(type(record)):
             take(record)
@@ -105,12 +103,14 @@ class History:
         """Name -> (n, 2) float, moment (seconds since 1970) and value."""
         return {name: np.array(series) for name, series in self._metrics.items()}
 
-    @cached_property
+    @property
     def segments(self) -> Segments:
         """Every segment, as columns, in the order in which they began."""
-        return tabulate(self.state, self._times.columns, self.starts, self.policies)
+        if self._made is None:
+            self._made = tabulate(self.state, self._times.columns, self.starts, self.policies)
+        return self._made
 
-    @cached_property
+    @property
     def clock(self) -> Clock:
         """Tells how far the run had come at a moment."""
         began = self.state.run.t or self.state.now
@@ -118,8 +118,8 @@ class History:
         return Clock(sessions, self.segments.ended, self.segments.simulated, self.state.time_unit)
 
     def gone(self, walker: int) -> float:
-        """When a walker was lost, or else when the run ended."""
-        return self._gone.get(walker, self.state.now)
+        """When a walker left or was lost, or else when the run ended."""
+        return self.state.walkers[walker].gone or self.state.now
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, with what people changed since; empty when that is not kept."""
@@ -151,9 +151,6 @@ class History:
     def _on_metrics(self, record: records.Metrics) -> None:
         for name, value in record.values.items():
             self._metrics.setdefault(name, []).append((record.t, value))
-
-    def _on_gone(self, record: records.Lost | records.Left) -> None:
-        self._gone[record.walker] = record.t
 
     def _on_note(self, record: records.Note) -> None:
         self.noted[record.text] += 1

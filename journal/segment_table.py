@@ -90,14 +90,17 @@ def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequ
         policies: names of the policies that `starts` numbers.
     """
     made = published.segments(state)
-    keys, found = frame_key(made["walker"], made["number"]), frame_key(times["walker"], times["number"])
+    keys, found = (
+        frame_key(made["walker"], made["number"]),
+        frame_key(times["walker"].astype(np.int64), times["number"]),
+    )
     at = np.searchsorted(keys, found)  # the columns are in order of walkers and their segments
     own = {name: column[at] for name, column in made.items()}
     known = own["start"] < len(starts)
     chosen = starts[np.where(known, own["start"], 0)] if len(starts) else np.zeros(len(times), starts.dtype)
     known &= chosen["moment"] > 0
     names = np.array([*policies, "unknown"], dtype=object)
-    parent = np.where(known, chosen["walker"], -1)
+    parent = np.where(known, chosen["walker"], -1).astype(np.int64)
     order = np.argsort(found, kind="stable")
     wanted = frame_key(parent, chosen["segment"])
     place = np.minimum(np.searchsorted(found, wanted, sorter=order), max(len(order) - 1, 0))

@@ -74,7 +74,7 @@ class State:
         self._sums.clear()
         try:
             self._apply[type(record)](record)
-        except (KeyError, IndexError) as error:
+        except (KeyError, IndexError, ValueError) as error:
             raise BadRecord(record.kind, f"it does not fit the records before it: no {error}") from None
 
     # What follows from the state
@@ -226,7 +226,10 @@ class State:
         segment = Segment(walker.number, record.segment, record.start, record.first_row)
         walker.segments.append(segment)
         walker.since = walker.heard = record.t
-        walker.seconds["waited" if len(walker.segments) > 1 else "first wait"] += record.waited_s
+        if len(walker.segments) > 1:
+            walker.seconds["waited"] += record.waited_s
+        else:
+            walker.seconds["started"] = max(0.0, record.t - walker.started)
         start = self.starts.get(record.start)
         if start is None:  # its lease ended too early: another walker has published it
             walker.leave_out(segment)
@@ -327,7 +330,7 @@ class State:
             self.notes.append(record)
 
     def _on_stop(self, record: records.Stop) -> None:
-        self.stopping[record.segment] = record
+        self._stop(record)
         self.notes.append(record)
 
     def _on_tell(self, record: records.Tell) -> None:
@@ -338,7 +341,7 @@ class State:
             case "continue":
                 self.paused = None
             case "stop":
-                self.stopping[record.segment] = record
+                self._stop(record)
             case "pin":
                 self.pins.append(record)
             case "set":
@@ -353,8 +356,14 @@ class State:
     def _on_end(self, record: records.End) -> None:
         self.end = record
 
+    def _stop(self, record: records.Stop | records.Tell) -> None:
+        """A segment is to end, if it has not."""
+        walker = self.walkers[int(record.segment.removeprefix("w").partition(".")[0])]
+        if walker.running is not None and walker.running.name == record.segment:
+            self.stopping[record.segment] = record
+
     def _gone(self, walker: Walker) -> None:
-        walker.alive = False
+        walker.alive, walker.gone = False, self.now
         if walker.running is not None:
             self.stopping.pop(walker.running.name, None)
 

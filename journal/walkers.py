@@ -54,6 +54,7 @@ class Walker:
     slot: int
     started: float
     alive: bool = True
+    gone: float | None = None  # when it left or was lost
     frames: int = 0
     segments: Segments = field(init=False)
     published_segments: int = 0
@@ -67,7 +68,7 @@ class Walker:
     block_ends: float | None = None
     damaged: bool = False  # its frames were set aside, for they could not be read
     left_out: list[Segment] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # first wait, waited, read, ran
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # started, waited, read, ran
 
     def __post_init__(self) -> None:
         self.segments = Segments(self.number)

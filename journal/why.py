@@ -10,6 +10,7 @@ from typing import Any
 from steersman.journal import records
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.history import History
+from steersman.journal.lock import driven
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory
 
@@ -29,6 +30,8 @@ def why(history: History, name: str) -> dict[str, Any]:
     decision = _decision(history.directory, start.start)
     stopped = history.stops.get(name)
     how = str(segments.how[at])
+    if how == "running" and history.state.end is None and not driven(history.directory.path):
+        how = "unknown: it was running when its driver was lost"
     return {
         "segment": name,
         "start": start.start,
@@ -42,7 +45,7 @@ def why(history: History, name: str) -> dict[str, Any]:
         "candidates": decision.get("candidates", 0),
         "refused": [{**each, "frame": _named(each["frame"])} for each in decision.get("refused", [])],
         "ended": how,
-        "frames": None if how == "running" else _rows(history, at),
+        "frames": None if segments.how[at] == "running" else _rows(history, at),
         "cause": history.causes.get(name),
         "stopped_by": _stopped_by(stopped) if stopped else None,
     }
