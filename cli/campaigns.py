@@ -30,7 +30,7 @@ from steersman.cli.options import (
 )
 from steersman.cli.printing import err, out, print_checks
 from steersman.cli.summary import summary
-from steersman.journal import run_directory
+from steersman.journal import manifest, run_directory
 from steersman.journal.crate import write_crate
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import Segment
@@ -140,6 +140,7 @@ def _describe(directory: RunDirectory, state: State) -> None:
         with err.status("drawing figures and the report"):
             write_report(directory)
     write_crate(directory, state)
+    manifest.seal(directory)
 
 
 def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) -> None:

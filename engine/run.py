@@ -19,7 +19,7 @@ from steersman.engine.reconcile import reconcile
 from steersman.engine.servers import RunServers
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
-from steersman.journal import run_directory
+from steersman.journal import manifest, run_directory
 from steersman.journal.lock import Lock
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import End, Note, Session
@@ -85,6 +85,7 @@ class Run:
 
     def _execute(self) -> None:
         left_over = orphans.reap_earlier(self.directory.path)
+        manifest.unseal(self.directory)
         self._record_session(left_over)
         try:
             with RunServers(self.directory, self.site, self.recorder, self.bus_url) as self._servers:

@@ -36,7 +36,7 @@ class Trainer:
         self._work: Work | None = None
         begun = recorder.state.training
         if begun is not None and (card := directory.card(begun.version)):  # it was done when the driver died
-            self._record(begun.version, card)
+            self._record(begun.version, card | {"files": training.files(directory.model(begun.version))})
 
     @property
     def busy(self) -> bool:

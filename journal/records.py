@@ -134,11 +134,13 @@ class Aside(Record, tag="aside", frozen=True):
 
 
 class Damaged(Record, tag="damaged", frozen=True):
-    """Something is not whole and was set aside: the frames of a walker, or a model."""
+    """Something was not whole. Frames of a walker, or a model, were set aside; a file is taken as it is now."""
 
     reason: str
     walker: Number | None = None
     model: Number | None = None
+    file: str = ""
+    sha256: str = ""
 
 
 # Starts and segments

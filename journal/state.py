@@ -7,6 +7,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from steersman.journal import records
 from steersman.journal.errors import FINISHED
 from steersman.journal.records import BadRecord, Record
@@ -288,6 +290,8 @@ class State:
         for model in self.models:
             if model.version == record.model:
                 model.accepted, model.reason = False, record.reason
+        if record.file:
+            self._take_as_it_is(record.file, record.sha256)
         if record.walker is None:
             return
         walker = self.walkers[record.walker]
@@ -301,6 +305,12 @@ class State:
             if start.segment is None and parent and parent.walker == walker.number:
                 del self.starts[number]
         self.broken = {n: each for n, each in self.broken.items() if each.segment.walker != walker.number}
+
+    def _take_as_it_is(self, name: str, sha256: str) -> None:
+        if name in self.run.files:
+            self.run = replace(self.run, files={**self.run.files, name: sha256})
+        else:
+            self.prepared = sha256
 
     def _on_training(self, record: records.Training) -> None:
         self.models.append(Model(record.model, record.frames, record.t))
