@@ -6,7 +6,7 @@ Shards of frames and scores are left out: each of their chunks carries a checksu
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from steersman.journal.run_directory import RunDirectory, sha256
@@ -17,8 +17,7 @@ UNSEALED = ("manifest.sha256", "driver.json", ".lock", "aside")  # the file itse
 
 def seal(directory: RunDirectory) -> None:
     """Write down what every file is now."""
-    lines = [f"{sha256(path)}  {_escaped(name)}\n" for name, path in sorted(_files(directory.path))]
-    replace_file(directory.manifest, "".join(lines))
+    replace_file(directory.manifest, _text({_escaped(name): sha256(path) for name, path in _files(directory.path)}))
 
 
 def unseal(directory: RunDirectory) -> None:
@@ -31,12 +30,11 @@ def changes(directory: RunDirectory) -> Iterator[tuple[str, str]]:
 
     Raises: OSError: the manifest cannot be read.
     """
-    known = {}
-    for number, line in enumerate(directory.manifest.read_bytes().decode(errors="replace").splitlines(), 1):
-        digest, _, name = line.partition("  ")
-        if len(digest) != 64 or not name:
-            yield directory.manifest.name, f"line {number} is no `<sha256>  <file>`"
-        known[name] = digest
+    text = directory.manifest.read_bytes()
+    lines = text.decode(errors="replace").splitlines()
+    known = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    if _text(known).encode() != text:
+        yield directory.manifest.name, "it is not as it was written"
     there = {_escaped(name): path for name, path in _files(directory.path)}
     for name in sorted(known.keys() - there.keys()):
         yield name, "it is missing"
@@ -58,6 +56,10 @@ def _files(top: Path) -> Iterator[tuple[str, Path]]:
             path = Path(folder, name)
             if path.is_file():  # sockets of servers have no content
                 yield str(path.relative_to(top)), path
+
+
+def _text(digests: Mapping[str, str]) -> str:
+    return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
 
 
 def _escaped(name: str) -> str:

@@ -9,7 +9,7 @@ can go on without it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,10 +57,7 @@ def verify(directory: RunDirectory) -> list[Problem]:
     scores = Frames(directory.scores)
     checks: list[tuple[str, str, int, Callable[[], Iterator[str]]]] = [
         ("journal", "journal.jsonl", -1, lambda: _journal(history)),
-        *(
-            ("settings", name, -1, _file(directory.path / name, state.run.files.get(name)))
-            for name in _written_once(state)
-        ),
+        *(("settings", name, -1, _file(directory.path / name, digest)) for name, digest in _written_once(state)),
         ("decisions", "decisions.jsonl", -1, lambda: _decisions(directory)),
         *(("frames", f"frames.zarr/w{w.number}", w.number, _frames(directory.frames, w)) for w in _to_read(history)),
         *(("scores", f"scores.zarr/{name}", -1, _damages(scores, name)) for name in _groups(directory.scores)),
@@ -129,9 +126,9 @@ def _journal(history: History) -> Iterator[str]:
         yield f"its last {torn} bytes are no whole record; resume cuts them off"
 
 
-def _written_once(state: State) -> Mapping[str, str]:
+def _written_once(state: State) -> Iterable[tuple[str, str]]:
     """Files by name, and their SHA-256, "" where Steersman 0.1 did not keep it."""
-    return state.run.files or {"run.yaml": "", "workflow.py": ""}
+    return (state.run.files or {"run.yaml": "", "workflow.py": ""}).items()
 
 
 def _file(path: Path, digest: str) -> Callable[[], Iterator[str]]:
