@@ -12,3 +12,15 @@ class BlockEnds(EngineError):
 
     def __str__(self) -> str:
         return f"a training takes about {self.needs_s:.0f} s and its block ends in {self.left_s:.0f} s; the next block"
+
+
+class PreparedChanged(EngineError):
+    def __init__(self, path: str, recorded: str, found: str) -> None:
+        super().__init__(path, recorded, found)
+        self.path, self.recorded, self.found = path, recorded, found
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: its SHA-256 is {self.found[:12]}..., but the run recorded {self.recorded[:12]}...; it was "
+            "changed and is not loaded. Put the original back, or begin a new run"
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import hashlib
 import json
 import os
 import pickle
@@ -31,7 +32,7 @@ from steersman.system.files import replace_file
 from steersman.system.parent import end_with_parent
 from steersman.worker import training
 from steersman.worker.epochs import EpochTeller
-from steersman.worker.errors import BlockEnds
+from steersman.worker.errors import BlockEnds, PreparedChanged
 from steersman.worker.publisher import EVENT
 from steersman.worker.walker import Walker
 from steersman.worker.watchdog import Watchdog
@@ -55,10 +56,19 @@ def _loaded(run: str) -> tuple[RunDirectory, Workflow, Params]:
 
 
 @functools.lru_cache(maxsize=1)
-def _prepared(run: str) -> Any:
-    """One object for all segments of a process, so that apps can keep their contexts warm by its identity."""
-    file = Path(run) / "prepared.pkl"
-    return pickle.loads(file.read_bytes()) if file.exists() else None
+def _prepared(run: str, sha256: str) -> Any:
+    """One object for all segments of a process, so that apps can keep their contexts warm by its identity.
+
+    Raises: PreparedChanged: pickle would run what somebody else wrote.
+    """
+    file = RunDirectory(Path(run)).prepared
+    if not file.exists():
+        return None
+    pickled = file.read_bytes()  # once: what is checked is what is loaded
+    found = hashlib.sha256(pickled).hexdigest()
+    if sha256 and found != sha256:
+        raise PreparedChanged(str(file), sha256, found)
+    return pickle.loads(pickled)
 
 
 @functools.lru_cache(maxsize=2)
@@ -93,18 +103,22 @@ def warm_up(run: str) -> None:
     _opened(run)
 
 
-def prepare(run: str) -> None:
-    """Run the workflow's prepare function and keep what it returns beside the run."""
+def prepare(run: str) -> str:
+    """Run the workflow's prepare function and keep what it returns beside the run; returns the file's SHA-256."""
     directory, workflow, params = _opened(run)
-    if workflow.prepare_function is None:
-        return
-    partial = directory.prepared.with_suffix(".partial")
-    partial.write_bytes(pickle.dumps(workflow.prepare_function(params)))
-    partial.replace(directory.prepared)
+    assert workflow.prepare_function is not None
+    pickled = pickle.dumps(workflow.prepare_function(params))
+    replace_file(directory.prepared, pickled, private=True)
+    return hashlib.sha256(pickled).hexdigest()
 
 
-def walk(run: str, number: int, bag: str) -> str:
-    """Be a walker until the engine says that no more starts will come, or the block ends; returns which."""
+def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
+    """Be a walker until the engine says that no more starts will come, or the block ends; returns which.
+
+    Args:
+        prepared_sha256: what `prepare` returned; "" of a run whose journal is older and does not know it.
+    Raises: PreparedChanged: what was prepared is another file by now.
+    """
     directory, workflow, params = _opened(run)
     assert workflow.simulation is not None
     stderr = directory.errors / f"w{number}.stderr"
@@ -115,7 +129,7 @@ def walk(run: str, number: int, bag: str) -> str:
         bag=bag,
         simulate=workflow.simulation.function,
         params=params,
-        prepared=_prepared(run),
+        prepared=_prepared(run, prepared_sha256),
         frames=directory.frames,
         space=TupleSpace.connect(directory.bus),
         variables=dict(workflow.simulation.variables),
