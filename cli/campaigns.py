@@ -66,10 +66,8 @@ def run(
         workflow, params_file=params, assignments=assignments, site=site, site_changes=changes, seed=seed, rounds=rounds
     )
     directory, made = campaign.begin(plan, run_dir=run_dir, bus_url=bus)
-    err.print(
-        f"[bold]{plan.workflow.name}[/] runs in {directory.path}   [dim](seed {plan.seed}, {made.slots} slots)[/]",
-        soft_wrap=True,
-    )
+    place, facts = escape(str(directory.path)), f"(seed {plan.seed}, {made.slots} slots)"
+    err.print(f"[bold]{plan.workflow.name}[/] runs in {place}   [dim]{facts}[/]", soft_wrap=True)
     state = _execute(directory, made)
     _finish(directory, state, made, as_json=as_json)
 
@@ -82,11 +80,13 @@ def resume(run: RunPath, bus: BusUrl = None, as_json: Json = False) -> None:
     made = campaign.resume(directory, bus_url=bus)
     if made.state.finished:
         assert made.state.end is not None
-        err.print(f"{run} is finished: {escape(made.state.end['reason'])}; there is nothing to resume", highlight=False)
+        reason = made.state.end["reason"]
+        err.print(escape(f"{run} is finished: {reason}; there is nothing to resume"), highlight=False)
         if not directory.report.exists():  # Ctrl-C came while it was drawn, say
             _describe(directory, made.state)
         raise typer.Exit(0)
-    err.print(f"[bold]{made.workflow.name}[/] goes on in {run} at {made.state.frames:,} frames", highlight=False)
+    where = escape(f"{run} at {made.state.frames:,} frames")
+    err.print(f"[bold]{made.workflow.name}[/] goes on in {where}", highlight=False)
     state = _execute(directory, made)
     _finish(directory, state, made, as_json=as_json)
 
@@ -125,7 +125,8 @@ def _execute(directory: RunDirectory, made: Run) -> State:
         with shown.live():
             return made.execute()
     except KeyboardInterrupt:
-        err.print(f"stopped at once; `steersman resume {directory.path}` goes on", highlight=False, soft_wrap=True)
+        told = escape(f"stopped at once; `steersman resume {directory.path}` goes on")
+        err.print(told, highlight=False, soft_wrap=True)
         raise typer.Exit(EXIT["interrupted"]) from None
 
 
@@ -150,6 +151,6 @@ def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) 
         out.print(f"[bold]{outcome}[/]: {escape(state.end['reason'])}", highlight=False)
         if state.frames:
             told = f"Report: {directory.report}   Ask: steersman why {directory.path} w0.1"
-            out.print(told, highlight=False, soft_wrap=True)
+            out.print(escape(told), highlight=False, soft_wrap=True)
     budget_is_goal = outcome == "budget" and not made.stop_rule.goal
     raise typer.Exit(0 if budget_is_goal else EXIT[outcome])

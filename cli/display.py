@@ -42,7 +42,8 @@ def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
         Group(
             _progress(state, rule, now), Text(), _slots(state, now), Text(), _models(state, now), Text(), _newest(state)
         ),
-        title=f"[bold]{name}[/]" + (" [yellow](guided by a known reference)[/]" if state.run.get("guided") else ""),
+        title=f"[bold]{escape(name)}[/]"
+        + (" [yellow](guided by a known reference)[/]" if state.run.get("guided") else ""),
         title_align="left",
     )
 
@@ -113,7 +114,7 @@ def _doing(state: State, walker: Walker) -> str:
     if segment is None:
         return "[yellow]starting[/]" if not walker.segments else "[yellow]waiting[/]"
     start = state.starts.get(segment.start)
-    return f"[green]simulating[/] [dim]{start.record['policy'] if start else ''}[/]"
+    return f"[green]simulating[/] [dim]{escape(start.record['policy']) if start else ''}[/]"
 
 
 def _models(state: State, now: float) -> RenderableType:
@@ -157,7 +158,7 @@ def _profile(spent: dict[str, float]) -> str:
 def _newest(state: State) -> RenderableType:
     lines = [
         f"[dim]start {start['start']}[/] {_origin(start['parent'])} "
-        f"[dim]{start['policy']}:[/] {escape(start['reason'])}"
+        f"[dim]{escape(start['policy'])}:[/] {escape(start['reason'])}"
         for start in list(state.decisions)[-4:]
     ]
     lines += [f"[yellow]{escape(_words(note))}[/]" for note in list(state.notes)[-2:]]
@@ -165,7 +166,7 @@ def _newest(state: State) -> RenderableType:
 
 
 def _words(note: Record) -> str:
-    return str(note.get("text") or note["reason"])
+    return str(note["text"] if "text" in note else note["reason"])
 
 
 def _origin(parent: list[int] | None) -> str:
@@ -205,7 +206,7 @@ class Display:
 
 def closing(state: State, now: float) -> RenderableType:
     """A run in one table; `now` as view() has it, or the time of the last record where nobody drives it."""
-    table = Table(title=f"{state.run.get('workflow', '')}", box=None, show_header=False, padding=(0, 2))
+    table = Table(title=escape(state.run.get("workflow", "")), box=None, show_header=False, padding=(0, 2))
     none_used = state.models and not state.model and (state.end is not None or state.training is None)
     facts = {
         "frames": f"{state.frames:,} ({simulated(state)})",

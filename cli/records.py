@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-import typer
-
+from steersman.cli.printing import say
 from steersman.journal import file as journal
 from steersman.journal.file import Record
 from steersman.journal.run_directory import RunDirectory
@@ -31,10 +30,10 @@ def print_records(directory: RunDirectory, kinds: Collection[str], sim: str, sin
     for record, end in journal.follow(directory.journal):
         whole = end
         if wanted(record):
-            typer.echo(json.dumps(record) if as_json else line(record))
+            say(json.dumps(record) if as_json else line(record))
     torn = directory.journal.stat().st_size - whole
     if torn:
-        typer.echo(f"the last {torn} bytes are no whole record: being written, or torn; resume cuts them off", err=True)
+        say(f"the last {torn} bytes are no whole record: being written, or torn; resume cuts them off", to_stderr=True)
 
 
 def choose(kinds: Collection[str], sim: str, since: str, now: float) -> Callable[[Record], bool]:
@@ -63,17 +62,17 @@ def line(record: Record) -> str:
 
 def moment(text: str, now: float) -> float:
     """A time, or how long ago, as seconds since 1970."""
-    if ago := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text):
+    if ago := re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])", text):
         return now - float(ago[1]) * UNITS_S[ago[2]]
     try:
         return datetime.datetime.fromisoformat(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         raise BadValue("--since", text, "write a time such as 2026-11-21T09:30, or 90s, 5m, 2h, 1d ago") from None
 
 
 def name(text: str) -> tuple[int, int | None]:
     """w3 -> (3, None), w3.17 -> (3, 17)."""
-    found = re.fullmatch(r"w?(\d+)(?:\.(\d+))?", text)
+    found = re.fullmatch(r"w?([0-9]{1,9})(?:\.([0-9]{1,9}))?", text)
     if found is None:
         raise BadValue("--sim", text, "write a walker such as w3, or a segment such as w3.17")
     return int(found[1]), None if found[2] is None else int(found[2])
@@ -89,4 +88,5 @@ def _concerns(record: Record, walker: int, segment: int | None) -> bool:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    """One line, whatever it holds: a note of several could pass for records."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", "\\n")

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from steersman.cli import display, records
 from steersman.cli.options import Json, RunPath
-from steersman.cli.printing import err, out
+from steersman.cli.printing import err, out, say
 from steersman.cli.summary import summary
 from steersman.engine import files, people
 from steersman.executors.site import Site
@@ -44,9 +44,9 @@ def status(run: RunPath, as_json: Json = False) -> None:
     if state.end:
         out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
     elif driven:
-        out.print(f"running: {driver}", highlight=False)
+        out.print(escape(f"running: {driver}"), highlight=False)
     else:
-        out.print(f"nobody drives it; `steersman resume {run}` goes on", highlight=False)
+        out.print(escape(f"nobody drives it; `steersman resume {run}` goes on"), highlight=False)
 
 
 def watch(run: RunPath) -> None:
@@ -71,7 +71,7 @@ def tell(
     ],
 ) -> None:
     """Tell a running campaign something; it is journalled with who said it and when."""
-    out.print(people.tell(run_directory.open_run(run), words), highlight=False)
+    say(people.tell(run_directory.open_run(run), words))
 
 
 def why(
@@ -83,7 +83,7 @@ def why(
     """Tell where a segment started, who chose it and what was refused, and how it ended."""
     tell, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
     told = tell(run_directory.open_run(run), segment)
-    typer.echo(json.dumps(told) if as_json else "\n".join(words(told)))
+    say(json.dumps(told) if as_json else "\n".join(words(told)))
 
 
 def replay(
@@ -98,7 +98,7 @@ def replay(
     own = loading.load(directory.workflow).steering
     other = parse(policy, vars(sys.modules[loading.MODULE])) if policy else None
     told = replaying.replay(directory, own, other)
-    typer.echo(json.dumps(told) if as_json else "\n".join(replaying.lines(told)))
+    say(json.dumps(told) if as_json else "\n".join(replaying.lines(told)))
 
 
 def journal(
@@ -131,9 +131,9 @@ def verify(
     for problem in [] if as_json else problems:
         out.print(f"[red]not whole[/] {escape(problem.where)}: {escape(problem.problem)}", highlight=False)
     if not problems:
-        err.print(f"{run} is whole", highlight=False)
+        err.print(escape(f"{run} is whole"), highlight=False)
     elif repair:
-        err.print(f"set aside in {run}/aside; `steersman resume {run}` goes on", highlight=False)
+        err.print(escape(f"set aside in {run}/aside; `steersman resume {run}` goes on"), highlight=False)
     raise typer.Exit(4 if problems and not repair else 0)
 
 

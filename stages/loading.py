@@ -16,9 +16,11 @@ from pydantic import ValidationError
 import steersman.workflows
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.workflow import Params, Workflow
+from steersman.system import plain
 from steersman.system.errors import BadInput, BadValue, UnknownName
 
 SHIPPED = Path(steersman.workflows.__file__).parent
+SHOWN_CHARS = 200
 MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
 
 
@@ -90,8 +92,9 @@ def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]
 def value(key: str, text: str) -> Any:
     """What a person wrote behind `key=`. Raises: BadValue: it is not YAML."""
     try:
-        return yaml.safe_load(text) if text.strip() else ""
-    except (yaml.YAMLError, ValueError):  # ValueError: a date that there is not
+        return plain.parse(text) if text.strip() else ""
+    except yaml.YAMLError:
+        text = shortened(text)
         raise BadValue(key, text, f"this is not YAML; quote what is plain text: {key}='\"{text}\"'") from None
 
 
@@ -125,7 +128,12 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
         key = ".".join(map(str, first["loc"])) or "parameters"
         problem = first["msg"].removeprefix("Value error, ")
         allowed = "" if first["type"] == "value_error" else _allowed(workflow.params, key)
-        raise BadValue(key, repr(first["input"]), problem + allowed) from None
+        raise BadValue(key, shortened(repr(first["input"])), problem + allowed) from None
+
+
+def shortened(text: str) -> str:
+    """What of a value an error shows."""
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}... ({len(text):,} characters)"
 
 
 def _allowed(params: type[Params], key: str) -> str:
@@ -139,10 +147,10 @@ def _allowed(params: type[Params], key: str) -> str:
 
 def _from_file(file: Path) -> dict[str, Any]:
     try:
-        loaded = yaml.safe_load(file.read_text())
+        loaded = plain.read(file)
     except OSError as error:
         raise BadValue("--params", str(file), str(error.strerror)) from None
-    except (yaml.YAMLError, ValueError) as error:  # of bytes that are no text, or a date that there is not
+    except yaml.YAMLError as error:
         raise BadValue("--params", str(file), f"this is not YAML: {error}") from None
     if not isinstance(loaded, dict):
         raise BadInput(f"--params {file}: expected `key: value` lines")
