@@ -101,8 +101,9 @@ class Server:
         """Start a server in a directory, or adopt the one that lives there; after a crash it comes back with its data.
 
         Args:
-            directory: gets bus.json, the append-only file, the log; only we can read it (0700) and them (0600). The password is kept over restarts, and the
-                port unless somebody else has taken it; who connects by the directory finds the new one.
+            directory: gets bus.json, the append-only file, the log; only we can read it (0700) and them (0600). The
+                password is kept over restarts, and the port unless somebody else has taken it; who connects by the
+                directory finds the new one.
             url: use this server instead and start none; bus.json then says so.
         Raises: ServerFailed: it did not start. ServerRefused: the server at url cannot be used.
         """

@@ -30,7 +30,7 @@ from steersman.stages.workflow import Params, Workflow
 from steersman.store import Span, Window
 from steersman.system.files import replace_file
 from steersman.system.parent import end_with_parent
-from steersman.worker import training
+from steersman.worker import torch_defaults, training
 from steersman.worker.epochs import EpochTeller
 from steersman.worker.errors import BlockEnds, PreparedChanged
 from steersman.worker.publisher import EVENT
@@ -224,7 +224,7 @@ def _train(
     run = str(directory.path)
     return training.train(
         fit=functools.partial(_fit, directory, workflow, params, version, last, spans),
-        score=functools.partial(workflow.scoring.function, params),
+        score=torch_defaults.kept()(functools.partial(workflow.scoring.function, params)),
         frames=Window(directory.frames, spans),
         held_out=Window(directory.frames, held_out) if held_out else None,
         last=_model(run, last),
@@ -252,7 +252,7 @@ def _fit(
 
     kept = directory.checkpoints(version)
     if stage.ranks == 1:
-        with kept_in(kept), heard_by(_teller(directory, version)):
+        with kept_in(kept), heard_by(_teller(directory, version)), torch_defaults.kept():
             return stage.function(params, frames, model)
     from steersman.models.ranks.launch import launch
 
@@ -325,7 +325,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     directory, workflow, params = _loaded(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _told(directory.errors / f"scoring-{version:04d}.txt"):
+    with _told(directory.errors / f"scoring-{version:04d}.txt"), torch_defaults.kept():
         values: Mapping[str, Any] = workflow.scoring.function(
             _changed(workflow, params, settings), _model(run, version), window
         )
