@@ -26,6 +26,7 @@ from steersman.journal.lock import owner
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.stages.modules import MODULE
 from steersman.steering.expression import parse
 
 
@@ -96,7 +97,7 @@ def replay(
     """Decide again on what a run recorded, without any simulation, and show where a policy chooses otherwise."""
     directory = run_directory.open_run(run)
     own = loading.load(directory.workflow).steering
-    other = parse(policy, vars(sys.modules[loading.MODULE])) if policy else None
+    other = parse(policy, vars(sys.modules[MODULE])) if policy else None
     told = replaying.replay(directory, own, other)
     say(json.dumps(told) if as_json else "\n".join(replaying.lines(told)))
 

@@ -15,13 +15,13 @@ from pydantic import ValidationError
 
 import steersman.workflows
 from steersman.stages.errors import BadWorkflow
+from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.workflow import Params, Workflow
 from steersman.system import plain
 from steersman.system.errors import BadInput, BadValue, UnknownName
 
 SHIPPED = Path(steersman.workflows.__file__).parent
 SHOWN_CHARS = 200
-MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
 
 
 def shipped() -> dict[str, Path]:
@@ -30,11 +30,13 @@ def shipped() -> dict[str, Path]:
 
 
 def find(name_or_path: str) -> Path:
-    """The file of a workflow given as a shipped name or as a path.
+    """The file of a workflow given as a shipped name, as a path, or as a folder with a workflow.py.
 
-    Raises: UnknownName: neither.
+    Raises: UnknownName: none of them.
     """
     path = Path(name_or_path)
+    if path.is_dir() and name_or_path not in shipped():
+        path = path / "workflow.py"
     if path.suffix == ".py":
         if not path.is_file():
             raise BadWorkflow(str(path), 0, "there is no such file")
@@ -64,6 +66,7 @@ def _import(path: Path) -> types.ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[MODULE] = module
+    make_importable(path)
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:

@@ -24,3 +24,12 @@ class PreparedChanged(EngineError):
             f"{self.path}: its SHA-256 is {self.found[:12]}..., but the run recorded {self.recorded[:12]}...; it was "
             "changed and is not loaded. Put the original back, or begin a new run"
         )
+
+
+class StageExited(EngineError):
+    def __init__(self, code: object) -> None:
+        super().__init__(code)
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"it called sys.exit({self.code!r}); a stage returns, or raises what is wrong"

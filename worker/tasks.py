@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import faulthandler
 import functools
 import hashlib
 import json
@@ -32,7 +33,7 @@ from steersman.system.files import replace_file
 from steersman.system.parent import end_with_parent
 from steersman.worker import torch_defaults, training
 from steersman.worker.epochs import EpochTeller
-from steersman.worker.errors import BlockEnds, PreparedChanged
+from steersman.worker.errors import BlockEnds, PreparedChanged, StageExited
 from steersman.worker.publisher import EVENT
 from steersman.worker.walker import Walker
 from steersman.worker.watchdog import Watchdog
@@ -88,7 +89,10 @@ def begin(
     _pin()
     with contextlib.suppress(BusError):
         _space(bus).put(EVENT, "job", {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})
-    return function(*args)
+    try:
+        return function(*args)
+    except SystemExit as ended:  # a user's function may call sys.exit(); it would end this worker, with no cause left
+        raise StageExited(ended.code) from ended
 
 
 def _pin() -> None:
@@ -121,8 +125,10 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
     """
     directory, workflow, params = _opened(run)
     assert workflow.simulation is not None
-    stderr = directory.errors / f"w{number}.stderr"
-    _send_stderr_to(stderr)
+    stdout, stderr = (directory.errors / f"w{number}.{name}" for name in ("stdout", "stderr"))
+    _send(sys.stdout, stdout)
+    _send(sys.stderr, stderr)
+    faulthandler.enable()  # a segmentation fault writes there where it was
     site = Site.model_validate(directory.settings()["site"])
     walker = Walker(
         number=number,
@@ -145,8 +151,9 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
     )
     with walker.watchdog:
         left = walker.run()
-    if stderr.stat().st_size == 0:
-        stderr.unlink()
+    for file in (stdout, stderr):
+        if file.stat().st_size == 0:
+            file.unlink()
     return left
 
 
@@ -342,9 +349,10 @@ def _told(file: Path) -> Iterator[None]:
         raise
 
 
-def _send_stderr_to(file: Path) -> None:
-    """Let everything that this process and its children write to standard error go to a file."""
-    sys.stderr.flush()
+def _send(stream: Any, file: Path) -> None:
+    """Let everything that this process and its children write to a standard stream go to a file, line by line."""
+    stream.flush()
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(handle, 2)
+    os.dup2(handle, stream.fileno())
     os.close(handle)
+    stream.reconfigure(line_buffering=True)

@@ -163,7 +163,7 @@ class Walker:
             start = self._read_start(order)
             read_s = time.monotonic() - began
             self.simulate(self.with_settings(self.params, order.get("set", {})), start, out)
-        except Exception as error:  # a user's simulation may raise anything: the slot goes on
+        except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
             cause = f"{type(error).__name__}: {error}"
             if not self._writer.failed:
                 self._keep_cause(name, order, stderr_from)

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,10 @@ import pytest
 from steersman.bus import ALL, Server, TupleSpace
 from steersman.stages.segment import Segment
 from steersman.store import Frames, GroupWriter
+from steersman.worker.last_words import last_words
 from steersman.worker.publisher import EVENT
-from steersman.worker.walker import Walker
+from steersman.worker.walker import DISMISSED, Walker
+from tests.worker.conftest import MadeRun
 
 
 @pytest.fixture
@@ -67,3 +71,44 @@ def test_a_full_disk_ends_a_walker_at_once_and_blames_no_start(
     assert ended.value.errno == errno.ENOSPC
     assert events(space, "ended") == []
     assert list((tmp_path / "errors").iterdir()) == []
+
+
+def test_a_stage_that_calls_exit_has_failed_and_its_walker_goes_on(space: TupleSpace, tmp_path: Path) -> None:
+    def leave(p: Any, start: Any, out: Segment) -> None:
+        out.append(x=1.0)
+        sys.exit(3)
+
+    assert run_walker(space, tmp_path, leave, starts=2) == DISMISSED
+    assert [each["cause"] for each in events(space, "ended")] == ["SystemExit: 3"] * 2
+
+
+FAULTS = {
+    "Segmentation fault": "faulthandler._sigsegv()",
+    "Aborted": "os.abort()",
+    "Floating": "faulthandler._sigfpe()",
+}
+
+
+@pytest.mark.parametrize(("said", "fault"), FAULTS.items())
+def test_a_process_that_dies_says_of_what_and_what_it_printed_lies_beside(
+    said: str, fault: str, made_run: MadeRun, tmp_path: Path
+) -> None:
+    directory = made_run(f"""
+        import faulthandler, os
+
+        @wf.simulate()
+        def simulate(p, start, out):
+            print("so far", p)
+            {fault}
+        """)
+    with Server.start(directory.bus) as server, TupleSpace.connect(server.url) as space:
+        space.put("bag", 0, {"seed": 1})
+        code = f"from steersman.worker import tasks; tasks.walk({str(directory.path)!r}, 3, 'bag')"
+        died = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert died.returncode < 0
+    assert died.stdout == died.stderr == ""
+    assert (directory.errors / "w3.stdout").read_text() == "so far \n"
+    assert "in simulate" in (directory.errors / "w3.stderr").read_text()
+    told = last_words(directory.errors, 3)
+    assert said in told
+    assert told.endswith("see errors/w3.stderr")
