@@ -1,7 +1,7 @@
 """Workflow file -> the modules of its folder that it imports: found, kept with a run, found again by every process.
 
-A run directory has them in `workflow/`, beside the link `steersman_workflow.py` to its workflow file. So a child process
-that is spawned, for a Pool say, imports the file, too: it is given its parent's sys.path and names of functions.
+A run directory has them in `workflow/`, beside the link `steersman_workflow.py` to its workflow file. So a child
+process that is spawned, for a Pool say, imports the file: it is given its parent's sys.path and names of functions.
 """
 
 from __future__ import annotations
