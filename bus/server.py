@@ -278,11 +278,15 @@ def _is_busy(address: Address, pid: int | None) -> bool:
 
 def _comes_up(process: subprocess.Popen[bytes], address: Address) -> bool:
     deadline, pause = time.monotonic() + START_S, 0.005
-    while time.monotonic() < deadline and process.poll() is None:
-        if _answers(address):
-            return process.poll() is None
-        time.sleep(pause)
-        pause = min(0.1, pause * 1.5)
+    try:
+        while time.monotonic() < deadline and process.poll() is None:
+            if _answers(address):
+                return process.poll() is None
+            time.sleep(pause)
+            pause = min(0.1, pause * 1.5)
+    except BaseException:  # who starts it is ended meanwhile, and nobody else knows of it
+        _end(process.pid, process)
+        raise
     _end(process.pid, process)
     return False
 
