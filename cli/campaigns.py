@@ -84,6 +84,8 @@ def resume(run: RunPath, bus: BusUrl = None, as_json: Json = False) -> None:
         err.print(escape(f"{run} is finished: {reason}; there is nothing to resume"), highlight=False)
         if not directory.report.exists():  # Ctrl-C came while it was drawn, say
             _describe(directory, made.state)
+        if as_json:
+            _print_json(directory, made.state)
         raise typer.Exit(0)
     where = escape(f"{run} at {made.state.frames:,} frames")
     err.print(f"[bold]{made.workflow.name}[/] goes on in {where}", highlight=False)
@@ -140,12 +142,16 @@ def _describe(directory: RunDirectory, state: State) -> None:
     write_crate(directory, state)
 
 
+def _print_json(directory: RunDirectory, state: State) -> None:
+    typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
+
+
 def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) -> None:
     assert state.end is not None
     _describe(directory, state)
     outcome = state.end["outcome"]
     if as_json:
-        typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
+        _print_json(directory, state)
     else:
         out.print(display.closing(state, state.now))
         out.print(f"[bold]{outcome}[/]: {escape(state.end['reason'])}", highlight=False)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.panel import Panel
@@ -92,7 +92,7 @@ def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
 
 
 def _slots(state: State, now: float) -> RenderableType:
-    table = Table("slot", "walker", "doing", "segment", "since", "frames", box=None, header_style="dim", padding=(0, 2))
+    table = _columns("slot", "walker", "doing", "segment", "since", "frames")
     alive = [walker for walker in state.walkers.values() if walker.alive]
     for walker in alive[:MOST_SLOTS]:
         segment = walker.running
@@ -118,13 +118,19 @@ def _doing(state: State, walker: Walker) -> str:
 
 
 def _models(state: State, now: float) -> RenderableType:
-    columns = ("model", "frames", "loss", "held out", "time of training", "")
-    table = Table(*columns, box=None, header_style="dim", padding=(0, 2))
-    for model in state.models[-4:]:
+    table = _columns("model", "frames", "loss", "held out", "time of training", "")
+    shown = state.models[-4:]
+    for model in shown:
         table.add_row(str(model.version), f"{model.frames:,}", *_figures(model, now))
     if not state.models:
         table.add_row("none yet", *[""] * 5)
-    return table
+    # Below, for a narrow terminal: a column would break them into words.
+    reasons = [f"[dim]model {model.version}: {escape(model.reason)}[/]" for model in shown if model.reason]
+    return Group(table, *map(Text.from_markup, reasons[-2:]))
+
+
+def _columns(*names: str) -> Table:
+    return Table(*names, box=None, header_style="dim", padding=(0, 2, 0, 0))
 
 
 def _figures(model: Model, now: float) -> tuple[str, str, str, str]:
@@ -143,8 +149,7 @@ def _fate(model: Model, now: float) -> str:
     if model.accepted is None:
         far = f", epoch {model.epoch['epoch']} of {model.epoch['epochs']}" if model.epoch else ""
         return f"[yellow]training for {max(0.0, now - model.at):.0f} s{far}[/]"
-    verdict = "[green]in use[/]" if model.accepted else "[red]not used[/]"
-    return f"{verdict} [dim]{escape(model.reason)}[/]"
+    return "[green]in use[/]" if model.accepted else "[red]not used[/]"
 
 
 def _profile(spent: dict[str, float]) -> str:
@@ -174,10 +179,10 @@ def _origin(parent: list[int] | None) -> str:
 
 
 class Display:
-    """Shows a running state on standard error: live on a terminal, a line now and then elsewhere."""
+    """Shows a running state, on standard error unless it is given a console: live on a terminal, else lines."""
 
-    def __init__(self, rule: StopRule, name: str) -> None:
-        self.console = Lasting()
+    def __init__(self, rule: StopRule, name: str, console: Console | None = None) -> None:
+        self.console = console or Lasting()
         self._rule, self._name = rule, name
         self._live: Live | None = None
         self._shown, self._noted = 0.0, time.time()

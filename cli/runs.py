@@ -8,7 +8,6 @@ import time
 from typing import Annotated, Any
 
 import typer
-from rich.live import Live
 from rich.markup import escape
 
 from steersman.cli import display, records
@@ -55,13 +54,15 @@ def watch(run: RunPath) -> None:
     directory = run_directory.open_run(run)
     rule = _stop_rule(directory)
     state, read_to = State(), 0
-    with Live(console=out, auto_refresh=False) as live:
+    shown = display.Display(rule, str(run), out)
+    with shown.live():
         while state.end is None:
             for record, end in journals.follow(directory.journal, offset=read_to):
                 state.apply(record)
                 read_to = end
-            live.update(display.view(state, rule, str(run), time.time()), refresh=True)
+            shown.show(state, time.time())
             time.sleep(display.DRAW_S)
+    out.print(display.closing(state, state.now))
     out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
 
 
