@@ -11,9 +11,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
 import psutil
+from numpy.typing import DTypeLike
 
 from steersman.apps.errors import CommandFailed, CommandNotFound
 
@@ -60,21 +62,52 @@ def command(
 
 
 def lines(name: str) -> Callable[[Path], Iterator[str]]:
-    """A reader for `command`: the lines that are new in a file of the working directory; each is whole."""
+    """A reader for `command`: the lines that are new in a file of the working directory; each is whole.
+
+    A line ends with a line feed, or carriage return and line feed, and with nothing else.
+    """
     read_to = 0
 
     def new(folder: Path) -> Iterator[str]:
         nonlocal read_to
-        if not (folder / name).exists():
-            return
-        with (folder / name).open("rb") as file:
-            file.seek(read_to)
-            whole = file.read().rpartition(b"\n")[0]
-        if whole:
-            read_to += len(whole) + 1
-            yield from whole.decode(errors="replace").splitlines()
+        whole, end, _ = _from(folder / name, read_to).rpartition(b"\n")
+        read_to += len(whole + end)
+        for line in whole.split(b"\n") if end else ():  # splitlines() also splits at \r, \f and U+2028
+            yield line.removesuffix(b"\r").decode(errors="replace")
 
     return new
+
+
+def records(name: str, dtype: DTypeLike) -> Callable[[Path], Iterator[Any]]:
+    """A reader for `command`: the records of one size that are new in a binary file of the working directory.
+
+    Args:
+        dtype: of one record, e.g. [("time", "<f8"), ("position", "<f4", (22, 3))], or ("<f4", (22, 3)) for an array; a
+            record is given as NumPy has it, and only when all its bytes are there.
+    Raises: ValueError: a dtype without bytes, or of Python objects.
+    """
+    record, read_to = np.dtype(dtype), 0
+    if record.hasobject or not record.itemsize:
+        raise ValueError(f"records({name!r}, {record}): a record has bytes, at least one, and no Python objects")
+
+    def new(folder: Path) -> Iterator[Any]:
+        nonlocal read_to
+        found = _from(folder / name, read_to)
+        whole = found[: len(found) - len(found) % record.itemsize]
+        read_to += len(whole)
+        yield from np.frombuffer(whole, record)
+
+    return new
+
+
+def _from(file: Path, offset: int) -> bytes:
+    """What a file holds from there on; nothing where it is not there yet."""
+    try:
+        with file.open("rb") as opened:
+            opened.seek(offset)
+            return opened.read()
+    except FileNotFoundError:
+        return b""
 
 
 @contextmanager

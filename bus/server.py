@@ -101,13 +101,14 @@ class Server:
         """Start a server in a directory, or adopt the one that lives there; after a crash it comes back with its data.
 
         Args:
-            directory: gets bus.json (0600), the append-only file, the log. The password is kept over restarts, and the
-                port unless somebody else has taken it; who connects by the directory finds the new one.
+            directory: gets bus.json, the append-only file, the log; only we can read it (0700) and them (0600). The
+                password is kept over restarts, and the port unless somebody else has taken it; who connects by the
+                directory finds the new one.
             url: use this server instead and start none; bus.json then says so.
         Raises: ServerFailed: it did not start. ServerRefused: the server at url cannot be used.
         """
         home = Path(directory).absolute()
-        home.mkdir(parents=True, exist_ok=True)
+        private_folder(home)
         settings = Settings(bind, fsync, maxmemory, tls, program)
         with _locked(home):
             if url is not None:
@@ -136,10 +137,10 @@ class Server:
             write_private(home / "users.acl", _users(password))
             write_private(home / "server.conf", _configuration(home, settings, port))
             program = settings.program or binary()
-            with (home / "server.log").open("ab") as log:
+            with open(os.open(home / "server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
                 process = subprocess.Popen(
                     [program, str(home / "server.conf")], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    start_new_session=True, cwd=home,
+                    start_new_session=True, cwd=home, umask=0o077,  # tuples are in its append-only file
                 )  # fmt: skip
             if _comes_up(process, address):
                 # Whenever it ends, and whoever still holds this object, somebody waits for it: no zombie is left.
@@ -216,6 +217,12 @@ def _users(password: str) -> str:
     return f"user default off ~* &* +@all\nuser {USER} on #{digest} ~{USER}:* &{USER}:* -@all {allowed}\n"
 
 
+def private_folder(path: Path) -> None:
+    """Make a folder that we alone can read; one that is there becomes such a folder."""
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(0o700)
+
+
 def write_private(path: Path, text: str) -> None:
     """Whole or not at all, and readable by us alone."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
@@ -227,7 +234,7 @@ def write_private(path: Path, text: str) -> None:
 @contextlib.contextmanager
 def _locked(home: Path) -> Iterator[None]:
     """Two drivers that start at once get one server."""
-    with (home / ".bus.lock").open("w") as lock:
+    with open(os.open(home / ".bus.lock", os.O_WRONLY | os.O_CREAT, 0o600), "w") as lock:
         with contextlib.suppress(OSError):  # some file systems of clusters are mounted without locks
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -271,11 +278,15 @@ def _is_busy(address: Address, pid: int | None) -> bool:
 
 def _comes_up(process: subprocess.Popen[bytes], address: Address) -> bool:
     deadline, pause = time.monotonic() + START_S, 0.005
-    while time.monotonic() < deadline and process.poll() is None:
-        if _answers(address):
-            return process.poll() is None
-        time.sleep(pause)
-        pause = min(0.1, pause * 1.5)
+    try:
+        while time.monotonic() < deadline and process.poll() is None:
+            if _answers(address):
+                return process.poll() is None
+            time.sleep(pause)
+            pause = min(0.1, pause * 1.5)
+    except BaseException:  # who starts it is ended meanwhile, and nobody else knows of it
+        _end(process.pid, process)
+        raise
     _end(process.pid, process)
     return False
 

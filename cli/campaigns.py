@@ -67,10 +67,8 @@ def run(
         workflow, params_file=params, assignments=assignments, site=site, site_changes=changes, seed=seed, rounds=rounds
     )
     directory, made = campaign.begin(plan, run_dir=run_dir, bus_url=bus)
-    err.print(
-        f"[bold]{plan.workflow.name}[/] runs in {directory.path}   [dim](seed {plan.seed}, {made.slots} slots)[/]",
-        soft_wrap=True,
-    )
+    place, facts = escape(str(directory.path)), f"(seed {plan.seed}, {made.slots} slots)"
+    err.print(f"[bold]{plan.workflow.name}[/] runs in {place}   [dim]{facts}[/]", soft_wrap=True)
     state = _execute(directory, made)
     _finish(directory, state, made, as_json=as_json)
 
@@ -83,11 +81,15 @@ def resume(run: RunPath, bus: BusUrl = None, as_json: Json = False) -> None:
     made = campaign.resume(directory, bus_url=bus)
     if made.state.finished:
         assert made.state.end is not None
-        err.print(f"{run} is finished: {escape(made.state.end.reason)}; there is nothing to resume", highlight=False)
+        reason = made.state.end.reason
+        err.print(escape(f"{run} is finished: {reason}; there is nothing to resume"), highlight=False)
         if not directory.report.exists():  # Ctrl-C came while it was drawn, say
             _describe(directory, made.state)
+        if as_json:
+            _print_json(directory, made.state)
         raise typer.Exit(0)
-    err.print(f"[bold]{made.workflow.name}[/] goes on in {run} at {made.state.frames:,} frames", highlight=False)
+    where = escape(f"{run} at {made.state.frames:,} frames")
+    err.print(f"[bold]{made.workflow.name}[/] goes on in {where}", highlight=False)
     if made.state.paused:
         err.print(escape(display.paused(made.state)), highlight=False, soft_wrap=True)
     state = _execute(directory, made)
@@ -128,7 +130,8 @@ def _execute(directory: RunDirectory, made: Run) -> State:
         with shown.live():
             return made.execute()
     except KeyboardInterrupt:
-        err.print(f"stopped at once; `steersman resume {directory.path}` goes on", highlight=False, soft_wrap=True)
+        told = escape(f"stopped at once; `steersman resume {directory.path}` goes on")
+        err.print(told, highlight=False, soft_wrap=True)
         raise typer.Exit(EXIT["interrupted"]) from None
 
 
@@ -143,19 +146,23 @@ def _describe(directory: RunDirectory, state: State) -> None:
     manifest.seal(directory)
 
 
+def _print_json(directory: RunDirectory, state: State) -> None:
+    typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
+
+
 def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) -> None:
     assert state.end is not None
     _describe(directory, state)
     outcome = state.end.outcome
     if as_json:
-        typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
+        _print_json(directory, state)
     else:
         out.print(display.closing(state, state.now))
         out.print(f"[bold]{outcome}[/]: {escape(state.end.reason)}", highlight=False)
         if state.frames:
             newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.frames), key=_number).name
             words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"
-            out.print(words, highlight=False, soft_wrap=True)
+            out.print(escape(words), highlight=False, soft_wrap=True)
     budget_is_goal = outcome == "budget" and not made.stop_rule.goal
     raise typer.Exit(0 if budget_is_goal else EXIT[outcome])
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.panel import Panel
@@ -43,7 +43,7 @@ def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
         Group(
             _progress(state, rule, now), Text(), _slots(state, now), Text(), _models(state, now), Text(), _newest(state)
         ),
-        title=f"[bold]{name}[/]" + (" [yellow](guided by a known reference)[/]" if state.run.guided else ""),
+        title=f"[bold]{escape(name)}[/]" + (" [yellow](guided by a known reference)[/]" if state.run.guided else ""),
         title_align="left",
     )
 
@@ -98,7 +98,7 @@ def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
 
 
 def _slots(state: State, now: float) -> RenderableType:
-    table = Table("slot", "walker", "doing", "segment", "since", "frames", box=None, header_style="dim", padding=(0, 2))
+    table = _columns("slot", "walker", "doing", "segment", "since", "frames")
     alive = [walker for walker in state.walkers.values() if walker.alive]
     for walker in alive[:MOST_SLOTS]:
         segment = walker.running
@@ -122,17 +122,23 @@ def _doing(state: State, walker: Walker) -> str:
             return "[yellow]paused[/]"
         return "[yellow]starting[/]" if not walker.segments else "[yellow]waiting[/]"
     start = state.starts.get(segment.start)
-    return f"[green]simulating[/] [dim]{start.record.policy if start else ''}[/]"
+    return f"[green]simulating[/] [dim]{escape(start.record.policy) if start else ''}[/]"
 
 
 def _models(state: State, now: float) -> RenderableType:
-    columns = ("model", "frames", "loss", "held out", "time of training", "")
-    table = Table(*columns, box=None, header_style="dim", padding=(0, 2))
-    for model in state.models[-4:]:
+    table = _columns("model", "frames", "loss", "held out", "time of training", "")
+    shown = state.models[-4:]
+    for model in shown:
         table.add_row(str(model.version), f"{model.frames:,}", *_figures(model, now))
     if not state.models:
         table.add_row("none yet", *[""] * 5)
-    return table
+    # Below, for a narrow terminal: a column would break them into words.
+    reasons = [f"[dim]model {model.version}: {escape(model.reason)}[/]" for model in shown if model.reason]
+    return Group(table, *map(Text.from_markup, reasons[-2:]))
+
+
+def _columns(*names: str) -> Table:
+    return Table(*names, box=None, header_style="dim", padding=(0, 2, 0, 0))
 
 
 def _figures(model: Model, now: float) -> tuple[str, str, str, str]:
@@ -151,8 +157,7 @@ def _fate(model: Model, now: float) -> str:
     if model.accepted is None:
         far = f", epoch {model.epoch.epoch} of {model.epoch.epochs}" if model.epoch else ""
         return f"[yellow]training for {max(0.0, now - model.at):.0f} s{far}[/]"
-    verdict = "[green]in use[/]" if model.accepted else "[red]not used[/]"
-    return f"{verdict} [dim]{escape(model.reason)}[/]"
+    return "[green]in use[/]" if model.accepted else "[red]not used[/]"
 
 
 def _profile(spent: Mapping[str, float]) -> str:
@@ -165,7 +170,7 @@ def _profile(spent: Mapping[str, float]) -> str:
 
 def _newest(state: State) -> RenderableType:
     lines = [
-        f"[dim]start {start.start}[/] {_origin(start.parent)} [dim]{start.policy}:[/] {escape(start.reason)}"
+        f"[dim]start {start.start}[/] {_origin(start.parent)} [dim]{escape(start.policy)}:[/] {escape(start.reason)}"
         for start in list(state.decisions)[-4:]
     ]
     lines += [f"[yellow]{escape(words(note))}[/]" for note in list(state.notes)[-2:]]
@@ -177,10 +182,10 @@ def _origin(parent: FrameId | None) -> str:
 
 
 class Display:
-    """Shows a running state on standard error: live on a terminal, a line now and then elsewhere."""
+    """Shows a running state, on standard error unless it is given a console: live on a terminal, else lines."""
 
-    def __init__(self, name: str) -> None:
-        self.console = Lasting()
+    def __init__(self, name: str, console: Console | None = None) -> None:
+        self.console = console or Lasting()
         self._name = name
         self._live: Live | None = None
         self._shown, self._noted = 0.0, time.time()
@@ -209,7 +214,7 @@ class Display:
 
 def closing(state: State, now: float) -> RenderableType:
     """A run in one table; `now` as view() has it, or the time of the last record where nobody drives it."""
-    table = Table(title=f"{state.run.workflow}", box=None, show_header=False, padding=(0, 2))
+    table = Table(title=escape(state.run.workflow), box=None, show_header=False, padding=(0, 2))
     none_used = state.models and not state.model and (state.end is not None or state.training is None)
     facts = {
         "frames": f"{state.frames:,} ({simulated(state)})",

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-import typer
 from msgspec import json
 
+from steersman.cli.printing import say
 from steersman.journal import file as journal
 from steersman.journal.records import KINDS, Blame, Record, Start, Stop, Tell
 from steersman.journal.run_directory import RunDirectory
@@ -28,11 +28,11 @@ def print_records(directory: RunDirectory, kinds: Collection[str], sim: str, sin
     wanted, place = choose(kinds, sim, since, time.time()), journal.Place()
     for record in journal.follow(directory.journal, place):
         if wanted(record):
-            typer.echo(json.encode(record).decode() if as_json else line(record))
+            say(json.encode(record).decode() if as_json else line(record))
     for flaw in place.flaws:
-        typer.echo(f"not whole: {flaw}", err=True)
+        say(f"not whole: {flaw}", to_stderr=True)
     if torn := directory.journal.stat().st_size - place.offset:
-        typer.echo(f"the last {torn} bytes are no whole record: being written, or torn; resume cuts them off", err=True)
+        say(f"the last {torn} bytes are no whole record: being written, or torn; resume cuts them off", to_stderr=True)
 
 
 def choose(kinds: Collection[str], sim: str, since: str, now: float) -> Callable[[Record], bool]:
@@ -61,17 +61,17 @@ def line(record: Record) -> str:
 
 def moment(text: str, now: float) -> float:
     """A time, or how long ago, as seconds since 1970."""
-    if ago := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text):
+    if ago := re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])", text):
         return now - float(ago[1]) * UNITS_S[ago[2]]
     try:
         return datetime.datetime.fromisoformat(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         raise BadValue("--since", text, "write a time such as 2026-11-21T09:30, or 90s, 5m, 2h, 1d ago") from None
 
 
 def name(text: str) -> tuple[int, int | None]:
     """w3 -> (3, None), w3.17 -> (3, 17)."""
-    found = re.fullmatch(r"w?(\d+)(?:\.(\d+))?", text)
+    found = re.fullmatch(r"w?([0-9]{1,9})(?:\.([0-9]{1,9}))?", text)
     if found is None:
         raise BadValue("--sim", text, "write a walker such as w3, or a segment such as w3.17")
     return int(found[1]), None if found[2] is None else int(found[2])
@@ -89,4 +89,5 @@ def _concerns(record: Record, walker: int, segment: int | None) -> bool:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    """One line, whatever it holds: a note of several could pass for records."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", "\\n")

@@ -8,12 +8,11 @@ import time
 from typing import Annotated
 
 import typer
-from rich.live import Live
 from rich.markup import escape
 
 from steersman.cli import display, records
 from steersman.cli.options import Json, RunPath
-from steersman.cli.printing import err, out
+from steersman.cli.printing import err, out, say
 from steersman.cli.summary import summary
 from steersman.engine import files, people
 from steersman.executors.site import Site
@@ -25,6 +24,7 @@ from steersman.journal.history import History
 from steersman.journal.lock import driven as is_driven
 from steersman.journal.lock import owner
 from steersman.stages import loading
+from steersman.stages.modules import MODULE
 from steersman.steering.expression import parse
 
 
@@ -43,9 +43,9 @@ def status(run: RunPath, as_json: Json = False) -> None:
     if state.end:
         out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
     elif driven:
-        out.print(f"{escape(display.paused(state)) or 'running'}: {driver}", highlight=False)
+        out.print(escape(f"{display.paused(state) or 'running'}: {driver}"), highlight=False)
     else:
-        out.print(f"nobody drives it; `steersman resume {run}` goes on", highlight=False)
+        out.print(escape(f"nobody drives it; `steersman resume {run}` goes on"), highlight=False)
     if state.paused and not driven:
         out.print(escape(display.paused(state)), highlight=False)
 
@@ -55,13 +55,14 @@ def watch(run: RunPath) -> None:
     directory = run_directory.open_run(run)
     workflow = loading.load(directory.workflow)
     history = History(directory)
-    state = history.state
-    with Live(console=out, auto_refresh=False) as live:
+    state, shown = history.state, display.Display(str(run), out)
+    with shown.live():
         while state.end is None:
             params = loading.checked(workflow, history.settings()["params"])
-            live.update(display.view(state, workflow.stop_rule(params), str(run), time.time()), refresh=True)
+            shown.show(state, workflow.stop_rule(params), time.time())
             time.sleep(display.DRAW_S)
             history.catch_up()
+    out.print(display.closing(state, state.now))
     out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
 
 
@@ -72,7 +73,7 @@ def tell(
     ],
 ) -> None:
     """Tell a running campaign something; it is journalled with who said it and when."""
-    out.print(people.tell(run_directory.open_run(run), words), highlight=False)
+    say(people.tell(run_directory.open_run(run), words))
 
 
 def why(
@@ -84,7 +85,7 @@ def why(
     """Tell where a segment started, who chose it and what was refused, and how it ended."""
     tell, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
     told = tell(History(run_directory.open_run(run)), segment)
-    typer.echo(json.dumps(told) if as_json else "\n".join(words(told)))
+    say(json.dumps(told) if as_json else "\n".join(words(told)))
 
 
 def replay(
@@ -97,9 +98,9 @@ def replay(
     """Decide again on what a run recorded, without any simulation, and show where a policy chooses otherwise."""
     directory = run_directory.open_run(run)
     own = loading.load(directory.workflow).steering
-    other = parse(policy, vars(sys.modules[loading.MODULE])) if policy else None
+    other = parse(policy, vars(sys.modules[MODULE])) if policy else None
     told = replaying.replay(directory, own, other)
-    typer.echo(json.dumps(told) if as_json else "\n".join(replaying.lines(told)))
+    say(json.dumps(told) if as_json else "\n".join(replaying.lines(told)))
 
 
 def journal(
@@ -132,7 +133,7 @@ def verify(
     for problem in [] if as_json else problems:
         out.print(f"[red]not whole[/] {escape(problem.where)}: {escape(problem.problem)}", highlight=False)
     if not problems:
-        err.print(f"{run} is whole", highlight=False)
+        err.print(escape(f"{run} is whole"), highlight=False)
     elif repair:
-        err.print(f"set aside in {run}/aside; `steersman resume {run}` goes on", highlight=False)
+        err.print(escape(f"set aside in {run}/aside; `steersman resume {run}` goes on"), highlight=False)
     raise typer.Exit(4 if problems and not repair else 0)

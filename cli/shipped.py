@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -53,6 +55,7 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".
     if name not in BENCHMARKS:
         raise UnknownName("benchmark", name, BENCHMARKS)
     module = import_module(f"steersman.benchmarks.{BENCHMARKS[name]}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # its server would stay
     module.main([argument for argument in context.args if argument != "--json"])
 
 

@@ -22,7 +22,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory, check_path, needing_room
 from steersman.journal.state import State
 from steersman.models.ranks.strategy import Strategy
-from steersman.stages import loading
+from steersman.stages import loading, modules
 from steersman.stages.workflow import Params, Workflow
 from steersman.system.errors import BadValue
 
@@ -88,6 +88,7 @@ def begin(
         "params": plan.params.model_dump(mode="json"),
     }
     run_directory.write_settings(directory, settings, plan.source)
+    modules.keep(plan.source, directory.path)
     run = resume(directory, bus_url=bus_url)
     run.show = show(directory, run)
     return directory, run

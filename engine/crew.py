@@ -130,7 +130,7 @@ class Crew:
         self._recorder.record(Hired(walker=number, slot=slot))
         walker = state.walkers[number]
         job = self._jobs.submit(
-            "simulation", tasks.walk, str(self._directory.path), number, self._bag.name(slot),
+            "simulation", tasks.walk, str(self._directory.path), number, self._bag.name(slot), state.prepared,
             heard=lambda: walker.pool if walker.has_come else None,
         )  # fmt: skip
         self._jobs_by_walker[number] = job

@@ -206,7 +206,8 @@ class Driver:
 
     def _prepare(self) -> End | None:
         """Have the first start made; returns how the run ends, if it does meanwhile."""
-        if self._directory.prepared.exists() or self._workflow.prepare_function is None:
+        known = self._state.prepared or not self._state.run.files  # Steersman 0.1 did not write it down
+        if self._workflow.prepare_function is None or (known and self._directory.prepared.exists()):
             return None
 
         def submit() -> Any:

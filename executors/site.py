@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import yaml
 from pydantic import Field, PrivateAttr, model_validator
 
 import steersman.site_configs
 from steersman.executors.errors import BadSite
 from steersman.executors.executor import ROLES, Executor, Learning, Scoring, Strict, Training
+from steersman.system import plain
 
 SCHEDULERS = ("slurm", "pbs", "lsf", "flux")
 SHIPPED = Path(steersman.site_configs.__file__).parent
@@ -257,5 +257,5 @@ def sites() -> dict[str, Path]:
 
 def read_site(path: Path) -> dict[str, Any]:
     """A site file as plain values; `Site.model_validate` checks them."""
-    loaded = yaml.safe_load(path.read_text()) or {}
+    loaded = plain.read(path) or {}
     return {"name": path.stem, **loaded}

@@ -7,11 +7,11 @@ import uuid
 from pathlib import Path
 
 
-def replace_file(path: Path, content: str | bytes, *, sync: bool = False) -> None:
-    """Write a file whole or not at all; `sync` waits until it is on the disk."""
+def replace_file(path: Path, content: str | bytes, *, sync: bool = False, private: bool = False) -> None:
+    """Write a file whole or not at all; `sync` waits until it is on the disk, `private` is for us alone to read."""
     partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")
     try:
-        with partial.open("wb") as file:
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             if sync:
                 file.flush()

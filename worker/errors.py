@@ -11,3 +11,24 @@ class BlockEnds(EngineError):
 
     def __str__(self) -> str:
         return f"a training takes about {self.needs_s:.0f} s and its block ends in {self.left_s:.0f} s; the next block"
+
+
+class PreparedChanged(EngineError):
+    def __init__(self, path: str, recorded: str, found: str) -> None:
+        super().__init__(path, recorded, found)
+        self.path, self.recorded, self.found = path, recorded, found
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: its SHA-256 is {self.found[:12]}..., but the run recorded {self.recorded[:12]}...; it was "
+            "changed and is not loaded. Put the original back, or begin a new run"
+        )
+
+
+class StageExited(EngineError):
+    def __init__(self, code: object) -> None:
+        super().__init__(code)
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"it called sys.exit({self.code!r}); a stage returns, or raises what is wrong"

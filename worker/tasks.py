@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import functools
+import hashlib
 import os
 import pickle
 import platform
@@ -26,10 +28,11 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.workflow import Params, Train, Workflow
 from steersman.store import Span, Window
+from steersman.system.files import replace_file
 from steersman.system.parent import end_with_parent
-from steersman.worker import training
+from steersman.worker import torch_defaults, training
 from steersman.worker.epochs import EpochSender
-from steersman.worker.errors import BlockEnds
+from steersman.worker.errors import BlockEnds, PreparedChanged, StageExited
 from steersman.worker.orders import EVENT, JOB
 from steersman.worker.training_job import TrainingJob
 from steersman.worker.walker import REPLACED, Walker
@@ -54,10 +57,19 @@ def _loaded(run: str) -> tuple[RunDirectory, Workflow, Params]:
 
 
 @functools.lru_cache(maxsize=1)
-def _prepared(run: str) -> Any:
-    """One object for all segments of a process, so that apps can keep their contexts warm by its identity."""
-    file = Path(run) / "prepared.pkl"
-    return pickle.loads(file.read_bytes()) if file.exists() else None
+def _prepared(run: str, sha256: str) -> Any:
+    """One object for all segments of a process, so that apps can keep their contexts warm by its identity.
+
+    Raises: PreparedChanged: pickle would run what somebody else wrote.
+    """
+    file = RunDirectory(Path(run)).prepared
+    if not file.exists():
+        return None
+    pickled = file.read_bytes()  # once: what is checked is what is loaded
+    found = hashlib.sha256(pickled).hexdigest()
+    if sha256 and found != sha256:
+        raise PreparedChanged(str(file), sha256, found)
+    return pickle.loads(pickled)
 
 
 @functools.lru_cache(maxsize=2)
@@ -77,7 +89,10 @@ def begin(
     _pin()
     with contextlib.suppress(BusError):
         _space(bus).put(EVENT, JOB, {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})
-    return function(*args)
+    try:
+        return function(*args)
+    except SystemExit as ended:  # a user's function may call sys.exit(); it would end this worker, with no cause left
+        raise StageExited(ended.code) from ended
 
 
 def _pin() -> None:
@@ -92,29 +107,35 @@ def warm_up(run: str) -> None:
     _opened(run)
 
 
-def prepare(run: str) -> None:
-    """Run the workflow's prepare function and keep what it returns beside the run."""
+def prepare(run: str) -> str:
+    """Run the workflow's prepare function and keep what it returns beside the run; returns the file's SHA-256."""
     directory, workflow, params = _opened(run)
-    if workflow.prepare_function is None:
-        return
-    partial = directory.prepared.with_suffix(".partial")
-    partial.write_bytes(pickle.dumps(workflow.prepare_function(params)))
-    partial.replace(directory.prepared)
+    assert workflow.prepare_function is not None
+    pickled = pickle.dumps(workflow.prepare_function(params))
+    replace_file(directory.prepared, pickled, private=True)
+    return hashlib.sha256(pickled).hexdigest()
 
 
-def walk(run: str, number: int, bag: str) -> str:
-    """Be a walker until the engine says that no more starts will come, or the block ends; returns which."""
+def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
+    """Be a walker until the engine says that no more starts will come, or the block ends; returns which.
+
+    Args:
+        prepared_sha256: what `prepare` returned; "" of a run whose journal is older and does not know it.
+    Raises: PreparedChanged: what was prepared is another file by now.
+    """
     directory, workflow, params = _opened(run)
     assert workflow.simulation is not None
-    stderr = directory.errors / f"w{number}.stderr"
-    _send_stderr_to(stderr)
+    stdout, stderr = (directory.errors / f"w{number}.{name}" for name in ("stdout", "stderr"))
+    _send(sys.stdout, stdout)
+    _send(sys.stderr, stderr)
+    faulthandler.enable()  # a segmentation fault writes there where it was
     site = Site.model_validate(directory.settings()["site"])
     walker = Walker(
         number=number,
         bag=bag,
         simulate=workflow.simulation.function,
         params=params,
-        prepared=_prepared(run),
+        prepared=_prepared(run, prepared_sha256),
         frames=directory.frames,
         space=TupleSpace.connect(directory.bus),
         variables=dict(workflow.simulation.variables),
@@ -130,8 +151,9 @@ def walk(run: str, number: int, bag: str) -> str:
     )
     with walker.watchdog:
         left = walker.run()
-    if stderr.stat().st_size == 0:
-        stderr.unlink()
+    for file in (stdout, stderr):
+        if file.stat().st_size == 0:
+            file.unlink()
     if left == REPLACED:  # what is wrong may be wrong with this process; Parsl starts another
         os._exit(1)
     return left
@@ -183,7 +205,7 @@ def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, An
     frames = job.directory.frames
     return training.train(
         fit=functools.partial(_fit, job, workflow.training, params),
-        score=functools.partial(workflow.scoring.function, params),
+        score=torch_defaults.kept()(functools.partial(workflow.scoring.function, params)),
         frames=Window(frames, job.window),
         held_out=Window(frames, job.held_out) if job.held_out else None,
         last=_model(job.run, job.last),
@@ -199,7 +221,7 @@ def _fit(job: TrainingJob, stage: Train, params: Params, frames: Window, model: 
     from steersman.models.fitting.fit import heard_by
 
     if stage.ranks == 1:
-        with kept_in(job.kept), heard_by(_epochs(job)):
+        with kept_in(job.kept), heard_by(_epochs(job)), torch_defaults.kept():
             return stage.function(params, frames, model)
     from steersman.models.ranks.launch import launch
 
@@ -271,7 +293,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     directory, workflow, params = _loaded(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _keeping_cause(directory.errors / f"scoring-{version:04d}.txt"):
+    with _keeping_cause(directory.errors / f"scoring-{version:04d}.txt"), torch_defaults.kept():
         values: Mapping[str, Any] = workflow.scoring.function(
             loading.changed(workflow, params, settings), _model(run, version), window
         )
@@ -288,9 +310,10 @@ def _keeping_cause(file: Path) -> Iterator[None]:
         raise
 
 
-def _send_stderr_to(file: Path) -> None:
-    """Let everything that this process and its children write to standard error go to a file."""
-    sys.stderr.flush()
+def _send(stream: Any, file: Path) -> None:
+    """Let everything that this process and its children write to a standard stream go to a file, line by line."""
+    stream.flush()
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(handle, 2)
+    os.dup2(handle, stream.fileno())
     os.close(handle)
+    stream.reconfigure(line_buffering=True)

@@ -176,7 +176,10 @@ class Walker:
         return ""
 
     def _run_segment(self, taken: Tuple, order: Order, waited_s: float) -> bool:
-        """Run one segment; returns whether it failed."""
+        """Run one segment; returns whether it failed.
+
+        Raises: OSError: its frames cannot be written, which is no fault of its start.
+        """
         held = self._publisher.hold(taken)
         start_id = order.start
         number, self._segments = self._segments, self._segments + 1
@@ -194,9 +197,12 @@ class Walker:
             start = self._read_start(order)
             read_s = time.monotonic() - began
             self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
-        except Exception as error:  # a user's simulation may raise anything: the slot goes on
+        except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
             cause = f"{type(error).__name__}: {error}"[:MOST_CAUSE]
-            self._keep_cause(name, order, stderr_from)
+            if not self._writer.failed:
+                self._keep_cause(name, order, stderr_from)
+        if self._writer.failed:
+            raise self._writer.failed
         how = ENDED.index("failed" if cause else "stopped" if out.was_stopped else "finished")
         self._longest_s = max(self._longest_s, out.longest_s)
         cut = ("exact" if out.restart else "frame") if out.cut else ""
@@ -229,6 +235,8 @@ class Walker:
         self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
 
     def _stop_asked(self, segment: str) -> bool:
+        if self._writer.failed:
+            return True
         with contextlib.suppress(BusError):
             return self.space.take_nowait(stop_name(segment), segment) is not None
         return False

@@ -3,10 +3,13 @@
 import re
 from itertools import accumulate, pairwise, repeat, takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from steersman.stages.segment import Segment, look_every_s
 from steersman.store import GroupWriter, StoreError
@@ -33,6 +36,8 @@ def test_a_stop_is_late_by_a_tenth_and_a_long_segment_asks_seldom() -> None:
         ([{"a/b": 1.0}], "'a/b': this name cannot be a folder's"),
         ([{"segment": 1}], "'segment': the engine stores its own"),
         ([{"time": [1.0]}], "'time': it is one number"),
+        ([{"time": -1e-9}], "'time': it is -1e-09 after 0"),
+        ([{"time": 2.0}, {"time": 2.0}, {"time": 1.0}], "'time': it is 1 after 2"),
     ],
 )
 def test_a_frame_that_cannot_be_stored_is_told_by_its_variable(
@@ -58,3 +63,12 @@ def test_a_state_that_cannot_be_stored_is_refused_where_it_is_given(state: dict[
         out.state(**state)
     out.state(velocities=np.ones(3))
     assert set(out.restart) == {"velocities"}
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_a_seed_for_programs_that_take_an_int_is_one_and_a_function_of_the_seed(seed: int) -> None:
+    with TemporaryDirectory() as name:
+        writer = GroupWriter(Path(name) / "w0")
+        first, again = (Segment("w0.0", 0, seed, writer).seed31 for _ in range(2))
+    assert first == again
+    assert 1 <= first <= 2**31 - 1

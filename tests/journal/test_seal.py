@@ -69,7 +69,8 @@ def test_what_was_repaired_verifies(sealed: RunDirectory, tmp_path: Path, name: 
     whole = path.read_bytes()
     middle = len(whole) // 2
     path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
-    assert (problems := verify(copy))
+    problems = verify(copy)
+    assert problems
     repair(copy, problems)
     assert verify(copy) == []
 
