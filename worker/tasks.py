@@ -8,7 +8,6 @@ import functools
 import json
 import os
 import pickle
-import platform
 import shutil
 import sys
 import time
@@ -27,8 +26,9 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.workflow import Params, Workflow
 from steersman.store import Span, Window
+from steersman.system import node
 from steersman.system.files import replace_file
-from steersman.system.parent import end_with_parent
+from steersman.system.processes import end_with_parent
 from steersman.worker import training
 from steersman.worker.epochs import EpochTeller
 from steersman.worker.errors import BlockEnds
@@ -98,9 +98,7 @@ def prepare(run: str) -> None:
     directory, workflow, params = _opened(run)
     if workflow.prepare_function is None:
         return
-    partial = directory.prepared.with_suffix(".partial")
-    partial.write_bytes(pickle.dumps(workflow.prepare_function(params)))
-    partial.replace(directory.prepared)
+    replace_file(directory.prepared, pickle.dumps(workflow.prepare_function(params)))
 
 
 def walk(run: str, number: int, bag: str) -> str:
@@ -140,7 +138,7 @@ def place() -> dict[str, Any]:
     """Where this process runs: its node, Parsl's name for the node's workers, and when its block ends."""
     ends = os.environ.get("STEERSMAN_BLOCK_ENDS") or os.environ.get("SLURM_JOB_END_TIME")
     return {
-        "node": os.environ.get("STEERSMAN_NODE", platform.node()),
+        "node": node.name(),
         "pid": os.getpid(),
         "pool": os.environ.get("PARSL_WORKER_POOL_ID", ""),
         "block_ends": float(ends) if ends else None,
@@ -260,14 +258,13 @@ def _fit(
 def _training_nodes(directory: RunDirectory) -> Any:
     """Where the ranks of a training are placed: this worker is on the first node of its block."""
     from steersman.executors.launcher import words
-    from steersman.executors.network import address_towards
     from steersman.models.ranks.launch import Nodes
 
     site = Site.model_validate(directory.settings()["site"])
     gpus, scratch = site.training.gpu_names, site.training.scratch
     if site.training.nodes < 2:
         return Nodes(gpus=gpus, scratch=scratch)
-    here = address_towards(addresses.read(directory.bus).host)
+    here = node.address_towards(addresses.read(directory.bus).host)
     return Nodes(site.training.nodes, words(site, "training"), here, gpus, scratch)
 
 

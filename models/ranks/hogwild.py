@@ -13,9 +13,9 @@ import torch.distributed as dist
 from steersman.models.errors import UnknownChoice
 from steersman.models.model import Model
 from steersman.models.networks.block import averaged, one_block
-from steersman.models.ranks import node
 from steersman.models.ranks.parallel import OwnSteps, telling
 from steersman.models.ranks.strategy import Strategy
+from steersman.system import node
 
 SHARED_MEMORY = Path("/dev/shm")  # where there is none, a file of the temporary directory, which is slower
 

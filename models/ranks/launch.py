@@ -23,6 +23,7 @@ from steersman.models.fitting import device
 from steersman.models.model import Model
 from steersman.models.ranks import node
 from steersman.models.ranks.parallel import telling
+from steersman.system.node import address_towards
 
 TIMEOUT_S = 300.0  # until all ranks have arrived, and for any exchange, waiting for the slowest rank included
 PORT = 29500
@@ -71,7 +72,7 @@ _met: ContextVar[tuple[str, TCPStore] | None] = ContextVar("met", default=None)
 def address_here() -> str:
     """This machine's address on the network on which the ranks have met; loopback for one process."""
     met = _met.get()
-    return node.address_towards(met[0]) if met else "127.0.0.1"
+    return address_towards(met[0]) if met else "127.0.0.1"
 
 
 def first_error() -> str:

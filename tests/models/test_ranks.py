@@ -9,11 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import torch
 import torch.distributed as dist
@@ -25,6 +23,7 @@ from steersman.models.networks.block import one_block
 from steersman.models.ranks.launch import Place, joined, place
 from steersman.models.ranks.parallel import DDP, LocalSGD, begin
 from steersman.models.ranks.strategy import Strategy, chosen, used
+from steersman.system.processes import lives
 from tests.bus.conftest import until
 from tests.models.conftest import BATCH, SAMPLES
 from tests.models.faults import FAULTS, OTHER_VERSION, SHARING
@@ -186,14 +185,7 @@ def test_ranks_end_with_the_process_that_started_them(found_by_ranks: None, tmp_
     ended = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=100)
     assert ended.returncode == -signal.SIGKILL
     pids = [int((tmp_path / f"pid{rank}").read_text()) for rank in (0, 1)]
-    until(lambda: not any(map(_runs, pids)), seconds=30)
-
-
-def _runs(pid: int) -> bool:
-    """Whether a process is there; a dead one that nobody has reaped is not."""
-    with suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return False
+    until(lambda: not any(map(lives, pids)), seconds=30)
 
 
 LAUNCHERS = {  # the packaged mpich's, torch's own, and that of a Slurm of two nodes, each with a network of its own
