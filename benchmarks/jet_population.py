@@ -18,7 +18,7 @@ import torch
 
 from steersman.apps.shallow_water import ShallowWater
 from steersman.apps.shallow_water.cases import DAY, jet
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.harmonics import SphericalHarmonics
 
 FILE = Path(__file__).with_name("jet_population.npy")
 TRUNCATION, STEP_S, DAYS, DIFFUSION_HOURS, MEMBERS, SEED = 31, 1200.0, 6, 4.0, 32, 20260

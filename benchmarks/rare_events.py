@@ -23,7 +23,7 @@ from steersman.apps.shallow_water.cases import jet
 from steersman.benchmarks.jet_population import DAYS, FILE, MEMBERS, TRUNCATION
 from steersman.benchmarks.three_figures import rounded
 from steersman.models.networks.forecaster import Forecaster
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.harmonics import SphericalHarmonics
 from steersman.steering.rare_events import Estimate, Surrogate, gaussian_process, guided, round_weights
 
 PARAMETERS = 8

@@ -29,9 +29,9 @@ from steersman.apps.shallow_water.cases import DAY, GRAVITY, Case
 from steersman.benchmarks import rare_events, shallow_water_gpu
 from steersman.benchmarks.shallow_water_rivals import THEIR_STEP_S, dinosaur, shtns_transforms, torch_harmonics
 from steersman.benchmarks.three_figures import rounded
-from steersman.models.fitting import device
-from steersman.models.networks.packed_harmonics import GridProducts, Packing
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models import device
+from steersman.models.sphere.harmonics import SphericalHarmonics
+from steersman.models.sphere.packed import GridProducts, Packing
 
 DIFFUSION_HOURS = 28.0  # for the smallest waves of every truncation: at T42 the 5e15 m4/s of NCAR's own case 6
 OUR_STEP_S = 102_000.0  # times truncation: 1200 s at T85, stable for this jet

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from steersman.apps.shallow_water import ShallowWater
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.harmonics import SphericalHarmonics
 
 THEIR_STEP_S = 12_750.0  # times truncation: 150 s at T85, stable for a jet
 DINOSAUR = (

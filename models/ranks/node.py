@@ -20,8 +20,8 @@ import psutil
 import torch
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch does not list it
 
+from steersman.models.device import VISIBLE
 from steersman.models.errors import StagingFailed
-from steersman.models.fitting.device import VISIBLE
 from steersman.models.ranks.scratch import scratch
 from steersman.system.node import address_towards, name
 from steersman.system.processes import end

@@ -19,7 +19,7 @@ from steersman.apps.shallow_water import cases as cases
 from steersman.apps.shallow_water.cases import Case
 from steersman.apps.shallow_water.scheme import phi
 from steersman.models.errors import UnfitGrid, UnknownChoice
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.harmonics import SphericalHarmonics
 from steersman.stages.start import Start
 
 DAY = 86400

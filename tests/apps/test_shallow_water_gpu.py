@@ -13,8 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from steersman.apps.shallow_water import ShallowWater, cuda_graph, run
 from steersman.apps.shallow_water import cases as cases
-from steersman.models.networks import packed_harmonics
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere import packed
+from steersman.models.sphere.harmonics import SphericalHarmonics
 from steersman.stages.start import Start
 
 FROM_THE_HOST = {"aten.lift_fresh.default", "aten._to_copy.default", "aten._local_scalar_dense.default"}
@@ -78,7 +78,7 @@ def test_all_that_a_step_needs_is_on_the_sphere_s_device(make: Callable[..., cas
 
 def test_a_replay_of_the_kernels_of_a_step_is_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit for bit from other states than the one it was captured with, before and after other numbers of members."""
-    monkeypatch.setattr(packed_harmonics, "by_numpy", packed_harmonics.by_torch)
+    monkeypatch.setattr(packed, "by_numpy", packed.by_torch)
     monkeypatch.setattr(torch.cuda, "device", lambda _: nullcontext())
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", graphed)
     monkeypatch.setattr(cuda_graph, "pays", lambda device, numbers: numbers < 10_000)

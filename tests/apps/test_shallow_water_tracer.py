@@ -14,7 +14,7 @@ from steersman.apps.shallow_water import ShallowWater, run
 from steersman.apps.shallow_water import cases as cases
 from steersman.apps.shallow_water.cases import Case
 from steersman.apps.shallow_water.transport import Transport
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.harmonics import SphericalHarmonics
 from steersman.stages.start import Start
 
 DAY = 86400

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from steersman.models.networks.block import gradient_block
 from steersman.models.ranks import buckets
+from steersman.models.ranks.block import gradient_block
 from steersman.models.ranks.buckets import Buckets
 from tests.models.mean_model import Small, fresh, rows, squared
 

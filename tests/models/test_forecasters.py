@@ -13,8 +13,8 @@ from steersman.models.model import Model
 from steersman.models.networks.forecaster import Forecaster
 from steersman.models.networks.spherical_convolution import sphere_pad
 from steersman.models.networks.spherical_fourier import SphericalFourier
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
 from steersman.models.networks.unet import SphericalUNet
+from steersman.models.sphere.harmonics import SphericalHarmonics
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,11 @@ from torch import Tensor
 
 from steersman.models.errors import UnusableData
 from steersman.models.fitting.fit import fit
-from steersman.models.fitting.input import Stream, fed, shuffled, taken
+from steersman.models.fitting.input import Stream, fed, taken
 from steersman.models.networks.contact_data import checked_maps
-from steersman.models.ranks.parallel import LocalSGD, begin
+from steersman.models.ranks.begin import begin
+from steersman.models.ranks.local_sgd import LocalSGD
+from steersman.models.ranks.single import shuffled
 from steersman.models.ranks.strategy import Strategy
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
 from tests.models.mean_model import fresh, rows, squared

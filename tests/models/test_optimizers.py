@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from steersman.models.errors import TrainingDiverged, UnknownChoice
 from steersman.models.fitting.fit import fit, seeded
-from steersman.models.fitting.optimizers import LARS, OPTIMIZERS, optimizer, tensor_rate
+from steersman.models.steps.optimizers import LARS, OPTIMIZERS, optimizer, tensor_rate
 from tests.models.mean_model import fresh, rows, squared
 
 norms = st.floats(0, 1e6)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from steersman.apps.shallow_water.derivatives import Derivatives, RowDerivatives
-from steersman.models.networks.packed_harmonics import GridProducts, Packing
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.harmonics import SphericalHarmonics
+from steersman.models.sphere.packed import GridProducts, Packing
 
 TRUNCATION, RADIUS = 21, 6.4e6
 

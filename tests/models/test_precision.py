@@ -11,7 +11,7 @@ import torch
 from steersman.models import CVAE
 from steersman.models.errors import UnknownChoice
 from steersman.models.fitting.fit import fit
-from steersman.models.fitting.precision import Precision
+from steersman.models.steps.precision import Precision
 from tests.models.mean_model import Small, fresh, rows, squared
 
 Chains = Callable[..., np.ndarray]

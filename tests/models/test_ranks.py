@@ -19,9 +19,11 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from steersman.models import Model
 from steersman.models.errors import RankLost, TooManyRanks, UnknownChoice
-from steersman.models.networks.block import one_block
+from steersman.models.ranks.begin import begin
+from steersman.models.ranks.block import one_block
+from steersman.models.ranks.ddp import DDP
 from steersman.models.ranks.launch import Place, joined, place
-from steersman.models.ranks.parallel import DDP, LocalSGD, begin
+from steersman.models.ranks.local_sgd import LocalSGD
 from steersman.models.ranks.strategy import Strategy, chosen, used
 from steersman.system.processes import lives
 from tests.bus.conftest import until

@@ -18,8 +18,8 @@ from torch import nn
 
 from steersman.models.errors import RankLost
 from steersman.models.fitting.fit import fit
-from steersman.models.fitting.stepper import Stepper
 from steersman.models.ranks.parameter_server import Staleness
+from steersman.models.steps.stepper import Stepper
 from tests.models.conftest import BATCH, SAMPLES, WORDS
 from tests.models.mean_model import flat, fresh, rows, squared, train, train_each
 

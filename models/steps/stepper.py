@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from steersman.models.fitting.precision import Precision
 from steersman.models.model import Model
+from steersman.models.steps.precision import Precision
 
 CLIP = 5.0  # gradient norm: the first steps of a warm start on new data are the only ones that meet it
 

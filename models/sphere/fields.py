@@ -10,7 +10,7 @@ import functools
 import torch
 from torch import Tensor
 
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.harmonics import SphericalHarmonics
 
 
 @functools.lru_cache(maxsize=16)
