@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from experiments.shallow_water_rivals import their_solver, their_state
 from steersman.apps.shallow_water import ShallowWater
 from steersman.apps.shallow_water import cases as cases
 from steersman.benchmarks import shallow_water_gpu
 from steersman.benchmarks.shallow_water import errors, norms, on_grid, solver
-from steersman.benchmarks.shallow_water_rivals import their_solver, their_state
 from steersman.models.sphere.harmonics import SphericalHarmonics
 
 DAY = 86400

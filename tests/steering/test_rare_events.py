@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import pytest
 
-from steersman.benchmarks.rare_events import population, replayed
+from experiments.rare_events import population, replayed
 from steersman.steering import DRAWN, NEW, Candidate, Decider, Importance, Random, Scores, Steering
 from steersman.steering.rare_events import DEFENSIVE, Estimate, Surrogate, guided, plain, weighted
 

@@ -1,18 +1,29 @@
-"""Other people's solvers and transforms on the same grid, where they are installed: what ours is compared with."""
+"""Other people's solvers and transforms on the same grid, and ours, in turns: one JSON object.
+
+    python -m experiments.shallow_water_rivals
+
+CPU seconds in float64, one thread; torch-harmonics, Dinosaur and SHTns where they are installed, elsewhere null.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from statistics import median
 from typing import Any
 
 import torch
 
 from steersman.apps.shallow_water import ShallowWater
+from steersman.apps.shallow_water.cases import DAY
+from steersman.benchmarks.shallow_water import OUR_STEP_S, in_turns, solver
+from steersman.benchmarks.three_figures import rounded
 from steersman.models.sphere.harmonics import SphericalHarmonics
 
 THEIR_STEP_S = 12_750.0  # times truncation: 150 s at T85, stable for a jet
@@ -20,6 +31,37 @@ DINOSAUR = (
     "coordinate_systems", "spherical_harmonic", "layer_coordinates", "shallow_water", "shallow_water_states", "scales",
     "time_integration", "units",
 )  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, and print one JSON object."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--truncation", type=int, default=85)
+    parser.add_argument("--turns", type=int, default=15)
+    given = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    print(json.dumps(ratios(given.truncation, given.turns)))
+
+
+def ratios(truncation: int, turns: int) -> dict[str, float | None]:
+    """Theirs over ours for a simulated day and for a step as long, and our evaluation over its transforms by SHTns."""
+    model, state = solver("galewsky", truncation, step_s=OUR_STEP_S / truncation)
+    tried: dict[str, Callable[[], object] | None] = {
+        "ours": lambda: model.step(state),
+        "theirs": torch_harmonics(model, state),
+        "dinosaur": dinosaur(model.sphere, model.step_s),
+        "shtns": shtns_transforms(model.sphere),
+    }
+    twice = in_turns({name: function for name, function in tried.items() if function}, turns)
+    first, warm = ({name: taken[:, again] for name, taken in twice.items()} for again in (0, 1))
+    their_steps = DAY * truncation / THEIR_STEP_S / (DAY / model.step_s)
+    return {
+        "ratio_to_torch_harmonics":
+            rounded(median(first["theirs"] / first["ours"]) * their_steps) if "theirs" in first else None,
+        "ratio_to_dinosaur": rounded(median(warm["dinosaur"] / warm["ours"])) if "dinosaur" in warm else None,
+        "evaluation_over_shtns_transforms":
+            rounded(median(warm["ours"] / 4 / warm["shtns"])) if "shtns" in warm else None,
+    }  # fmt: skip
 
 
 def torch_harmonics(model: ShallowWater, state: torch.Tensor) -> Callable[[], object] | None:
@@ -108,3 +150,7 @@ def printing_to_stderr() -> Iterator[None]:
     finally:
         os.dup2(kept, 1)
         os.close(kept)
+
+
+if __name__ == "__main__":
+    main()
