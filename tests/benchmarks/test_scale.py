@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from steersman.benchmarks import events
-
-from .conftest import steersman
+from tests.engine.conftest import steersman
 
 pytestmark = pytest.mark.slow
 

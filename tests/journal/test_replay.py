@@ -16,8 +16,7 @@ from steersman.stages import loading
 from steersman.steering import Novelty, Random, Turns
 from steersman.steering.expression import parse
 from steersman.system.errors import BadInput
-
-from .conftest import finished, started, steersman
+from tests.engine.conftest import finished, started, steersman
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,7 @@ import pytest
 from steersman.journal import file as journal
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.verify import repair, verify
-
-from .conftest import await_record, opened, resumed, started, steersman
+from tests.engine.conftest import await_record, opened, resumed, started, steersman
 
 pytestmark = pytest.mark.slow
 
