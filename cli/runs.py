@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.live import Live
@@ -17,14 +17,13 @@ from steersman.cli.printing import err, out
 from steersman.cli.summary import summary
 from steersman.engine import files, people
 from steersman.executors.site import Site
-from steersman.journal import file as journals
 from steersman.journal import replay as replaying
 from steersman.journal import run_directory
 from steersman.journal import verify as verification
 from steersman.journal import why as reasons
+from steersman.journal.history import History
+from steersman.journal.lock import driven as is_driven
 from steersman.journal.lock import owner
-from steersman.journal.run_directory import RunDirectory
-from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering.expression import parse
 
@@ -32,36 +31,38 @@ from steersman.steering.expression import parse
 def status(run: RunPath, as_json: Json = False) -> None:
     """Say how far a run has come."""
     directory = run_directory.open_run(run)
-    state = State(journals.read(directory.journal))
+    history = History(directory)
+    state = history.state
     told = summary(directory, state)
     if as_json:
         typer.echo(json.dumps(told))
         return
-    driver = owner(directory.path)
-    driven = driver is not None and not driver.why_gone
+    driver, driven = owner(directory.path), is_driven(directory.path)
     out.print(display.closing(state, time.time() if driven else state.now))
     out.print(files.told(told["files"], Site.model_validate(directory.settings()["site"])), highlight=False)
     if state.end:
-        out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
+        out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
     elif driven:
-        out.print(f"running: {driver}", highlight=False)
+        out.print(f"{escape(display.paused(state)) or 'running'}: {driver}", highlight=False)
     else:
         out.print(f"nobody drives it; `steersman resume {run}` goes on", highlight=False)
+    if state.paused and not driven:
+        out.print(escape(display.paused(state)), highlight=False)
 
 
 def watch(run: RunPath) -> None:
     """Show a run live, from this or another terminal, until it ends."""
     directory = run_directory.open_run(run)
-    rule = _stop_rule(directory)
-    state, read_to = State(), 0
+    workflow = loading.load(directory.workflow)
+    history = History(directory)
+    state = history.state
     with Live(console=out, auto_refresh=False) as live:
         while state.end is None:
-            for record, end in journals.follow(directory.journal, offset=read_to):
-                state.apply(record)
-                read_to = end
-            live.update(display.view(state, rule, str(run), time.time()), refresh=True)
+            params = loading.checked(workflow, history.settings()["params"])
+            live.update(display.view(state, workflow.stop_rule(params), str(run), time.time()), refresh=True)
             time.sleep(display.DRAW_S)
-    out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
+            history.catch_up()
+    out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
 
 
 def tell(
@@ -82,7 +83,7 @@ def why(
 ) -> None:
     """Tell where a segment started, who chose it and what was refused, and how it ended."""
     tell, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
-    told = tell(run_directory.open_run(run), segment)
+    told = tell(History(run_directory.open_run(run)), segment)
     typer.echo(json.dumps(told) if as_json else "\n".join(words(told)))
 
 
@@ -135,8 +136,3 @@ def verify(
     elif repair:
         err.print(f"set aside in {run}/aside; `steersman resume {run}` goes on", highlight=False)
     raise typer.Exit(4 if problems and not repair else 0)
-
-
-def _stop_rule(directory: RunDirectory) -> Any:
-    workflow = loading.load(directory.workflow)
-    return workflow.stop_rule(loading.checked(workflow, directory.settings()["params"]))

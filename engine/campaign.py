@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steersman.engine.run import Run, Show
+from steersman.engine.driver import Show
+from steersman.engine.run import Run
 from steersman.executors import site_files
 from steersman.executors.allocation import settled
 from steersman.executors.preflight import ready
@@ -70,7 +71,7 @@ def begin(
     root: Path = Path("runs"),
     run_dir: Path | None = None,
     bus_url: str | None = None,
-    show: Callable[[RunDirectory, Run], Show] = lambda directory, run: lambda state: None,
+    show: Callable[[RunDirectory, Run], Show] = lambda directory, run: lambda state, rule: None,
 ) -> tuple[RunDirectory, Run]:
     """Make the run directory and the run; `execute()` starts it.
 

@@ -52,6 +52,12 @@ def owner(run: Path) -> Owner | None:
     return None
 
 
+def driven(run: Path) -> bool:
+    """Whether a process drives a run now, as far as can be seen from here."""
+    holder = owner(run)
+    return holder is not None and not holder.why_gone
+
+
 class Lock:
     """Held while a process drives a run.
 

@@ -128,6 +128,11 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
         raise BadValue(key, repr(first["input"]), problem + allowed) from None
 
 
+def changed(workflow: Workflow, params: Params, settings: Mapping[str, Any]) -> Params:
+    """The parameters with what people have set since. Raises: UnknownName, BadValue."""
+    return checked(workflow, params.model_dump(mode="json") | dict(settings)) if settings else params
+
+
 def _allowed(params: type[Params], key: str) -> str:
     """Type and range of a parameter in words, e.g. " (integer, >= 1, <= 64; default 3)"."""
     schema = params.model_json_schema().get("properties", {}).get(key, {})

@@ -14,6 +14,7 @@ from steersman.steering import Policy, Random, Scores, SegmentRule, Steering, St
 from steersman.store import Variable
 
 F = TypeVar("F", bound=Callable[..., Any])
+MOST_FAILURES = 20
 HANG_S = 600.0  # a frame, or a batch of scores, takes less
 TRAINING_HANG_S = 24 * 3600.0  # a training takes less
 
@@ -80,12 +81,21 @@ class Workflow:
         name: names the run directories; letters, digits, `-` and `_`.
         params: class of the parameters; by default there are none.
         stop: when to end the run. It, and `when`, may also be a function of the parameters.
+        most_failures: so many failures in a row of train, score or the policy end the run; a stage that has never
+            worked gets three tries.
     """
 
-    def __init__(self, name: str, params: type[Params] = Params, *, stop: StopRule | Callable[[Any], StopRule]) -> None:
+    def __init__(
+        self,
+        name: str,
+        params: type[Params] = Params,
+        *,
+        stop: StopRule | Callable[[Any], StopRule],
+        most_failures: int = MOST_FAILURES,
+    ) -> None:
         if not name.replace("-", "").replace("_", "").isalnum():
             raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
-        self.name, self.params = name, params
+        self.name, self.params, self.most_failures = name, params, most_failures
         self.prepare_function: Callable[[Any], Any] | None = None
         self.simulation: Simulate | None = None
         self.training: Train | None = None

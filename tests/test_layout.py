@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "site_configs": set(),
 }
 
-GO_ROUND = {"engine", "executors"}  # people <-> run, network <-> python_site: until they are rewritten
+GO_ROUND = {"executors"}  # network <-> python_site: until they are rewritten
 
 
 @pytest.fixture(scope="module")

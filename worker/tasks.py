@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-import json
 import os
 import pickle
 import shutil
@@ -18,25 +16,27 @@ from typing import Any
 
 import numpy as np
 import yaml
+from msgspec import json
 from threadpoolctl import threadpool_limits
 
 from steersman.bus import BusError, TupleSpace, addresses
 from steersman.executors.site import Site
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.workflow import Params, Train, Workflow
 from steersman.store import Span, Window
 from steersman.system import node
 from steersman.system.files import replace_file
 from steersman.system.processes import end_with_parent
 from steersman.worker import training
-from steersman.worker.epochs import EpochTeller
+from steersman.worker.epochs import EpochSender
 from steersman.worker.errors import BlockEnds
-from steersman.worker.publisher import EVENT
-from steersman.worker.walker import Walker
+from steersman.worker.orders import EVENT, JOB
+from steersman.worker.training_job import TrainingJob
+from steersman.worker.walker import REPLACED, Walker
 from steersman.worker.watchdog import Watchdog
 
-TELLING_S = 1.0  # a training does not wait longer for a bus that is silent
+SENDING_S = 1.0  # a training does not wait longer for a bus that is silent
 AMD = Path("/dev/kfd")  # is there where AMD's GPUs are
 
 
@@ -77,7 +77,7 @@ def begin(
     """Tell the engine that a job begins, on which manager's workers, and do it; Parsl has read the last argument."""
     _pin()
     with contextlib.suppress(BusError):
-        _space(bus).put(EVENT, "job", {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})
+        _space(bus).put(EVENT, JOB, {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})
     return function(*args)
 
 
@@ -125,12 +125,14 @@ def walk(run: str, number: int, bag: str) -> str:
         margin_s=site.margin_s,
         lease_s=site.lease_s,
         watchdog=Watchdog(workflow.simulation.hang_s),
-        with_settings=functools.partial(_changed, workflow),
+        with_settings=functools.partial(loading.changed, workflow),
     )
     with walker.watchdog:
         left = walker.run()
     if stderr.stat().st_size == 0:
         stderr.unlink()
+    if left == REPLACED:  # what is wrong may be wrong with this process; Parsl starts another
+        os._exit(1)
     return left
 
 
@@ -145,112 +147,71 @@ def place() -> dict[str, Any]:
     }
 
 
-def _changed(workflow: Workflow, params: Params, settings: dict[str, Any]) -> Params:
-    return loading.checked(workflow, params.model_dump(mode="json") | settings) if settings else params
+def train(job: TrainingJob) -> dict[str, Any]:
+    """Fit a model, compare it with its predecessor on held-out frames, save it with its card.
 
-
-def train(
-    run: str,
-    version: int,
-    last: int,
-    spans: Sequence[Span],
-    held_out: Sequence[Span],
-    settings: dict[str, Any],
-    needs_s: float = 0.0,
-) -> dict[str, Any]:
-    """Fit model `version` from model `last`, compare them on held-out frames, save it with its card.
-
-    Raises: BlockEnds: the block ends before a training of `needs_s` would be done.
+    Raises: BlockEnds: the block ends before a training that takes `job.needs_s` would be done.
     """
-    directory, workflow, params = _opened(run)
+    directory, workflow, params = _opened(job.run)
     assert workflow.training is not None
-    assert workflow.scoring is not None
     ends = place()["block_ends"]
-    if ends is not None and time.time() + needs_s > ends:
-        raise BlockEnds(needs_s, ends - time.time())
-    params = _changed(workflow, params, settings)
-    kept = directory.checkpoints(version)
-    spans, held_out = _begun(kept, last, params, spans, held_out)
-    with _told(directory.errors / f"training-{version:04d}.txt"), Watchdog(workflow.training.hang_s):
+    if ends is not None and time.time() + job.needs_s > ends:
+        raise BlockEnds(job.needs_s, ends - time.time())
+    job = _begun(job)
+    with _keeping_cause(directory.errors / f"training-{job.version:04d}.txt"), Watchdog(workflow.training.hang_s):
         try:
-            return _train(directory, workflow, params, version, last, spans, held_out)
+            return _train(job, workflow, loading.changed(workflow, params, job.settings))
         finally:
-            shutil.rmtree(kept, ignore_errors=True)
+            shutil.rmtree(job.kept, ignore_errors=True)
             with contextlib.suppress(OSError):
-                kept.parent.rmdir()
+                job.kept.parent.rmdir()
 
 
-def _begun(
-    kept: Path, last: int, params: Params, spans: Sequence[Span], held_out: Sequence[Span]
-) -> tuple[Sequence[Span], Sequence[Span]]:
-    """Give the frames of the training that a worker died of, so that it goes on from its checkpoints, else these."""
-    file, same = kept / "window.json", {"last": last, "params": params.model_dump(mode="json")}
-    if file.exists() and (found := json.loads(file.read_text())) and same.items() <= found.items():
-        return [Span(*span) for span in found["spans"]], [Span(*span) for span in found["held_out"]]
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.mkdir(parents=True)
-    window = {"spans": [*map(dataclasses.astuple, spans)], "held_out": [*map(dataclasses.astuple, held_out)]}
-    replace_file(file, json.dumps(same | window))
-    return spans, held_out
+def _begun(job: TrainingJob) -> TrainingJob:
+    """The training that a worker died of, so that it goes on from its checkpoints; else this one."""
+    if earlier := job.earlier():
+        return earlier
+    shutil.rmtree(job.kept, ignore_errors=True)
+    job.save()
+    return job
 
 
-def _train(
-    directory: RunDirectory,
-    workflow: Workflow,
-    params: Params,
-    version: int,
-    last: int,
-    spans: Sequence[Span],
-    held_out: Sequence[Span],
-) -> dict[str, Any]:
+def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, Any]:
     assert workflow.training is not None
     assert workflow.scoring is not None
-    run = str(directory.path)
+    frames = job.directory.frames
     return training.train(
-        fit=functools.partial(_fit, directory, workflow, params, version, last, spans),
+        fit=functools.partial(_fit, job, workflow.training, params),
         score=functools.partial(workflow.scoring.function, params),
-        frames=Window(directory.frames, spans),
-        held_out=Window(directory.frames, held_out) if held_out else None,
-        last=_model(run, last),
+        frames=Window(frames, job.window),
+        held_out=Window(frames, job.held_out) if job.held_out else None,
+        last=_model(job.run, job.last),
         gate=workflow.training.gate,
-        directory=directory.model(version),
-        version=version,
+        directory=job.directory.model(job.version),
+        version=job.version,
     )
 
 
-def _fit(
-    directory: RunDirectory,
-    workflow: Workflow,
-    params: Params,
-    version: int,
-    last: int,
-    spans: Sequence[Span],
-    frames: Window,
-    model: Any,
-) -> Any:
+def _fit(job: TrainingJob, stage: Train, params: Params, frames: Window, model: Any) -> Any:
     """Call the train stage here, or on ranks that call it each."""
-    stage = workflow.training
-    assert stage is not None
     from steersman.models.fitting.checkpoint import going_on, kept_in
     from steersman.models.fitting.fit import heard_by
 
-    kept = directory.checkpoints(version)
     if stage.ranks == 1:
-        with kept_in(kept), heard_by(_teller(directory, version)):
+        with kept_in(job.kept), heard_by(_epochs(job)):
             return stage.function(params, frames, model)
     from steersman.models.ranks.launch import launch
 
-    arguments = {
-        "run": str(directory.path), "version": version, "last": last, "kept": str(kept),
-        "spans": [dataclasses.astuple(span) for span in spans], "params": params.model_dump(mode="json"),
-    }  # fmt: skip
-    folder = directory.errors / f"training-{version:04d}"  # left only when it fails
-    target, nodes = "steersman.worker.tasks:fit_rank", _training_nodes(directory)
+    folder = job.directory.errors / f"training-{job.version:04d}"  # left only when it fails
+    target, nodes = "steersman.worker.tasks:fit_rank", _training_nodes(job.directory)
 
     def tried() -> Any:
-        return launch(target, arguments, ranks=stage.ranks, strategy=stage.strategy, folder=folder, nodes=nodes)
+        return launch(
+            target, {"job": str(job.kept / "job.json")}, ranks=stage.ranks, strategy=stage.strategy, folder=folder,
+            nodes=nodes,
+        )  # fmt: skip
 
-    made = going_on(kept, tried)
+    made = going_on(job.kept, tried)
     shutil.rmtree(folder)
     return made
 
@@ -268,26 +229,26 @@ def _training_nodes(directory: RunDirectory) -> Any:
     return Nodes(site.training.nodes, words(site, "training"), here, gpus, scratch)
 
 
-def _teller(directory: RunDirectory, version: int) -> EpochTeller:
-    return EpochTeller(TupleSpace.connect(directory.bus, patience_s=TELLING_S), version)
+def _epochs(job: TrainingJob) -> EpochSender:
+    return EpochSender(TupleSpace.connect(job.directory.bus, patience_s=SENDING_S), job.version)
 
 
-def fit_rank(
-    run: str, version: int, last: int, spans: Sequence[Sequence[Any]], params: dict[str, Any], kept: str
-) -> Any:
-    """Be one rank of a training: read the window, call the train stage."""
+def fit_rank(job: str) -> Any:
+    """Be one rank of a training, whose job lies in a file: read the window, call the train stage."""
     from steersman.models import staged
     from steersman.models.fitting.checkpoint import kept_in
     from steersman.models.fitting.fit import heard_by
 
-    directory, workflow, _ = _opened(run)
+    asked = json.decode(Path(job).read_bytes(), type=TrainingJob)
+    directory, workflow, params = _opened(asked.run)
     assert workflow.training is not None
-    frames = Window(directory.frames, [Span(*span) for span in spans])
+    frames = Window(directory.frames, asked.window)
     if scratch := os.environ.get("STEERSMAN_SCRATCH"):
         frames = staged(frames, Path(scratch))
     first = os.environ["RANK"] == "0"
-    with kept_in(Path(kept)), heard_by(_teller(directory, version)) if first else contextlib.nullcontext():
-        return workflow.training.function(loading.checked(workflow, params), frames, _model(run, last))
+    with kept_in(asked.kept), heard_by(_epochs(asked)) if first else contextlib.nullcontext():
+        changed = loading.changed(workflow, params, asked.settings)
+        return workflow.training.function(changed, frames, _model(asked.run, asked.last))
 
 
 def score(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -308,15 +269,15 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     directory, workflow, params = _loaded(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _told(directory.errors / f"scoring-{version:04d}.txt"):
+    with _keeping_cause(directory.errors / f"scoring-{version:04d}.txt"):
         values: Mapping[str, Any] = workflow.scoring.function(
-            _changed(workflow, params, settings), _model(run, version), window
+            loading.changed(workflow, params, settings), _model(run, version), window
         )
     return training.checked_scores(values, window.rows)
 
 
 @contextlib.contextmanager
-def _told(file: Path) -> Iterator[None]:
+def _keeping_cause(file: Path) -> Iterator[None]:
     """What goes wrong here is written where the causes of failed segments are."""
     try:
         yield

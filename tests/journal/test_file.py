@@ -49,12 +49,12 @@ def test_a_torn_last_line_is_cut_and_writing_goes_on(tmp_path: Path, kept: int) 
     whole = path.read_bytes()
     last = whole.splitlines(keepends=True)[-1]
     path.write_bytes(whole[: -len(last)] + last[:kept])
-    assert [record["text"] for record in read(path)] == ["number 0", "number 1"]
+    assert [record.text for record in read(path)] == ["number 0", "number 1"]
     journal = Journal(path)
     assert journal.repaired == last[:kept].decode()
     journal.append("note", {"text": "after"})
     journal.close()
-    assert [record["text"] for record in read(path)] == ["number 0", "number 1", "after"]
+    assert [record.text for record in read(path)] == ["number 0", "number 1", "after"]
 
 
 @pytest.mark.parametrize("lines", [1, 2, 3])
@@ -67,12 +67,12 @@ def test_records_that_belong_together_are_there_all_or_none(tmp_path: Path, line
     whole = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(whole[: 1 + lines]))
     seen: list[str] = []
-    again = Journal(path, replay=lambda record: seen.append(record["kind"]))
+    again = Journal(path, replay=lambda record: seen.append(record.kind))
     assert seen == ["note"]
     assert again.repaired == b"".join(whole[1 : 1 + lines]).decode()
     again.append_all("start", [{"start": i} for i in range(4)])
     again.close()
-    assert [record["start"] for record in read(path) if record["kind"] == "start"] == [0, 1, 2, 3]
+    assert [record.start for record in read(path) if record["kind"] == "start"] == [0, 1, 2, 3]
 
 
 def test_a_record_of_a_newer_version_or_an_unknown_kind_is_refused_in_words(tmp_path: Path) -> None:

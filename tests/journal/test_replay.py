@@ -27,17 +27,17 @@ def steered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     words = ["run", "double_well", "--set", "frames=100000000", "--set", "train_every=500", "--set", "barrier_kT=30",
              "--seed", 5, "--run-dir", cwd / "run"]  # fmt: skip
     driver = started(*words, *(["--rounds"] if request.param == "rounds" else []), cwd=cwd)
-    finished(driver, cwd / "run", until=lambda state: [r["policy"] for r in state.decisions].count("Novelty") > 4)
+    finished(driver, cwd / "run", until=lambda state: [r.policy for r in state.decisions].count("Novelty") > 4)
     return RunDirectory(cwd / "run")
 
 
 def test_the_own_policy_decides_again_as_it_did(steered: RunDirectory) -> None:
     told = replay(steered, loading.load(steered.workflow).steering)
-    starts = [r for r in journal.read(steered.journal) if r["kind"] == "start" and "again" not in r]
+    starts = [r for r in journal.read(steered.journal) if r.kind == "start" and "again" not in r]
     assert told["decisions"] == len(starts) > 10
     assert told["different"] == []
-    assert told["kept"] == sum(record["policy"] == "explore" for record in starts)
-    assert any(record["policy"] == "Novelty" for record in starts)
+    assert told["kept"] == sum(record.policy == "explore" for record in starts)
+    assert any(record.policy == "Novelty" for record in starts)
 
 
 def test_a_run_cut_off_anywhere_decides_again_as_it_did(steered: RunDirectory, tmp_path: Path) -> None:
@@ -81,16 +81,16 @@ def test_a_policy_whose_scores_were_not_recorded_is_refused(steered: RunDirector
 
 def test_a_segment_is_traced_to_the_prepared_start(steered: RunDirectory) -> None:
     records = list(journal.read(steered.journal))
-    starts = {record["start"]: record for record in records if record["kind"] == "start"}
-    began = {f"w{r['walker']}.{r['segment']}": starts[r["start"]] for r in records if r["kind"] == "began"}
-    name = max(began, key=lambda each: began[each]["start"])
+    starts = {record.start: record for record in records if record["kind"] == "start"}
+    began = {f"w{r.walker}.{r['segment']}": starts[r["start"]] for r in records if r["kind"] == "began"}
+    name = max(began, key=lambda each: began[each].start)
     told = tree(steered, name)
     chain = told["segments"]
     assert [chain[0]["segment"], chain[-1]["parent"]] == [name, None]
     assert len(chain) > 2
     for child, parent in pairwise(chain):
         assert child["parent"]["segment"] == parent["segment"]
-    assert all(each["seed"] == began[each["segment"]]["seed"] for each in chain)
+    assert all(each["seed"] == began[each["segment"]].seed for each in chain)
     assert told["workflow"] == hashlib.sha256((steered.path / "workflow.py").read_bytes()).hexdigest()
     assert [model["version"] for model in told["models"]] == sorted({each["model"] for each in chain} - {0})
     assert all(model["frames"] for model in told["models"])
