@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import signal
 import subprocess
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import numpy as np
-import psutil
 from numpy.typing import DTypeLike
 
 from steersman.apps.errors import CommandFailed, CommandNotFound
+from steersman.system.processes import end
 
 FrameT = TypeVar("FrameT")
 GRACE_S = 5.0  # between TERM and KILL: time enough to write a checkpoint
@@ -132,43 +129,14 @@ def _process(args: Sequence[str | Path], folder: Path, grace_s: float) -> Iterat
         try:
             yield process
         finally:
-            _end(process, grace_s)
+            end(process.pid, grace_s, group=True)  # a rank that outlives its mpiexec would hold the node
+            process.poll()
 
 
 def _ended(process: subprocess.Popen[bytes], within_s: float) -> bool:
     with suppress(subprocess.TimeoutExpired):
         process.wait(within_s)
     return process.poll() is not None
-
-
-def _end(process: subprocess.Popen[bytes], grace_s: float) -> None:
-    """End the program and what it started: a rank that outlives its mpiexec would hold the node."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        _signal(process, number)
-        deadline_s = time.monotonic() + grace_s
-        while _alive(process) and time.monotonic() < deadline_s:
-            time.sleep(0.01)
-
-
-def _alive(process: subprocess.Popen[bytes]) -> bool:
-    """Whether anything of the program's session still runs; reaps the program itself. Of what else is dead nobody waits
-    for a container's first process, which reaps late or never."""
-    return process.poll() is None or (_signal(process, 0) and any(_runs(each, process.pid) for each in psutil.pids()))
-
-
-def _runs(pid: int, group: int) -> bool:
-    with suppress(ProcessLookupError, psutil.NoSuchProcess):
-        return os.getpgid(pid) == group and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return False
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> bool:
-    """Signal the whole session. Returns: whether there was anybody to hear it."""
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def _tail(path: Path) -> str:

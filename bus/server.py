@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import importlib
 import json
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import psutil
-
 from steersman.bus.addresses import BUS_FILE, Address
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusError, ServerFailed, ServerLost, ServerRefused
 from steersman.bus.programs import command
+from steersman.system.files import locked, replace_file
+from steersman.system.processes import end, lives
 
 USER = "steersman"
 START_S = 60.0  # a long AOF is loaded at some 100 MB a second
@@ -110,7 +107,7 @@ class Server:
         home = Path(directory).absolute()
         private_folder(home)
         settings = Settings(bind, fsync, maxmemory, tls, program)
-        with _locked(home):
+        with locked(home / ".bus.lock"):  # two drivers that start at once get one server
             if url is not None:
                 return cls._borrow(home, url)
             known = _known(home)
@@ -147,7 +144,7 @@ class Server:
                 threading.Thread(target=process.wait, name="bus server", daemon=True).start()
                 write_private(home / BUS_FILE, json.dumps({"url": address.url, "pid": process.pid}))
                 return cls(home, address, process.pid, process)
-            if "in use" not in _tail(home) or (pid is not None and _exists(pid)):  # two servers would spoil one file
+            if "in use" not in _tail(home) or (pid is not None and lives(pid)):  # two servers would spoil one file
                 break
         raise ServerFailed(str(home), _tail(home))
 
@@ -170,13 +167,14 @@ class Server:
         """Whether its process has ended, though nobody stopped it; of a server that others started nobody knows."""
         if self.pid is None:
             return False
-        return self._process.poll() is not None if self._process else not _exists(self.pid)
+        return self._process.poll() is not None if self._process else not lives(self.pid)
 
     def stop(self) -> None:
         """Stop it, its data written; bus.json stays, so that start() comes back at the same address."""
         if self.pid is None:
             return
-        _end(self.pid, self._process)
+        if not self.gone:
+            end(self.pid, STOP_S)
         self.pid = None
 
     def __enter__(self) -> Self:
@@ -224,20 +222,8 @@ def private_folder(path: Path) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Whole or not at all, and readable by us alone."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    fresh.replace(path)
-
-
-@contextlib.contextmanager
-def _locked(home: Path) -> Iterator[None]:
-    """Two drivers that start at once get one server."""
-    with open(os.open(home / ".bus.lock", os.O_WRONLY | os.O_CREAT, 0o600), "w") as lock:
-        with contextlib.suppress(OSError):  # some file systems of clusters are mounted without locks
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    """Readable by us alone: it holds the password."""
+    replace_file(path, text, mode=0o600)
 
 
 def _known(home: Path) -> tuple[Address, int | None] | None:
@@ -266,7 +252,7 @@ def _pong(address: Address, within_s: float) -> bool:
 def _is_busy(address: Address, pid: int | None) -> bool:
     """Whether a server that is there, and silent, answers within the time that a new one would have to start."""
     deadline = time.monotonic() + START_S
-    while pid is not None and _exists(pid) and not _refuses(address) and (left_s := deadline - time.monotonic()) > 0:
+    while pid is not None and lives(pid) and not _refuses(address) and (left_s := deadline - time.monotonic()) > 0:
         try:
             return _pong(address, min(LATE_S, left_s))
         except ServerLost:
@@ -285,10 +271,16 @@ def _comes_up(process: subprocess.Popen[bytes], address: Address) -> bool:
             time.sleep(pause)
             pause = min(0.1, pause * 1.5)
     except BaseException:  # who starts it is ended meanwhile, and nobody else knows of it
-        _end(process.pid, process)
+        _end_unborn(process)
         raise
-    _end(process.pid, process)
+    _end_unborn(process)
     return False
+
+
+def _end_unborn(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        end(process.pid, STOP_S)
+        process.poll()
 
 
 def _listens(address: Address) -> bool:
@@ -305,30 +297,6 @@ def _refuses(address: Address) -> bool:
         return True
     except OSError:
         return False
-    return False
-
-
-def _end(pid: int, process: subprocess.Popen[bytes] | None) -> None:
-    for how, seconds in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, how)
-        if _ended(pid, process, seconds):
-            return
-
-
-def _ended(pid: int, process: subprocess.Popen[bytes] | None, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if process.poll() is not None if process else not _exists(pid):
-            return True
-        time.sleep(0.01)
-    return False
-
-
-def _exists(pid: int) -> bool:
-    """Whether a process is there; a dead one that nobody has reaped is not."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     return False
 
 

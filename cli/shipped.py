@@ -21,7 +21,7 @@ from steersman.system.errors import BadRequest, UnknownName
 
 BENCHMARKS = {
     "bus": "bus", "loop": "loop", "store": "store", "scratch": "scratch", "molecular-dynamics": "molecular_dynamics",
-    "train": "train", "learning": "learning", "scale": "scale", "events": "events", "shallow-water": "shallow_water",
+    "train": "train", "scale": "scale", "events": "events", "shallow-water": "shallow_water",
 }  # fmt: skip
 
 

@@ -14,9 +14,9 @@ class BlockEnds(EngineError):
 
 
 class PreparedChanged(EngineError):
-    def __init__(self, path: str, recorded: str, found: str) -> None:
-        super().__init__(path, recorded, found)
-        self.path, self.recorded, self.found = path, recorded, found
+    path: str
+    recorded: str
+    found: str
 
     def __str__(self) -> str:
         return (
@@ -26,9 +26,7 @@ class PreparedChanged(EngineError):
 
 
 class StageExited(EngineError):
-    def __init__(self, code: object) -> None:
-        super().__init__(code)
-        self.code = code
+    code: str
 
     def __str__(self) -> str:
-        return f"it called sys.exit({self.code!r}); a stage returns, or raises what is wrong"
+        return f"it called sys.exit({self.code}); a stage returns, or raises what is wrong"

@@ -8,7 +8,6 @@ import functools
 import hashlib
 import os
 import pickle
-import platform
 import shutil
 import sys
 import time
@@ -28,8 +27,9 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.workflow import Params, Train, Workflow
 from steersman.store import Span, Window
+from steersman.system import node
 from steersman.system.files import replace_file
-from steersman.system.parent import end_with_parent
+from steersman.system.processes import end_with_parent
 from steersman.worker import torch_defaults, training
 from steersman.worker.epochs import EpochSender
 from steersman.worker.errors import BlockEnds, PreparedChanged, StageExited
@@ -92,7 +92,7 @@ def begin(
     try:
         return function(*args)
     except SystemExit as ended:  # a user's function may call sys.exit(); it would end this worker, with no cause left
-        raise StageExited(ended.code) from ended
+        raise StageExited(repr(ended.code)) from ended
 
 
 def _pin() -> None:
@@ -112,7 +112,7 @@ def prepare(run: str) -> str:
     directory, workflow, params = _opened(run)
     assert workflow.prepare_function is not None
     pickled = pickle.dumps(workflow.prepare_function(params))
-    replace_file(directory.prepared, pickled, private=True)
+    replace_file(directory.prepared, pickled, mode=0o600)
     return hashlib.sha256(pickled).hexdigest()
 
 
@@ -163,7 +163,7 @@ def place() -> dict[str, Any]:
     """Where this process runs: its node, Parsl's name for the node's workers, and when its block ends."""
     ends = os.environ.get("STEERSMAN_BLOCK_ENDS") or os.environ.get("SLURM_JOB_END_TIME")
     return {
-        "node": os.environ.get("STEERSMAN_NODE", platform.node()),
+        "node": node.name(),
         "pid": os.getpid(),
         "pool": os.environ.get("PARSL_WORKER_POOL_ID", ""),
         "block_ends": float(ends) if ends else None,
@@ -242,14 +242,13 @@ def _fit(job: TrainingJob, stage: Train, params: Params, frames: Window, model: 
 def _training_nodes(directory: RunDirectory) -> Any:
     """Where the ranks of a training are placed: this worker is on the first node of its block."""
     from steersman.executors.launcher import words
-    from steersman.executors.network import address_towards
     from steersman.models.ranks.launch import Nodes
 
     site = Site.model_validate(directory.settings()["site"])
     gpus, scratch = site.training.gpu_names, site.training.scratch
     if site.training.nodes < 2:
         return Nodes(gpus=gpus, scratch=scratch)
-    here = address_towards(addresses.read(directory.bus).host)
+    here = node.address_towards(addresses.read(directory.bus).host)
     return Nodes(site.training.nodes, words(site, "training"), here, gpus, scratch)
 
 

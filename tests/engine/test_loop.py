@@ -19,8 +19,7 @@ from steersman.journal.crate import PROFILE
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.store import FRAME, SEGMENT_FIELDS, Window
-
-from .conftest import WriteWorkflow, completed, finished, opened, started, steersman
+from tests.engine.conftest import WriteWorkflow, completed, finished, opened, started, steersman
 
 pytestmark = pytest.mark.slow
 Whole = tuple[RunDirectory, State, dict[str, Any]]

@@ -11,8 +11,7 @@ from steersman.journal.file import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.store import Window
-
-from .conftest import HEAD, finished, started
+from tests.engine.conftest import HEAD, finished, started
 
 pytestmark = pytest.mark.slow
 WORKFLOW = """

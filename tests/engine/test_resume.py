@@ -16,8 +16,16 @@ from steersman.journal import lock, published
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.store import Span, Window
-
-from .conftest import WriteWorkflow, await_record, completed, opened, resumed, servers_brought_back, started, steersman
+from tests.engine.conftest import (
+    WriteWorkflow,
+    await_record,
+    completed,
+    opened,
+    resumed,
+    servers_brought_back,
+    started,
+    steersman,
+)
 
 pytestmark = pytest.mark.slow
 Words = tuple[object, ...]

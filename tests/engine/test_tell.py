@@ -8,8 +8,7 @@ import pytest
 
 from steersman.journal import file as journal
 from steersman.journal.state import State
-
-from .conftest import HEAD, await_record, opened, started, steersman
+from tests.engine.conftest import HEAD, await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
 Running = tuple[Path, subprocess.Popen[bytes]]

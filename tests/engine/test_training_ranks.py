@@ -12,8 +12,7 @@ from steersman.journal import file as journal
 from steersman.store import Span
 from steersman.system.errors import BadValue
 from steersman.worker.tasks import _begun
-
-from .conftest import WriteWorkflow, completed
+from tests.engine.conftest import WriteWorkflow, completed
 
 BODY = """
 import os, signal

@@ -6,8 +6,7 @@ import pytest
 
 from steersman.journal import file as journal
 from steersman.store import FRAME, SEGMENT
-
-from .conftest import WriteWorkflow, finished, opened, started
+from tests.engine.conftest import WriteWorkflow, finished, opened, started
 
 pytestmark = pytest.mark.slow
 WALLTIME_S, MARGIN_S = 10, 3

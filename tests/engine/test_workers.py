@@ -11,8 +11,7 @@ from steersman.journal import file as journal
 from steersman.journal.file import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-
-from .conftest import WriteWorkflow, await_record, completed, finished, opened, started
+from tests.engine.conftest import WriteWorkflow, await_record, completed, finished, opened, started
 
 pytestmark = pytest.mark.slow
 Told = tuple[RunDirectory, State, list[Record]]
