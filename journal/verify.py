@@ -5,6 +5,7 @@ What is not whole can be set aside: it is moved to `aside/`, the journal says so
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterator
@@ -16,8 +17,9 @@ from steersman.journal import file as journal
 from steersman.journal.file import Journal
 from steersman.journal.history import History
 from steersman.journal.lock import Lock
-from steersman.journal.records import Damaged, Start
+from steersman.journal.records import BadRecord, Damaged, Record, Start
 from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Span, StoreError
 
@@ -176,9 +178,18 @@ def _move_aside(directory: RunDirectory, where: str) -> None:
 
 
 def _cut_journal(directory: RunDirectory) -> None:
-    """Keep the records that are whole, in a new chain; the file as it was goes aside."""
+    """Keep the records that are whole and fit those before them, in a new chain; the file as it was goes aside."""
     history = History(directory)
     if history.flaws:
+        story = list(_fitting(directory))
         _move_aside(directory, "journal.jsonl")
-        journal.rewrite(directory.journal, journal.read(directory.path / "aside" / "journal.jsonl"))
+        journal.rewrite(directory.journal, story)
     journal.cut_torn_end(directory.journal)
+
+
+def _fitting(directory: RunDirectory) -> Iterator[Record]:
+    state = State()
+    for record in journal.read(directory.journal):
+        with contextlib.suppress(BadRecord):
+            state.apply(record)
+            yield record
