@@ -368,7 +368,7 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
         @wf.metric
         def badness(scores): return np.nan
         """)
-    directory, state, summary = completed(path, cwd=tmp_path, code=3)
+    directory, state, summary = completed(path, cwd=tmp_path)
     assert summary["outcome"] == "budget"
     assert "badness" not in state.metrics
     failures = [record for record in journal.read(directory.journal, Stage) if not record.ok]
