@@ -77,6 +77,7 @@ class Publisher:
         self._over = False
         self._began_at, self._pause_s = time.monotonic(), PUBLISH_EVERY_S
         self._told: dict[str, int] = {}
+        self.trouble: OSError | None = None
         self._thread = threading.Thread(target=self._serve, name="publish", daemon=True)
 
     def __enter__(self) -> Publisher:
@@ -99,8 +100,13 @@ class Publisher:
         return held
 
     def release_when_published(self, held: _Held) -> None:
-        """Acknowledge this start once the rows appended so far are published."""
+        """Acknowledge this start once the rows appended so far are published.
+
+        Raises: OSError: the rows could not be written (the disk is full, say).
+        """
         held.after = self._writer.rows.get(SEGMENT, 0)
+        if self.trouble:
+            raise self.trouble
 
     def hurry(self) -> None:
         """Publish now, without waiting for the usual time."""
@@ -118,8 +124,8 @@ class Publisher:
                 self._watchdog.alive()
             try:
                 self._publish(hurried)
-            except OSError as error:  # the disk is full, say: the walker ends at its next frame, or look at `stopped`
-                self._writer.failed = error
+            except OSError as error:
+                self.trouble = error
                 return
             self._settle()
             if time.monotonic() - renewed_at > self._lease_s / 6:
