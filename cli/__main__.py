@@ -31,6 +31,7 @@ REFUSED = {  # what the system refuses for where something lies or is called, an
     errno.EROFS: "choose a folder that can be written",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
+SHOWN = 1500, 500  # letters of an error, from its beginning and its end
 
 app = typer.Typer(
     help="Couple simulations with deep learning: run a workflow file, watch it, ask why.",
@@ -71,17 +72,21 @@ def _main() -> None:
     except typer.Abort:
         sys.exit(1)
     except BadInput as error:
-        err.print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+        _refuse(str(error), 2)
     except EngineError as error:
-        err.print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(4)
+        _refuse(str(error), 4)
     except OSError as error:
         if error.errno not in REFUSED:
             raise
-        text = f"{error.filename}: {error.strerror}; {REFUSED[error.errno]}"
-        err.print(f"[red]error:[/] {escape(text)}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+        _refuse(f"{error.filename}: {error.strerror}; {REFUSED[error.errno]}", 2)
+
+
+def _refuse(text: str, code: int) -> None:
+    """Print what is wrong and end; of a word of thousands of letters the beginning and what to do about it."""
+    whole = len(text) <= sum(SHOWN)
+    text = text if whole else f"{text[: SHOWN[0]]} ... {text[-SHOWN[1] :]}"
+    err.print(f"[red]error:[/] {escape(text)}", highlight=False, soft_wrap=True)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from steersman.journal.records import Aside, Hired, Left, Lost, Stop
 from steersman.journal.run_directory import FULL, RunDirectory
 from steersman.journal.walkers import Walker
 from steersman.worker import tasks
+from steersman.worker.last_words import last_words
 from steersman.worker.orders import LEAVE, stop_name
 from steersman.worker.walker import ASIDE, BLOCK_ENDS, REPLACED
 
@@ -148,7 +149,8 @@ class Crew:
             if not self.dismissed and (reason != ASIDE or not self._keep):
                 self._hire(walker.slot)
             return
-        self._cause = f"{type(error).__name__}: {error}"
+        words = last_words(self._directory.errors, number) if killed(error) else ""
+        self._cause = " ".join(filter(None, (f"{type(error).__name__}: {error}", words)))
         self._recorder.record(Lost(walker=number, cause=self._cause, keep=self._keep, blame=killed(error)))
         if isinstance(error, OSError) and error.errno in FULL and not self._own_disks:
             raise error

@@ -73,7 +73,7 @@ class Segment:
 
         Raises: ShapeMismatch: a variable has another shape than in the run's first frame. NotFinite: NaN or infinity.
             BadVariable: other variables than in the first frame, values that are no numbers, or a time that is negative
-            or smaller than the frame's before it. OSError: frames cannot be written any more (the disk is full, say).
+            or smaller than the frame's before it.
         """
         _refuse_taken(variables)
         known = self._writer.names(FRAME)

@@ -80,6 +80,7 @@ class Publisher:
         self._began_at, self._pause_s = time.monotonic(), PUBLISH_EVERY_S
         self._sent: dict[str, int] = {}
         self._far = (0, 0.0)  # a segment, and what its published frames simulated
+        self.trouble: OSError | None = None
         self._thread = threading.Thread(target=self._serve, name="publish", daemon=True)
 
     def __enter__(self) -> Publisher:
@@ -102,8 +103,13 @@ class Publisher:
         return held
 
     def release_when_published(self, held: _Held) -> None:
-        """Acknowledge this start once the rows appended so far are published."""
+        """Acknowledge this start once the rows appended so far are published.
+
+        Raises: OSError: the rows could not be written (the disk is full, say).
+        """
         held.after = self._writer.rows.get(SEGMENT, 0)
+        if self.trouble:
+            raise self.trouble
 
     def hurry(self) -> None:
         """Publish now, without waiting for the usual time."""
@@ -121,8 +127,8 @@ class Publisher:
                 self._watchdog.alive()
             try:
                 self._publish(hurried)
-            except OSError as error:  # the disk is full, say: the walker ends at its next frame, or look at `stopped`
-                self._writer.failed = error
+            except OSError as error:
+                self.trouble = error
                 return
             self._settle()
             if time.monotonic() - renewed_at > self._lease_s / 6:

@@ -199,10 +199,7 @@ class Walker:
             self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
         except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
             cause = _readable(f"{type(error).__name__}: {error}"[:MOST_CAUSE])
-            if not self._writer.failed:
-                self._keep_cause(name, order, stderr_from)
-        if self._writer.failed:
-            raise self._writer.failed
+            self._keep_cause(name, order, stderr_from)
         how = ENDED.index("failed" if cause else "stopped" if out.was_stopped else "finished")
         self._longest_s = max(self._longest_s, out.longest_s)
         cut = ("exact" if out.restart else "frame") if out.cut else ""
@@ -235,7 +232,7 @@ class Walker:
         self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
 
     def _stop_asked(self, segment: str) -> bool:
-        if self._writer.failed:
+        if self._publisher.trouble:
             return True
         with contextlib.suppress(BusError):
             return self.space.take_nowait(stop_name(segment), segment) is not None

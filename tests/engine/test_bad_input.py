@@ -169,6 +169,12 @@ def test_a_file_too_large_for_its_kind_is_refused_unread(refused: Refused, tmp_p
         assert "1,099,511,627,776 bytes" in refused("run", "double_well", option, "odd.yaml")
 
 
+def test_a_word_of_thousands_of_letters_fills_no_screen(refused: Refused) -> None:
+    word = "9" * 50_000
+    for words in (["journal", ".", "--sim", word], ["run", word], ["run", "double_well", "--set", word]):
+        assert len(refused(*words)) < 2500
+
+
 def test_names_that_the_system_refuses_are_refused_in_a_line(refused: Refused) -> None:
     for words in (["run", "x" * 300 + ".py"], ["new", "x" * 300], ["status", "x" * 300]):
         assert "File name too long; choose a shorter name" in refused(*words)

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.apps.molecular_dynamics.contacts import contact_maps, native_fraction
+from steersman.apps.molecular_dynamics.dihedral import dihedral
 from steersman.apps.molecular_dynamics.superposition import rmsd
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # MDAnalysis' own
     from MDAnalysis.analysis import rms
-    from MDAnalysis.lib.distances import distance_array
+    from MDAnalysis.lib.distances import calc_dihedrals, distance_array
 
 
 def walk(seed: int, frames: int = 20, residues: int = 28) -> np.ndarray:
@@ -78,3 +79,25 @@ def test_the_native_fraction_counts_each_distant_contact_once() -> None:
     half[[0, 5], [5, 0]] = False
     assert native_fraction(np.stack([native, half, np.eye(6, dtype=bool)]), native).tolist() == [1, 0.5, 0]
     assert np.isnan(native_fraction(native[None], np.eye(6, dtype=bool))).all()
+
+
+def test_dihedrals_are_those_of_mdanalysis_and_keep_their_sign() -> None:
+    """Angles differ by whole turns at most; MDAnalysis computes in single precision."""
+    points = np.random.default_rng(1).normal(size=(1000, 4, 3))
+    oracle = calc_dihedrals(*points.swapaxes(0, 1).astype(np.float32))
+    assert np.abs(np.angle(np.exp(1j * (dihedral(points) - oracle)))).max() < 1e-3
+    mirrored = dihedral(points * [1, 1, -1])
+    np.testing.assert_allclose(mirrored, -dihedral(points), atol=1e-9)
+
+
+def test_a_twist_is_the_angle_that_was_made_wherever_the_molecule_is() -> None:
+    twist = np.linspace(-np.pi, np.pi, 101)[1:]
+    points = np.zeros((100, 4, 3))
+    points[:, 0, 0] = 1
+    points[:, 2:, 2] = 1
+    points[:, 3] += np.stack([np.cos(twist), np.sin(twist), 0 * twist], axis=-1)
+    np.testing.assert_allclose(np.exp(1j * dihedral(points @ rotation(1) + 7)), np.exp(1j * twist), atol=1e-12)
+    assert dihedral(points.reshape(10, 10, 4, 3)).shape == (10, 10)
+    assert dihedral(np.arange(12.0).reshape(4, 3)) == 0, "on a line"
+    with pytest.raises(ValueError, match="4, 3"):
+        dihedral(points[:, :3])
