@@ -43,7 +43,8 @@ class Learner:
         self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
         self.rule = workflow.train_rule(params)
         self._serial = serial
-        self._scorer, self._in_driver = site.executor_of("scoring"), site.driver_threads > 0
+        self._scorer = site.executor_of("scoring")
+        self._in_driver = any(one.in_driver for one in site.executors.values())
         self._training: Future[Any] | None = None
         self._scoring: tuple[Future[Any], Scoreboard, Sequence[Span]] | None = None
         self._slow: Future[Any] | None = None  # a scoring that was told of
@@ -55,7 +56,7 @@ class Learner:
         self._not_before = self._training_since = self._scoring_since = 0.0
         self._scores: Scores | None = None
         self._seen = (-1, -1)
-        for role in site.executors.keys() - {"simulation", "scoring" if self._in_driver else ""}:
+        for role in [each for each, one in site.executors.items() if each != "simulation" and not one.in_driver]:
             jobs.submit(role, tasks.warm_up, str(directory.path))
         self._restore()
 

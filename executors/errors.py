@@ -12,3 +12,7 @@ class BadSite(ValueError):
 
     def __str__(self) -> str:
         return f"site {self.site}: {self.problem}"
+
+
+class Refused(Exception):
+    """A scheduler refuses, in its own words, or does not answer."""

@@ -261,14 +261,16 @@ def _training_nodes(directory: RunDirectory) -> Any:
     """Where the ranks of a training are placed: this worker is on the first node of its block."""
     from steersman.executors.launcher import words
     from steersman.executors.network import address_towards
+    from steersman.executors.workers import Workers
     from steersman.models.ranks.launch import Nodes
 
     site = Site.model_validate(directory.settings()["site"])
-    gpus, scratch = site.training.gpu_names, site.training.scratch
-    if site.training.nodes < 2:
+    training = site.training
+    gpus, scratch = training.gpu_names, training.scratch
+    if not isinstance(training, Workers) or training.nodes < 2:
         return Nodes(gpus=gpus, scratch=scratch)
     here = address_towards(addresses.read(directory.bus).host)
-    return Nodes(site.training.nodes, words(site, "training"), here, gpus, scratch)
+    return Nodes(training.nodes, words(site, "training"), here, gpus, scratch)
 
 
 def _teller(directory: RunDirectory, version: int) -> EpochTeller:

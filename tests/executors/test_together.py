@@ -87,13 +87,10 @@ def test_when_one_side_of_a_job_fails_both_end(tmp_path: Path) -> None:
         {"training": {"nodes": 1, "workers": 2, "walltime_s": 60}},
         {"pbs": None, "inside": True},
         {"pbs": None, "slurm": {}, "launcher": "srun --nodes={nodes}"},
-        {"training": {"nodes": 2, "workers": 2, "walltime_s": 600, "mpi": {"nodes": 2}}},
     ],
 )
 def test_what_cannot_be_shared_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(
-        ValueError, match=r"together: name a scheduler|where a share of nodes begins|mpi is for walkers"
-    ):
+    with pytest.raises(ValueError, match=r"together: name a scheduler|where a share of nodes begins"):
         site(**changes)
 
 
