@@ -10,6 +10,7 @@ from steersman.executors.schedulers.flux import Flux
 from steersman.executors.schedulers.lsf import Lsf
 from steersman.executors.schedulers.pbs import Pbs
 from steersman.executors.schedulers.scheduler import Scheduler
+from steersman.executors.schedulers.sge import Sge
 from steersman.executors.schedulers.slurm import Slurm
 from steersman.executors.values import Strict
 
@@ -21,6 +22,7 @@ class Schedulers(Strict):
     slurm: Slurm | None = None
     pbs: Pbs | None = None
     lsf: Lsf | None = None
+    sge: Sge | None = None
 
     @property
     def named(self) -> list[Scheduler]:
