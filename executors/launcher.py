@@ -19,6 +19,11 @@ ONE_THREAD_EACH = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENMM_CPU_THREADS"), "1"
 )
 ONE_THREAD = "export " + " ".join(f"{name}={count}" for name, count in ONE_THREAD_EACH.items())
+# Parsl's workers make a socket there, whose path may have 107 characters: 32 are its own.
+SHORT_TMPDIR = (
+    '[ ${#TMPDIR} -le 70 ] || { SHORT=$(mktemp -u /tmp/tmp.XXXXXXXX) && ln -s "$TMPDIR" $SHORT && export TMPDIR=$SHORT'
+    ' && trap "rm -f $SHORT" EXIT; }'
+)
 
 
 def words(site: Site, role: str, nodes: int | None = None) -> str:
@@ -34,7 +39,8 @@ def launcher(site: Site, role: str) -> Launcher:
     """What starts the workers of a block: on each node, or on the first one where they start ranks on the others."""
     wanted = site.workers[role]
     if not wanted.on_first_node:
-        return Started(part(site, role), f"export PATH={shlex.quote(BINARIES)}:$PATH", words(site, role))
+        go_on = "" if site.launcher or wanted.nodes < 2 else scheduler_of(site).GO_ON
+        return Started(part(site, role), f"export PATH={shlex.quote(BINARIES)}:$PATH", words(site, role) + go_on)
     # The site's own mpiexec comes before one in this environment.
     lies_elsewhere = site.inside and not wanted.mpi_walkers and not scheduler_of(site).BEGINS_ON_NODE
     path = f"export PATH=$PATH:{shlex.quote(BINARIES)}"
@@ -71,7 +77,7 @@ class Started(SimpleLauncher):  # type: ignore[misc]  # Parsl has no types
         self.before, self.path, self.words = before, path, words
 
     def __call__(self, command: str, tasks_per_node: int, nodes_per_block: int, script_dir: str = "") -> str:
-        lines = [self.path, ONE_THREAD, command]
+        lines = [self.path, ONE_THREAD, SHORT_TMPDIR, command]
         if not self.words:
             return "\n".join([self.before, *lines])
         file = f"{script_dir}/$JOBNAME.start"

@@ -18,7 +18,7 @@ from parsl.providers import LocalProvider
 from steersman.executors import python_site
 from steersman.executors.allocation import allocation
 from steersman.executors.batch import Batch
-from steersman.executors.launcher import BINARIES, ONE_THREAD, ONE_THREAD_EACH, launcher
+from steersman.executors.launcher import BINARIES, ONE_THREAD, ONE_THREAD_EACH, SHORT_TMPDIR, launcher
 from steersman.executors.site import Site
 from steersman.executors.together import Share, SideBySide, Together
 from steersman.executors.workers import Workers
@@ -97,7 +97,7 @@ def provider(site: Site, role: str) -> Any:
     starts = WrappedLauncher(f"nice -n {NICE}{limit}")
     # A shell in which the driver is started may outlive the job that it began in.
     path = f"export PATH={shlex.quote(BINARIES)}:$PATH"
-    return _local(wanted, [path, ONE_THREAD, "unset SLURM_JOB_END_TIME", *lines], starts)
+    return _local(wanted, [path, ONE_THREAD, SHORT_TMPDIR, "unset SLURM_JOB_END_TIME", *lines], starts)
 
 
 def _batch(site: Site, wanted: Workers, starts: Launcher) -> Batch:

@@ -13,17 +13,20 @@ from steersman.executors.registration import NoWorkers, Registration
 from steersman.executors.site import Site
 from steersman.executors.workers import Mpi, Workers
 
+HERE_S = 1  # between two signs of life of workers on the driver's machine
+MISSED = 8  # so many in a row, and a worker is lost
 ANSWER_S = 5.0  # Parsl's interchange answers within so long
 
 
 def started(site: Site, role: str, wanted: Workers, provider: Any) -> HighThroughputExecutor:
     """Parsl's executor of one role; Parsl starts it."""
+    period_s = site.heartbeat_s if wanted.nodes else HERE_S
     shared = {
         "label": role,
         "address": driver_address(site),
         "loopback_address": "127.0.0.1",
-        "heartbeat_period": 2,  # a lost worker is known of within 8 s
-        "heartbeat_threshold": 8,
+        "heartbeat_period": period_s,
+        "heartbeat_threshold": MISSED * period_s,
         "poll_period": 10,
         "drain_period": None if wanted.walltime_s is None else max(1, int(wanted.walltime_s - site.margin_s)),
         "block_error_handler": Registration(site.name, silent_s=site.starts_s),
@@ -49,7 +52,9 @@ class OverNodes(MPIExecutor):  # type: ignore[misc]  # Parsl has no types
 
     def __init__(self, mpi: Mpi, **shared: Any) -> None:
         super().__init__(mpi_launcher=mpi.launcher, **shared)
-        self.resources = {"num_nodes": mpi.nodes, "ranks_per_node": mpi.ranks, "launcher_options": mpi.options}
+        # Whatever a site says by default: ranks that are left would wait for the one that died.
+        options = f"--kill-on-bad-exit=1 {mpi.options}".strip() if mpi.launcher == "srun" else mpi.options
+        self.resources = {"num_nodes": mpi.nodes, "ranks_per_node": mpi.ranks, "launcher_options": options}
 
 
 class Pool:

@@ -80,6 +80,7 @@ class Site(Schedulers):
         bus_servers: processes on the driver's machine that share what thousands of walkers ask.
         most_files: of a run; more are warned of, for the directories of parallel file systems grow slow.
         starts_s: a block that runs has workers within so long: starting Python on many nodes may take minutes.
+        heartbeat_s: workers on nodes give a sign of life so often, and are lost after eight of them did not come.
         lease_s: a start is offered again when its walker gave no sign of life for so long.
         margin_s: before a block ends, this much is kept for writing what there is.
     """
@@ -99,6 +100,7 @@ class Site(Schedulers):
     bus_servers: int = Field(default=1, ge=1, le=64)
     most_files: int = Field(default=100_000, ge=1)
     starts_s: float = Field(default=300.0, ge=1)
+    heartbeat_s: int = Field(default=15, ge=1)
     lease_s: float = Field(default=15.0, ge=1)
     margin_s: float = Field(default=30.0, ge=0)
     _stages: tuple[str, ...] = PrivateAttr(ROLES)  # of the workflow that it is to run; no key of a site file

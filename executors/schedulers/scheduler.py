@@ -54,7 +54,7 @@ class Scheduler(Strict, ABC):
     BEFORE: ClassVar[str] = ""  # a shell line with which a job begins
     # Shell words that start a program once on each of {nodes} nodes, of which {first} are left out before.
     LAUNCHER: ClassVar[str]
-    WORKERS_GO_ON: ClassVar[str] = ""  # further words: the other nodes go on when one dies, or its program fails
+    GO_ON: ClassVar[str] = ""  # further words of it: the other nodes go on when one dies, or its program fails
     # A shell line that hides all but the lines {range} of the nodes, for launchers that see them in the environment.
     PART: ClassVar[str] = ""
     IN_JOB: ClassVar[str]  # a variable that only processes in a job of it have

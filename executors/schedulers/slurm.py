@@ -43,6 +43,7 @@ class Slurm(Scheduler):
     LAUNCHER = (
         "srun --overlap --relative={first} --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --cpu-bind=none --label"
     )
+    GO_ON = " --no-kill --kill-on-bad-exit=0"
     # Parsl's MPIExecutor looks there.
     PART = "export SLURM_NODELIST=$(scontrol show hostnames $SLURM_JOB_NODELIST | sed -n {range}p | paste -sd,)"
     IN_JOB = "SLURM_JOB_ID"
@@ -68,6 +69,7 @@ class Slurm(Scheduler):
             f"--job-name={block.name}", f"--output={block.script}.stdout", f"--error={block.script}.stderr",
             f"--nodes={block.nodes}", f"--time={block.minutes}", "--ntasks-per-node=1",
             *(f"--{name}={value}" for name, value in named.items() if value), *["--exclusive"] * self.exclusive,
+            *["--no-kill"] * (block.nodes > 1),  # the other nodes go on when one dies
             "--no-requeue",  # a job that Slurm itself starts again would run beside the block in its place
             *self.options,
         ]  # fmt: skip

@@ -17,9 +17,11 @@ import pytest
 from parsl.jobs.states import JobState
 from parsl.providers.errors import SubmitException
 
+from steersman.executors.batch import outside_of_jobs
 from steersman.executors.errors import BadSite, Refused
 from steersman.executors.parsl_config import parsl_config, provider, submit_scripts
 from steersman.executors.preflight import ready
+from steersman.executors.schedulers.registry import SCHEDULERS
 from steersman.executors.site import Site
 from steersman.worker import tasks
 from tests.executors.conftest import Commands
@@ -273,3 +275,15 @@ def test_on_amds_gpus_one_variable_names_the_gpu(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(tasks, "AMD", tmp_path)
     tasks.begin(str(tmp_path), 0, int)
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_what_is_submitted_inherits_nothing_of_the_job_that_the_driver_was_started_in(scheduler: str) -> None:
+    """How its own commands find a scheduler is no part of a job."""
+    jobs = {"SLURM_JOB_ID", "SLURM_CPU_BIND", "SLURM_MEM_PER_CPU", "PBS_JOBID", "PBS_NODEFILE", "PBS_O_WORKDIR",
+            "LSB_HOSTS", "LSB_JOBID", "JOB_ID", "PE_HOSTFILE", "SGE_JOB_SPOOL_DIR", "SLURM_JOB_END_TIME"}  # fmt: skip
+    kept = {"PATH", "SLURM_CONF", "SBATCH_ACCOUNT", "PBS_SERVER", "PBS_CONF_FILE", "LSF_ENVDIR", "LSB_DEFAULTQUEUE",
+            "FLUX_URI", "SGE_ROOT", "SGE_CELL"}  # fmt: skip
+    if SCHEDULERS[scheduler].IN_JOB not in kept:  # a Flux instance is found by what its jobs have
+        jobs.add(SCHEDULERS[scheduler].IN_JOB)
+    assert outside_of_jobs(dict.fromkeys(jobs | kept, "x")).keys() == kept

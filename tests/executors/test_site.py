@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from steersman.executors import preflight
 from steersman.executors.errors import BadSite
-from steersman.executors.launcher import BINARIES
+from steersman.executors.launcher import BINARIES, SHORT_TMPDIR
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config, submit_scripts
 from steersman.executors.preflight import findings, ready
@@ -187,6 +189,15 @@ def test_the_submit_script_says_what_the_site_file_says(tmp_path: Path) -> None:
         assert f"#SBATCH --{option}" in script
     executor = next(each for each in parsl_config(site, tmp_path).executors if each.label == "simulation")
     assert (executor.provider.nodes_per_block, executor.provider.init_blocks) == (2, 2)
+    assert (executor.heartbeat_period, executor.heartbeat_threshold) == (15, 120)
+
+
+def test_the_other_nodes_of_a_block_go_on_when_one_dies() -> None:
+    """Slurm ends all of a job and of a step otherwise; ranks of an MPI program cannot go on."""
+    script = submit_scripts(load_site("slurm"))["simulation"]
+    assert "#SBATCH --no-kill" in script.splitlines()
+    assert "--no-kill --kill-on-bad-exit=0 /bin/bash" in script
+    assert "--no-kill" not in submit_scripts(load_site("slurm", {"simulation.nodes": 1}))["simulation"]
 
 
 def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> None:
@@ -195,7 +206,7 @@ def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> No
     assert site.simulation.count == 6
     executor = next(each for each in parsl_config(site, tmp_path).executors if each.label == "simulation")
     assert executor.max_workers_per_block == 3
-    assert executor.resources == {"num_nodes": 2, "ranks_per_node": 4, "launcher_options": ""}
+    assert executor.resources == {"num_nodes": 2, "ranks_per_node": 4, "launcher_options": "--kill-on-bad-exit=1"}
     script = submit_scripts(site)["simulation"]
     assert "srun" not in script, "the workers run on the first node, and start ranks on the others"
     assert f"export PATH=$PATH:{BINARIES}" in script, "a mpiexec of this environment does not hide the site's"
@@ -214,3 +225,14 @@ def test_scratch_is_a_folder_of_the_node_and_its_variables_the_nodes(monkeypatch
     monkeypatch.delenv("NODE_DISK")
     with pytest.raises(BadSite, match=r"simulation.scratch = \$NODE_DISK/frames: not all of its variables are set on"):
         site.scratch_here("simulation")
+
+
+@pytest.mark.parametrize("folder", ["short", "a" * 120])
+def test_sockets_of_workers_have_room_in_any_tmpdir_and_files_lie_in_it(folder: str, tmp_path: Path) -> None:
+    code = "import os, multiprocessing as m, tempfile as t; m.Manager(); print(os.path.realpath(t.gettempdir()))"
+    (tmp_path / folder).mkdir()
+    script = f"export TMPDIR={tmp_path / folder}\n{SHORT_TMPDIR}\n{sys.executable} -c '{code}'; echo $TMPDIR"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    there, short = done.stdout.split()
+    assert Path(there) == tmp_path / folder
+    assert Path(short).exists() == (folder == "short"), "the other way to it is gone again"
