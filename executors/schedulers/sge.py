@@ -34,6 +34,7 @@ class Sge(Scheduler):
     CANCEL = "qdel"
     STATUS = 'qstat -u "$(id -un)"'
     WHY_QUEUED = ("qstat -j {job}", r"(?:scheduling info|error reason +\d+): +(.*)")
+    BEFORE = "export PATH=$PATH:$SGE_O_PATH"  # qrsh need not be on the PATH with which a job begins
     LAUNCHER = (
         r"""bash -c 'for host in $(awk "!seen[\$1]++ {print \$1}" $PE_HOSTFILE | head -n {nodes}); """
         r"""do qrsh -inherit -V $host "$@" & done; """
