@@ -1,4 +1,4 @@
-"""Grid Engine (Son of Grid Engine, Open Grid Scheduler, Altair's), against the manual pages of 8.1.9.
+"""Grid Engine (Son of Grid Engine, Open Grid Scheduler, Altair's), by the manual pages of 8.1.9.
 
 Its nodes are slots of a parallel environment. Whole nodes come of one whose `allocation_rule` is `cpus`; its
 `control_slaves` must be true, for `qrsh -inherit` starts what runs on them.

@@ -1,4 +1,4 @@
-"""Grid Engine: a submit script, and answers as the manual pages of 8.1.9 give them."""
+"""Grid Engine: a submit script, and answers as a real 8.1.9 gave them, or where it could not its manual pages."""
 
 from __future__ import annotations
 
@@ -73,13 +73,21 @@ def _submitted(site: Site, commands: Commands) -> tuple[Any, str]:
     return made, made.submit("process_worker_pool.py", 1, "parsl.simulation.block-0")
 
 
+def test_grid_engine_says_why_a_job_waits(commands: Commands, site: Site) -> None:
+    waits = 'script_file: x\nscheduling info:            cannot run in PE "mpi" because it only offers 1 slots\n'
+    commands.says("qstat", waits)
+    assert provider(site, "simulation").why_queued("17") == 'cannot run in PE "mpi" because it only offers 1 slots'
+
+
 def test_before_a_run_qsub_verifies_the_script(commands: Commands, site: Site) -> None:
     for command in ("qstat", "qdel"):
         commands.says(command)
     commands.says("qsub", "verification: found suitable queue(s)\n")
     ready(site)
     assert commands.asked("qsub").startswith("-w v ")
-    commands.says("qsub", "", 'Unable to run job: Job was rejected because job requests unknown queue "no.q".\n', 1)
+    commands.says(
+        "qsub", "", 'Unable to run job: job rejected: the requested project "lab" does not exist\nExiting.\n', 1
+    )
     with pytest.raises(BadSite) as refused:
         ready(site)
     assert "Grid Engine refuses the simulation nodes: Unable to run job" in refused.value.problem
