@@ -1,9 +1,9 @@
-"""Functions of `tasks` -> Parsl: submitted to an executor, their begin and end told over the bus.
+"""Functions of `tasks` -> Parsl: submitted to an executor; that they begin and end is an event on the bus.
 
 A worker that is killed while it waits for work holds the lock of its manager's queue for ever: the manager goes on
 accepting jobs that none of its workers can take. So a block is ended whose manager holds a job that does not begin;
-Parsl then tells that the job is lost, and the engine does what it does with every lost job. A bus server that is killed
-may forget that a job told that it began; then whatever else is heard of it counts as well.
+Parsl then reports that the job is lost, and the engine does what it does with every lost job. A bus server that is
+killed may forget the event that a job began; then whatever else is heard of it counts as well.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ class _Job:
     role: str
     submitted: float
     heard: Where
-    told: str | None = None  # by itself: the manager that runs it
+    said: str | None = None  # by itself: the manager that runs it
 
     @property
     def manager(self) -> str | None:
         """That runs it; "": nobody knows which, None: it has not begun."""
-        return self.heard() if self.told is None else self.told
+        return self.heard() if self.said is None else self.said
 
 
 class Jobs:
     """Parsl while a run uses it. A finished job wakes the engine with an event, so that it waits in one place only.
 
     Args:
-        bus: where jobs tell that they began.
+        bus: where jobs say that they began.
         begins_s: a job that a manager has held for so long begins, or the manager's block is ended.
         clock: seconds, for this.
     Raises: ExecutorLost: an interchange died while Parsl was starting.
@@ -93,13 +93,13 @@ class Jobs:
         self._begins_s = begins_s
         self._stuck_since: dict[str, float] = {}  # by manager
         self._looked = 0.0
-        self._told = {""}
+        self._reported = {""}
 
     def submit(self, role: str, function: Callable[..., Any], *args: Any, heard: Where = lambda: None) -> Future[Any]:
         """Run `function(*args)` on the executor of a role.
 
         Args:
-            heard: where it runs, as other events than its first tell: a manager, "" for one that nobody knows, None
+            heard: where it runs, by other events than its first: a manager, "" for one that nobody knows, None
                 while there are none.
         """
         number, pool = next(self._numbers), self._pools.get(role)
@@ -116,15 +116,15 @@ class Jobs:
         return future
 
     def began(self, number: int, manager: str) -> None:
-        """Take in what a job told."""
+        """Take in what a job said."""
         with self._lock:
             if number in self._open:
-                self._open[number].told = manager
+                self._open[number].said = manager
 
     def newly_waiting(self) -> list[str]:
         """In words what is waited for while no block of an executor runs, each once."""
-        waiting = {pool.waiting for pool in self._pools.values()} - self._told
-        self._told |= waiting
+        waiting = {pool.waiting for pool in self._pools.values()} - self._reported
+        self._reported |= waiting
         return sorted(waiting)
 
     def end_stuck_blocks(self) -> list[str]:
@@ -198,8 +198,8 @@ def _started(config: Config) -> DataFlowKernel:
             raise ExecutorLost(f"{died} while it was starting")
     try:
         return starting.result()
-    except BrokenPipeError:  # Parsl tells an interchange by a pipe what it is to do
-        raise ExecutorLost("an interchange died before it was told what to do") from None
+    except BrokenPipeError:  # Parsl writes an interchange's settings into a pipe
+        raise ExecutorLost("an interchange died before it had its settings") from None
 
 
 def _eager(config: Config) -> DataFlowKernel:

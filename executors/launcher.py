@@ -77,8 +77,8 @@ class Started(SimpleLauncher):  # type: ignore[misc]  # Parsl has no types
         self.before, self.path, self.words = before, path, words
 
     def __call__(self, command: str, tasks_per_node: int, nodes_per_block: int, script_dir: str = "") -> str:
-        lines = [self.path, ONE_THREAD, SHORT_TMPDIR, command]
+        before, lines = [self.before] * bool(self.before), [self.path, ONE_THREAD, SHORT_TMPDIR, command]
         if not self.words:
-            return "\n".join([self.before, *lines])
+            return "\n".join([*before, *lines])
         file = f"{script_dir}/$JOBNAME.start"
-        return "\n".join([self.before, f"cat > {file} <<'EOF'", *lines, "EOF", f"{self.words} /bin/bash {file}"])
+        return "\n".join([*before, f"cat > {file} <<'EOF'", *lines, "EOF", f"{self.words} /bin/bash {file}"])

@@ -40,7 +40,7 @@ def ready(site: Site) -> None:
 
 
 def findings(site: Site, hours: float | None = None) -> list[Finding]:
-    """Everything about a site that can be told without an allocation; at the end the scripts of its blocks.
+    """Everything about a site that can be known without an allocation; at the end the scripts of its blocks.
 
     Args:
         site: settled.
@@ -76,7 +76,7 @@ def _frames(site: Site) -> str:
 
 
 def _gpus(site: Site) -> Iterator[Finding]:
-    """Of this machine; what the nodes of a job have, `doctor` tells."""
+    """Of this machine; what the nodes of a job have, `doctor` shows."""
     if (wanted := max(len(one.gpu_names) for one in site.workers.values())) and not site.inside:
         there = max(len(list(Path("/dev").glob(pattern))) for pattern in GPU_DEVICES)
         cure = "say so in a copy of the site file, `gpus: 0`, or take --site laptop"
