@@ -17,12 +17,10 @@ class Allocation:
     """The job that this process runs in.
 
     Args:
-        scheduler: its title.
         nodes: how many it has.
         ends: seconds since 1970; None when it cannot be learnt.
     """
 
-    scheduler: str
     nodes: int
     ends: float | None
 
@@ -33,7 +31,7 @@ def allocation(environment: Mapping[str, str] = os.environ) -> Allocation | None
     if scheduler is None:
         return None
     nodes, left_s = scheduler.job(environment)
-    return Allocation(scheduler.TITLE, nodes, None if left_s is None else time.time() + left_s)
+    return Allocation(nodes, None if left_s is None else time.time() + left_s)
 
 
 def settled(site: Site) -> Site:

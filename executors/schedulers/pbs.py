@@ -36,6 +36,7 @@ class Pbs(Scheduler):
     BEFORE = "cd $PBS_O_WORKDIR"  # a job begins in the home directory
     LAUNCHER = "mpiexec -n {nodes} --ppn 1 --hostfile $PBS_NODEFILE"
     PART = "PART=$(mktemp) && awk '!seen[$0]++' $PBS_NODEFILE | sed -n {range}p > $PART && export PBS_NODEFILE=$PART"
+    MPI_WALKERS = True
     IN_JOB = "PBS_JOBID"
     OF_JOB = r"PBS_(JOB.*|O_.*|NODE.*|TASKNUM|MOMPORT|QUEUE|ENVIRONMENT)|NCPUS"
 

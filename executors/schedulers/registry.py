@@ -26,6 +26,7 @@ class Schedulers(Strict):
 
     @property
     def named(self) -> list[Scheduler]:
+        """Those that are keys; a site has one at most."""
         return [settings for _, settings in self if isinstance(settings, Scheduler)]
 
 

@@ -57,6 +57,7 @@ class Scheduler(Strict, ABC):
     GO_ON: ClassVar[str] = ""  # further words of it: the other nodes go on when one dies, or its program fails
     # A shell line that hides all but the lines {range} of the nodes, for launchers that see them in the environment.
     PART: ClassVar[str] = ""
+    MPI_WALKERS: ClassVar[bool] = False  # Parsl's MPIExecutor finds the nodes of a job
     IN_JOB: ClassVar[str]  # a variable that only processes in a job of it have
     OF_JOB: ClassVar[str]  # what variables match that a job has, and what it submits must not inherit
     BEGINS_ON_NODE: ClassVar[bool] = True  # a job's own processes run on its first node

@@ -46,6 +46,7 @@ class Slurm(Scheduler):
     GO_ON = " --no-kill --kill-on-bad-exit=0"
     # Parsl's MPIExecutor looks there.
     PART = "export SLURM_NODELIST=$(scontrol show hostnames $SLURM_JOB_NODELIST | sed -n {range}p | paste -sd,)"
+    MPI_WALKERS = True
     IN_JOB = "SLURM_JOB_ID"
     OF_JOB = r"SLURM_(?!CONF$).*"
     BEGINS_ON_NODE = False  # a job of `salloc` may begin on a login node

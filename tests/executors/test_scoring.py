@@ -129,7 +129,7 @@ def test_three_executors_share_an_allocation_by_nodes() -> None:
 
 
 def test_nodes_of_a_job_that_score_do_not_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation("slurm", 4, None))
+    monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation(4, None))
     inside = site(inside=True, training={"nodes": 1, "workers": 1}, scoring={"nodes": 1})
     assert settled(inside).simulation.nodes == 2
     assert settled(inside.serving(["simulation"])).simulation.nodes == 4, "nobody trains or scores"

@@ -110,7 +110,7 @@ def test_a_program_starts_once_on_each_node_and_a_failure_is_that_of_all(tmp_pat
 def test_inside_a_job_its_hosts_are_counted(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text(HOSTS)
     environment = {"SGE_JOB_SPOOL_DIR": "/var/spool", "PE_HOSTFILE": str(tmp_path / "hosts")}
-    assert allocation(environment) == Allocation("Grid Engine", 3, None)
+    assert allocation(environment) == Allocation(3, None)
 
 
 def test_it_is_changed_from_the_command_line_like_the_others() -> None:

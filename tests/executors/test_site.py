@@ -212,7 +212,9 @@ def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> No
     assert f"export PATH=$PATH:{BINARIES}" in script, "a mpiexec of this environment does not hide the site's"
 
 
-def test_nodes_that_walkers_cannot_share_are_refused() -> None:
+def test_nodes_that_walkers_cannot_share_or_would_not_find_are_refused() -> None:
+    with pytest.raises(BadSite, match=r"simulation.mpi: .* not with LSF"):
+        load_site("lsf", {"simulation.mpi": {"nodes": 2}})
     with pytest.raises(BadSite, match="multiple of 2"):
         load_site("slurm", {"simulation.nodes": 3, "simulation.mpi": {"nodes": 2}})
 

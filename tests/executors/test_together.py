@@ -95,7 +95,7 @@ def test_what_cannot_be_shared_is_refused(changes: dict[str, Any]) -> None:
 
 
 def test_the_nodes_of_a_job_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation("slurm", 4, None))
+    monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation(4, None))
     inside = Site.model_validate({"name": "m", "inside": True, "training": {"nodes": 1, "workers": 1}})
     found = settled(inside)
     assert (found.simulation.nodes, found.first_node("simulation"), found.first_node("training")) == (3, 1, 0)
