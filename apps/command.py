@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import signal
 import subprocess
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import psutil
+import numpy as np
+from numpy.typing import DTypeLike
 
 from steersman.apps.errors import CommandFailed, CommandNotFound
+from steersman.system.processes import end
 
 FrameT = TypeVar("FrameT")
 GRACE_S = 5.0  # between TERM and KILL: time enough to write a checkpoint
@@ -60,21 +59,52 @@ def command(
 
 
 def lines(name: str) -> Callable[[Path], Iterator[str]]:
-    """A reader for `command`: the lines that are new in a file of the working directory; each is whole."""
+    """A reader for `command`: the lines that are new in a file of the working directory; each is whole.
+
+    A line ends with a line feed, or carriage return and line feed, and with nothing else.
+    """
     read_to = 0
 
     def new(folder: Path) -> Iterator[str]:
         nonlocal read_to
-        if not (folder / name).exists():
-            return
-        with (folder / name).open("rb") as file:
-            file.seek(read_to)
-            whole = file.read().rpartition(b"\n")[0]
-        if whole:
-            read_to += len(whole) + 1
-            yield from whole.decode(errors="replace").splitlines()
+        whole, end, _ = _from(folder / name, read_to).rpartition(b"\n")
+        read_to += len(whole + end)
+        for line in whole.split(b"\n") if end else ():  # splitlines() also splits at \r, \f and U+2028
+            yield line.removesuffix(b"\r").decode(errors="replace")
 
     return new
+
+
+def records(name: str, dtype: DTypeLike) -> Callable[[Path], Iterator[Any]]:
+    """A reader for `command`: the records of one size that are new in a binary file of the working directory.
+
+    Args:
+        dtype: of one record, e.g. [("time", "<f8"), ("position", "<f4", (22, 3))], or ("<f4", (22, 3)) for an array; a
+            record is given as NumPy has it, and only when all its bytes are there.
+    Raises: ValueError: a dtype without bytes, or of Python objects.
+    """
+    record, read_to = np.dtype(dtype), 0
+    if record.hasobject or not record.itemsize:
+        raise ValueError(f"records({name!r}, {record}): a record has bytes, at least one, and no Python objects")
+
+    def new(folder: Path) -> Iterator[Any]:
+        nonlocal read_to
+        found = _from(folder / name, read_to)
+        whole = found[: len(found) - len(found) % record.itemsize]
+        read_to += len(whole)
+        yield from np.frombuffer(whole, record)
+
+    return new
+
+
+def _from(file: Path, offset: int) -> bytes:
+    """What a file holds from there on; nothing where it is not there yet."""
+    try:
+        with file.open("rb") as opened:
+            opened.seek(offset)
+            return opened.read()
+    except FileNotFoundError:
+        return b""
 
 
 @contextmanager
@@ -99,43 +129,14 @@ def _process(args: Sequence[str | Path], folder: Path, grace_s: float) -> Iterat
         try:
             yield process
         finally:
-            _end(process, grace_s)
+            end(process.pid, grace_s, group=True)  # a rank that outlives its mpiexec would hold the node
+            process.poll()
 
 
 def _ended(process: subprocess.Popen[bytes], within_s: float) -> bool:
     with suppress(subprocess.TimeoutExpired):
         process.wait(within_s)
     return process.poll() is not None
-
-
-def _end(process: subprocess.Popen[bytes], grace_s: float) -> None:
-    """End the program and what it started: a rank that outlives its mpiexec would hold the node."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        _signal(process, number)
-        deadline_s = time.monotonic() + grace_s
-        while _alive(process) and time.monotonic() < deadline_s:
-            time.sleep(0.01)
-
-
-def _alive(process: subprocess.Popen[bytes]) -> bool:
-    """Whether anything of the program's session still runs; reaps the program itself. Of what else is dead nobody waits
-    for a container's first process, which reaps late or never."""
-    return process.poll() is None or (_signal(process, 0) and any(_runs(each, process.pid) for each in psutil.pids()))
-
-
-def _runs(pid: int, group: int) -> bool:
-    with suppress(ProcessLookupError, psutil.NoSuchProcess):
-        return os.getpgid(pid) == group and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    return False
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> bool:
-    """Signal the whole session. Returns: whether there was anybody to hear it."""
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def _tail(path: Path) -> str:

@@ -21,6 +21,7 @@ from steersman.engine.bag import Bag
 from steersman.engine.process import give_large_arrays_back
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
+from steersman.journal.records import Began, Ended, Hired, Published, Run
 from steersman.journal.scoreboard import stale, unscored
 from steersman.journal.state import State
 from steersman.steering import Scores, Steering
@@ -44,9 +45,9 @@ def measure(folder: Path, events: int, walkers: int) -> dict[str, Any]:
     state, bus = State(), Basket()
     recorder = Recorder(Journal(folder / "journal.jsonl"), state)
     bag = Bag(recorder, bus, Steering(), folder / "decisions.jsonl", seed=1, rounds=False)  # type: ignore[arg-type]
-    recorder.record("run")
+    recorder.record(Run())
     for walker in range(walkers):
-        recorder.record("walker", walker=walker, slot=walker)
+        recorder.record(Hired(walker=walker, slot=walker))
     grown, before, began = [], _resident_mb(), time.process_time()
     segments = events // EVENTS
     for number, start in zip(range(segments), _starts(bag, bus, state, walkers), strict=False):
@@ -85,11 +86,12 @@ def _starts(bag: Bag, bus: Basket, state: State, walkers: int) -> Iterator[int]:
 
 
 def _segment(recorder: Recorder, walker: int, number: int, start: int) -> None:
-    told = {"walker": walker, "segment": number, "start": start, "first_row": FRAMES * number}
-    end = {"end_row": FRAMES * (number + 1), "how": "finished", "cause": "", "simulated": 0.0}
-    recorder.record("began", **told, waited_s=0.01)
-    recorder.record("ended", **told, **end, read_s=0.0, ran_s=30.0)
-    recorder.record("frames", walker=walker, frames=FRAMES * (number + 1), segments=number + 1)
+    first, end = FRAMES * number, FRAMES * (number + 1)
+    recorder.record(Began(walker=walker, segment=number, start=start, first_row=first, waited_s=0.01))
+    recorder.record(Ended(
+        walker=walker, segment=number, start=start, first_row=first, end_row=end, how="finished", ran_s=30.0
+    ))  # fmt: skip
+    recorder.record(Published(walker=walker, frames=end, segments=number + 1))
 
 
 def _resident_mb() -> float:

@@ -53,8 +53,8 @@ def measure_loop(folder: Path, hours: float) -> dict[str, Any]:
     directory, run = campaign.begin(plan, run_dir=folder / "loop")
     state = run.execute()
     assert state.end is not None
-    if state.end["outcome"] != "budget":
-        raise RuntimeError(f"the run ended early: {state.end['reason']}")
+    if state.end.outcome != "budget":
+        raise RuntimeError(f"the run ended early: {state.end.reason}")
     gaps, active = [], 0.0
     for walker in directory.frames.walkers():
         own, seconds = gaps_of(directory, walker)
@@ -85,7 +85,7 @@ def gaps_of(directory: RunDirectory, walker: str) -> tuple[np.ndarray, float]:
 
 def idle_by_cause(state: State, gaps: float, active: float) -> dict[str, float]:
     """Shares of the walkers' time: waiting for a start, reading it, the rest (bookkeeping, the context begun anew)."""
-    waited, read = state.idle["waited"], state.idle["read"]
+    waited, read = state.spent["waited"], state.spent["read"]
     causes = {"waiting_for_a_start": waited, "reading_it": read, "beginning_and_bookkeeping": gaps - waited - read}
     return {cause: round(max(0.0, seconds) / active, 5) for cause, seconds in causes.items()}
 
@@ -93,7 +93,7 @@ def idle_by_cause(state: State, gaps: float, active: float) -> dict[str, float]:
 def startup(directory: RunDirectory, state: State) -> float:
     """Seconds from the command to the first step."""
     first = min(float(Window(directory.frames, [Span(w, 0, 1)])["stepping"][0]) for w in directory.frames.walkers())
-    return first - float(state.sessions[0]["t"])
+    return first - float(state.sessions[0].t)
 
 
 def measure_tasks(folder: Path) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """How fast our molecular dynamics is, beside a bare OpenMM loop that reports as often.
 
-    python benchmarks/molecular_dynamics.py --json
+    python -m steersman.benchmarks.molecular_dynamics --json
 
 Both simulate the same System on the same platform and take turns frame by frame (some 50 ms), so that a noisy machine
 slows both alike. The bare loop never starts anew; ours begins a new segment every 2 ps, as a walker does.

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steersman.models import CVAE, Model, ResNet50
-from steersman.models.fitting import device
+from steersman.models import CVAE, Model, ResNet50, device
 from steersman.models.fitting.fit import Loss, fit, seeded
 from steersman.models.networks.cvae import elbo
 

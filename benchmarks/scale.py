@@ -30,9 +30,11 @@ from steersman.bus import TupleSpace
 from steersman.engine import campaign
 from steersman.engine import run as engine_run
 from steersman.journal import file as journal
+from steersman.journal.records import OF_WALKERS
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.steering import StopRule
 from steersman.system.errors import BadInput
 from steersman.worker.walker import DISMISSED, Walker
 
@@ -45,7 +47,6 @@ BEGIN_EVERY_S = 0.015
 # a core; with 0.1 s two thousand did. None of these threads keeps the lock for long.
 SWITCH_S = 5.0
 READ = 1000  # so many walkers' frames are read for the gaps between their segments, evenly spread over all
-OF_WALKERS = ("joined", "began", "published", "ended")
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -76,14 +77,14 @@ def measure(path: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     state = run.execute()
     took_s, at_end = time.monotonic() - since, memory.now()  # before the frames are read, which takes memory too
     assert state.end is not None
-    if state.end["outcome"] != "budget":
-        raise RuntimeError(f"the run ended early: {state.end['reason']}")
+    if state.end.outcome != "budget":
+        raise RuntimeError(f"the run ended early: {state.end.reason}")
     began = [walker.number for walker in state.walkers.values() if walker.frames]  # without a frame there is no gap
     gaps = [gaps_of(directory, f"w{number}") for number in began[:: -(-len(began) // READ) or 1]]
     refill = np.concatenate([np.empty(0), *(each for each, _ in gaps)])
     if not len(refill):
         raise TooShort(len(began), chosen.walkers, chosen.seconds)
-    events = sum(record["kind"] in OF_WALKERS for record in journal.read(directory.journal))
+    events = sum(isinstance(record, OF_WALKERS) for record in journal.read(directory.journal))
     return {
         "walkers": chosen.walkers,
         "segment_s": chosen.segment_s,
@@ -103,9 +104,9 @@ def measure(path: Path, chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 class TooShort(BadInput):
-    def __init__(self, began: int, walkers: int, seconds: float) -> None:
-        super().__init__(began, walkers, seconds)
-        self.began, self.walkers, self.seconds = began, walkers, seconds
+    began: int
+    walkers: int
+    seconds: float
 
     def __str__(self) -> str:
         return (
@@ -120,7 +121,7 @@ class Memory:
     def __init__(self, seconds: float) -> None:
         self._half, self.halfway = time.monotonic() + seconds / 2, 0.0
 
-    def look(self, state: State) -> None:
+    def look(self, state: State, rule: StopRule) -> None:
         if not self.halfway and time.monotonic() > self._half:
             self.halfway = self.now()
 

@@ -1,12 +1,11 @@
-"""Shallow water: how fast and how exact, and how many simulations guided sampling of a rare storm saves.
+"""Shallow water: how fast and how exact.
 
-    python benchmarks/shallow_water.py --json
-    python benchmarks/shallow_water.py --table      # cases 5, 6 and the jet at T42 to T106 against T170: 10 minutes
+    python -m steersman.benchmarks.shallow_water --json
+    python -m steersman.benchmarks.shallow_water --table  # cases 5, 6 and the jet against T170: 10 minutes
 
 One thread. Speeds are CPU seconds in turns with what they are compared with, so that a busy machine slows both alike;
 a ratio is the median over the turns. In each turn everything is done twice: "warm" is the second time, when what it
 needs is in the cache, as in a run that has the processor to itself; all else is the first, as on a shared one.
-torch-harmonics, Dinosaur and SHTns are measured where they are installed; elsewhere their ratios are null.
 """
 
 from __future__ import annotations
@@ -26,12 +25,11 @@ import torch
 from steersman.apps.shallow_water import ShallowWater, default_step
 from steersman.apps.shallow_water import cases as cases
 from steersman.apps.shallow_water.cases import DAY, GRAVITY, Case
-from steersman.benchmarks import rare_events, shallow_water_gpu
-from steersman.benchmarks.shallow_water_rivals import THEIR_STEP_S, dinosaur, shtns_transforms, torch_harmonics
+from steersman.benchmarks import shallow_water_gpu
 from steersman.benchmarks.three_figures import rounded
-from steersman.models.fitting import device
-from steersman.models.networks.packed_harmonics import GridProducts, Packing
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models import device
+from steersman.models.sphere.harmonics import SphericalHarmonics
+from steersman.models.sphere.packed import GridProducts, Packing
 
 DIFFUSION_HOURS = 28.0  # for the smallest waves of every truncation: at T42 the 5e15 m4/s of NCAR's own case 6
 OUR_STEP_S = 102_000.0  # times truncation: 1200 s at T85, stable for this jet
@@ -54,7 +52,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         "case 2": lambda: {"case2_l2": max(steady_error(alpha) for alpha in (0.0, np.pi / 2 - 0.05))},
         "case 5": lambda: {"case5_l2_day15": errors("mountain", (15.0,), [COARSE], reference)[0]["l2"]},
         "GPU": on_gpu,
-        "rare events": lambda: rare_events.replayed(given.loops),
     }
     measured: dict[str, Any] = {}
     for name, measure in stages.items():
@@ -71,23 +68,16 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--truncation", type=int, default=85, help="of the speeds")
     parser.add_argument("--reference", type=int, help=f"truncation of the truth; T{REFERENCE}, and T170 for the table")
     parser.add_argument("--turns", type=int, default=15)
-    parser.add_argument("--loops", type=int, default=100, help="replays of the estimate of a rare event")
     return parser
 
 
 def speed(truncation: int, turns: int) -> dict[str, Any]:
-    """CPU seconds for a simulated day in float64, beside others, of a batch of 8, and of the way over the grid."""
+    """CPU seconds for a simulated day in float64, of a batch of 8, and of the way over the grid."""
     made = functools.partial(solver, "galewsky", truncation, step_s=OUR_STEP_S / truncation)
     # A solver for each number of members, as in a run: one keeps memory for one number at a time.
     (model, state), (of_8, one_of_8) = made(), made()
     (single, single_state), (single_of_8, single_one_of_8) = made(torch.float32), made(torch.float32)
     batch, single_batch = (each.repeat_interleave(8, dim=2) for each in (one_of_8, single_one_of_8))
-    rivals = {
-        "theirs": torch_harmonics(model, state),
-        "dinosaur": dinosaur(model.sphere, model.step_s),
-        "shtns": shtns_transforms(model.sphere),
-    }
-    there = {name: function for name, function in rivals.items() if function}
     packing, ones = Packing(model.sphere), np.ones(model.sphere.rows // 2)
     there_and_back = GridProducts(model.sphere, packing, fields=4, products=5, members=1, factor=ones)
     steps_a_day = DAY / model.step_s
@@ -98,17 +88,10 @@ def speed(truncation: int, turns: int) -> dict[str, Any]:
         "ours, float32": lambda: single.step(single_state),
         "batch, float32": lambda: single_of_8.step(single_batch),
     }
-    twice = in_turns(tried | there, turns)
+    twice = in_turns(tried, turns)
     seconds = {name: taken[:, 0] for name, taken in twice.items()}
     one, warm = seconds["ours"], {name: taken[:, 1] for name, taken in twice.items()}
-    their_steps = DAY * truncation / THEIR_STEP_S / steps_a_day
-    ratio = median(seconds["theirs"] / one) * their_steps if "theirs" in there else None
-    over_dinosaur = median(warm["dinosaur"] / warm["ours"]) if "dinosaur" in there else None
-    over_shtns = median(warm["ours"] / 4 / warm["shtns"]) if "shtns" in there else None
     return {
-        "ratio_to_torch_harmonics": None if ratio is None else rounded(ratio),
-        "ratio_to_dinosaur": None if over_dinosaur is None else rounded(over_dinosaur),
-        "evaluation_over_shtns_transforms": None if over_shtns is None else rounded(over_shtns),
         "seconds_per_day": rounded(median(one) * steps_a_day),
         "batch8_ratio": rounded(median(seconds["batch"] / 8 / one)),
         "batch8_ratio_float32": rounded(median(seconds["batch, float32"] / 8 / seconds["ours, float32"])),

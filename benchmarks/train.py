@@ -36,16 +36,16 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from steersman.benchmarks.networks import LR, Case, cases, ours, plain
-from steersman.models import Model
-from steersman.models.fitting import device
+from steersman.models import Model, device
 from steersman.models.fitting.fit import Record, fit
 from steersman.models.fitting.flops import training_flops
 from steersman.models.fitting.input import Stream, fed
-from steersman.models.fitting.precision import TYPES, Precision
 from steersman.models.fitting.profile import Profile
+from steersman.models.ranks.begin import begin
 from steersman.models.ranks.launch import launch
-from steersman.models.ranks.parallel import LocalSGD, begin
+from steersman.models.ranks.local_sgd import LocalSGD
 from steersman.models.ranks.strategy import Strategy
+from steersman.models.steps.precision import TYPES, Precision
 from steersman.store import FRAME, Frames, GroupWriter, Window
 
 PRECISIONS = {"": "tf32", "_bf16": "bf16"}  # by what their keys end in; on a CPU tf32 is fp32

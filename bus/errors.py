@@ -15,17 +15,20 @@ BusError
 └── ServerFailed       an embedded server that does not start
 """
 
+from __future__ import annotations
 
-class BusError(Exception):
-    """Anything that goes wrong on the bus; its arguments are its parameters, so that it pickles."""
+from steersman.system.errors import EngineError
+
+
+class BusError(EngineError):
+    """Anything that goes wrong on the bus."""
 
 
 class BusTimeout(BusError):
     """The time limit of a blocking operation passed."""
 
-    def __init__(self, name: str, timeout_s: float) -> None:
-        super().__init__(name, timeout_s)
-        self.name, self.timeout_s = name, timeout_s
+    name: str
+    timeout_s: float
 
     def __str__(self) -> str:
         return (
@@ -36,9 +39,8 @@ class BusTimeout(BusError):
 class LeaseExpired(BusError):
     """A tuple was acknowledged, renewed or released when it was no longer ours."""
 
-    def __init__(self, name: str, lease_s: float) -> None:
-        super().__init__(name, lease_s)
-        self.name, self.lease_s = name, lease_s
+    name: str
+    lease_s: float
 
     def __str__(self) -> str:
         return (
@@ -50,9 +52,8 @@ class LeaseExpired(BusError):
 class NotPlain(BusError):
     """A value cannot travel: only plain values, arrays and tensors do, nothing is pickled."""
 
-    def __init__(self, name: str, what: str) -> None:
-        super().__init__(name, what)
-        self.name, self.what = name, what
+    name: str
+    what: str
 
     def __str__(self) -> str:
         return (
@@ -64,9 +65,8 @@ class NotPlain(BusError):
 class BadTemplate(BusError):
     """A template that could never match, or whose match would surprise."""
 
-    def __init__(self, name: str, what: str) -> None:
-        super().__init__(name, what)
-        self.name, self.what = name, what
+    name: str
+    what: str
 
     def __str__(self) -> str:
         return f"{self.name}: a template cannot hold {self.what}; match by a plain value, by a type, or by ANY"
@@ -75,9 +75,9 @@ class BadTemplate(BusError):
 class DamagedMessage(BusError):
     """A stored message is not a tuple of ours; it was moved aside and the name goes on."""
 
-    def __init__(self, name: str, number: int, reason: str) -> None:
-        super().__init__(name, number, reason)
-        self.name, self.number, self.reason = name, number, reason
+    name: str
+    number: int
+    reason: str
 
     def __str__(self) -> str:
         return f"{self.name}: message {self.number} is damaged ({self.reason}); it was moved aside, see damaged()"
@@ -86,9 +86,8 @@ class DamagedMessage(BusError):
 class NameFull(BusError):
     """A put would pass the bound of its name."""
 
-    def __init__(self, name: str, bound: int) -> None:
-        super().__init__(name, bound)
-        self.name, self.bound = name, bound
+    name: str
+    bound: int
 
     def __str__(self) -> str:
         return f"{self.name}: holds its bound of {self.bound} tuples; put with timeout_s to wait, or raise the bound"
@@ -97,9 +96,8 @@ class NameFull(BusError):
 class OutOfMemory(BusError):
     """The server's memory limit is reached; nothing was put and nothing is lost."""
 
-    def __init__(self, name: str, address: str) -> None:
-        super().__init__(name, address)
-        self.name, self.address = name, address
+    name: str
+    address: str
 
     def __str__(self) -> str:
         return (
@@ -110,9 +108,7 @@ class OutOfMemory(BusError):
 class ServersDiffer(BusError):
     """A transaction names tuples that live on different servers."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        super().__init__(names)
-        self.names = names
+    names: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{', '.join(self.names)}: live on different servers; a transaction holds on one server only"
@@ -121,9 +117,8 @@ class ServersDiffer(BusError):
 class RanksMisnamed(BusError):
     """A communicator has more or fewer ranks than names were given."""
 
-    def __init__(self, names: int, ranks: int) -> None:
-        super().__init__(names, ranks)
-        self.names, self.ranks = names, ranks
+    names: int
+    ranks: int
 
     def __str__(self) -> str:
         return f"{self.names} names for a communicator of {self.ranks} ranks; give one name a rank"
@@ -132,9 +127,9 @@ class RanksMisnamed(BusError):
 class ServerLost(BusError):
     """A server did not answer for as long as we have patience."""
 
-    def __init__(self, address: str, patience_s: float, reason: str) -> None:
-        super().__init__(address, patience_s, reason)
-        self.address, self.patience_s, self.reason = address, patience_s, reason
+    address: str
+    patience_s: float
+    reason: str
 
     def __str__(self) -> str:
         return (
@@ -146,9 +141,8 @@ class ServerLost(BusError):
 class ServerRefused(BusError):
     """A server answered with an error."""
 
-    def __init__(self, address: str, message: str) -> None:
-        super().__init__(address, message)
-        self.address, self.message = address, message
+    address: str
+    message: str
 
     def __str__(self) -> str:
         return f"{self.address} refused: {self.message}"
@@ -157,9 +151,8 @@ class ServerRefused(BusError):
 class ServerFailed(BusError):
     """An embedded server did not start."""
 
-    def __init__(self, directory: str, reason: str) -> None:
-        super().__init__(directory, reason)
-        self.directory, self.reason = directory, reason
+    directory: str
+    reason: str
 
     def __str__(self) -> str:
         return f"no server in {self.directory}: {self.reason}"

@@ -6,14 +6,15 @@ from typing import Any
 
 from steersman.bus import entries
 from steersman.bus.tuples import Tuple
+from steersman.system.errors import EngineError
 
 
-class Damaged(Exception):
+class Damaged(EngineError):
     """A stored message could not be read; internal, becomes DamagedMessage when it was moved aside."""
 
-    def __init__(self, number: bytes, data: bytes, reason: str) -> None:
-        super().__init__(number, data, reason)
-        self.number, self.data, self.reason = number, data, reason
+    number: bytes
+    data: bytes
+    reason: str
 
 
 def parcel(answer: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:

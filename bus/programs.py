@@ -22,6 +22,7 @@ import hiredis
 
 from steersman.bus.addresses import Address
 from steersman.bus.errors import ServerLost, ServerRefused
+from steersman.system.errors import EngineError
 
 T = TypeVar("T")
 ANSWER_S = 30.0  # no answer for longer: the connection is taken as cut, and the request is repeated on a new one
@@ -30,8 +31,13 @@ REMEMBERED = frozenset({"put", "commit", "take", "cancel", "lease"})  # their fo
 log = logging.getLogger("steersman.bus")
 
 
-class Disconnected(Exception):
-    """The connection broke, was refused or gave no answer in time."""
+class Disconnected(EngineError):
+    """The connection broke, was refused or gave no answer in time; internal, becomes ServerLost."""
+
+    cause: str
+
+    def __str__(self) -> str:
+        return self.cause
 
 
 @dataclass(frozen=True)

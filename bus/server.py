@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import importlib
 import json
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import psutil
-
 from steersman.bus.addresses import BUS_FILE, Address
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusError, ServerFailed, ServerLost, ServerRefused
 from steersman.bus.programs import command
+from steersman.system.files import locked, replace_file
+from steersman.system.processes import end, lives
 
 USER = "steersman"
 START_S = 60.0  # a long AOF is loaded at some 100 MB a second
@@ -101,15 +98,16 @@ class Server:
         """Start a server in a directory, or adopt the one that lives there; after a crash it comes back with its data.
 
         Args:
-            directory: gets bus.json (0600), the append-only file, the log. The password is kept over restarts, and the
-                port unless somebody else has taken it; who connects by the directory finds the new one.
+            directory: gets bus.json, the append-only file, the log; only we can read it (0700) and them (0600). The
+                password is kept over restarts, and the port unless somebody else has taken it; who connects by the
+                directory finds the new one.
             url: use this server instead and start none; bus.json then says so.
         Raises: ServerFailed: it did not start. ServerRefused: the server at url cannot be used.
         """
         home = Path(directory).absolute()
-        home.mkdir(parents=True, exist_ok=True)
+        private_folder(home)
         settings = Settings(bind, fsync, maxmemory, tls, program)
-        with _locked(home):
+        with locked(home / ".bus.lock"):  # two drivers that start at once get one server
             if url is not None:
                 return cls._borrow(home, url)
             known = _known(home)
@@ -136,17 +134,17 @@ class Server:
             write_private(home / "users.acl", _users(password))
             write_private(home / "server.conf", _configuration(home, settings, port))
             program = settings.program or binary()
-            with (home / "server.log").open("ab") as log:
+            with open(os.open(home / "server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
                 process = subprocess.Popen(
                     [program, str(home / "server.conf")], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    start_new_session=True, cwd=home,
+                    start_new_session=True, cwd=home, umask=0o077,  # tuples are in its append-only file
                 )  # fmt: skip
             if _comes_up(process, address):
                 # Whenever it ends, and whoever still holds this object, somebody waits for it: no zombie is left.
                 threading.Thread(target=process.wait, name="bus server", daemon=True).start()
                 write_private(home / BUS_FILE, json.dumps({"url": address.url, "pid": process.pid}))
                 return cls(home, address, process.pid, process)
-            if "in use" not in _tail(home) or (pid is not None and _exists(pid)):  # two servers would spoil one file
+            if "in use" not in _tail(home) or (pid is not None and lives(pid)):  # two servers would spoil one file
                 break
         raise ServerFailed(str(home), _tail(home))
 
@@ -169,13 +167,14 @@ class Server:
         """Whether its process has ended, though nobody stopped it; of a server that others started nobody knows."""
         if self.pid is None:
             return False
-        return self._process.poll() is not None if self._process else not _exists(self.pid)
+        return self._process.poll() is not None if self._process else not lives(self.pid)
 
     def stop(self) -> None:
         """Stop it, its data written; bus.json stays, so that start() comes back at the same address."""
         if self.pid is None:
             return
-        _end(self.pid, self._process)
+        if not self.gone:
+            end(self.pid, STOP_S)
         self.pid = None
 
     def __enter__(self) -> Self:
@@ -216,21 +215,15 @@ def _users(password: str) -> str:
     return f"user default off ~* &* +@all\nuser {USER} on #{digest} ~{USER}:* &{USER}:* -@all {allowed}\n"
 
 
+def private_folder(path: Path) -> None:
+    """Make a folder that we alone can read; one that is there becomes such a folder."""
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(0o700)
+
+
 def write_private(path: Path, text: str) -> None:
-    """Whole or not at all, and readable by us alone."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    fresh.replace(path)
-
-
-@contextlib.contextmanager
-def _locked(home: Path) -> Iterator[None]:
-    """Two drivers that start at once get one server."""
-    with (home / ".bus.lock").open("w") as lock:
-        with contextlib.suppress(OSError):  # some file systems of clusters are mounted without locks
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    """Readable by us alone: it holds the password."""
+    replace_file(path, text, mode=0o600)
 
 
 def _known(home: Path) -> tuple[Address, int | None] | None:
@@ -259,7 +252,7 @@ def _pong(address: Address, within_s: float) -> bool:
 def _is_busy(address: Address, pid: int | None) -> bool:
     """Whether a server that is there, and silent, answers within the time that a new one would have to start."""
     deadline = time.monotonic() + START_S
-    while pid is not None and _exists(pid) and not _refuses(address) and (left_s := deadline - time.monotonic()) > 0:
+    while pid is not None and lives(pid) and not _refuses(address) and (left_s := deadline - time.monotonic()) > 0:
         try:
             return _pong(address, min(LATE_S, left_s))
         except ServerLost:
@@ -271,13 +264,23 @@ def _is_busy(address: Address, pid: int | None) -> bool:
 
 def _comes_up(process: subprocess.Popen[bytes], address: Address) -> bool:
     deadline, pause = time.monotonic() + START_S, 0.005
-    while time.monotonic() < deadline and process.poll() is None:
-        if _answers(address):
-            return process.poll() is None
-        time.sleep(pause)
-        pause = min(0.1, pause * 1.5)
-    _end(process.pid, process)
+    try:
+        while time.monotonic() < deadline and process.poll() is None:
+            if _answers(address):
+                return process.poll() is None
+            time.sleep(pause)
+            pause = min(0.1, pause * 1.5)
+    except BaseException:  # who starts it is ended meanwhile, and nobody else knows of it
+        _end_unborn(process)
+        raise
+    _end_unborn(process)
     return False
+
+
+def _end_unborn(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        end(process.pid, STOP_S)
+        process.poll()
 
 
 def _listens(address: Address) -> bool:
@@ -294,30 +297,6 @@ def _refuses(address: Address) -> bool:
         return True
     except OSError:
         return False
-    return False
-
-
-def _end(pid: int, process: subprocess.Popen[bytes] | None) -> None:
-    for how, seconds in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, how)
-        if _ended(pid, process, seconds):
-            return
-
-
-def _ended(pid: int, process: subprocess.Popen[bytes] | None, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if process.poll() is not None if process else not _exists(pid):
-            return True
-        time.sleep(0.01)
-    return False
-
-
-def _exists(pid: int) -> bool:
-    """Whether a process is there; a dead one that nobody has reaped is not."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     return False
 
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from steersman.bus.addresses import BUS_FILE
-from steersman.bus.server import Server, write_private
+from steersman.bus.server import Server, private_folder, write_private
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Servers:
         if count == 1 or settings.get("url") is not None:
             return cls((Server.start(home, **settings),))
         names = [str(number) for number in range(1, count + 1)]
-        home.mkdir(parents=True, exist_ok=True)
+        private_folder(home)
         write_private(home / BUS_FILE, json.dumps({"servers": names, "spread": list(spread)}))
         each: list[Server] = []
         with contextlib.ExitStack() as launched:

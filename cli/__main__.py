@@ -6,23 +6,31 @@ spent before the goal, 4 simulations failed, 130 interrupted.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
 import threading
+from typing import Any
 
 import typer
 from rich.markup import escape
 
-from steersman.bus import BusError
 from steersman.cli.bus import bus
 from steersman.cli.campaigns import check, resume, run
-from steersman.cli.printing import err
+from steersman.cli.printing import err, shown
 from steersman.cli.runs import journal, replay, status, tell, verify, watch, why
 from steersman.cli.shipped import bench, new, workflows
 from steersman.cli.sites import doctor, sites
-from steersman.executors.errors import BadSite
 from steersman.system.errors import BadInput, EngineError
+
+UsageError: Any = typer.BadParameter.__bases__[0]  # Typer has no public name for it
+REFUSED = {  # what the system refuses for where something lies or is called, and what to do then
+    errno.EACCES: "ask its owner, or work on a copy",
+    errno.EPERM: "ask its owner, or work on a copy",
+    errno.EROFS: "choose a folder that can be written",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
 
 app = typer.Typer(
     help="Couple simulations with deep learning: run a workflow file, watch it, ask why.",
@@ -51,16 +59,29 @@ def main() -> None:
 
 
 def _main() -> None:
-    """What a person did wrong is told in one line and ends with code 2."""
+    """Print in one line what a person did wrong, and end with code 2."""
+    os.environ.setdefault("PATH", os.defpath)  # Parsl starts its programs by it
     logging.raiseExceptions = False  # a full disk is told once, not by every line that Parsl cannot log
     try:
-        app()
-    except (BadInput, BadSite) as error:
+        sys.exit(app(standalone_mode=False))
+    except UsageError as error:
+        error.message = shown(error.message)
+        error.show()
+        sys.exit(2)
+    except typer.Abort:
+        sys.exit(1)
+    except BadInput as error:
         err.print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
-    except (EngineError, BusError) as error:
+    except EngineError as error:
         err.print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(4)
+    except OSError as error:
+        if error.errno not in REFUSED:
+            raise
+        text = f"{error.filename}: {error.strerror}; {REFUSED[error.errno]}"
+        err.print(f"[red]error:[/] {escape(text)}", highlight=False, soft_wrap=True)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from steersman.bus import BusError, Row, TupleSpace, inspect, rows
+from steersman.cli.printing import out, say
 from steersman.engine.errors import NotRunning
 from steersman.engine.people import expect_driver
 from steersman.journal.run_directory import RunDirectory
@@ -57,7 +58,7 @@ def _place(run: Path) -> Path:
 
 def _follow(space: TupleSpace, name: str, count: int | None, *, as_json: bool) -> None:
     for line in itertools.islice(inspect.follow(space, name), count):
-        typer.echo(json.dumps({"name": name, "tuple": line}) if as_json else line)
+        say(json.dumps({"name": name, "tuple": line}) if as_json else line)
 
 
 def _print(space: TupleSpace, last: int, count: int, *, as_json: bool) -> None:
@@ -68,11 +69,11 @@ def _print(space: TupleSpace, last: int, count: int, *, as_json: bool) -> None:
         if as_json:
             typer.echo(json.dumps({row.name: asdict(row.statistics) | {"last": list(row.last)} for row in found}))
         else:
-            Console().print(_view(found))
+            out.print(_view(found))
 
 
 def _live(space: TupleSpace, last: int, count: int | None) -> None:
-    with Live(auto_refresh=False) as live:
+    with Live(console=out, auto_refresh=False) as live:
         for look in itertools.count() if count is None else range(count):
             if look:
                 time.sleep(DRAW_S)

@@ -30,9 +30,10 @@ from steersman.cli.options import (
 )
 from steersman.cli.printing import err, out, print_checks
 from steersman.cli.summary import summary
-from steersman.journal import run_directory
+from steersman.journal import manifest, run_directory
 from steersman.journal.crate import write_crate
 from steersman.journal.run_directory import RunDirectory
+from steersman.journal.segments import Segment
 from steersman.journal.state import State
 
 # What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
@@ -66,10 +67,8 @@ def run(
         workflow, params_file=params, assignments=assignments, site=site, site_changes=changes, seed=seed, rounds=rounds
     )
     directory, made = campaign.begin(plan, run_dir=run_dir, bus_url=bus)
-    err.print(
-        f"[bold]{plan.workflow.name}[/] runs in {directory.path}   [dim](seed {plan.seed}, {made.slots} slots)[/]",
-        soft_wrap=True,
-    )
+    place, facts = escape(str(directory.path)), f"(seed {plan.seed}, {made.slots} slots)"
+    err.print(f"[bold]{plan.workflow.name}[/] runs in {place}   [dim]{facts}[/]", soft_wrap=True)
     state = _execute(directory, made)
     _finish(directory, state, made, as_json=as_json)
 
@@ -82,11 +81,17 @@ def resume(run: RunPath, bus: BusUrl = None, as_json: Json = False) -> None:
     made = campaign.resume(directory, bus_url=bus)
     if made.state.finished:
         assert made.state.end is not None
-        err.print(f"{run} is finished: {escape(made.state.end['reason'])}; there is nothing to resume", highlight=False)
+        reason = made.state.end.reason
+        err.print(escape(f"{run} is finished: {reason}; there is nothing to resume"), highlight=False)
         if not directory.report.exists():  # Ctrl-C came while it was drawn, say
             _describe(directory, made.state)
+        if as_json:
+            _print_json(directory, made.state)
         raise typer.Exit(0)
-    err.print(f"[bold]{made.workflow.name}[/] goes on in {run} at {made.state.frames:,} frames", highlight=False)
+    where = escape(f"{run} at {made.state.frames:,} frames")
+    err.print(f"[bold]{made.workflow.name}[/] goes on in {where}", highlight=False)
+    if made.state.paused:
+        err.print(escape(display.paused(made.state)), highlight=False, soft_wrap=True)
     state = _execute(directory, made)
     _finish(directory, state, made, as_json=as_json)
 
@@ -119,13 +124,14 @@ def check(
 
 
 def _execute(directory: RunDirectory, made: Run) -> State:
-    shown = display.Display(made.stop_rule, str(directory.path))
-    made.show = lambda state: shown.show(state, time.time())
+    shown = display.Display(str(directory.path))
+    made.show = lambda state, rule: shown.show(state, rule, time.time())
     try:
         with shown.live():
             return made.execute()
     except KeyboardInterrupt:
-        err.print(f"stopped at once; `steersman resume {directory.path}` goes on", highlight=False, soft_wrap=True)
+        told = escape(f"stopped at once; `steersman resume {directory.path}` goes on")
+        err.print(told, highlight=False, soft_wrap=True)
         raise typer.Exit(EXIT["interrupted"]) from None
 
 
@@ -137,19 +143,29 @@ def _describe(directory: RunDirectory, state: State) -> None:
         with err.status("drawing figures and the report"):
             write_report(directory)
     write_crate(directory, state)
+    manifest.seal(directory)
+
+
+def _print_json(directory: RunDirectory, state: State) -> None:
+    typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
 
 
 def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) -> None:
     assert state.end is not None
     _describe(directory, state)
-    outcome = state.end["outcome"]
+    outcome = state.end.outcome
     if as_json:
-        typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
+        _print_json(directory, state)
     else:
         out.print(display.closing(state, state.now))
-        out.print(f"[bold]{outcome}[/]: {escape(state.end['reason'])}", highlight=False)
+        out.print(f"[bold]{outcome}[/]: {escape(state.end.reason)}", highlight=False)
         if state.frames:
-            told = f"Report: {directory.report}   Ask: steersman why {directory.path} w0.1"
-            out.print(told, highlight=False, soft_wrap=True)
+            newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.frames), key=_number).name
+            words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"
+            out.print(escape(words), highlight=False, soft_wrap=True)
     budget_is_goal = outcome == "budget" and not made.stop_rule.goal
     raise typer.Exit(0 if budget_is_goal else EXIT[outcome])
+
+
+def _number(segment: Segment) -> int:
+    return segment.number

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.panel import Panel
@@ -15,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.printing import Lasting
-from steersman.journal.file import Record
+from steersman.journal.records import FrameId, words
+from steersman.journal.slot_time import SIMULATING, shares
 from steersman.journal.state import State
 from steersman.journal.walkers import Model, Walker
 from steersman.steering import StopRule
@@ -23,7 +25,6 @@ from steersman.steering import StopRule
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
 DRAW_S = 0.25
 LOG_S = 10.0
-IDLE = {"first wait": "until the first segment", "waited": "to wait for a start", "read": "to read a start"}
 PROFILE = {  # of training, under DeepEx's labels
     "IpUpdateTime": "Ip", "FwdTime": "Fwd", "BwdTime": "Bwd", "WtUpdateTime": "Wt", "SyncTime": "Sync",
 }  # fmt: skip
@@ -42,7 +43,7 @@ def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
         Group(
             _progress(state, rule, now), Text(), _slots(state, now), Text(), _models(state, now), Text(), _newest(state)
         ),
-        title=f"[bold]{name}[/]" + (" [yellow](guided by a known reference)[/]" if state.run.get("guided") else ""),
+        title=f"[bold]{escape(name)}[/]" + (" [yellow](guided by a known reference)[/]" if state.run.guided else ""),
         title_align="left",
     )
 
@@ -50,10 +51,11 @@ def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
 def line(state: State, rule: StopRule, now: float) -> str:
     """One line for logs."""
     share, wall_s = rule.share(state.progress(now)), 3600 * state.hours(now)
-    return (
-        f"{clock(wall_s)}  {state.frames} frames, {simulated(state)}, {state.ended.total()} segments, "
-        f"model {state.model or '-'}, {100 * share:.0f} % of the budget, {_rest(state, rule, now)}"
-    )
+    marks = ["PAUSED"] if state.paused else []
+    return ", ".join([
+        *marks, f"{clock(wall_s)}  {state.frames} frames", simulated(state), f"{state.ended.total()} segments",
+        f"model {state.model or '-'}", f"{100 * share:.0f} % of the budget", _rest(state, rule, now),
+    ])  # fmt: skip
 
 
 def _rest(state: State, rule: StopRule, now: float) -> str:
@@ -86,12 +88,17 @@ def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
         simulated(state),
     )
     metrics = "   ".join(f"[dim]{name}[/] {values[-1]:.4g}" for name, values in state.metrics.items())
+    alarms = [text for text in (paused(state), *failing(state)) if text]
     counts = "   ".join(f"{number} {how}" for how, number in state.ended.items())
-    return Group(grid, Text.from_markup(f"[dim]segments[/] {counts or 'none yet'}   {metrics}"))
+    return Group(
+        grid,
+        Text.from_markup(f"[dim]segments[/] {counts or 'none yet'}   {metrics}"),
+        *(Text(text, style="bold yellow") for text in alarms),
+    )
 
 
 def _slots(state: State, now: float) -> RenderableType:
-    table = Table("slot", "walker", "doing", "segment", "since", "frames", box=None, header_style="dim", padding=(0, 2))
+    table = _columns("slot", "walker", "doing", "segment", "since", "frames")
     alive = [walker for walker in state.walkers.values() if walker.alive]
     for walker in alive[:MOST_SLOTS]:
         segment = walker.running
@@ -111,28 +118,36 @@ def _slots(state: State, now: float) -> RenderableType:
 def _doing(state: State, walker: Walker) -> str:
     segment = walker.running
     if segment is None:
+        if state.paused:
+            return "[yellow]paused[/]"
         return "[yellow]starting[/]" if not walker.segments else "[yellow]waiting[/]"
     start = state.starts.get(segment.start)
-    return f"[green]simulating[/] [dim]{start.record['policy'] if start else ''}[/]"
+    return f"[green]simulating[/] [dim]{escape(start.record.policy) if start else ''}[/]"
 
 
 def _models(state: State, now: float) -> RenderableType:
-    columns = ("model", "frames", "loss", "held out", "time of training", "")
-    table = Table(*columns, box=None, header_style="dim", padding=(0, 2))
-    for model in state.models[-4:]:
+    table = _columns("model", "frames", "loss", "held out", "time of training", "")
+    shown = state.models[-4:]
+    for model in shown:
         table.add_row(str(model.version), f"{model.frames:,}", *_figures(model, now))
     if not state.models:
         table.add_row("none yet", *[""] * 5)
-    return table
+    # Below, for a narrow terminal: a column would break them into words.
+    reasons = [f"[dim]model {model.version}: {escape(model.reason)}[/]" for model in shown if model.reason]
+    return Group(table, *map(Text.from_markup, reasons[-2:]))
+
+
+def _columns(*names: str) -> Table:
+    return Table(*names, box=None, header_style="dim", padding=(0, 2, 0, 0))
 
 
 def _figures(model: Model, now: float) -> tuple[str, str, str, str]:
-    known = model.card or model.epoch
-    loss, held_out = known.get("loss"), known.get("held_out")
+    known = model.fit or model.epoch
+    loss, held_out = getattr(known, "loss", None), model.fit.held_out if model.fit else None
     return (
         "" if loss is None else f"{loss:.4g}",
         "" if held_out is None else f"{held_out:.4g}",
-        _profile(known.get("profile") or {}),
+        _profile(known.profile if known else {}),
         _fate(model, now),
     )
 
@@ -140,13 +155,12 @@ def _figures(model: Model, now: float) -> tuple[str, str, str, str]:
 def _fate(model: Model, now: float) -> str:
     """How far its training is, or what became of it."""
     if model.accepted is None:
-        far = f", epoch {model.epoch['epoch']} of {model.epoch['epochs']}" if model.epoch else ""
+        far = f", epoch {model.epoch.epoch} of {model.epoch.epochs}" if model.epoch else ""
         return f"[yellow]training for {max(0.0, now - model.at):.0f} s{far}[/]"
-    verdict = "[green]in use[/]" if model.accepted else "[red]not used[/]"
-    return f"{verdict} [dim]{escape(model.reason)}[/]"
+    return "[green]in use[/]" if model.accepted else "[red]not used[/]"
 
 
-def _profile(spent: dict[str, float]) -> str:
+def _profile(spent: Mapping[str, float]) -> str:
     """`Ip 2 Fwd 31 Bwd 52 Wt 14 Sync 1 %`: DeepEx's labels and their shares."""
     shown = {label: spent[label] for label in PROFILE if label in spent}
     whole = sum(shown.values())
@@ -156,41 +170,36 @@ def _profile(spent: dict[str, float]) -> str:
 
 def _newest(state: State) -> RenderableType:
     lines = [
-        f"[dim]start {start['start']}[/] {_origin(start['parent'])} "
-        f"[dim]{start['policy']}:[/] {escape(start['reason'])}"
+        f"[dim]start {start.start}[/] {_origin(start.parent)} [dim]{escape(start.policy)}:[/] {escape(start.reason)}"
         for start in list(state.decisions)[-4:]
     ]
-    lines += [f"[yellow]{escape(_words(note))}[/]" for note in list(state.notes)[-2:]]
+    lines += [f"[yellow]{escape(words(note))}[/]" for note in list(state.notes)[-2:]]
     return Text.from_markup("\n".join(lines) or "no decisions yet")
 
 
-def _words(note: Record) -> str:
-    return str(note.get("text") or note["reason"])
-
-
-def _origin(parent: list[int] | None) -> str:
-    return "from the prepared start" if parent is None else f"from w{parent[0]}.{parent[2]} frame {parent[1]}"
+def _origin(parent: FrameId | None) -> str:
+    return f"from {parent or 'the prepared start'}"
 
 
 class Display:
-    """Shows a running state on standard error: live on a terminal, a line now and then elsewhere."""
+    """Shows a running state, on standard error unless it is given a console: live on a terminal, else lines."""
 
-    def __init__(self, rule: StopRule, name: str) -> None:
-        self.console = Lasting()
-        self._rule, self._name = rule, name
+    def __init__(self, name: str, console: Console | None = None) -> None:
+        self.console = console or Lasting()
+        self._name = name
         self._live: Live | None = None
         self._shown, self._noted = 0.0, time.time()
 
-    def show(self, state: State, now: float) -> None:
+    def show(self, state: State, rule: StopRule, now: float) -> None:
         if now - self._shown < (DRAW_S if self._live else LOG_S):
             return
         self._shown = now
         if self._live:
-            self._live.update(view(state, self._rule, self._name, now), refresh=True)
+            self._live.update(view(state, rule, self._name, now), refresh=True)
         elif state.sessions:
-            notes = [_words(note) for note in state.notes if self._noted < note["t"]]
+            notes = [words(note) for note in state.notes if self._noted < note.t]
             self._noted = max(self._noted, state.now)
-            for text in [line(state, self._rule, now), *notes]:
+            for text in [line(state, rule, now), *notes]:
                 self.console.print(text, highlight=False, soft_wrap=True, markup=False)
 
     @contextmanager
@@ -205,7 +214,7 @@ class Display:
 
 def closing(state: State, now: float) -> RenderableType:
     """A run in one table; `now` as view() has it, or the time of the last record where nobody drives it."""
-    table = Table(title=f"{state.run.get('workflow', '')}", box=None, show_header=False, padding=(0, 2))
+    table = Table(title=escape(state.run.workflow), box=None, show_header=False, padding=(0, 2))
     none_used = state.models and not state.model and (state.end is not None or state.training is None)
     facts = {
         "frames": f"{state.frames:,} ({simulated(state)})",
@@ -214,11 +223,13 @@ def closing(state: State, now: float) -> RenderableType:
         **({"models": _accepted(state)} if state.models else {}),
         **({"no model": escape(state.models[-1].reason) or "none was done in time"} if none_used else {}),
         **{name: f"{values[-1]:.4g}" for name, values in state.metrics.items()},
-        "slots idle": _idle(state),
+        "slots idle": _idle(state, now),
     }
+    if broken := failing(state):
+        facts["fails"] = escape("; ".join(broken))
     if state.notes:
-        facts["last note"] = escape(_words(state.notes[-1]))
-    if state.run.get("guided"):
+        facts["last note"] = escape(words(state.notes[-1]))
+    if state.run.guided:
         facts["guided"] = "by a known reference"
     for name, value in facts.items():
         table.add_row(f"[dim]{name}[/]", value)
@@ -229,10 +240,30 @@ def _accepted(state: State) -> str:
     return f"{sum(bool(model.accepted) for model in state.models)} accepted of {len(state.models)}"
 
 
-def _idle(state: State) -> str:
-    idle = state.idle
-    total = idle.total()
-    if not total:
+def _idle(state: State, now: float) -> str:
+    """`2.1 %, most of it waiting for a start`: what slots did that did not simulate."""
+    found = shares(state, now)
+    if not found:
         return "-"
-    most = max(IDLE, key=idle.__getitem__)
-    return f"{100 * (total - idle['ran']) / total:.1f} %" + (f", most of it {IDLE[most]}" if idle[most] else "")
+    rest = {cause: share for cause, share in found.items() if cause != SIMULATING}
+    idle, most = sum(rest.values()), max(rest, key=lambda cause: rest[cause])
+    return f"{100 * idle:.1f} %" + (f", most of it {most}" if rest[most] else "")
+
+
+def paused(state: State) -> str:
+    """Who paused the run and since when, or ""."""
+    if state.paused is None:
+        return ""
+    since = datetime.datetime.fromtimestamp(state.paused.t).strftime("%Y-%m-%d %H:%M:%S")
+    return f"PAUSED by {state.paused.who} since {since}; `steersman tell RUN continue` goes on"
+
+
+def failing(state: State) -> list[str]:
+    """Stages of the workflow that fail, with the cause of the last failure."""
+    return [
+        f"the {name} stage "
+        + ("fails" if stage.worked else "has never worked")
+        + f" ({stage.failures} times): {stage.cause}"
+        for name, stage in state.stages.items()
+        if stage.failures
+    ]

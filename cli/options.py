@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +49,6 @@ def site_changes(
 
 def _seconds(text: str) -> float:
     number, unit = text[:-1], text[-1:]
-    if unit not in UNITS or not number.replace(".", "", 1).isdigit():
+    if unit not in UNITS or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{0,9})?", number):
         raise BadValue("--walltime", text, "write a number and s, m or h, e.g. 90s, 30m, 2h")
     return float(number) * UNITS[unit]

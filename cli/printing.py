@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +15,31 @@ if TYPE_CHECKING:  # see campaigns.py
     from steersman.executors.preflight import Finding
 
 
-class Lasting(Console):
+def shown(text: str) -> str:
+    """Write out what a terminal would obey instead of show, as `\\x1b` of an escape sequence; lines and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in "\n\t" else _escaped(each) for each in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def say(text: str, *, to_stderr: bool = False) -> None:
+    """Print a text as it is, without any markup."""
+    typer.echo(shown(text), err=to_stderr)
+
+
+class Shown(Console):
+    """A terminal to which the words of others are shown, whatever they are printed with; styles are ours alone."""
+
+    def render(self, *args: Any, **options: Any) -> Iterable[Segment]:
+        for segment in super().render(*args, **options):
+            yield segment if segment.control else segment._replace(text=shown(segment.text))
+
+
+class Lasting(Shown):
     """Standard error, without which a campaign goes on: the terminal may have gone, or who read a pipe."""
 
     def __init__(self) -> None:
@@ -31,7 +56,7 @@ class Lasting(Console):
         self.quiet = True
 
 
-out, err = Console(), Lasting()
+out, err = Shown(), Lasting()
 
 
 def print_checks(checks: Sequence[Finding]) -> None:
@@ -51,4 +76,4 @@ def print_checks(checks: Sequence[Finding]) -> None:
 def print_text(title: str, text: str) -> None:
     """Print a text as it is under a rule with its title."""
     out.rule(Text(title), align="left")
-    typer.echo(text.rstrip())
+    say(text.rstrip())

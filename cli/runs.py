@@ -5,63 +5,65 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.live import Live
 from rich.markup import escape
 
 from steersman.cli import display, records
 from steersman.cli.options import Json, RunPath
-from steersman.cli.printing import err, out
+from steersman.cli.printing import err, out, say
 from steersman.cli.summary import summary
 from steersman.engine import files, people
 from steersman.executors.site import Site
-from steersman.journal import file as journals
 from steersman.journal import replay as replaying
 from steersman.journal import run_directory
 from steersman.journal import verify as verification
 from steersman.journal import why as reasons
+from steersman.journal.history import History
+from steersman.journal.lock import driven as is_driven
 from steersman.journal.lock import owner
-from steersman.journal.run_directory import RunDirectory
-from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.stages.modules import MODULE
 from steersman.steering.expression import parse
 
 
 def status(run: RunPath, as_json: Json = False) -> None:
     """Say how far a run has come."""
     directory = run_directory.open_run(run)
-    state = State(journals.read(directory.journal))
+    history = History(directory)
+    state = history.state
     told = summary(directory, state)
     if as_json:
         typer.echo(json.dumps(told))
         return
-    driver = owner(directory.path)
-    driven = driver is not None and not driver.why_gone
+    driver, driven = owner(directory.path), is_driven(directory.path)
     out.print(display.closing(state, time.time() if driven else state.now))
     out.print(files.told(told["files"], Site.model_validate(directory.settings()["site"])), highlight=False)
     if state.end:
-        out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
+        out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
     elif driven:
-        out.print(f"running: {driver}", highlight=False)
+        out.print(escape(f"{display.paused(state) or 'running'}: {driver}"), highlight=False)
     else:
-        out.print(f"nobody drives it; `steersman resume {run}` goes on", highlight=False)
+        out.print(escape(f"nobody drives it; `steersman resume {run}` goes on"), highlight=False)
+    if state.paused and not driven:
+        out.print(escape(display.paused(state)), highlight=False)
 
 
 def watch(run: RunPath) -> None:
     """Show a run live, from this or another terminal, until it ends."""
     directory = run_directory.open_run(run)
-    rule = _stop_rule(directory)
-    state, read_to = State(), 0
-    with Live(console=out, auto_refresh=False) as live:
+    workflow = loading.load(directory.workflow)
+    history = History(directory)
+    state, shown = history.state, display.Display(str(run), out)
+    with shown.live():
         while state.end is None:
-            for record, end in journals.follow(directory.journal, offset=read_to):
-                state.apply(record)
-                read_to = end
-            live.update(display.view(state, rule, str(run), time.time()), refresh=True)
+            params = loading.checked(workflow, history.settings()["params"])
+            shown.show(state, workflow.stop_rule(params), time.time())
             time.sleep(display.DRAW_S)
-    out.print(f"[bold]{state.end['outcome']}[/]: {escape(state.end['reason'])}", highlight=False)
+            history.catch_up()
+    out.print(display.closing(state, state.now))
+    out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
 
 
 def tell(
@@ -71,7 +73,7 @@ def tell(
     ],
 ) -> None:
     """Tell a running campaign something; it is journalled with who said it and when."""
-    out.print(people.tell(run_directory.open_run(run), words), highlight=False)
+    say(people.tell(run_directory.open_run(run), words))
 
 
 def why(
@@ -82,8 +84,8 @@ def why(
 ) -> None:
     """Tell where a segment started, who chose it and what was refused, and how it ended."""
     tell, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
-    told = tell(run_directory.open_run(run), segment)
-    typer.echo(json.dumps(told) if as_json else "\n".join(words(told)))
+    told = tell(History(run_directory.open_run(run)), segment)
+    say(json.dumps(told) if as_json else "\n".join(words(told)))
 
 
 def replay(
@@ -96,9 +98,9 @@ def replay(
     """Decide again on what a run recorded, without any simulation, and show where a policy chooses otherwise."""
     directory = run_directory.open_run(run)
     own = loading.load(directory.workflow).steering
-    other = parse(policy, vars(sys.modules[loading.MODULE])) if policy else None
+    other = parse(policy, vars(sys.modules[MODULE])) if policy else None
     told = replaying.replay(directory, own, other)
-    typer.echo(json.dumps(told) if as_json else "\n".join(replaying.lines(told)))
+    say(json.dumps(told) if as_json else "\n".join(replaying.lines(told)))
 
 
 def journal(
@@ -131,12 +133,7 @@ def verify(
     for problem in [] if as_json else problems:
         out.print(f"[red]not whole[/] {escape(problem.where)}: {escape(problem.problem)}", highlight=False)
     if not problems:
-        err.print(f"{run} is whole", highlight=False)
+        err.print(escape(f"{run} is whole"), highlight=False)
     elif repair:
-        err.print(f"set aside in {run}/aside; `steersman resume {run}` goes on", highlight=False)
+        err.print(escape(f"set aside in {run}/aside; `steersman resume {run}` goes on"), highlight=False)
     raise typer.Exit(4 if problems and not repair else 0)
-
-
-def _stop_rule(directory: RunDirectory) -> Any:
-    workflow = loading.load(directory.workflow)
-    return workflow.stop_rule(loading.checked(workflow, directory.settings()["params"]))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -15,11 +17,11 @@ from steersman.cli.options import Json
 from steersman.cli.printing import out
 from steersman.cli.template import TEMPLATE
 from steersman.stages import loading
-from steersman.system.errors import BadInput, UnknownName
+from steersman.system.errors import BadRequest, UnknownName
 
 BENCHMARKS = {
     "bus": "bus", "loop": "loop", "store": "store", "scratch": "scratch", "molecular-dynamics": "molecular_dynamics",
-    "train": "train", "learning": "learning", "scale": "scale", "events": "events", "shallow-water": "shallow_water",
+    "train": "train", "scale": "scale", "events": "events", "shallow-water": "shallow_water",
 }  # fmt: skip
 
 
@@ -38,13 +40,13 @@ def workflows(as_json: Json = False) -> None:
 def new(name: Annotated[str, typer.Argument(help="name of the workflow; NAME.py is written here")]) -> None:
     """Write a workflow file that works, to start from."""
     if not name.replace("_", "").replace("-", "").isalnum():
-        raise BadInput(f"{name!r} is no name for a workflow: use letters, digits, - and _")
+        raise BadRequest(f"{name!r} is no name for a workflow: use letters, digits, - and _")
     path = Path(f"{name}.py")
     try:
         with path.open("x") as file:
             file.write(TEMPLATE.replace("NAME", name))
     except FileExistsError:
-        raise BadInput(f"{path} exists; choose another name or remove it") from None
+        raise BadRequest(f"{path} exists; choose another name or remove it") from None
     out.print(f"wrote {path}; run it with [bold]steersman run {path}[/]", highlight=False)
 
 
@@ -53,6 +55,7 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".
     if name not in BENCHMARKS:
         raise UnknownName("benchmark", name, BENCHMARKS)
     module = import_module(f"steersman.benchmarks.{BENCHMARKS[name]}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # its server would stay
     module.main([argument for argument in context.args if argument != "--json"])
 
 

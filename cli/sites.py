@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.options import Account, Json, Queue, SiteName, site_changes
-from steersman.cli.printing import out, print_checks, print_text
+from steersman.cli.printing import err, out, print_checks, print_text
 from steersman.executors.site import SHIPPED
 from steersman.executors.site import sites as shipped_sites
 from steersman.executors.site_files import load_site
@@ -72,7 +72,7 @@ def doctor(
     from steersman.engine.doctor import examine
 
     loaded = load_site(site, site_changes(account=account, queue=queue))
-    with Console(stderr=True).status(f"a small job on {loaded.name}"):
+    with err.status(escape(f"a small job on {loaded.name}")):
         found = examine(loaded, Path.cwd(), within)
     if as_json:
         told = {"probes": [asdict(each) for each in found.probes], "findings": [f._asdict() for f in found.findings]}

@@ -13,11 +13,11 @@ from steersman.journal.walkers import Model
 def summary(directory: RunDirectory, state: State) -> dict[str, Any]:
     """A run in plain values."""
     return {
-        "workflow": state.run["workflow"],
-        "outcome": state.end["outcome"] if state.end else "running",
-        "reason": state.end["reason"] if state.end else None,
-        "seed": state.run["seed"],
-        "guided": state.run["guided"],
+        "workflow": state.run.workflow,
+        "outcome": state.end.outcome if state.end else "running",
+        "reason": state.end.reason if state.end else None,
+        "seed": state.run.seed,
+        "guided": state.run.guided,
         "frames": state.frames,
         "simulated": state.simulated,
         "time_unit": state.time_unit,
@@ -26,10 +26,11 @@ def summary(directory: RunDirectory, state: State) -> dict[str, Any]:
         "walkers": len(state.walkers),
         "files": files.count(directory.path),
         "models": [_told(model) for model in state.models],
+        "paused_by": state.paused.who if state.paused else None,
         "metrics": {name: values[-1] for name, values in state.metrics.items()},
     }
 
 
 def _told(model: Model) -> dict[str, Any]:
-    known = {"loss": model.card.get("loss"), "held_out": model.card.get("held_out")}
+    known = {name: getattr(model.fit, name, None) for name in ("loss", "held_out")}
     return {"version": model.version, "accepted": model.accepted, **known}

@@ -28,14 +28,14 @@ def draw(history: History) -> tuple[Figure, str]:
 
 def shares_of_policies(axes: Axes, history: History) -> None:
     """Stacked shares of the policies in the starts chosen in each bin of time."""
-    if not history.starts:
+    chosen = _chosen(history)
+    if not len(chosen):
         raise NothingToDraw("no start was chosen")
-    moments = history.clock.progress([start.moment for start in history.starts.values()])
-    policies = np.array([start.policy for start in history.starts.values()], dtype=object)
+    moments, policies = history.clock.progress(chosen["moment"]), np.array(history.policies, object)[chosen["policy"]]
     edges = np.linspace(0, max(float(moments.max()), 1e-9), min(BINS, max(2, len(moments) // 12)) + 1)
     total = np.maximum(np.histogram(moments, edges)[0], 1)
     below = np.zeros(len(total))
-    for policy in history.policies():
+    for policy in history.policies:
         share = 100 * np.histogram(moments[policies == policy], edges)[0] / total
         axes.bar(
             edges[:-1], share, np.diff(edges), below, align="edge", linewidth=0.4, color=style.policy_colour(policy),
@@ -61,16 +61,24 @@ def metric(axes: Axes, history: History, name: str) -> None:
 def models_in_use(history: History) -> list[tuple[float, int]]:
     """When each accepted model was there, along the time axis, and its version."""
     return [
-        (float(history.clock.progress(model.card["t"])), model.version)
+        (float(history.clock.progress(model.fit.t)), model.version)
         for model in history.state.models
-        if model.accepted and "t" in model.card
+        if model.accepted and model.fit
     ]
 
 
 def _told_shares(history: History) -> str:
-    policies = [start.policy for start in history.starts.values()]
-    told = (f"{style.words(name)} {100 * policies.count(name) / len(policies):.0f} %" for name in history.policies())
-    return f"{len(policies):,} starts were chosen: {', '.join(told)}."
+    policies = _chosen(history)["policy"]
+    times = np.bincount(policies, minlength=len(history.policies))
+    shares = (
+        f"{style.words(name)} {100 * n / len(policies):.0f} %" for name, n in zip(history.policies, times, strict=True)
+    )
+    return f"{len(policies):,} starts were chosen: {', '.join(shares)}."
+
+
+def _chosen(history: History) -> np.ndarray:
+    """The starts that the journal holds, see History.starts."""
+    return history.starts[history.starts["moment"] > 0]
 
 
 def _told_metric(history: History, name: str) -> str:

@@ -6,15 +6,15 @@ DashboardError
 
 from __future__ import annotations
 
+from steersman.system.errors import EngineError
 
-class DashboardError(Exception):
+
+class DashboardError(EngineError):
     """Anything the dashboard reports."""
 
 
 class NothingToDraw(DashboardError):
-    def __init__(self, missing: str) -> None:
-        super().__init__(missing)
-        self.missing = missing
+    missing: str
 
     def __str__(self) -> str:
         return f"there is nothing to draw: {self.missing}"

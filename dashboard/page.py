@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
 
 from steersman.dashboard.figures import Drawing
+from steersman.dashboard.style import WIDTH
 
+COLUMN_REM = 57.5  # page.css: max-width less padding
+POINTS = 72  # an inch
 Rows = Iterable[Sequence[str]]
 
 
@@ -54,7 +58,10 @@ def figure(drawing: Drawing) -> str:
     """A drawing with its caption, or the line that says why it failed."""
     if not drawing.svg:
         return paragraph(f"This figure is missing: {drawing.trouble}.", "failed")
-    named = drawing.svg.replace("<svg", f'<svg role="img" aria-label="{escape(drawing.title)}"', 1)
+    size = re.search(r'width="([0-9.]+)pt"', drawing.svg)
+    share = 1.0 if size is None else min(1.0, float(size[1]) / (POINTS * WIDTH))  # of a column as wide as our figures
+    width = f'style="width: min(100%, {COLUMN_REM * share:.4g}rem)"'
+    named = drawing.svg.replace("<svg", f'<svg {width} role="img" aria-label="{escape(drawing.title)}"', 1)
     return f"<figure>\n{named}\n<figcaption>{escape(drawing.caption)}</figcaption>\n</figure>"
 
 

@@ -69,14 +69,14 @@ def _figures(history: History, figures: Mapping[str, tuple[str, Draw]]) -> Itera
 
 def _heading(history: History) -> str:
     state = history.state
-    outcome = f"{OUTCOMES[state.end['outcome']]}: {state.end['reason']}" if state.end else "The run has not ended yet"
+    outcome = f"{OUTCOMES[state.end.outcome]}: {state.end.reason}" if state.end else "The run has not ended yet"
     lines = [
         f"<header>\n<h1>{escape(history.name)}: what was sampled, and why</h1>",
         page.paragraph(outcome, "outcome"),
     ]
-    if state.run.get("guided"):
+    if state.run.guided:
         lines.append(page.paragraph("Guided by a known reference: this run was told where to go.", "guided"))
-    lines.append(page.paragraph(f"{history.directory.path}, seed {state.run.get('seed', '-')}", "soft"))
+    lines.append(page.paragraph(f"{history.directory.path}, seed {state.run.seed}", "soft"))
     return "\n".join([*lines, "</header>"])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from steersman.dashboard.errors import NothingToDraw
 from steersman.journal.history import History
-from steersman.journal.segment_table import frame_key
+from steersman.journal.state import frame_key
 from steersman.store import Frames, Span
 
 INDISTINGUISHABLE = 1e-5  # of the extent of a plane
@@ -48,8 +48,8 @@ class Scored:
 
     def __init__(self, history: History) -> None:
         self._groups = Frames(history.directory.scores)
-        self._span = self._newest(history.scored_with)
-        self.model = history.scored_with
+        self.model = history.state.scored_with
+        self._span = self._newest(self.model)
         self.names = [name for name in self._groups.variables(self._span.walker) if name not in ("walker", "row")]
         walker, row = self._column("walker"), self._column("row")
         segment = history.segments.of_frames(walker, row)

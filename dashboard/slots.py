@@ -10,34 +10,15 @@ from matplotlib.figure import Figure
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.journal.history import History
+from steersman.journal.slot_time import OTHER, READING, SIMULATING, STARTING, WAITING, shares
 from steersman.journal.walkers import Model
 
-SIMULATING, STARTING, WAITING, READING, OTHER = (
-    "simulating", "starting a worker", "waiting for a start", "reading the start", "publishing and ending",
-)  # fmt: skip
 COLOURS = {
     SIMULATING: style.BLUE, STARTING: style.GREY, WAITING: style.VERMILION, READING: style.ORANGE,
     OTHER: style.FAINT,
 }  # fmt: skip
 TALLEST = 4.5  # inches
 ENDS = {"stopped": ("|", style.ORANGE), "failed": ("x", style.VERMILION), "lost": ("X", style.INK)}
-
-
-def shares(history: History) -> dict[str, float]:
-    """Share of the slots' time by what it went into, adding up to 1; empty for a run without walkers."""
-    seconds = dict.fromkeys(COLOURS, 0.0)
-    total = 0.0
-    worked = _working_times(history)
-    for walker in history.state.walkers.values():
-        gone = history.gone(walker.number)
-        total += gone - walker.started
-        seconds[STARTING] += max(0.0, worked.get(walker.number, (gone, gone))[0] - walker.started)
-        seconds[SIMULATING] += walker.seconds["ran"]
-        seconds[WAITING] += walker.seconds["waited"]
-        seconds[READING] += walker.seconds["read"]
-    seconds[OTHER] = max(0.0, total - sum(seconds.values()))
-    whole = sum(seconds.values())
-    return {cause: value / whole for cause, value in seconds.items()} if whole else {}
 
 
 def draw(history: History) -> tuple[Figure, str]:
@@ -48,7 +29,7 @@ def draw(history: History) -> tuple[Figure, str]:
     figure = style.sheet(min(TALLEST, 1.6 + 0.3 * slots))
     left, right = figure.subplots(1, 2, width_ratios=(4, 1))
     gantt(left, history)
-    where_time_went(right, shares(history))
+    where_time_went(right, shares(history.state, history.state.now))
     return figure, _told(history, slots)
 
 
@@ -94,7 +75,7 @@ def _bars(axes: Axes, begin: np.ndarray, end: np.ndarray, row: np.ndarray, colou
 def _trainings(axes: Axes, history: History, row: int) -> None:
     few = len(history.state.models) < style.MOST_NAMED
     for model in history.state.models:
-        begin, end = _when(history, np.array([model.at, model.card.get("t", history.state.now)]))
+        begin, end = _when(history, np.array([model.at, model.fit.t if model.fit else history.state.now]))
         colour = style.PURPLE if model.accepted else style.FAINT
         _bars(axes, np.array([begin]), np.array([end]), np.array([row]), colour)
         axes.annotate(f" {_named(model, few)}", (end, row), va="center", fontsize=7)
@@ -145,7 +126,7 @@ def _when(history: History, moments: np.ndarray) -> np.ndarray:
 
 
 def _told(history: History, slots: int) -> str:
-    found = sorted(shares(history).items(), key=lambda item: -item[1])
+    found = sorted(shares(history.state, history.state.now).items(), key=lambda item: -item[1])
     told = ", ".join(f"{cause} {100 * share:.1f} %" for cause, share in found if share >= 0.0005)
     before = min(walker.started for walker in history.state.walkers.values())
     ready = history.clock.wall.text(float(history.clock.elapsed(before)))

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from steersman.dashboard import slots
 from steersman.journal.history import History
-from steersman.journal.segment_table import UNKNOWN
+from steersman.journal.slot_time import shares
 
 MOST_STARTS = 20
 MOST_FAILURES = 20
@@ -32,9 +31,15 @@ def facts(history: History) -> list[Row]:
             (name, f"{series[0, 1]:.4g} at first, {series[-1, 1]:.4g} at last")
             for name, series in history.metrics.items()
         ),
-        ("slots", str(state.run.get("slots", len({walker.slot for walker in state.walkers.values()})))),
+        ("slots", str(state.run.slots or len({walker.slot for walker in state.walkers.values()}))),
     ]
-    return [*rows, *((f"slots {cause}", f"{100 * share:.1f} %") for cause, share in slots.shares(history).items())]
+    return [
+        *rows,
+        *(
+            (f"slots {cause}", f"{100 * share:.1f} %")
+            for cause, share in shares(history.state, history.state.now).items()
+        ),
+    ]
 
 
 def models(history: History) -> list[Row]:
@@ -43,12 +48,9 @@ def models(history: History) -> list[Row]:
     return [
         (
             str(model.version),
-            _number(model.card.get("frames", model.frames)),
+            _number(model.fit.frames if model.fit else model.frames),
             str(len(cards.get(model.version, {}).get("history", []))),
-            _number(model.card.get("seconds")),
-            _number(model.card.get("loss")),
-            _number(model.card.get("held_out")),
-            _number(model.card.get("predecessor")),
+            *(_number(getattr(model.fit, name, None)) for name in ("seconds", "loss", "held_out", "predecessor")),
             {True: "used", False: "not used", None: "not finished"}[model.accepted],
             model.reason,
         )
@@ -64,8 +66,8 @@ def influential(history: History) -> list[Row]:
     rows: list[Row] = []
     for i in top:
         number = int(segments.start[i])
-        start = history.starts.get(number, UNKNOWN)
-        origin = f"w{start.parent[0]}.{start.parent[2]} frame {start.parent[1]}" if start.parent else "prepared start"
+        start = history.start(number)
+        origin = str(start.parent or "prepared start")
         known = f"{among[number]:,}" if among.get(number) else "-"
         model = str(start.model or "-")
         rows.append((segments.name(i), f"{below[i]:,}", origin, start.policy, start.reason, known, model))
@@ -84,7 +86,7 @@ def failures(history: History) -> list[Row]:
 
 def notes(history: History) -> list[Row]:
     """What the engine noted (a policy, a scoring or a metric that failed, say), how often, the most frequent first."""
-    return [(text, f"{times:,}") for text, times in history.notes.most_common(MOST_NOTES)]
+    return [(text, f"{times:,}") for text, times in history.noted.most_common(MOST_NOTES)]
 
 
 def parameters(history: History) -> list[Row]:
@@ -109,11 +111,12 @@ def commands(history: History) -> list[Row]:
     """What to type to go on, and what it does."""
     run, segments = history.directory.path, history.segments
     name = segments.name(int(segments.descendants().argmax())) if len(segments) else "w0.0"
+    walker = name.partition(".")[0]
     return [
         (f"steersman why {run} {name}", "which frame a segment started from, who chose it, and what was refused"),
         (f"steersman status {run}", "how the run ended"),
         (f"python -m steersman.dashboard.report {run}", "make this page again"),
-        (f"python -c \"import xarray; print(xarray.open_zarr('{run}/frames.zarr/w0'))\"", "look at the frames"),
+        (f"python -c \"import xarray; print(xarray.open_zarr('{run}/frames.zarr/{walker}'))\"", "look at the frames"),
     ]
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
 
 from steersman.bus import TupleSpace
-from steersman.journal.file import Record
 from steersman.journal.recorder import Recorder
-from steersman.journal.walkers import Broken
+from steersman.journal.records import Blame, FrameId, Start, Tell
+from steersman.journal.walkers import Broken, Failed
 from steersman.steering import Choice, Decider, Scores, Steering
 from steersman.steering.streams import decision_rng, start_seed
-from steersman.worker.walker import DONE, START
+from steersman.worker.orders import DONE, START, plain
 
-AGAIN = ("slot", "parent", "policy", "reason", "model", "exact", "draw", "set")  # kept when a start is tried again
 DEATHS = 2  # walkers that may die on a start before it is blamed
+WALKERS = 2  # on which a start fails before it is blamed: one alone may be what is broken
 
 
 class Bag:
@@ -30,15 +32,31 @@ class Bag:
     def __init__(
         self, recorder: Recorder, space: TupleSpace, steering: Steering, decisions: Path, *, seed: int, rounds: bool
     ) -> None:
-        self._recorder, self._space = recorder, space
+        self._recorder, self._space, self._steering = recorder, space, steering
         self._decider = Decider(steering)
         self._seed, self._rounds = seed, rounds
+        self._open: bool | None = None  # whether the waiting starts are on the bus; None: nobody knows
         _cut_decisions(decisions, recorder.state.next_start)
         self._decisions = decisions.open("a", encoding="utf-8")
 
     def name(self, slot: int) -> str:
         """Name of the tuples that the walker of a slot takes."""
         return f"{START}.{slot}" if self._rounds else START
+
+    def align(self, slots: int, *, offered: bool) -> None:
+        """Let the waiting starts be on the bus, or none, with the parameters of now; costs nothing when it is so.
+
+        Raises: BusError: it is done again at the next call.
+        """
+        if self._open != offered:
+            self._open = None
+            self._restore() if offered else self._empty(slots)
+            self._open = offered
+        self._renew()
+
+    def doubt(self) -> None:
+        """A server was lost: what is on the bus is to be looked at again."""
+        self._open = None
 
     def fill(self, newest: Callable[[], Scores], slots: int) -> None:
         """Choose as many starts as slots have not got one ahead: explained, then in the journal, then on the bus.
@@ -53,124 +71,137 @@ class Bag:
         if self._rounds:
             self._decider.forget()
         chosen = [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)]
-        for fields, choice in chosen:
-            self._explain(scores, fields, choice)
+        for start, choice in chosen:
+            self._explain(scores, start, choice)
         self._decisions.flush()
-        self._put(*self._recorder.record_all("start", [fields for fields, _ in chosen]))
+        self._put(*self._recorder.record_all([start for start, _ in chosen]))
 
     def mend(self, retries: int) -> None:
         """See to the starts that went wrong: try again, go on from what was committed, or give up and blame."""
         state = self._recorder.state
         for number, failed in list(state.failed.items()):
-            tried = failed.get("attempt", 0) + 1
-            if tried <= retries:
-                self._again(failed, number, attempt=tried)
-            else:
-                self._blame(number, failed["parent"], f"its segments failed {tried} times: {state.last_cause}")
+            self._try_again(number, failed, retries)
         for number, broken in list(state.broken.items()):
             if (broken.segment.end or 0) > state.walkers[broken.segment.walker].frames:
                 continue  # its last frame is not published yet
             self._space.put(DONE, number)
             if deaths := self._deaths(broken.record, broken.losses):
-                self._blame(number, broken.record["parent"], f"{deaths} walkers died on it")
+                self._blame(number, broken.record.parent, f"{deaths} walkers died on it")
             else:
                 self._go_on(number, broken)
         for number, start in list(state.starts.items()) if state.killed else []:
             if start.segment is None and (deaths := self._deaths(start.record, start.losses)):
-                self._space.take_nowait(self.name(start.record["slot"]), number, dict)
+                self._space.take_nowait(self.name(start.record.slot), number, dict)
                 self._space.put(DONE, number)
-                self._blame(number, start.record["parent"], f"{deaths} walkers died on it")
+                self._blame(number, start.record.parent, f"{deaths} walkers died on it")
 
-    def _deaths(self, record: Record, losses: int) -> int:
+    def _try_again(self, number: int, failed: Failed, retries: int) -> None:
+        """A start that fails is tried again, on another walker before it is blamed."""
+        record = failed.record
+        tried, walkers = record.attempt + 1, tuple(sorted({*record.failed_on, failed.walker}))
+        if tried <= retries or len(walkers) < WALKERS:
+            self._again(replace(record, attempt=tried, failed_on=walkers), number)
+            return
+        cause = f"its segments failed {tried} times: {self._recorder.state.last_cause}"
+        self._blame(number, record.parent, cause)
+
+    def _deaths(self, record: Start, losses: int) -> int:
         """Walkers that died on a start, or on others from its frame; 0 while they are too few to blame it."""
-        parent = record["parent"]
-        deaths = max(losses, self._recorder.state.deaths[tuple(parent[:2])] if parent else 0)
+        deaths = max(losses, self._recorder.state.deaths[record.parent[:2]] if record.parent else 0)
         return deaths if deaths >= DEATHS else 0
 
-    def _again(self, record: Record, number: int, **more: Any) -> None:
-        fresh = self._recorder.state.next_start
-        again = {key: record[key] for key in AGAIN if key in record} | more
+    def _again(self, record: Start, number: int) -> None:
+        """Offer a start once more, as a new one that repeats start `number`."""
+        fresh, settings = self._recorder.state.next_start, self._recorder.state.settings
+        seed = start_seed(self._seed, fresh)
         self._put(
-            self._recorder.record("start", start=fresh, seed=start_seed(self._seed, fresh), again=number, **again)
+            self._recorder.record(replace(record, start=fresh, seed=seed, again=number, set=dict(settings), pin=""))
         )
 
     def _go_on(self, number: int, broken: Broken) -> None:
-        segment, losses = broken.segment, broken.losses
+        segment, record = broken.segment, replace(broken.record, losses=broken.losses, attempt=0, failed_on=())
         assert segment.end is not None
         rows = segment.end - segment.first
-        if not rows or "draw" in broken.record:  # a drawn member counts as a whole, so it is run from its beginning
-            self._again(broken.record, number, losses=losses)
+        if not rows or record.draw:  # a drawn member counts as a whole, so it is run from its beginning
+            self._again(record, number)
             return
         reason = f"{segment.name} was cut short after {rows} frames: it goes on from the last of them"
-        self._again(
-            broken.record, number, parent=[segment.walker, segment.end - 1, segment.number], policy="continue",
-            reason=reason, exact=broken.exact, losses=losses,
-        )  # fmt: skip
+        parent = FrameId(segment.walker, segment.end - 1, segment.number)
+        self._again(replace(record, parent=parent, policy="continue", reason=reason, exact=broken.exact), number)
 
-    def _blame(self, number: int, parent: list[int] | None, why: str) -> None:
-        what = f"start {number} is given up" if parent is None else f"{_words(parent)} is not proposed again"
-        self._recorder.record("blame", start=number, parent=parent, reason=f"{what}: {why}")
+    def _blame(self, number: int, parent: FrameId | None, why: str) -> None:
+        what = f"start {number} is given up" if parent is None else f"{parent} is not proposed again"
+        self._recorder.record(Blame(start=number, parent=parent, reason=f"{what}: {why}"))
 
-    def restore(self) -> None:
+    def _restore(self) -> None:
         """Offer the waiting starts again that the server lost, or did not take."""
         for start in self._recorder.state.starts.values():
             if start.segment is None:
-                name = self.name(start.record["slot"])
-                if not self._space.count(name, start.record["start"], dict):
-                    self._put(start.record)
+                name = self.name(start.record.slot)
+                if not self._space.count(name, start.record.start, dict):
+                    self._space.put(name, start.record.start, plain(start.record))
 
-    def empty(self, slots: int) -> None:
+    def _empty(self, slots: int) -> None:
         """Take every waiting start back."""
         for name in {self.name(slot) for slot in range(slots)}:
             while self._space.take_nowait(name, int, dict) is not None:
                 pass
 
+    def _renew(self) -> None:
+        """Starts that wait run with the parameters that people have set since they were chosen."""
+        settings = self._recorder.state.settings
+        for number, start in list(self._recorder.state.starts.items()) if settings else []:
+            old = start.record
+            if start.segment is not None or old.set == settings:
+                continue
+            if not self._open or self._space.take_nowait(self.name(old.slot), number, dict) is not None:
+                self._again(old, number)
+
     def close(self) -> None:
         self._decisions.close()
 
-    def _choose(self, scores: Scores, number: int, slot: int) -> tuple[Record, Choice]:
+    def _choose(self, scores: Scores, number: int, slot: int) -> tuple[Start, Choice]:
         state = self._recorder.state
+        start = Start(start=number, seed=start_seed(self._seed, number), slot=slot, set=dict(state.settings))
         if number - state.next_start < len(state.pins):
-            return self._pinned(state.pins[number - state.next_start], number, slot)
+            return self._pinned(start, state.pins[number - state.next_start])
         choice = self._decider.choose(scores, decision_rng(self._seed, number), state.blamed)
-        if self._decider.trouble:
-            self._recorder.note(f"the policy failed, its fallback chooses: {self._decider.trouble}")
-            self._decider.trouble = ""
+        self._say_how_it_went(choice)
         chosen = choice.candidate
-        fields: Record = {
-            "start": number, "slot": slot, "parent": None if chosen is None else scores.frame(chosen.index),
-            "seed": start_seed(self._seed, number), "policy": choice.policy, "reason": choice.reason,
-            "model": scores.model if chosen else 0, "exact": bool(chosen and chosen.exact),
-        }  # fmt: skip
-        fields |= {"draw": dict(chosen.draw)} if chosen and chosen.draw else {}
-        return fields | ({"set": state.settings} if state.settings else {}), choice
+        parent = None if chosen is None else scores.frame(chosen.index)
+        start = replace(
+            start, parent=FrameId(*parent) if parent else None, policy=choice.policy, reason=choice.reason,
+            model=scores.model if chosen else 0, exact=bool(chosen and chosen.exact),
+            draw={name: _floats(value) for name, value in chosen.draw.items()} if chosen else {},
+        )  # fmt: skip
+        return start, choice
 
-    def _pinned(self, pin: Record, number: int, slot: int) -> tuple[Record, Choice]:
-        choice = Choice(None, f"pinned by {pin['who']}", "pin")
-        fields = {
-            "start": number, "slot": slot, "parent": pin["frame"], "seed": start_seed(self._seed, number),
-            "policy": "pin", "reason": choice.reason, "model": 0, "exact": False, "pin": pin["id"],
-        }  # fmt: skip
-        settings = self._recorder.state.settings
-        return fields | ({"set": settings} if settings else {}), choice
+    def _say_how_it_went(self, choice: Choice) -> None:
+        if self._decider.trouble:
+            self._recorder.fails("steer", f"{self._decider.trouble}; its fallback chooses")
+            self._decider.trouble = ""
+        elif choice.candidate and choice.candidate.policy not in (self._steering.fallback.name, "explore"):
+            self._recorder.works("steer")
 
-    def _explain(self, scores: Scores, fields: Record, choice: Choice) -> None:
+    def _pinned(self, start: Start, pin: Tell) -> tuple[Start, Choice]:
+        choice = Choice(None, f"pinned by {pin.who}", "pin")
+        return replace(start, parent=pin.frame, policy="pin", reason=choice.reason, pin=pin.id), choice
+
+    def _explain(self, scores: Scores, start: Start, choice: Choice) -> None:
         """Keep the alternatives; before the journal says that the start is chosen, so that no start lacks them."""
         refused = [{"frame": scores.frame(c.index), "policy": c.policy, "reason": c.reason} for c in choice.refused]
-        line = {"t": self._recorder.state.now, "candidates": len(scores), "frame": fields["parent"], "refused": refused}
-        line |= {key: fields[key] for key in ("start", "model", "policy", "reason")}
+        line = {"t": self._recorder.state.now, "candidates": len(scores), "frame": start.parent, "refused": refused}
+        line |= {key: getattr(start, key) for key in ("start", "model", "policy", "reason")}
         self._decisions.write(json.dumps(line) + "\n")
 
-    def _put(self, *records: Record) -> None:
-        keys = ("parent", "seed", "model", "exact", "draw", "set")
-        self._space.put_many(
-            (self.name(record["slot"]), record["start"], {key: record[key] for key in keys if key in record})
-            for record in records
-        )
+    def _put(self, *starts: Start) -> None:
+        if self._open is not False:
+            self._space.put_many((self.name(start.slot), start.start, plain(start)) for start in starts)
 
 
-def _words(frame: list[int]) -> str:
-    return f"frame {frame[1]} of w{frame[0]}.{frame[2]}"
+def _floats(value: object) -> float | list[float]:
+    found: float | list[float] = np.asarray(value, float).tolist()
+    return found
 
 
 def _cut_decisions(path: Path, next_start: int) -> None:

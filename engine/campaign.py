@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steersman.engine.run import Run, Show
+from steersman.engine.driver import Show
+from steersman.engine.run import Run
 from steersman.executors import site_files
 from steersman.executors.allocation import settled
 from steersman.executors.preflight import ready
@@ -22,7 +23,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory, check_path, needing_room
 from steersman.journal.state import State
 from steersman.models.ranks.strategy import Strategy
-from steersman.stages import loading
+from steersman.stages import loading, modules
 from steersman.stages.workflow import Params, Workflow
 from steersman.system.errors import BadValue
 
@@ -71,7 +72,7 @@ def begin(
     root: Path = Path("runs"),
     run_dir: Path | None = None,
     bus_url: str | None = None,
-    show: Callable[[RunDirectory, Run], Show] = lambda directory, run: lambda state: None,
+    show: Callable[[RunDirectory, Run], Show] = lambda directory, run: lambda state, rule: None,
 ) -> tuple[RunDirectory, Run]:
     """Make the run directory and the run; `execute()` starts it.
 
@@ -88,6 +89,7 @@ def begin(
         "params": plan.params.model_dump(mode="json"),
     }
     run_directory.write_settings(directory, settings, plan.source)
+    modules.keep(plan.source, directory.path)
     run = resume(directory, bus_url=bus_url)
     run.show = show(directory, run)
     return directory, run

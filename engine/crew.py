@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -11,12 +13,16 @@ from steersman.engine.bag import Bag
 from steersman.engine.jobs import Jobs, killed
 from steersman.engine.reconcile import adopt
 from steersman.journal.recorder import Recorder
+from steersman.journal.records import Aside, Hired, Left, Lost, Stop
 from steersman.journal.run_directory import FULL, RunDirectory
+from steersman.journal.walkers import Walker
 from steersman.worker import tasks
-from steersman.worker.walker import ASIDE, BLOCK_ENDS, LEAVE, stop_name
+from steersman.worker.orders import LEAVE, stop_name
+from steersman.worker.walker import ASIDE, BLOCK_ENDS, REPLACED
 
 LOSSES_PER_SLOT = 3  # walkers lost in a row without a single ended segment: something is wrong with all of them
 NODE_FAILURES = 6  # segments and walkers that failed in a row on one node, while others work
+WALKER_FAILURES = 3  # segments that failed in a row on one walker: its process is replaced
 
 
 class Crew:
@@ -24,9 +30,10 @@ class Crew:
 
     Args:
         slots: walkers that run at the same time.
-        hang_s: a segment that says nothing for so long is told to stop.
+        hang_s: a segment that says nothing for so long is asked to stop.
         keep: a segment that lost its walker goes on from its last committed frame; else its start is run again.
         own_disks: frames grow on disks of the nodes' own: one that is full is no reason to end the run.
+        clock: seconds, monotonic.
     """
 
     def __init__(
@@ -41,15 +48,17 @@ class Crew:
         hang_s: float,
         keep: bool,
         own_disks: bool,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.slots = slots
         self._directory, self._recorder, self._jobs, self._bag, self._space = directory, recorder, jobs, bag, space
-        self._hang_s, self._keep, self._own_disks = hang_s, keep, own_disks
+        self._hang_s, self._keep, self._own_disks, self._clock = hang_s, keep, own_disks, clock
         self._jobs_by_walker: dict[int, Future[Any]] = {}
-        self._ended: deque[int] = deque()  # walkers whose job is done, as another thread tells
+        self._ended: deque[int] = deque()  # walkers whose job is done, as another thread says
         self._done: list[int] = []
-        self._stopped: set[str] = set()
-        self._left: set[int] = set()
+        self._heard: dict[int, tuple[float, float]] = {}  # when a walker was heard: by the journal, and by our clock
+        self._asked: set[str] = set()  # segments that a server has the word to stop for
+        self._leaving: dict[int, str] = {}  # walkers that are to go home, and why
         self._losses = 0
         self._cause = ""
         self._ended_at_loss = 0
@@ -60,58 +69,68 @@ class Crew:
             self._hire(slot)
 
     def look(self) -> None:
-        """See which walkers are gone; all that they told before is on the bus by now."""
+        """See which walkers are gone; all that they sent before is on the bus by now."""
         self._done += [self._ended.popleft() for _ in range(len(self._ended))]
 
     def advance(self) -> None:
-        """Replace walkers that are gone, stop what hangs, set nodes aside that fail everything.
+        """Replace walkers that are gone, stop what is to stop, send home who fails everything.
 
-        Raises: OSError: the disk on which all walkers commit their frames is full.
+        Raises: OSError: the disk on which all walkers commit their frames is full. BusError: it is done again.
         """
         while self._done:
             walker = self._done.pop(0)
             self._gone(walker, self._jobs_by_walker.pop(walker))
         self._stop_hanging()
         self._set_aside()
+        self._replace_failing()
+        self._ask_to_stop()
+
+    def doubt(self) -> None:
+        """A server was lost, and with it the words to stop that it held."""
+        self._asked.clear()
 
     @property
-    def hopeless(self) -> str | None:
+    def hopeless(self) -> str:
         """Why no walker can work, if none can."""
-        return self._cause if self._losses >= LOSSES_PER_SLOT * self.slots else None
+        too_many = self._losses >= LOSSES_PER_SLOT * self.slots
+        return f"every walker was lost: {self._cause}" if too_many else ""
 
     @property
     def at_work(self) -> bool:
         """Whether a walker that has come is still there; those whose nodes are in the queue have nothing to end."""
-        walkers = (self._recorder.state.walkers[number] for number in self._jobs_by_walker)
-        return any(walker.has_come for walker in walkers)
+        return any(walker.has_come for walker in self._ours)
 
     def stop_segment(self, name: str, reason: str, by: str) -> None:
-        self._recorder.record("stop", segment=name, reason=reason, by=by)
-        self._space.put(stop_name(name), name)
+        """Have a segment end; its walker hears of it in the next step."""
+        if name not in self._recorder.state.stopping:
+            self._recorder.record(Stop(segment=name, reason=reason, by=by))
 
     def dismiss(self) -> None:
         """Let every walker end its segment, publish and go home; may be tried again when the bus fails it."""
-        self._bag.empty(self.slots)
-        walkers = self._recorder.state.walkers
-        names = [self._bag.name(walkers[number].slot) for number in self._jobs_by_walker]
-        self._space.put_many((name, -1, {"end": True}) for name in names)
+        self._bag.align(self.slots, offered=False)
+        self._space.put_many((self._bag.name(walker.slot), -1, {"end": True}) for walker in self._ours)
         self.dismissed = True
 
     def send_home(self) -> None:
         """Ask the segments that run now to end; one may have begun since the last call."""
         self.advance()
-        for walker in self._recorder.state.walkers.values():
-            segment = walker.running
-            if segment is not None and walker.alive and segment.name not in self._stopped:
-                self._stopped.add(segment.name)
+        running = (walker.running for walker in self._recorder.state.walkers.values() if walker.alive)
+        for segment in running:
+            if segment is not None and segment.name not in self._asked:
                 self._space.put(stop_name(segment.name), segment.name)
+                self._asked.add(segment.name)
+
+    @property
+    def _ours(self) -> list[Walker]:
+        return [self._recorder.state.walkers[number] for number in self._jobs_by_walker]
 
     def _hire(self, slot: int) -> None:
-        number = len(self._recorder.state.walkers)
-        self._recorder.record("walker", walker=number, slot=slot)
-        walker = self._recorder.state.walkers[number]
+        state = self._recorder.state
+        number = state.next_walker
+        self._recorder.record(Hired(walker=number, slot=slot))
+        walker = state.walkers[number]
         job = self._jobs.submit(
-            "simulation", tasks.walk, str(self._directory.path), number, self._bag.name(slot),
+            "simulation", tasks.walk, str(self._directory.path), number, self._bag.name(slot), state.prepared,
             heard=lambda: walker.pool if walker.has_come else None,
         )  # fmt: skip
         self._jobs_by_walker[number] = job
@@ -120,16 +139,17 @@ class Crew:
     def _gone(self, number: int, job: Future[Any]) -> None:
         walker = self._recorder.state.walkers[number]
         adopt(self._recorder, self._directory.frames, walker)
-        error = job.exception()
-        if error is None:
-            self._recorder.record("left", walker=number, reason=job.result())
-            if job.result() == BLOCK_ENDS:  # the next would come to the same block, and leave at once
+        error, why = job.exception(), self._leaving.pop(number, "")
+        if error is None or why == REPLACED:
+            reason = why if error else job.result()
+            self._recorder.record(Left(walker=number, reason=reason))
+            if reason == BLOCK_ENDS:  # the next would come to the same block, and leave at once
                 self._jobs.hold("simulation", walker.pool)
-            if not self.dismissed and (job.result() != ASIDE or not self._keep):
+            if not self.dismissed and (reason != ASIDE or not self._keep):
                 self._hire(walker.slot)
             return
         self._cause = f"{type(error).__name__}: {error}"
-        self._recorder.record("lost", walker=number, cause=self._cause, keep=self._keep, blame=killed(error))
+        self._recorder.record(Lost(walker=number, cause=self._cause, keep=self._keep, blame=killed(error)))
         if isinstance(error, OSError) and error.errno in FULL and not self._own_disks:
             raise error
         ended = self._recorder.state.ended.total()
@@ -138,30 +158,39 @@ class Crew:
         if not self.dismissed and not self.hopeless:
             self._hire(walker.slot)
 
+    def _ask_to_stop(self) -> None:
+        for name in self._recorder.state.stopping.keys() - self._asked:
+            self._space.put(stop_name(name), name)
+            self._asked.add(name)
+
     def _stop_hanging(self) -> None:
         """Ask politely; a process that does not hear it ends itself soon after, see worker/watchdog.py."""
-        state, now = self._recorder.state, self._recorder.now()
-        for number in self._jobs_by_walker:
-            walker = state.walkers[number]
-            silent_s = now - walker.heard
-            if silent_s <= self._hang_s:
-                continue
-            segment = walker.running
-            if segment is not None and segment.name not in self._stopped:
-                self._stopped.add(segment.name)
-                self.stop_segment(segment.name, f"it has committed nothing for {silent_s:.0f} s", by="engine")
+        now = self._clock()
+        for walker in self._ours:
+            heard = self._heard.get(walker.number)
+            if heard is None or heard[0] != walker.heard:
+                heard = self._heard[walker.number] = walker.heard, now
+            silent_s = now - heard[1]
+            if silent_s > self._hang_s and walker.running is not None:
+                self.stop_segment(walker.running.name, f"it has committed nothing for {silent_s:.0f} s", by="engine")
 
     def _set_aside(self) -> None:
-        state = self._recorder.state
-        ours = [state.walkers[number] for number in self._jobs_by_walker]
+        state, ours = self._recorder.state, self._ours
         good = {walker.node for walker in ours if walker.node and not state.node_failures[walker.node]} - state.aside
         for node, failures in list(state.node_failures.items()):
             if node in state.aside or failures < NODE_FAILURES or not good:
                 continue
             reason = f"node {node} is set aside: {failures} segments failed there in a row, others work"
-            self._recorder.record("aside", node=node, reason=reason)
+            self._recorder.record(Aside(node=node, reason=reason))
         for walker in ours:
-            if walker.node in state.aside and walker.number not in self._left:
-                self._left.add(walker.number)
+            if walker.node in state.aside and self._leaving.get(walker.number) != ASIDE:
+                self._space.put(LEAVE, walker.number, ASIDE)
+                self._leaving[walker.number] = ASIDE
                 self._jobs.hold("simulation", walker.pool)
-                self._space.put(LEAVE, walker.number)
+
+    def _replace_failing(self) -> None:
+        """A process may be what is broken, with a context of its GPU that died, say: another takes its slot."""
+        for walker in self._ours:
+            if walker.failures_in_a_row >= WALKER_FAILURES and walker.number not in self._leaving:
+                self._space.put(LEAVE, walker.number, REPLACED)
+                self._leaving[walker.number] = REPLACED

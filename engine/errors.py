@@ -7,16 +7,21 @@ from steersman.system.errors import BadInput, EngineError
 
 
 class NotRunning(BadInput):
-    def __init__(self, path: str, outcome: str = "", reason: str = "") -> None:
-        super().__init__(path, outcome, reason)
-        self.path, self.outcome, self.reason = path, outcome, reason
+    path: str
+    outcome: str = ""
+    reason: str = ""
 
     def __str__(self) -> str:
         if self.outcome in FINISHED:
             return f"{self.path} is over ({self.outcome}): {self.reason}"
-        told = f"has ended ({self.outcome}): {self.reason}" if self.outcome else "is not running, or does not answer"
-        return f"{self.path} {told}; `steersman resume {self.path}` goes on with it"
+        state = f"has ended ({self.outcome}): {self.reason}" if self.outcome else "is not running, or does not answer"
+        return f"{self.path} {state}; `steersman resume {self.path}` goes on with it"
 
 
 class ExecutorLost(EngineError):
     """A part of Parsl died: everything that ran on it is lost, and is started again."""
+
+    cause: str
+
+    def __str__(self) -> str:
+        return self.cause

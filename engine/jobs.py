@@ -29,7 +29,7 @@ from steersman.bus import BusError, TupleSpace
 from steersman.engine.errors import ExecutorLost
 from steersman.executors.pool import pools
 from steersman.worker import tasks
-from steersman.worker.publisher import EVENT
+from steersman.worker.orders import EVENT, JOB
 
 CLEANUP_S = 20.0  # Parsl's cleanup can hang; what it leaves the engine ends
 BROKEN_CLEANUP_S = 2.0  # on a broken executor it does hang
@@ -176,7 +176,7 @@ class Jobs:
         with self._lock:
             self._open.pop(number, None)
         with contextlib.suppress(BusError):  # the engine looks at its jobs a few times a second anyway
-            self._space.put(EVENT, "job", {})
+            self._space.put(EVENT, JOB, {})
 
 
 def _started(config: Config) -> DataFlowKernel:

@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from steersman.bus.addresses import BUS_FILE, bus_of
+from steersman.system.processes import lives
 
 MARK = "STEERSMAN_RUN"
 KEEP_ENVIRONMENT = "SPT_NOENV"  # setproctitle, which Parsl uses, would write titles over the environment
@@ -59,16 +60,9 @@ def end(processes: list[psutil.Process]) -> int:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     deadline = time.monotonic() + WAIT_S
-    while any(map(_lives, processes)) and time.monotonic() < deadline:
+    while any(lives(process.pid) for process in processes) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
     return len(processes)
-
-
-def _lives(process: psutil.Process) -> bool:
-    """Whether any thread of it is left that could still write something."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1
-    return False
 
 
 def reap_earlier(run: Path, keep: Collection[int] = ()) -> int:

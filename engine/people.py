@@ -1,29 +1,38 @@
-"""What people tell a running campaign -> records: `steersman tell RUN pause | continue | stop | pin | set | finish`."""
+"""What people tell a running campaign -> records: `steersman tell RUN pause | continue | stop | pin | set | finish`.
+
+A word changes the state and nothing else. What follows from it is done where all else is done, by the driver's next
+step, and done again if the bus fails meanwhile.
+"""
 
 from __future__ import annotations
 
 import platform
 import secrets
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from steersman.bus import BusTimeout, TupleSpace
 from steersman.engine.errors import NotRunning
-from steersman.journal import file as journal
+from steersman.engine.inbox import TELL, Inbox, Words
 from steersman.journal.errors import NoSuchSegment
+from steersman.journal.history import History
 from steersman.journal.lock import owner
+from steersman.journal.recorder import Recorder
+from steersman.journal.records import FrameId, Tell
 from steersman.journal.run_directory import RunDirectory, user
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.stages import loading
-from steersman.system.errors import BadInput, BadValue, UnknownName
+from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
 
-if TYPE_CHECKING:
-    from steersman.engine.run import Run
-
-TELL, ANSWER = "tell", "tell.answer"  # names of tuples on the bus
+ANSWER = "tell.answer"  # name of tuples on the bus
 VERBS = ("pause", "continue", "stop", "pin", "set", "finish")
-ANSWER_S = 30.0
-OLD_S = 120.0  # nobody waits for these answers any more
+ANSWER_S = 30.0  # a message that nobody took within so long is taken by nobody
+KNOWN = 64  # words that a killed server may hand out twice
+
+Check = Callable[[dict[str, Any]], object]  # of changed parameters; raises BadInput
 
 
 def tell(directory: RunDirectory, words: list[str]) -> str:
@@ -32,16 +41,15 @@ def tell(directory: RunDirectory, words: list[str]) -> str:
     Raises: BadInput: the campaign refused it. NotRunning.
     """
     expect_driver(directory)
-    number = secrets.token_hex(6)
-    message = {"id": number, "who": f"{user()}@{platform.node()}", "words": words}
+    message = Words(id=secrets.token_hex(6), who=f"{user()}@{platform.node()}", words=words)
     try:
         with TupleSpace.connect(directory.bus, patience_s=ANSWER_S) as space:
-            space.put(TELL, message, ttl_s=OLD_S)
-            _, _, done, text = space.take(ANSWER, number, bool, str, timeout_s=ANSWER_S)
+            space.put(TELL, {"id": message.id, "who": message.who, "words": words}, ttl_s=ANSWER_S)
+            _, _, done, text = space.take(ANSWER, message.id, bool, str, timeout_s=ANSWER_S)
     except BusTimeout:
         raise NotRunning(str(directory.path)) from None
     if not done:
-        raise BadInput(text)
+        raise BadRequest(text)
     return str(text)
 
 
@@ -49,100 +57,91 @@ def expect_driver(directory: RunDirectory) -> None:
     """Raises: NotRunning: no process drives this run; how it ended, if it did."""
     holder = owner(directory.path)
     if holder is None or holder.why_gone:
-        told = [record for record in journal.read(directory.journal) if record["kind"] in ("session", "end")]
-        end = told[-1] if told and told[-1]["kind"] == "end" else {"outcome": "", "reason": ""}
-        raise NotRunning(str(directory.path), end["outcome"], end["reason"])
+        end = History(directory).state.end
+        raise NotRunning(str(directory.path), end.outcome if end else "", end.reason if end else "")
 
 
 class People:
-    """Takes what people tell a run: checked, journalled with who and when, then acted upon."""
+    """Takes what people tell a run, checks it, and writes it down with who and when.
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    Args:
+        check: raises BadInput for parameters that cannot be set.
+    """
+
+    def __init__(self, inbox: Inbox, space: TupleSpace, recorder: Recorder, check: Check) -> None:
+        self._inbox, self._space, self._recorder, self._check = inbox, space, recorder, check
+        self._known = deque[str](maxlen=KNOWN)
 
     @property
     def _state(self) -> State:
-        return self._run.state
+        return self._recorder.state
 
     def listen(self) -> None:
-        for _, message in self._run.space.take_many_nowait(TELL, dict):
-            try:
-                done, text = True, self._take(message["words"], message)
-            except BadInput as error:
-                done, text = False, str(error)
-            self._run.space.put(ANSWER, message["id"], done, text, ttl_s=OLD_S)
+        """Take the words that have come, and answer. Raises: BusError: the answer is lost then, and nothing else."""
+        answers = [(ANSWER, words.id, *self._answer(words)) for words in self._inbox.words()]
+        if answers:
+            self._space.put_many(answers, ttl_s=ANSWER_S)
 
-    def apply_settings(self) -> None:
-        """Make the changed parameters those of the engine: its stop rule and when it trains."""
-        run = self._run
-        if self._state.settings:
-            params = loading.checked(run.workflow, run.params.model_dump(mode="json") | self._state.settings)
-            run.stop_rule, run.learner.rule = run.workflow.stop_rule(params), run.workflow.train_rule(params)
+    def _answer(self, words: Words) -> tuple[bool, str]:
+        text = f"{words.who}: {' '.join(words.words)}"
+        if words.id in self._known:
+            return True, text
+        try:
+            self._recorder.record(self._read(words, text))
+        except BadInput as error:
+            return False, str(error)
+        self._known.append(words.id)
+        return True, text
 
-    def _take(self, words: list[str], message: dict[str, Any]) -> str:
-        verb, *rest = words or [""]
+    def _read(self, words: Words, text: str) -> Tell:
+        verb, *rest = words.words or [""]
         if verb not in VERBS:
             raise UnknownName("word to tell", verb, VERBS)
-        fields = getattr(self, f"_{verb}")(*_exactly(verb, rest))
-        text = f"{message['who']} told: {' '.join(words)}"
-        self._run.recorder.record("told", id=message["id"], who=message["who"], verb=verb, text=text, **fields)
-        self._act(verb, fields, message["who"])
-        return text
+        said = partial(Tell, id=words.id, who=words.who, verb=verb, text=text)
+        match verb, _exactly(verb, rest):
+            case "stop", [name]:
+                return said(segment=self._running(name))
+            case "pin", [frame]:
+                return said(frame=self._frame(frame))
+            case "set", [assignment]:
+                return said(settings=self._settings(assignment))
+        return said()
 
-    def _act(self, verb: str, fields: dict[str, Any], who: str) -> None:
-        run = self._run
-        match verb:
-            case "pause":
-                run.bag.empty(run.slots)
-            case "continue":
-                run.bag.restore()
-            case "stop":
-                run.crew.stop_segment(fields["segment"], "told to", by=who)
-            case "set":
-                self.apply_settings()
-
-    def _pause(self) -> dict[str, Any]:
-        return {}
-
-    def _continue(self) -> dict[str, Any]:
-        return {}
-
-    def _finish(self) -> dict[str, Any]:
-        return {}
-
-    def _stop(self, name: str) -> dict[str, Any]:
+    def _running(self, name: str) -> str:
         segment = self._segment(name)
         if segment.end is not None:
-            raise BadInput(f"segment {name} has ended: {segment.how}")
-        return {"segment": name}
+            raise BadRequest(f"segment {name} has ended: {segment.how}")
+        return segment.name
 
-    def _pin(self, frame: str) -> dict[str, Any]:
+    def _frame(self, frame: str) -> FrameId:
         name, _, text = frame.partition(":")
         segment = self._segment(name)
-        row = segment.first + int(text) if text.isdecimal() else -1
+        row = segment.first + int(text) if _is_number(text) else -1
         end = self._state.walkers[segment.walker].rows_end(segment)
         if not segment.first <= row < end:
             raise BadValue("pin", frame, f"write SEGMENT:FRAME; {name} has frames 0 to {end - segment.first - 1}")
-        return {"frame": [segment.walker, row, segment.number]}
+        return FrameId(segment.walker, row, segment.number)
 
-    def _set(self, assignment: str) -> dict[str, Any]:
+    def _settings(self, assignment: str) -> dict[str, Any]:
         key, equals, text = assignment.partition("=")
         if not equals:
             raise BadValue("set", assignment, "write set key=value")
-        settings = self._state.settings | {key.strip(): loading.value(key, text)}
-        workflow, params = self._run.workflow, self._run.params
-        changed = loading.checked(workflow, params.model_dump(mode="json") | settings)
-        loading.check_rules(workflow, changed)
-        return {"settings": {key.strip(): settings[key.strip()]}}
+        changed = {key.strip(): loading.value(key, text)}
+        self._check(self._state.settings | changed)
+        return changed
 
     def _segment(self, name: str) -> Segment:
         walker, _, number = name.removeprefix("w").partition(".")
-        if walker.isdecimal() and number.isdecimal() and int(walker) in self._state.walkers:
+        if _is_number(walker) and _is_number(number) and int(walker) in self._state.walkers:
             segments = self._state.walkers[int(walker)].segments
             if int(number) < len(segments):
                 return segments[int(number)]
         newest = [walker.segments[-1].name for walker in self._state.walkers.values() if walker.segments]
         raise NoSuchSegment(name, newest[-1] if newest else "none yet")
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 12
 
 
 def _exactly(verb: str, words: list[str]) -> list[str]:

@@ -20,6 +20,7 @@ from steersman.bus import TupleSpace
 from steersman.bus.addresses import read
 from steersman.executors.site import Site
 from steersman.store import FRAME, Frames, GroupWriter, Span
+from steersman.system import node
 
 PACKAGES = ("steersman", "parsl", "numpy", "zarr", "torch", "openmm", "mpi4py")
 HERE = "here"  # name of the tuples of workers that have come
@@ -63,7 +64,7 @@ def probe(folder: str, role: str, number: int, workers: int, site: Site) -> dict
             time.sleep(0.05)
         write, read_ = _store(home / "store" / f"{role}-{number}")
         found = Probe(
-            node=os.environ.get("STEERSMAN_NODE", platform.node()),
+            node=node.name(),
             role=role,
             versions=versions(),
             cores=len(os.sched_getaffinity(0)),

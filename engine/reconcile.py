@@ -6,11 +6,9 @@ slot, what they still write is not read. See docs/design/004-durable-campaign.md
 
 from __future__ import annotations
 
-from typing import Any
-
-from steersman.journal import published
-from steersman.journal.file import Record
+from steersman.journal import published as published_frames
 from steersman.journal.recorder import Recorder
+from steersman.journal.records import Began, Ended, FrameId, Hired, Lost, Published, Start
 from steersman.journal.walkers import Walker
 from steersman.store import ENDED, SEGMENT_FIELDS, Frames, StoreError
 
@@ -26,12 +24,12 @@ def reconcile(recorder: Recorder, frames: Frames, *, keep: bool, cause: str) -> 
     state = recorder.state
     for number in sorted(int(name[1:]) for name in frames.walkers()):
         if number not in state.walkers:  # the end of the journal was lost with the machine
-            recorder.record("walker", walker=number, slot=0)
+            recorder.record(Hired(walker=number, slot=0))
     before = state.frames
     catch_up(recorder, frames)
     for walker in list(state.walkers.values()):
         if walker.alive:
-            recorder.record("lost", walker=walker.number, cause=cause, keep=keep, blame=False)
+            recorder.record(Lost(walker=walker.number, cause=cause, keep=keep))
     return state.frames - before
 
 
@@ -56,35 +54,39 @@ def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
     for values in fresh.tolist():
         row = dict(zip(SEGMENT_FIELDS, values, strict=True))
         if row["start"] >= recorder.state.next_start:
-            recorder.record("start", **_start(recorder, row, walker.slot))
-        told = {"walker": walker.number, "segment": row["number"], "start": row["start"], "first_row": row["first_row"]}
+            recorder.record(_start(recorder, row, walker.slot))
+        made = {"walker": walker.number, "segment": row["number"], "start": row["start"], "first_row": row["first_row"]}
         if row["number"] >= len(walker.segments):
-            recorder.record("began", **told, waited_s=0.0, adopted=True)
+            recorder.record(Began(**made, adopted=True))
         if walker.segments[row["number"]].end is None:
-            times = {"read_s": 0.0, "waited_s": 0.0, "ran_s": 0.0, "simulated": _time(frames, name, row)}
-            how = ENDED[row["ended"]]
-            recorder.record("ended", **told, end_row=row["end_row"], how=how, cause="", **times, adopted=True)
-    running = attributes.get("running")
+            time, how = _time(frames, name, row["first_row"], row["end_row"]), ENDED[row["ended"]]
+            recorder.record(Ended(**made, end_row=row["end_row"], how=how, simulated=time, adopted=True))
+    simulated, running = 0.0, attributes.get("running")
     if running and running[0] >= len(walker.segments) and rows > running[2]:
-        told = dict(zip(("segment", "start", "first_row"), running, strict=True))
-        recorder.record("began", walker=walker.number, **told, waited_s=0.0, adopted=True)
+        segment, start, first = running
+        recorder.record(Began(walker=walker.number, segment=segment, start=start, first_row=first, adopted=True))
+    if running and running[0] == published:
+        simulated = _time(frames, name, running[2], rows)
     if rows > walker.frames or len(fresh):
-        recorder.record("frames", walker=walker.number, frames=rows, segments=published, adopted=True)
+        recorder.record(
+            Published(walker=walker.number, frames=rows, segments=published, simulated=simulated, adopted=True)
+        )
 
 
-def _time(frames: Frames, name: str, row: dict[str, int]) -> float:
-    """Simulated time of a segment: the `time` of its last frame."""
-    if row["end_row"] <= row["first_row"] or "time" not in frames.variables(name):
+def _time(frames: Frames, name: str, first: int, end: int) -> float:
+    """Simulated time of rows [first, end) of a segment: the `time` of the last one."""
+    if end <= first or "time" not in frames.variables(name):
         return 0.0
-    return float(frames.row(name, row["end_row"] - 1)["time"])
+    return max(0.0, float(frames.row(name, end - 1)["time"]))
 
 
-def _start(recorder: Recorder, row: dict[str, int], slot: int) -> Record:
+def _start(recorder: Recorder, row: dict[str, int], slot: int) -> Start:
     """A start that only the store knows of: the machine went down before the journal was on the disk."""
-    parent: list[int] | None = None
+    parent = None
     if row["parent_walker"] >= 0:
-        made_by = published.segment_of(recorder.state, row["parent_walker"], row["parent_row"])
-        parent = [row["parent_walker"], row["parent_row"], made_by.number if made_by else 0]
-    told: dict[str, Any] = {key: row[key] for key in ("start", "seed", "model")}
-    reason = "the decision was lost with the end of the journal; the store tells of it"
-    return told | {"slot": slot, "parent": parent, "policy": "unknown", "reason": reason, "exact": False}
+        made_by = published_frames.segment_of(recorder.state, row["parent_walker"], row["parent_row"])
+        parent = FrameId(row["parent_walker"], row["parent_row"], made_by.number if made_by else 0)
+    return Start(
+        start=row["start"], seed=row["seed"], model=row["model"], slot=slot, parent=parent, policy="unknown",
+        reason="the decision was lost with the end of the journal; the store has it",
+    )  # fmt: skip

@@ -9,7 +9,7 @@ from steersman.executors.network import driver_address
 from steersman.executors.site import Site
 from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory
-from steersman.worker.walker import STOP
+from steersman.worker.orders import STOP
 
 SPREAD = (STOP,)  # what walkers ask for most often, and what needs no order among the rest
 AGAIN_S = 0.25  # a server that is there and refuses is tried again after so long

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from steersman.system.errors import BadInput, EngineError
 
-class BadSite(ValueError):
+
+class BadSite(BadInput):
     """A site file that cannot be used, or a scheduler that refuses it."""
 
-    def __init__(self, site: str, problem: str) -> None:
-        super().__init__(site, problem)
-        self.site, self.problem = site, problem
+    site: str
+    problem: str
 
     def __str__(self) -> str:
         return f"site {self.site}: {self.problem}"
 
 
-class Refused(Exception):
+class Refused(EngineError):
     """A scheduler refuses, in its own words, or does not answer."""
+
+    words: str
+
+    def __str__(self) -> str:
+        return self.words

@@ -39,13 +39,6 @@ def driver_address(site: Site) -> str:
     return found
 
 
-def address_towards(host: str) -> str:
-    """IPv4 address of this machine on the network through which it reaches a host."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, 9))  # nothing is sent
-        return str(probe.getsockname()[0])
-
-
 def _of_interface(site: Site) -> str:
     found = _interfaces()
     if site.interface not in found:

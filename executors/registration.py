@@ -9,6 +9,8 @@ from typing import Any
 
 from parsl.jobs.states import JobState, JobStatus
 
+from steersman.system.errors import EngineError
+
 FAILURES = 3  # blocks in a row that ended, or were refused, before a worker of theirs registered
 REFUSED_S = 120.0  # a scheduler that takes no job may be restarting
 QUEUED_S = 15.0  # a block that waits for longer in the queue is reported
@@ -17,12 +19,11 @@ NEVER = (JobState.FAILED, JobState.MISSING)
 REFUSED = "Failed to start block"  # so Parsl begins what it says of a job that the scheduler did not take
 
 
-class NoWorkers(Exception):
+class NoWorkers(EngineError):
     """The blocks of an executor come to nothing."""
 
-    def __init__(self, site: str, cause: str) -> None:
-        super().__init__(site, cause)
-        self.site, self.cause = site, cause
+    site: str
+    cause: str
 
     def __str__(self) -> str:
         return f"site {self.site}: {self.cause}"

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
 import steersman.site_configs
@@ -20,6 +19,7 @@ from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.threads import Threads
 from steersman.executors.values import Line, Strict
 from steersman.executors.workers import Scorers, Trainers, Walkers, Workers
+from steersman.system import plain
 
 SHIPPED = Path(steersman.site_configs.__file__).parent
 
@@ -224,5 +224,5 @@ def sites() -> dict[str, Path]:
 
 def read_site(path: Path) -> dict[str, Any]:
     """A site file as plain values; `Site.model_validate` checks them."""
-    loaded = yaml.safe_load(path.read_text()) or {}
+    loaded = plain.read(path) or {}
     return {"name": path.stem, **loaded}

@@ -40,7 +40,7 @@ def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Si
         values = read_site(path)
     except OSError as error:
         raise BadSite(name_or_path, f"cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, TypeError) as error:
         raise BadSite(name_or_path, f"this is not YAML of the form `key: value`: {error}") from None
     for key, value in (changes or {}).items():
         for *within, last in _paths(name_or_path, values, key):

@@ -41,7 +41,7 @@ def write_crate(directory: RunDirectory, state: State) -> None:
     crate = ROCrate(version="1.1")
     crate.metadata.extra_contexts.append(TERMS)
     crate.name, crate.description = name, f"A run of the Steersman workflow {settings['workflow']}"
-    crate.datePublished = _time(state.end["t"])
+    crate.datePublished = _time(state.end.t)
     profile = _entity(crate, PROFILE, "CreativeWork", name="Process Run Crate", version="0.5")
     crate.root_dataset["conformsTo"] = profile
     crate.root_dataset["license"] = _entity(
@@ -67,15 +67,15 @@ def write_crate(directory: RunDirectory, state: State) -> None:
         object=[_value(crate, f"#parameter/{key}", key, value) for key, value in given.items()],
         result=[_data(crate, directory, *each) for each in RESULTS if (directory.path / each[0]).exists()],
         properties={
-            "name": f"{name}: {state.end['reason']}",
-            "description": f"{state.ended.total()} segments of {state.run['slots']} walkers, {state.frames} frames",
-            "startTime": _time(state.sessions[0]["t"]),
-            "endTime": _time(state.end["t"]),
+            "name": f"{name}: {state.end.reason}",
+            "description": f"{state.ended.total()} segments of {state.run.slots} walkers, {state.frames} frames",
+            "startTime": _time(state.sessions[0].t),
+            "endTime": _time(state.end.t),
             "actionStatus": {"@id": DONE if state.finished else FAILED},
         },
     )
     if not state.finished:
-        action["error"] = state.end["reason"]
+        action["error"] = state.end.reason
     user = environment["user"]
     action["agent"] = crate.root_dataset["author"] = _entity(crate, f"#{user}", "Person", name=user)
     facts = {key: environment[key] for key in ("python", "platform", "processors", "git_commit")}

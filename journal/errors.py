@@ -20,9 +20,8 @@ FINISHED = ("goal", "budget", "finished")  # outcomes of a run that there is not
 
 
 class NoSuchSegment(BadInput):
-    def __init__(self, segment: str, newest: str) -> None:
-        super().__init__(segment, newest)
-        self.segment, self.newest = segment, newest
+    segment: str
+    newest: str
 
     def __str__(self) -> str:
         return (
@@ -32,27 +31,24 @@ class NoSuchSegment(BadInput):
 
 
 class BadDirectory(BadInput):
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(path, problem)
-        self.path, self.problem = path, problem
+    path: str
+    problem: str
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}"
 
 
 class RunIsLocked(EngineError):
-    def __init__(self, path: str, owner: str) -> None:
-        super().__init__(path, owner)
-        self.path, self.owner = path, owner
+    path: str
+    owner: str
 
     def __str__(self) -> str:
         return f"{self.path} is being driven by {self.owner}; watch it with `steersman watch {self.path}`"
 
 
 class NoRoom(EngineError):
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(path, problem)
-        self.path, self.problem = path, problem
+    path: str
+    problem: str
 
     def __str__(self) -> str:
         return (
@@ -66,9 +62,8 @@ class JournalError(EngineError):
 
 
 class JournalDamaged(JournalError):
-    def __init__(self, path: str, line: int) -> None:
-        super().__init__(path, line)
-        self.path, self.line = path, line
+    path: str
+    line: int
 
     def __str__(self) -> str:
         return (
@@ -79,9 +74,9 @@ class JournalDamaged(JournalError):
 
 
 class JournalTooNew(JournalError):
-    def __init__(self, path: str, version: int, known: int) -> None:
-        super().__init__(path, version, known)
-        self.path, self.version, self.known = path, version, known
+    path: str
+    version: int
+    known: int
 
     def __str__(self) -> str:
         return (
@@ -91,9 +86,8 @@ class JournalTooNew(JournalError):
 
 
 class UnknownRecord(JournalError):
-    def __init__(self, kind: str, version: int) -> None:
-        super().__init__(kind, version)
-        self.kind, self.version = kind, version
+    kind: str
+    version: int
 
     def __str__(self) -> str:
         return (

@@ -1,26 +1,71 @@
-"""The truth of a run: an append-only file of records, each whole or absent.
+"""The truth of a run: an append-only file of records, each whole or absent, chained by their checksums.
 
-A record is one line of JSON, {"v": 1, "t": unix time, "kind": ..., <fields>, "crc": "8 hex digits"}; the checksum is
-the CRC-32 of the line before `,"crc"`. Records that belong together carry "more", the number of them that follow: after
-a crash all of them are there or none. What is torn is cut off when the journal is opened for writing again.
+Each line carries its number and the checksum of the line before it: one that is missing, doubled or changed shows.
+Records that belong together carry `more`: after a crash all of them are there or none. What is torn at the end is cut
+off when the journal is opened for writing again; a line in the middle that is not whole is set aside, and named.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, overload
 
-from steersman.journal.errors import JournalDamaged, JournalTooNew
+from msgspec import ValidationError, json
+from msgspec.structs import replace
 
-VERSION = 1
-CRC = b',"crc":"'
-CRC_BYTES = len(CRC) + 8 + len(b'"}\n')
-Record = dict[str, Any]
+from steersman.journal import version_1
+from steersman.journal.errors import JournalTooNew
+from steersman.journal.records import KINDS, BadRecord, Record
+
+R = TypeVar("R", bound=Record)
+VERSION = 2
+FIRST = 0  # stands for the checksum of the record before the first
+_CRC = b',"crc":"'
+_BEGIN, _END = b'{"v":%d,"n":%d,"prev":"%08x",', _CRC + b'%08x"}\n'
+_TAIL = len(_END % 0)
+_HEAD = re.compile(rb'\{"v":(\d+),(?:"n":(\d+),"prev":"([0-9a-f]{8})",)?')
+_decode = json.Decoder(reduce(or_, KINDS.values())).decode
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """A line that is not whole, or that does not follow the one before it."""
+
+    line: int  # counted from 1
+    problem: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.problem}"
+
+
+@dataclass
+class Place:
+    """How far a journal was read.
+
+    Args:
+        offset: in bytes; lines before it are read no more.
+        line: how many lines there are before it.
+        at: offset of the record that was read last.
+        number, crc: what the next line is to have as its number and as the checksum of its predecessor; the checksum
+            of a line that is not whole is not known.
+        flaws: of the lines before it.
+    """
+
+    offset: int = 0
+    line: int = 0
+    at: int = 0
+    number: int = 0
+    crc: int | None = FIRST
+    flaws: list[Flaw] = field(default_factory=list)
 
 
 class Journal:
@@ -29,30 +74,36 @@ class Journal:
     Args:
         path: the file; what is torn at its end is cut off.
         clock: seconds since 1970.
-        replay: called with each record that is there.
+        replay: called with each record that is there; it raises BadRecord for one that does not fit those before it.
     Attributes:
         repaired: the torn text that was cut off, or "".
+        flaws: lines that were set aside.
     """
 
     def __init__(
         self, path: Path, clock: Callable[[], float] = time.time, replay: Callable[[Record], object] = lambda _: None
     ) -> None:
         self.path, self.clock = Path(path), clock
-        self.repaired = cut_torn_end(self.path, replay)
+        place, self.repaired = cut_torn_end(self.path, replay)
+        self.flaws, self._number, self._crc = place.flaws, place.number, place.crc or FIRST
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
-    def append(self, kind: str, fields: Mapping[str, Any]) -> Record:
-        """Write one record and hand it to the operating system, so that it survives the death of this process."""
-        return self.append_all(kind, [fields])[0]
+    def append(self, *records: R) -> list[R]:
+        """Write records and hand them to the operating system, so that they survive the death of this process.
 
-    def append_all(self, kind: str, several: Iterable[Mapping[str, Any]]) -> list[Record]:
-        """Write records of which all survive a crash, or none."""
-        t = round(self.clock(), 4)
-        records = [{"v": VERSION, "t": t, "kind": kind, **fields} for fields in several]
-        for i, record in enumerate(records[:-1]):
-            record["more"] = len(records) - 1 - i
-        self._write(b"".join(map(encode, records)))
-        return records
+        Of several, all survive a crash, or none.
+        Returns: the records with their time and how many follow.
+        """
+        t, last = round(self.clock(), 4), len(records) - 1
+        written = [replace(record, t=t, more=last - i) for i, record in enumerate(records)]
+        lines, number, crc = [], self._number, self._crc
+        for record in written:
+            line, crc = encode(record, number, crc)
+            lines.append(line)
+            number += 1
+        self._write(b"".join(lines))
+        self._number, self._crc = number, crc
+        return written
 
     def _write(self, data: bytes) -> None:
         whole = os.fstat(self._file).st_size
@@ -73,70 +124,118 @@ class Journal:
         os.close(self._file)
 
 
-def encode(record: Record) -> bytes:
-    body = json.dumps(record, separators=(",", ":"), default=_plain)[:-1].encode()
-    return b'%s%s%08x"}\n' % (body, CRC, zlib.crc32(body))
+def encode(record: Record, number: int, before: int) -> tuple[bytes, int]:
+    """Give the line of a record and its checksum; `before` is that of the record before it."""
+    body = _BEGIN % (VERSION, number, before) + json.encode(record)[1:-1]
+    crc = zlib.crc32(body)
+    return body + _END % crc, crc
 
 
-def decode(line: bytes) -> Record | None:
-    """Read one line back; None when it is not whole."""
-    body, tail = line[:-CRC_BYTES], line[-CRC_BYTES:]
-    if tail != b'%s%08x"}\n' % (CRC, zlib.crc32(body)):
-        return None
-    record: Record = json.loads(body + b"}")
-    return record
+@overload
+def read(path: Path) -> Iterator[Record]: ...
+@overload
+def read(path: Path, *kinds: type[R]) -> Iterator[R]: ...
+def read(path: Path, *kinds: type[Record]) -> Iterator[Record]:
+    """Read the records of a journal that are whole, also while it is being written.
 
-
-def read(path: Path, *, offset: int = 0) -> Iterator[Record]:
-    """Read the whole records of a journal, also while it is being written.
-
-    Raises: JournalDamaged: a record that is not the last one is not whole. JournalTooNew.
+    Args:
+        kinds: only records of these; all of them by default.
+    Raises: JournalTooNew.
     """
-    for record, _ in follow(path, offset=offset):
-        yield record
+    return (record for record in follow(path, Place()) if not kinds or isinstance(record, kinds))
 
 
-def follow(path: Path, *, offset: int = 0) -> Iterator[tuple[Record, int]]:
-    """Records from a byte offset on, each with the offset behind it: a later call goes on from there."""
+def follow(path: Path, place: Place) -> Iterator[Record]:
+    """Read the records behind a place, which moves along: a later call goes on from there.
+
+    Raises: JournalTooNew: a newer Steersman wrote it.
+    """
     with path.open("rb") as file:
-        file.seek(offset)
-        for number, line in enumerate(file, 1):
-            record = decode(line)
-            if record is None:
-                if line.endswith(b"\n") and file.read(1):  # else it is being written, and may be longer by now
-                    raise JournalDamaged(str(path), number)
+        file.seek(place.offset)
+        for line in file:
+            before = place.number, place.crc
+            record, problem = _read(path, line, place)
+            if record is None and not (line.endswith(b"\n") and file.peek(1)):
+                place.number, place.crc = before  # the last line is being written, and may be longer by now
                 return
-            if record.get("v", VERSION) > VERSION:
-                raise JournalTooNew(str(path), record["v"], VERSION)
-            offset += len(line)
-            yield record, offset
+            place.at, place.offset, place.line = place.offset, place.offset + len(line), place.line + 1
+            if problem:
+                place.flaws.append(Flaw(place.line, problem))
+            if record is not None:
+                yield record
 
 
-def cut_torn_end(path: Path, replay: Callable[[Record], object] = lambda _: None) -> str:
-    """Cut off a torn last line, and records whose companions are missing; returns what that was.
+def _read(path: Path, line: bytes, place: Place) -> tuple[Record | None, str]:
+    """Decode a line, and say what is wrong with it or with its place among the others."""
+    expected, before = place.number, place.crc
+    place.number, place.crc = expected + 1, None
+    crc = zlib.crc32(line[:-_TAIL])
+    if line[-_TAIL:] != _END % crc:
+        return None, "it is no record, or its checksum differs"
+    try:
+        if before is not None and line.startswith(_BEGIN % (VERSION, expected, before)):
+            place.crc = crc
+            return _decode(line), ""
+        return _out_of_line(path, line, place, expected, before)
+    except (ValidationError, BadRecord) as error:
+        return None, str(error)
+
+
+def _out_of_line(path: Path, line: bytes, place: Place, expected: int, before: int | None) -> tuple[Record | None, str]:
+    """A whole line of another version, or one that does not follow the line before it."""
+    head = _HEAD.match(line)
+    if head is None:
+        return None, "it is no record"
+    version, number, known = head.groups()
+    if int(version) > VERSION:
+        raise JournalTooNew(str(path), int(version), VERSION)
+    place.crc = int(line[-_TAIL + len(_CRC) : -3], 16)
+    if number is None:
+        return version_1.decode(line[:-_TAIL] + b"}"), ""
+    place.number = int(number) + 1
+    if int(number) != expected:
+        return _decode(line), f"record {int(number)} stands where record {expected} should"
+    return _decode(line), "" if before in (None, int(known, 16)) else "it does not follow the line before it"
+
+
+def fits(place: Place, apply: Callable[[Record], object], record: Record) -> None:
+    """Apply a record; one that does not fit those before it is set aside."""
+    try:
+        apply(record)
+    except BadRecord as error:
+        place.flaws.append(Flaw(place.line, str(error)))
+
+
+def rewrite(path: Path, story: Iterable[Record]) -> None:
+    """Write records, with the times they have, into a new file and a new chain."""
+    crc = FIRST
+    with path.open("wb") as file:
+        for number, record in enumerate(story):
+            line, crc = encode(record, number, crc)
+            file.write(line)
+
+
+def cut_torn_end(path: Path, replay: Callable[[Record], object] = lambda _: None) -> tuple[Place, str]:
+    """Cut off a torn last line, and records whose companions are missing.
 
     Args:
         replay: called with each record that stays.
+    Returns: the end of what stays, and what was cut off.
     """
+    place = Place()
     if not path.exists():
-        return ""
-    whole, waiting = 0, []
-    for record, end in follow(path):
+        return place, ""
+    whole, waiting = copy(place), list[Record]()
+    for record in follow(path, place):
         waiting.append(record)
-        if not record.get("more"):
-            whole = end
+        if not record.more:
             for each in waiting:
-                replay(each)
+                fits(place, replay, each)
             waiting.clear()
+            whole = copy(place)
     with path.open("r+b") as file:
-        file.seek(whole)
+        file.seek(whole.offset)
         torn = file.read()
         if torn:
-            file.truncate(whole)
-    return torn.decode("utf-8", "replace")
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "item"):  # a numpy scalar
-        return value.item()
-    return str(value)
+            file.truncate(whole.offset)
+    return whole, torn.decode("utf-8", "replace")

@@ -1,59 +1,32 @@
-"""Run directory -> history: what happened in a run, when, and in what order."""
+"""Journal -> history: what happened in a run, when and in what order; it goes on as the journal grows.
+
+Everything that looks at a run reads this: status, watch, why, verify, the report. Of each start and segment a few
+numbers are kept; the words of a start are read from the journal again when they are asked for.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from steersman.journal import file as journal
+from steersman.journal import records
 from steersman.journal.clock import Clock
-from steersman.journal.file import Record
+from steersman.journal.file import Flaw, Place
+from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.segment_table import ChosenStart, Segments, Times, tabulate
+from steersman.journal.segment_table import Segments, tabulate
 from steersman.journal.state import State
+from steersman.journal.table import Table
 
-
-@dataclass
-class _Moments:
-    """What the state forgets: when things happened."""
-
-    starts: dict[int, ChosenStart] = field(default_factory=dict)
-    segments: dict[tuple[int, int], Times] = field(default_factory=dict)
-    metrics: list[tuple[float, dict[str, float]]] = field(default_factory=list)
-    gone: dict[int, float] = field(default_factory=dict)
-    causes: dict[str, str] = field(default_factory=dict)
-    notes: Counter[str] = field(default_factory=Counter)
-    trained_in: int | None = None
-    scored_with: int = 0
-
-    def take(self, record: Record) -> None:
-        match record["kind"]:
-            case "start":
-                parent = tuple(record["parent"]) if record["parent"] else None
-                chosen = (parent, record["policy"], record["reason"], record["model"])
-                self.starts[record["start"]] = ChosenStart(record["t"], *chosen)
-            case "began":
-                self.segments[record["walker"], record["segment"]] = Times(record["t"])
-            case "ended":
-                self._take_end(record)
-            case "metrics":
-                self.metrics.append((record["t"], record["values"]))
-            case "lost" | "left":
-                self.gone[record["walker"]] = record["t"]
-            case "note":
-                self.notes[record["text"]] += 1
-            case "scored":
-                self.scored_with = record["model"]
-
-    def _take_end(self, record: Record) -> None:
-        key = record["walker"], record["segment"]
-        began = self.segments[key].began if key in self.segments else record["t"] - record["ran_s"]
-        self.segments[key] = Times(began, record["t"], record["simulated"])
-        if record["cause"]:
-            self.causes[f"w{key[0]}.{key[1]}"] = record["cause"]
+_START = np.dtype([
+    ("moment", "f8"), ("walker", "i4"), ("row", "i8"), ("segment", "i4"), ("policy", "i2"), ("model", "i4"),
+    ("offset", "i8"),
+])  # fmt: skip
+_TIMES = np.dtype([("walker", "i4"), ("number", "i4"), ("began", "f8"), ("ended", "f8"), ("simulated", "f8")])
 
 
 class History:
@@ -61,50 +34,127 @@ class History:
 
     Attributes:
         state: the run at its last record.
-        starts: every start that was chosen, by number.
-        segments: every segment, as columns.
-        metrics: name -> (n, 2) float, moment (seconds since 1970) and value.
+        policies: who chose starts, in order of first appearance.
         causes: segment name -> why it failed.
-        notes: what the engine noted -> how often.
-        scored_with: version of the model whose scores the run looked at last, 0 without one.
-        clock: tells how far the run had come at a moment.
+        stops: segment name -> the record that asked it to stop.
+        noted: what the engine noted -> how often.
+        place: how far the journal was read; its flaws are the lines that were set aside.
     """
 
     def __init__(self, directory: RunDirectory) -> None:
-        self.directory, self.state, moments = directory, State(), _Moments()
-        for record in journal.read(directory.journal):
-            self.state.apply(record)
-            moments.take(record)
-        self.starts, self.causes, self.scored_with = moments.starts, moments.causes, moments.scored_with
-        self.metrics, self.notes = _series(moments.metrics), moments.notes
-        self.segments: Segments = tabulate(self.state, moments.starts, moments.segments)
-        self._gone = moments.gone
-        self.clock = self._clock()
+        self.directory, self.state, self.place = directory, State(), Place()
+        self.policies: list[str] = []
+        self.causes: dict[str, str] = {}
+        self.stops: dict[str, records.Stop | records.Tell] = {}
+        self.noted = Counter[str]()
+        self._starts, self._times = Table(_START), Table(_TIMES)
+        self._running: dict[int, int] = {}  # walker -> row of its segment that runs
+        self._made: Segments | None = None  # from all records so far
+        self._metrics: dict[str, list[tuple[float, float]]] = {}
+        self._take: dict[type[Record], Callable[[Any], None]] = {
+            records.Start: self._on_start, records.Began: self._on_began, records.Ended: self._on_ended,
+            records.Metrics: self._on_metrics,
+            records.Note: self._on_note, records.Stop: self._on_stop, records.Tell: self._on_stop,
+        }  # fmt: skip
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Read what is new; costs what is new."""
+        deque(self.follow(), maxlen=0)
+
+    def follow(self) -> Iterator[Record]:
+        """Read what is new, record for record."""
+        for record in journal.follow(self.directory.journal, self.place):
+            journal.fits(self.place, self._apply, record)
+            yield record
+
+    def _apply(self, record: Record) -> None:
+        self._made = None
+        self.state.apply(record)
+        if take := self._take.get(type(record)):
+            take(record)
+
+    @property
+    def flaws(self) -> list[Flaw]:
+        return self.place.flaws
 
     @property
     def name(self) -> str:
-        return str(self.state.run.get("workflow", self.directory.path.name))
+        return self.state.run.workflow or self.directory.path.name
 
-    def gone(self, walker: int) -> float:
-        """When a walker was lost, or else when the run ended."""
-        return self._gone.get(walker, self.state.now)
+    @property
+    def starts(self) -> np.ndarray:
+        """(n,) of the chosen starts by number: moment (seconds since 1970), walker, row and segment of the frame (-1:
+        the prepared start), policy (in `policies`), model; a start that the journal lacks has moment 0."""
+        return self._starts.columns
 
-    def settings(self) -> dict[str, Any]:
-        """What was asked for; empty when that is not kept."""
-        return self.directory.settings() if self.directory.settings_file.exists() else {}
+    def start(self, number: int) -> records.Start:
+        """The record of a start; one of policy "unknown" when the journal lacks it."""
+        known = self.starts
+        if number < len(known) and known["moment"][number]:
+            found = next(journal.follow(self.directory.journal, Place(offset=int(known["offset"][number]))), None)
+            if isinstance(found, records.Start):
+                return found
+        reason = "the journal lacks the record of this start"
+        return records.Start(start=number, seed=0, policy="unknown", reason=reason)
 
-    def policies(self) -> list[str]:
-        """Who chose starts, in order of first appearance."""
-        return list(dict.fromkeys(start.policy for start in self.starts.values()))
+    @property
+    def metrics(self) -> dict[str, np.ndarray]:
+        """Name -> (n, 2) float, moment (seconds since 1970) and value."""
+        return {name: np.array(series) for name, series in self._metrics.items()}
 
-    def _clock(self) -> Clock:
-        began = self.state.run.get("t", self.state.now)
-        begins = [float(session["t"]) for session in self.state.sessions] or [began]
-        after = [float(session.get("after") or session["t"]) for session in self.state.sessions] or [began]
-        sessions = list(zip(begins, after, strict=True))
+    @property
+    def segments(self) -> Segments:
+        """Every segment, as columns, in the order in which they began."""
+        if self._made is None:
+            self._made = tabulate(self.state, self._times.columns, self.starts, self.policies)
+        return self._made
+
+    @property
+    def clock(self) -> Clock:
+        """Tells how far the run had come at a moment."""
+        began = self.state.run.t or self.state.now
+        sessions = [(each.t, each.after or each.t) for each in self.state.sessions] or [(began, began)]
         return Clock(sessions, self.segments.ended, self.segments.simulated, self.state.time_unit)
 
+    def gone(self, walker: int) -> float:
+        """When a walker left or was lost, or else when the run ended."""
+        return self.state.walkers[walker].gone or self.state.now
 
-def _series(metrics: list[tuple[float, dict[str, float]]]) -> dict[str, np.ndarray]:
-    names = dict.fromkeys(name for _, values in metrics for name in values)
-    return {name: np.array([(t, values[name]) for t, values in metrics if name in values]) for name in names}
+    def settings(self) -> dict[str, Any]:
+        """What was asked for, with what people changed since; empty when that is not kept."""
+        if not self.directory.settings_file.exists():
+            return {}
+        settings = self.directory.settings()
+        return settings | {"params": settings["params"] | self.state.settings}
+
+    def _on_start(self, record: records.Start) -> None:
+        if record.policy not in self.policies:
+            self.policies.append(record.policy)
+        parent = record.parent or (-1, -1, -1)
+        policy = self.policies.index(record.policy)
+        self._starts.put(record.start, (record.t, *parent, policy, record.model, self.place.at))
+
+    def _on_began(self, record: records.Began) -> None:
+        row = self._running[record.walker] = len(self._times)
+        self._times.put(row, (record.walker, record.segment, record.t, np.nan, 0.0))
+
+    def _on_ended(self, record: records.Ended) -> None:
+        row = self._running.pop(record.walker, len(self._times))
+        known = row < len(self._times) and self._times.columns["number"][row] == record.segment
+        began = self._times.columns["began"][row] if known else record.t - record.ran_s
+        at = row if known else len(self._times)
+        self._times.put(at, (record.walker, record.segment, began, record.t, record.simulated))
+        if record.cause:
+            self.causes[f"w{record.walker}.{record.segment}"] = record.cause
+
+    def _on_metrics(self, record: records.Metrics) -> None:
+        for name, value in record.values.items():
+            self._metrics.setdefault(name, []).append((record.t, value))
+
+    def _on_note(self, record: records.Note) -> None:
+        self.noted[record.text] += 1
+
+    def _on_stop(self, record: records.Stop | records.Tell) -> None:
+        if record.segment:
+            self.stops[record.segment] = record

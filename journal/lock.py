@@ -10,27 +10,25 @@ import platform
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-
-import psutil
+from tempfile import TemporaryFile
 
 from steersman.journal.errors import RunIsLocked
 from steersman.system.files import replace_file
 
 BEAT_S = 5.0
-CLOCK_S = 5.0  # the time of a process's start moves with corrections of the machine's clock
 SILENT_S = 60.0  # a driver on another machine that has not been heard of for so long is taken for dead
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A driver. `started` tells a process from a later one of the same number."""
+    """A driver. `started` tells a process from a later one of the same number: clock ticks since its machine booted."""
 
     host: str
     pid: int
-    started: float
-    beat: float
+    started: int
+    silent_s: float
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
@@ -39,17 +37,23 @@ class Owner:
     def why_gone(self) -> str:
         """Why it cannot be driving any more; "" when it is."""
         if self.host == platform.node():
-            same = abs(_started(self.pid) - self.started) < CLOCK_S
-            return "" if same else "that process is gone"
-        silent_s = time.time() - self.beat
-        return "" if silent_s < SILENT_S else f"it has not been heard of for {silent_s:.0f} s"
+            return "" if _started(self.pid) == self.started else "that process is gone"
+        return "" if self.silent_s < SILENT_S else f"it has not been heard of for {self.silent_s:.0f} s"
 
 
 def owner(run: Path) -> Owner | None:
     """The driver that the lock of a run names, dead or alive; None when it ended in good order."""
-    with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
-        return Owner(**json.loads((run / "driver.json").read_text()))
+    file = run / "driver.json"
+    with contextlib.suppress(FileNotFoundError, ValueError, TypeError, KeyError):
+        found = json.loads(file.read_text())
+        return Owner(found["host"], found["pid"], found["started"], _age_s(file))
     return None
+
+
+def driven(run: Path) -> bool:
+    """Whether a process drives a run now, as far as can be seen from here."""
+    holder = owner(run)
+    return holder is not None and not holder.why_gone
 
 
 class Lock:
@@ -99,17 +103,26 @@ class Lock:
                 self._write()
 
     def _write(self) -> None:
-        us = Owner(platform.node(), os.getpid(), _started(os.getpid()), time.time())
-        replace_file(self._file, json.dumps(asdict(us)))
+        us = {"host": platform.node(), "pid": os.getpid(), "started": _started(os.getpid())}
+        replace_file(self._file, json.dumps(us))
 
 
-def _started(pid: int) -> float:
-    """When a process started; 0 when there is none."""
-    with contextlib.suppress(psutil.Error):
-        process = psutil.Process(pid)
-        if process.status() != psutil.STATUS_ZOMBIE:
-            return float(process.create_time())
-    return 0.0
+def _started(pid: int) -> int:
+    """When a process started, in clock ticks since the boot, which no step of the clock moves; 0 when there is none."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        state, *after = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return 0 if state == "Z" else int(after[18])  # see proc(5): 3 is the state, 22 the start
+    return 0
+
+
+def _age_s(file: Path) -> float:
+    """How long ago a file was written, by the clock of its file system: machines that share one may not agree."""
+    try:
+        with TemporaryFile(dir=file.parent) as fresh:
+            now = os.fstat(fresh.fileno()).st_mtime
+    except OSError:  # we may only read here
+        now = time.time()
+    return now - file.stat().st_mtime
 
 
 @contextlib.contextmanager

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TypeVar
 
-from steersman.journal.file import Journal, Record
+from steersman.journal.file import Journal
+from steersman.journal.records import Note, Record, Stage
 from steersman.journal.state import State
+
+R = TypeVar("R", bound=Record)
 
 
 class Recorder:
     def __init__(self, journal: Journal, state: State) -> None:
         self.journal, self.state = journal, state
 
-    def record(self, kind: str, **fields: Any) -> Record:
-        record = self.journal.append(kind, fields)
-        self.state.apply(record)
-        return record
+    def record(self, record: R) -> R:
+        """Write a record down and apply it; returns it with its time."""
+        return self.record_all([record])[0]
 
-    def record_all(self, kind: str, several: Iterable[Mapping[str, Any]]) -> list[Record]:
+    def record_all(self, several: list[R]) -> list[R]:
         """Record what belongs together: after a crash all of it is in the journal, or nothing."""
-        records = self.journal.append_all(kind, several)
-        for record in records:
+        written: list[R] = self.journal.append(*several)
+        for record in written:
             self.state.apply(record)
-        return records
+        return written
+
+    def works(self, stage: str) -> None:
+        """A function of the workflow file worked; written down when that is news."""
+        known = self.state.stages.get(stage)
+        if known is None or not known.worked or known.failures:
+            self.record(Stage(stage=stage, ok=True))
+
+    def fails(self, stage: str, cause: str) -> None:
+        """A function of the workflow file failed."""
+        self.record(Stage(stage=stage, ok=False, cause=cause))
 
     def now(self) -> float:
         """Seconds since 1970, by the clock that the journal's times are from."""
         return self.journal.clock()
 
     def note(self, text: str) -> None:
-        """Tell people something, in the journal and on the display."""
-        self.record("note", text=text)
+        """Note something for people, in the journal and on the display."""
+        self.record(Note(text=text))

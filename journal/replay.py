@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from steersman.journal import file as journal
-from steersman.journal.file import Record
+from steersman.journal import records
+from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, stale, unscored
 from steersman.journal.state import State
@@ -85,36 +86,37 @@ class _Replay:
         self.different: list[dict[str, Any]] = []
 
     def take(self, record: Record) -> None:
-        if record["kind"] == "start" and "again" not in record:
+        if isinstance(record, records.Start) and record.again is None:
             self._decide(record)
         self._state.apply(record)
-        if record["kind"] == "scored":
-            self._scores = self._scored(record["model"], record["frames"])
-        elif record["kind"] == "session" or "anew" in record:  # it read its scores back, and ranked them anew
-            self._scores, self._seen = None, (-1, -1)
+        match record:
+            case records.Scored():
+                self._scores = self._scored(record.model, record.frames)
+            case records.Session() | records.Note(anew=True):  # scores were read back, and ranked anew
+                self._scores, self._seen = None, (-1, -1)
 
-    def _decide(self, record: Record) -> None:
-        state, number = self._state, record["start"]
-        if state.run["rounds"] and not self._more:
+    def _decide(self, record: records.Start) -> None:
+        state = self._state
+        if state.run.rounds and not self._more:
             self._decider.forget()
-        self._more = record.get("more", 0)
+        self._more = record.more
         self.decisions += 1
-        explored = float(record["policy"] == "explore")
+        explored = float(record.policy == "explore")
         self._decider.steering = replace(self._decider.steering, explore=explored)
-        if record["policy"] == "pin":
+        if record.policy == "pin":
             self.kept += 1
             return
         scores = self._known()
-        choice = self._decider.choose(scores, decision_rng(state.run["seed"], number), state.blamed)
+        choice = self._decider.choose(scores, decision_rng(state.run.seed, record.start), state.blamed)
         if explored:
             self.kept += 1
             return
         candidate = choice.candidate
         chosen = None if candidate is None else scores.frame(candidate.index)
-        if (chosen, dict(candidate.draw) if candidate else {}) != (record["parent"], record.get("draw", {})):
-            before = {"frame": record["parent"], "policy": record["policy"], "reason": record["reason"]}
+        if (chosen, dict(candidate.draw) if candidate else {}) != (_frame(record.parent), dict(record.draw)):
+            before = {"frame": _frame(record.parent), "policy": record.policy, "reason": record.reason}
             now = {"frame": chosen, "policy": choice.policy, "reason": choice.reason}
-            self.different.append({"start": number, "recorded": before, "chosen": now})
+            self.different.append({"start": record.start, "recorded": before, "chosen": now})
 
     def _known(self) -> Scores:
         """What the engine knew when it decided."""
@@ -131,6 +133,10 @@ class _Replay:
         scores = self._boards[model].scores(self._state, frames)
         self.names |= set(scores.values)
         return scores
+
+
+def _frame(parent: records.FrameId | None) -> list[int] | None:
+    return None if parent is None else list(parent)
 
 
 def _words(choice: dict[str, Any]) -> str:

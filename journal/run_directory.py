@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import getpass
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -48,6 +49,7 @@ class RunDirectory:
         self.bus = self.path / "bus"
         self.figures = self.path / "figures"
         self.report = self.path / "report.html"
+        self.manifest = self.path / "manifest.sha256"
 
     def model(self, version: int) -> Path:
         return self.path / "models" / f"{version:04d}"
@@ -57,11 +59,15 @@ class RunDirectory:
         return self.path / "checkpoints" / f"{version:04d}"
 
     def settings(self) -> dict[str, Any]:
-        """What the run is. Raises: BadDirectory: somebody changed it, and it is no YAML any more."""
+        """What the run is. Raises: BadDirectory: it cannot be read, or is not what the run wrote."""
         try:
-            loaded: dict[str, Any] = yaml.safe_load(self.settings_file.read_text())
-        except yaml.YAMLError as error:
+            loaded = yaml.safe_load(self.settings_file.read_text())
+        except OSError as error:
+            raise BadDirectory(str(self.settings_file), f"cannot be read: {error.strerror}") from None
+        except (yaml.YAMLError, ValueError) as error:  # ValueError: bytes that are no text
             raise BadDirectory(str(self.settings_file), f"this is not YAML: {error}") from None
+        if not isinstance(loaded, dict) or not {"workflow", "params", "site", "seed", "rounds"} <= loaded.keys():
+            raise BadDirectory(str(self.settings_file), "it lacks workflow, params, site, seed or rounds; see `verify`")
         return loaded
 
     def card(self, version: int) -> dict[str, Any] | None:
@@ -124,7 +130,7 @@ def open_run(path: Path) -> RunDirectory:
 
     Raises: BadDirectory: there is no run here.
     """
-    if not (path / "journal.jsonl").exists():
+    if not (path / "journal.jsonl").is_file():
         known = sorted(entry.parent for entry in Path("runs").glob("*/journal.jsonl"))
         newest = f"; the newest here is {known[-1]}" if known else ""
         raise BadDirectory(str(path), f"this is not a run directory (it has no journal.jsonl){newest}")
@@ -136,6 +142,17 @@ def write_settings(directory: RunDirectory, settings: Mapping[str, Any], source:
     replace_file(directory.settings_file, yaml.safe_dump(dict(settings), sort_keys=False))
     directory.workflow.write_text(source.read_text())
     replace_file(directory.path / "environment.json", json.dumps(environment(), indent=1))
+
+
+def digests(directory: RunDirectory) -> dict[str, str]:
+    """SHA-256 of what was written once, at the beginning, by its name in the directory."""
+    files = (directory.settings_file, directory.workflow, directory.path / "environment.json")
+    return {file.name: sha256(file) for file in files if file.exists()}
+
+
+def sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def environment() -> dict[str, Any]:

@@ -1,35 +1,15 @@
-"""Journal records -> what every segment did and when, as columns."""
+"""State, times and starts -> what every segment did and when, as columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from steersman.journal.state import State
-
-
-class ChosenStart(NamedTuple):
-    """What the journal says of one start; `parent` is (walker, row, segment), None for the prepared start."""
-
-    moment: float
-    parent: tuple[int, int, int] | None
-    policy: str
-    reason: str
-    model: int
-
-
-UNKNOWN = ChosenStart(0.0, None, "unknown", "the journal does not tell", 0)
-
-
-class Times(NamedTuple):
-    """When a segment began and ended (seconds since 1970; NaN while it runs), and what it simulated."""
-
-    began: float
-    ended: float = float("nan")
-    simulated: float = 0.0
+from steersman.journal import published
+from steersman.journal.segments import HOW
+from steersman.journal.state import State, frame_key
 
 
 @dataclass(frozen=True)
@@ -101,28 +81,39 @@ class Segments:
         return above
 
 
-def tabulate(state: State, starts: Mapping[int, ChosenStart], times: Mapping[tuple[int, int], Times]) -> Segments:
-    """Put what the state knows of each segment beside its times and its start."""
-    known = [(times.get((s.walker, s.number), Times(state.now)), s) for s in state.segments]
-    known.sort(key=lambda pair: pair[0].began)
-    position = {(s.walker, s.number): i for i, (_, s) in enumerate(known)}
-    rows = []
-    for i, (time, s) in enumerate(known):
-        chosen = starts.get(s.start, UNKNOWN)
-        walker, row, number = chosen.parent or (-1, -1, -1)
-        parent = position.get((walker, number), -1)
-        published = state.walkers[s.walker].frames
-        end = published if s.end is None else min(published, s.end)
-        rows.append((
-            s.walker, s.number, state.walkers[s.walker].slot, s.start, parent if parent < i else -1, row,
-            chosen.policy, s.how, chosen.model, time.began, state.now if np.isnan(time.ended) else time.ended,
-            time.simulated, s.first, max(end, s.first) if s.counts else s.first,
-        ))  # fmt: skip
-    kinds = (int, int, int, int, int, int, object, object, int, float, float, float, int, int)
-    columns = zip(*rows, strict=True) if rows else ((),) * len(kinds)
-    return Segments(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequence[str]) -> Segments:
+    """Put what the state knows of each segment beside its times and its start.
 
-
-def frame_key(walker: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """One sortable number for each frame."""
-    return np.asarray(np.asarray(walker, dtype=np.int64) * 2**40 + row)
+    Args:
+        times: (n,) with walker, number, began, ended (NaN: not yet) and simulated, in the order of beginnings.
+        starts: (m,) of the starts by number, see History.starts.
+        policies: names of the policies that `starts` numbers.
+    """
+    made = published.segments(state)
+    keys, found = (
+        frame_key(made["walker"], made["number"]),
+        frame_key(times["walker"].astype(np.int64), times["number"]),
+    )
+    at = np.searchsorted(keys, found)  # the columns are in order of walkers and their segments
+    own = {name: column[at] for name, column in made.items()}
+    known = own["start"] < len(starts)
+    chosen = starts[np.where(known, own["start"], 0)] if len(starts) else np.zeros(len(times), starts.dtype)
+    known &= chosen["moment"] > 0
+    names = np.array([*policies, "unknown"], dtype=object)
+    parent = np.where(known, chosen["walker"], -1).astype(np.int64)
+    order = np.argsort(found, kind="stable")
+    wanted = frame_key(parent, chosen["segment"])
+    place = np.minimum(np.searchsorted(found, wanted, sorter=order), max(len(order) - 1, 0))
+    position = order[place] if len(order) else place
+    earlier = (parent >= 0) & (found[position] == wanted) & (position < np.arange(len(times))) if len(order) else place
+    slots = np.zeros(state.next_walker + 1, int)
+    for walker in state.walkers.values():
+        slots[walker.number] = walker.slot
+    return Segments(
+        walker=times["walker"].astype(int), number=times["number"].astype(int), slot=slots[times["walker"]],
+        start=own["start"], parent=np.where(earlier, position, -1), parent_row=np.where(known, chosen["row"], -1),
+        policy=names[np.where(known, chosen["policy"], -1)], how=np.array(HOW, dtype=object)[own["how"]],
+        model=np.where(known, chosen["model"], 0), began=times["began"],
+        ended=np.where(np.isnan(times["ended"]), state.now, times["ended"]), simulated=times["simulated"],
+        first=own["first"], end=np.where(own["counts"], np.maximum(own["published"], own["first"]), own["first"]),
+    )  # fmt: skip

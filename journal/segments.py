@@ -11,7 +11,7 @@ import numpy as np
 from steersman.store import ENDED
 
 RUNNING = -1  # the end of a segment that has none yet, in columns
-_HOW = (*ENDED, "lost")
+HOW = (*ENDED, "lost", "running")
 _PACKED = np.dtype([("start", "i4"), ("first", "i4"), ("end", "i4"), ("how", "i1"), ("counts", "?")])
 _BLOCK = 64  # segments; what a thousand arrays leave behind that grow side by side was twice what they held
 
@@ -60,7 +60,7 @@ class Segments(Sequence[Segment]):
             each = self._open.pop(0)
             if self._packed % _BLOCK == 0:
                 self._blocks.append(np.empty(_BLOCK, _PACKED))
-            packed = (each.start, each.first, each.end, _HOW.index(each.how), each.counts)
+            packed = (each.start, each.first, each.end, HOW.index(each.how), each.counts)
             self._blocks[-1][self._packed % _BLOCK] = packed
             self._packed += 1
 
@@ -73,8 +73,10 @@ class Segments(Sequence[Segment]):
             segment.counts = False
 
     def columns(self) -> np.ndarray:
-        """(n,) with fields start, first (row), end (RUNNING: none yet) and whether it counts."""
-        opened = [(s.start, s.first, RUNNING if s.end is None else s.end, -1, s.counts) for s in self._open]
+        """(n,) with fields start, first (row), end (RUNNING: none yet), how (of HOW) and whether it counts."""
+        opened = [
+            (s.start, s.first, RUNNING if s.end is None else s.end, HOW.index(s.how), s.counts) for s in self._open
+        ]
         packed = np.concatenate([np.empty(0, _PACKED), *self._blocks])[: self._packed]
         return np.concatenate([packed, np.array(opened, _PACKED)])
 
@@ -94,4 +96,4 @@ class Segments(Sequence[Segment]):
         if at >= self._packed:
             return self._open[at - self._packed]
         start, first, end, how, counts = self._blocks[at // _BLOCK][at % _BLOCK].item()
-        return Segment(self._walker, at, start, first, end, _HOW[how], counts)
+        return Segment(self._walker, at, start, first, end, HOW[how], counts)

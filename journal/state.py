@@ -1,20 +1,19 @@
-"""Journal records -> the state of a run. The only way in which the state changes is `apply`, so replay gives it back.
-
-Kinds of records: run, session, walker, joined, left, lost, start, began, frames, ended, blame, aside, damaged,
-training, epoch, model, scored, metrics, stop, told, note, end.
-"""
+"""Records -> the state of a run. It changes by `apply` alone, so a replay gives it back."""
 
 from __future__ import annotations
 
 from array import array
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from steersman.journal.errors import FINISHED, UnknownRecord
-from steersman.journal.file import VERSION, Record
+from msgspec.structs import replace
+
+from steersman.journal import records
+from steersman.journal.errors import FINISHED
+from steersman.journal.records import BadRecord, Record
 from steersman.journal.segments import Segment
-from steersman.journal.walkers import Broken, Model, Start, Walker
+from steersman.journal.walkers import Broken, Failed, Model, Stage, Start, Walker
 from steersman.steering import SECONDS, Progress
 
 REMEMBERED = 8  # newest decisions and notes that displays show
@@ -28,13 +27,15 @@ def frame_key(walker: Any, row: Any) -> Any:
 class State:
     """A run as its journal tells it."""
 
-    def __init__(self, records: Iterable[Record] = ()) -> None:
-        self.run: Record = {}
-        self.sessions: list[Record] = []
+    def __init__(self, story: Iterable[Record] = ()) -> None:
+        self.run = records.Run()
+        self.sessions: list[records.Session] = []
+        self.prepared = ""  # SHA-256 of what prepare made
         self.walkers: dict[int, Walker] = {}
+        self.next_walker = 0
         self.starts: dict[int, Start] = {}
         self.next_start = 0
-        self.failed: dict[int, Record] = {}  # starts whose segment failed: to be tried again, or blamed
+        self.failed: dict[int, Failed] = {}  # starts whose segment failed: to be tried again, or blamed
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
         self.used = array("q")  # frame_key of each frame that a segment was started from, as often as that was
         self.deaths = Counter[tuple[int, int]]()  # (walker, row) -> walkers that died on a start from it
@@ -44,43 +45,39 @@ class State:
         self.scored = 0
         self.scored_with = 0
         self.metrics: dict[str, list[float]] = {}
-        self.decisions: deque[Record] = deque(maxlen=REMEMBERED)
+        self.stages: dict[str, Stage] = {}  # that have worked or failed
+        self.decisions: deque[records.Start] = deque(maxlen=REMEMBERED)
         self.notes: deque[Record] = deque(maxlen=REMEMBERED)
         self.ended = Counter[str]()
         self.failures_in_a_row = self.frameless_in_a_row = 0
         self.node_failures = Counter[str]()  # by node, since its last good segment
         self.aside: set[str] = set()  # nodes that get no more work
         self.last_cause = ""
-        self.paused = False
-        self.pins: list[Record] = []  # frames that a person wants started from next
-        self.settings: dict[str, Any] = {}  # parameters that a person changed while the run went on
-        self.finish = ""  # who told the run to finish
-        self.end: Record | None = None
+        self.stopping: dict[str, Record] = {}  # segments that are to end, and who wants it
+        self.paused: records.Tell | None = None  # who paused the run
+        self.pins: list[records.Tell] = []  # frames that people want started from next
+        self.settings: dict[str, Any] = {}  # parameters that people changed while the run went on
+        self.finish = ""  # who wants the run to finish
+        self.end: records.End | None = None
         self.now = 0.0
         self._sums: dict[str, float] = {}  # over all walkers, since the last record: a step asks for them several times
-        self._apply: dict[str, Callable[[Record], None]] = {
-            name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
+        self._apply: dict[type[Record], Callable[[Any], None]] = {
+            kind: getattr(self, f"_on_{name}") for name, kind in records.KINDS.items()
         }
-        for record in records:
+        for record in story:
             self.apply(record)
 
     def apply(self, record: Record) -> None:
         """Take one record in.
 
-        Raises: UnknownRecord: another Steersman wrote it.
+        Raises: BadRecord: it does not fit those before it; one of them is missing, say.
         """
-        self.now = record["t"]
+        self.now = record.t
         self._sums.clear()
         try:
-            apply = self._apply[record["kind"]]
-        except KeyError:
-            raise UnknownRecord(record["kind"], record.get("v", VERSION)) from None
-        apply(record)
-
-    @property
-    def kinds(self) -> list[str]:
-        """Kinds of records that there are."""
-        return sorted(self._apply)
+            self._apply[type(record)](record)
+        except (KeyError, IndexError, ValueError) as error:
+            raise BadRecord(record.kind, f"it does not fit the records before it: no {error}") from None
 
     # What follows from the state
 
@@ -101,7 +98,7 @@ class State:
 
     @property
     def time_unit(self) -> str:
-        return str(self.run.get("time_unit", "1"))
+        return self.run.time_unit
 
     @property
     def segments(self) -> Iterator[Segment]:
@@ -132,25 +129,27 @@ class State:
     @property
     def finished(self) -> bool:
         """Whether there is nothing to go on with."""
-        return self.end is not None and self.end["outcome"] in FINISHED
+        return self.end is not None and self.end.outcome in FINISHED
 
     def hours(self, now: float) -> float:
         """Wall time over all sessions; a session ends with its last record, and one that goes on has come to `now`."""
-        begins = [session["t"] for session in self.sessions]
-        ends = [
-            *(session["after"] for session in self.sessions[1:]),
-            max(self.now, now) if self.end is None else self.now,
-        ]
-        return float(sum(end - begin for begin, end in zip(begins, ends, strict=True))) / 3600
+        begins = [session.t for session in self.sessions]
+        last = max(self.now, now) if self.end is None else self.now
+        ends = [*(session.after or session.t for session in self.sessions[1:]), last]
+        return float(sum(end - begin for begin, end in zip(begins, ends, strict=False))) / 3600
 
     def progress(self, now: float) -> Progress:
         simulated_s, hours = self.simulated * SECONDS.get(self.time_unit, 1.0), self.hours(now)
-        return Progress(self.frames, simulated_s, hours, hours * float(self.run.get("gpus", 0)), self.metrics)
+        return Progress(self.frames, simulated_s, hours, hours * self.run.gpus, self.metrics)
 
     @property
-    def idle(self) -> Counter[str]:
+    def spent(self) -> dict[str, float]:
         """Seconds that the slots spent, by what they did."""
-        return sum((walker.seconds for walker in self.walkers.values()), Counter())
+        seconds = defaultdict[str, float](float)
+        for walker in self.walkers.values():
+            for what, spent in walker.seconds.items():
+                seconds[what] += spent
+        return seconds
 
     def _sum(self, name: str) -> float:
         if name not in self._sums:
@@ -159,69 +158,81 @@ class State:
 
     # How records change it
 
-    def _on_run(self, record: Record) -> None:
+    def _on_run(self, record: records.Run) -> None:
         self.run = record
 
-    def _on_session(self, record: Record) -> None:
+    def _on_session(self, record: records.Session) -> None:
         self.sessions.append(record)
         self.end = None
 
-    def _on_walker(self, record: Record) -> None:
-        number, t = record["walker"], record["t"]
-        self.walkers[number] = Walker(number, record["slot"], t, since=t, heard=t)
+    def _on_prepared(self, record: records.Prepared) -> None:
+        self.prepared = record.sha256
 
-    def _on_joined(self, record: Record) -> None:
-        walker = self.walkers[record["walker"]]
-        walker.node, walker.pool, walker.block_ends = record["node"], record["pool"], record["block_ends"]
-        walker.heard = record["t"]
+    def _on_walker(self, record: records.Hired) -> None:
+        self.walkers[record.walker] = Walker(record.walker, record.slot, record.t, since=record.t, heard=record.t)
+        self.next_walker = max(self.next_walker, record.walker + 1)
 
-    def _on_left(self, record: Record) -> None:
-        self.walkers[record["walker"]].alive = False
+    def _on_joined(self, record: records.Joined) -> None:
+        walker = self.walkers[record.walker]
+        walker.node, walker.pool, walker.block_ends = record.node, record.pool, record.block_ends
+        walker.heard = record.t
 
-    def _on_lost(self, record: Record) -> None:
+    def _on_left(self, record: records.Left) -> None:
+        self._gone(self.walkers[record.walker])
+
+    def _on_lost(self, record: records.Lost) -> None:
         """A walker died. What it had committed stays; with `keep`, a segment that was cut short goes on from there.
 
         Only the segment that ran can have killed it: those before it ended well, and are merely not published yet.
         """
-        walker = self.walkers[record["walker"]]
-        walker.alive = False
-        running, killed = walker.running, bool(record.get("blame"))
-        self.node_failures[walker.node] += killed
-        self.killed += killed
+        walker = self.walkers[record.walker]
+        running = walker.running
+        self._gone(walker)
+        self.node_failures[walker.node] += record.blame
+        self.killed += record.blame
         for segment in walker.segments[walker.published_segments :]:
-            blame = int(killed and segment is running)
+            blame = int(record.blame and segment is running)
             segment.how, segment.end = "lost", max(segment.first, walker.rows_end(segment))
             start = self.starts.get(segment.start)
             ours = start is not None and start.segment is segment
-            if start is not None and ours and blame and start.record["parent"]:
-                self.deaths[tuple(start.record["parent"][:2])] += 1
-            if start is not None and ours and record.get("keep") and segment.end > segment.first:
+            if start is not None and ours and blame and start.record.parent:
+                self.deaths[start.record.parent[:2]] += 1
+            if start is not None and ours and record.keep and segment.end > segment.first:
                 del self.starts[segment.start]
                 self.broken[segment.start] = Broken(segment, start.record, start.losses + blame)
+                walker.keep_partial(segment)
                 continue
             walker.leave_out(segment)
             if start is not None and ours:
                 self._done_with(segment.start)
                 start.segment, start.losses = None, start.losses + blame
+        walker.partial = 0.0
 
-    def _on_start(self, record: Record) -> None:
-        self.starts[record["start"]] = Start(record, losses=record.get("losses", 0))
-        self.next_start = max(self.next_start, record["start"] + 1)
-        self._done_with(record.get("again"))
-        if record["parent"] and not record.get("attempt"):
-            self.used.append(frame_key(*record["parent"][:2]))
-        self.pins = [pin for pin in self.pins if pin["id"] != record.get("pin")]
+    def _on_start(self, record: records.Start) -> None:
+        before = self.starts.get(-1 if record.again is None else record.again)
+        renewed = before is not None and before.segment is None
+        if before is not None and renewed:  # the same with other parameters, before anybody ran it
+            del self.starts[before.record.start]
+        self.starts[record.start] = Start(record, losses=record.losses)
+        self.next_start = max(self.next_start, record.start + 1)
+        self._done_with(record.again)
+        if record.parent and not record.attempt and not renewed:
+            self.used.append(frame_key(*record.parent[:2]))
+        self.pins = [pin for pin in self.pins if pin.id != record.pin]
         self.decisions.append(record)
 
-    def _on_began(self, record: Record) -> None:
-        walker = self.walkers[record["walker"]]
+    def _on_began(self, record: records.Began) -> None:
+        walker = self.walkers[record.walker]
         if (before := walker.running) is not None:  # the event that it ended was lost with the server
-            self._close(before, record["first_row"], "finished")
-        segment = Segment(walker.number, record["segment"], record["start"], record["first_row"])
+            self._close(before, record.first_row, "finished")
+        segment = Segment(walker.number, record.segment, record.start, record.first_row)
         walker.segments.append(segment)
-        walker.since = walker.heard = record["t"]
-        walker.seconds["waited" if len(walker.segments) > 1 else "first wait"] += record["waited_s"]
-        start = self.starts.get(record["start"])
+        walker.since = walker.heard = record.t
+        if len(walker.segments) > 1:
+            walker.seconds["waited"] += record.waited_s
+        else:
+            walker.seconds["started"] = max(0.0, record.t - walker.started)
+        start = self.starts.get(record.start)
         if start is None:  # its lease ended too early: another walker has published it
             walker.leave_out(segment)
             return
@@ -229,112 +240,147 @@ class State:
             self.walkers[start.segment.walker].leave_out(start.segment)
         start.segment = segment
 
-    def _on_frames(self, record: Record) -> None:
-        walker = self.walkers[record["walker"]]
-        for segment in walker.segments[walker.published_segments : record["segments"]]:
+    def _on_frames(self, record: records.Published) -> None:
+        walker = self.walkers[record.walker]
+        for segment in walker.segments[walker.published_segments : record.segments]:
             self._settle(segment)
             walker.simulated += segment.simulated
-        walker.frames, walker.published_segments = record["frames"], record["segments"]
+        walker.frames, walker.published_segments, walker.partial = record.frames, record.segments, record.simulated
         walker.segments.pack(walker.published_segments)
-        walker.heard = record["t"]
+        walker.heard = record.t
 
-    def _on_ended(self, record: Record) -> None:
-        walker = self.walkers[record["walker"]]
-        walker.since = walker.heard = record["t"]
-        walker.seconds["read"] += record["read_s"]
-        walker.seconds["ran"] += record["ran_s"]
+    def _on_ended(self, record: records.Ended) -> None:
+        walker = self.walkers[record.walker]
+        walker.since = walker.heard = record.t
+        walker.seconds["read"] += record.read_s
+        walker.seconds["ran"] += record.ran_s
         if walker.running is None:  # the event that it began was lost with the server
-            walker.segments.append(Segment(walker.number, record["segment"], record["start"], record["first_row"]))
-        segment, how = walker.segments[-1], record["how"]
-        self._close(segment, record["end_row"], how)
-        segment.simulated = record["simulated"]
+            walker.segments.append(Segment(walker.number, record.segment, record.start, record.first_row))
+        segment, failed = walker.segments[-1], record.how == "failed"
+        self._close(segment, record.end_row, record.how)
+        segment.simulated = record.simulated
         if segment.number < walker.published_segments:
             walker.simulated += segment.simulated
-        self.failures_in_a_row = self.failures_in_a_row + 1 if how == "failed" else 0
-        self.frameless_in_a_row = self.frameless_in_a_row + 1 if record["end_row"] == record["first_row"] else 0
-        self.node_failures[walker.node] = self.node_failures[walker.node] + 1 if how == "failed" else 0
-        self.last_cause = record["cause"] or self.last_cause
+        walker.failures_in_a_row = walker.failures_in_a_row + 1 if failed else 0
+        self.failures_in_a_row = self.failures_in_a_row + 1 if failed else 0
+        self.frameless_in_a_row = self.frameless_in_a_row + 1 if record.end_row == record.first_row else 0
+        self.node_failures[walker.node] = self.node_failures[walker.node] + 1 if failed else 0
+        self.last_cause = record.cause or self.last_cause
         start = self.starts.get(segment.start)
         if start is not None and start.segment is segment:
-            if how == "failed":
-                self.failed[segment.start] = start.record
-            if cut := record.get("cut"):
-                self.broken[segment.start] = Broken(segment, start.record, start.losses, cut == "exact")
+            if failed:
+                self.failed[segment.start] = Failed(start.record, walker.number)
+            if record.cut:
+                self.broken[segment.start] = Broken(segment, start.record, start.losses, record.cut == "exact")
 
-    def _on_blame(self, record: Record) -> None:
-        self._done_with(record.get("start"))
-        self.starts.pop(record.get("start", -1), None)
-        if record["parent"]:
-            self.blamed.add((record["parent"][0], record["parent"][1]))
+    def _on_blame(self, record: records.Blame) -> None:
+        self._done_with(record.start)
+        self.starts.pop(record.start, None)
+        if record.parent:
+            self.blamed.add(record.parent[:2])
         self.notes.append(record)
 
-    def _on_aside(self, record: Record) -> None:
-        self.aside.add(record["node"])
+    def _on_aside(self, record: records.Aside) -> None:
+        self.aside.add(record.node)
         self.notes.append(record)
 
-    def _on_damaged(self, record: Record) -> None:
+    def _on_damaged(self, record: records.Damaged) -> None:
         """Something was set aside, for it was not whole: a model is not used, the frames of a walker do not count."""
         self.notes.append(record)
-        if "model" in record:
-            for model in self.models:
-                if model.version == record["model"]:
-                    model.accepted, model.reason = False, record["reason"]
+        for model in self.models:
+            if model.version == record.model:
+                model.accepted, model.reason = False, record.reason
+        if record.file:
+            self._take_as_it_is(record.file, record.sha256)
+        if record.walker is None:
             return
-        walker = self.walkers[record["walker"]]
-        walker.alive, walker.damaged = False, True
+        walker = self.walkers[record.walker]
+        walker.damaged = True
+        self._gone(walker)
         walker.segments.leave_out(walker.frames)
         for number, start in list(self.starts.items()):
             if start.segment is not None and start.segment.walker == walker.number:
                 start.segment = None
-            parent = start.record["parent"]
-            if start.segment is None and parent and parent[0] == walker.number:
+            parent = start.record.parent
+            if start.segment is None and parent and parent.walker == walker.number:
                 del self.starts[number]
         self.broken = {n: each for n, each in self.broken.items() if each.segment.walker != walker.number}
 
-    def _on_training(self, record: Record) -> None:
-        self.models.append(Model(record["model"], record["frames"], record["t"]))
+    def _take_as_it_is(self, name: str, sha256: str) -> None:
+        if name in self.run.files:
+            self.run = replace(self.run, files={**self.run.files, name: sha256})
+        else:
+            self.prepared = sha256
 
-    def _on_epoch(self, record: Record) -> None:
-        """How far a training is; one that is told late is of no use."""
-        if self.training is not None and self.training.version == record["model"]:
+    def _on_training(self, record: records.Training) -> None:
+        self.models.append(Model(record.model, record.frames, record.t))
+
+    def _on_epoch(self, record: records.Epoch) -> None:
+        """How far a training is; a late message is of no use."""
+        if self.training is not None and self.training.version == record.model:
             self.training.epoch = record
 
-    def _on_model(self, record: Record) -> None:
+    def _on_model(self, record: records.Trained) -> None:
         model = self.models[-1]
-        model.accepted, model.reason, model.card = record["accepted"], record["reason"], record
+        model.accepted, model.reason, model.fit = record.accepted, record.reason, record
 
-    def _on_scored(self, record: Record) -> None:
-        self.scored, self.scored_with = record["frames"], record["model"]
+    def _on_scored(self, record: records.Scored) -> None:
+        self.scored, self.scored_with = record.frames, record.model
 
-    def _on_metrics(self, record: Record) -> None:
-        for name, value in record["values"].items():
+    def _on_metrics(self, record: records.Metrics) -> None:
+        for name, value in record.values.items():
             self.metrics.setdefault(name, []).append(value)
 
-    def _on_stop(self, record: Record) -> None:
+    def _on_stage(self, record: records.Stage) -> None:
+        stage = self.stages.setdefault(record.stage, Stage())
+        stage.worked |= record.ok
+        stage.failures = 0 if record.ok else stage.failures + 1
+        stage.cause = record.cause
+        if not record.ok:
+            self.notes.append(record)
+
+    def _on_stop(self, record: records.Stop) -> None:
+        self._stop(record)
         self.notes.append(record)
 
-    def _on_told(self, record: Record) -> None:
-        """A person said something: who, when and what stand in the record."""
-        match record["verb"]:
-            case "pause" | "continue":
-                self.paused = record["verb"] == "pause"
+    def _on_tell(self, record: records.Tell) -> None:
+        """A person said a word: who, when and what stand in the record."""
+        match record.verb:
+            case "pause":
+                self.paused = record
+            case "continue":
+                self.paused = None
+            case "stop":
+                self._stop(record)
             case "pin":
                 self.pins.append(record)
             case "set":
-                self.settings |= record["settings"]
+                self.settings |= record.settings
             case "finish":
-                self.finish = record["who"]
+                self.finish = record.who
         self.notes.append(record)
 
-    def _on_note(self, record: Record) -> None:
+    def _on_note(self, record: records.Note) -> None:
         self.notes.append(record)
 
-    def _on_end(self, record: Record) -> None:
+    def _on_end(self, record: records.End) -> None:
         self.end = record
+
+    def _stop(self, record: records.Stop | records.Tell) -> None:
+        """A segment is to end, if it has not."""
+        walker = self.walkers[int(record.segment.removeprefix("w").partition(".")[0])]
+        if walker.running is not None and walker.running.name == record.segment:
+            self.stopping[record.segment] = record
+
+    def _gone(self, walker: Walker) -> None:
+        walker.alive, walker.gone = False, self.now
+        if walker.running is not None:
+            self.stopping.pop(walker.running.name, None)
 
     def _close(self, segment: Segment, end: int, how: str) -> None:
         segment.end, segment.how = end, how
         self.ended[how] += 1
+        self.stopping.pop(segment.name, None)
 
     def _done_with(self, start: int | None) -> None:
         if start is not None:

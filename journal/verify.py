@@ -1,30 +1,33 @@
-"""Run directory -> proof that it is whole: checksums, journal against store, models against cards.
+"""Run directory -> proof that it is whole, or what is not.
 
-What is not whole can be set aside: it is moved to `aside/`, the journal says so, and the run can go on without it.
+A run that has ended is sealed: its manifest has the SHA-256 of each file. Of one that goes on, or whose driver was
+killed, the parts are held against each other: journal against its own chain, store, models, decisions, settings
+against the journal. What is not whole can be set aside: it is moved to `aside/`, the journal records it, and the run
+can go on without it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from steersman.journal import file as journal
-from steersman.journal.errors import JournalDamaged, JournalError
+from steersman.journal import manifest
+from steersman.journal.errors import JournalError
 from steersman.journal.file import Journal
-from steersman.journal.lock import Lock
-from steersman.journal.run_directory import RunDirectory
+from steersman.journal.history import History
+from steersman.journal.lock import Lock, driven
+from steersman.journal.records import BadRecord, Damaged, Run, Start
+from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
-from steersman.journal.walkers import Walker
-from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Span, StoreError
+from steersman.journal.walkers import Model, Walker
+from steersman.store import SEGMENT_FIELDS, Frames
+from steersman.store.check import damages
 
-READ_ROWS = 2**15  # one read looks at a shard or two
-BROKEN = (OSError, ValueError, KeyError, RuntimeError, StoreError)  # what zarr and its codecs raise on damaged data
+MOST = 100  # problems of one kind that are listed
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Problem:
     """Something that is not whole.
 
     Args:
-        what: journal, frames, scores, model, decisions or settings.
+        what: journal, frames, scores, model, decisions, settings, prepared or manifest.
         where: the path, in the run directory.
         problem: what is wrong with it.
         number: walker or model version, -1 where there is none.
@@ -46,18 +49,24 @@ class Problem:
 
 def verify(directory: RunDirectory) -> list[Problem]:
     """Read everything that a run wrote; an empty list means that all of it is whole."""
-    state, found = _replayed(directory)
-    found += _settings(directory)
-    found += _decisions(directory)
-    for walker in state.walkers.values():
-        found += _walker(directory, walker)
-    for group in Frames(directory.scores).walkers():
-        if problem := _unreadable(Frames(directory.scores), group, FRAME):
-            found.append(Problem("scores", f"scores.zarr/{group}", problem))
-    for model in state.models:
-        if model.accepted and (problem := _model(directory.model(model.version))):
-            found.append(Problem("model", f"models/{model.version:04d}", problem, model.version))
-    return found
+    try:
+        history = History(directory)
+    except (JournalError, OSError) as error:
+        return [Problem("journal", "journal.jsonl", str(error))]
+    state = history.state
+    scores = Frames(directory.scores)
+    checks: list[tuple[str, str, int, Callable[[], Iterator[str]]]] = [
+        ("journal", "journal.jsonl", -1, lambda: _journal(history)),
+        *(("settings", name, -1, _file(directory.path / name, digest)) for name, digest in _written_once(state)),
+        ("decisions", "decisions.jsonl", -1, lambda: _decisions(directory)),
+        *(("frames", f"frames.zarr/w{w.number}", w.number, _frames(directory.frames, w)) for w in _to_read(history)),
+        *(("scores", f"scores.zarr/{name}", -1, _damages(scores, name)) for name in _groups(directory.scores)),
+        *(("model", f"models/{m.version:04d}", m.version, _model(directory, m)) for m in state.models if m.accepted),
+    ]
+    if state.prepared:
+        checks.append(("prepared", "prepared.pkl", -1, _file(directory.prepared, state.prepared)))
+    found = [Problem(what, where, words, n) for what, where, n, look in checks for words in _seen(look)]
+    return [*found, *_sealed(directory, state, {problem.where for problem in found})]
 
 
 def repair(directory: RunDirectory, problems: list[Problem]) -> None:
@@ -66,113 +75,159 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
     Raises: RunIsLocked: the run is being driven.
     """
     with Lock(directory.path).held():
-        if any(problem.what == "journal" for problem in problems):
-            _cut_journal(directory)
-        for problem in problems:
-            if problem.what in ("frames", "scores", "model"):
-                _move_aside(directory, problem.where)
+        damaged = {(each.what, each.where, each.number): each for each in reversed(problems)}.values()
+        if any(each.what == "journal" for each in damaged):
+            _mend_journal(directory)
+        for each in damaged:
+            if each.what in ("frames", "scores", "model"):
+                _move_aside(directory, each.where)
+        if any(each.what == "decisions" for each in damaged):
+            _mend_decisions(directory)
         writer = Journal(directory.journal)
-        for problem in problems:
-            if problem.what in ("frames", "model"):
-                fields = {"walker" if problem.what == "frames" else "model": problem.number}
-                writer.append("damaged", {**fields, "reason": f"{problem.where}: {problem.problem}; it is set aside"})
+        for each in damaged:
+            reason = f"{each.where}: {each.problem}; it is set aside"
+            if each.what == "frames":
+                writer.append(Damaged(walker=each.number, reason=reason))
+            elif each.what == "model":
+                writer.append(Damaged(model=each.number, reason=reason))
+            elif each.what in ("settings", "prepared") and (directory.path / each.where).exists():
+                writer.append(Damaged(file=each.where, sha256=sha256(directory.path / each.where), reason=each.problem))
         writer.close()
+    if History(directory).state.end is not None:
+        manifest.seal(directory)
 
 
-def _replayed(directory: RunDirectory) -> tuple[State, list[Problem]]:
-    state, whole = State(), 0
+def _seen(look: Callable[[], Iterator[str]]) -> Iterator[str]:
+    """What a check finds; whatever damaged data make it raise is what it found."""
     try:
-        for record, end in journal.follow(directory.journal):
-            state.apply(record)
-            whole = end
-    except JournalError as error:
-        return state, [Problem("journal", "journal.jsonl", str(error))]
-    torn = directory.journal.stat().st_size - whole
-    problem = f"its last {torn} bytes are no whole record; resume cuts them off"
-    return state, [Problem("journal", "journal.jsonl", problem)] if torn else []
+        yield from look()
+    except Exception as error:
+        yield f"{type(error).__name__}: {str(error)[:200]}"
 
 
-def _settings(directory: RunDirectory) -> Iterator[Problem]:
-    for path in (directory.settings_file, directory.workflow):
-        if not path.exists():
-            yield Problem("settings", path.name, "it is missing; without it the run cannot go on")
+def _sealed(directory: RunDirectory, state: State, known: set[str]) -> Iterator[Problem]:
+    """What differs from the manifest and was not found otherwise."""
+    if state.end is None or not state.run.files:  # it goes on, its driver was killed, or Steersman 0.1 wrote it
+        return
+    try:
+        for name, problem in manifest.changes(directory):
+            if not any(name == where or name.startswith(f"{where}/") for where in known):
+                yield Problem("manifest", name, problem)
+    except OSError as error:
+        yield Problem("manifest", manifest.UNSEALED[0], f"{error.strerror}; `verify --repair` makes it anew")
 
 
-def _chosen(directory: RunDirectory) -> set[int]:
-    """Starts that steering chose, not those tried again; of the records that are whole."""
-    found = set()
-    with contextlib.suppress(JournalError):
-        for record in journal.read(directory.journal):
-            if record["kind"] == "start" and "again" not in record:
-                found.add(record["start"])
-    return found
+def _journal(history: History) -> Iterator[str]:
+    if not isinstance(next(journal.read(history.directory.journal), None), Run):
+        yield "it does not begin with what is run"
+    yield from map(str, history.flaws[:MOST])
+    torn = history.directory.journal.stat().st_size - history.place.offset
+    if torn and not driven(history.directory.path):  # else it is being written
+        yield f"its last {torn} bytes are no whole record; resume cuts them off"
 
 
-def _decisions(directory: RunDirectory) -> Iterator[Problem]:
-    lines = directory.decisions.read_text().splitlines() if directory.decisions.exists() else []
-    explained = set()
+def _written_once(state: State) -> Iterable[tuple[str, str]]:
+    """Files by name, and their SHA-256, "" where Steersman 0.1 did not keep it."""
+    return (state.run.files or {"run.yaml": "", "workflow.py": ""}).items()
+
+
+def _file(path: Path, digest: str) -> Callable[[], Iterator[str]]:
+    def look() -> Iterator[str]:
+        if not path.is_file():
+            yield "it is missing; without it the run cannot go on"
+        elif digest and sha256(path) != digest:
+            yield "it was changed since the run began"
+
+    return look
+
+
+def _decisions(directory: RunDirectory) -> Iterator[str]:
+    """Each start that steering chose is explained once, with what the journal says of it."""
+    chosen = {start.start: start for start in journal.read(directory.journal, Start) if start.again is None}
+    explained = set[int]()
+    lines = directory.decisions.read_bytes().splitlines() if directory.decisions.exists() else []
     for number, line in enumerate(lines, 1):
         try:
-            explained.add(json.loads(line)["start"])
-        except (ValueError, KeyError):
-            yield Problem("decisions", "decisions.jsonl", f"line {number} is not whole")
-    missing = sorted(_chosen(directory) - explained)
-    if missing:
-        yield Problem(
-            "decisions", "decisions.jsonl", f"{len(missing)} starts are not explained, the first is {missing[0]}"
-        )
+            decision = json.loads(line)
+            start = decision["start"]
+            same = start not in chosen or _facts(chosen[start]).items() <= decision.items()
+            again = start in explained
+        except (ValueError, KeyError, TypeError, AttributeError):
+            yield f"line {number} is not whole"
+            continue
+        if again or not same:
+            yield f"line {number}: {'this start was explained before' if again else 'the journal has another choice'}"
+        explained.add(start)
+    if missing := sorted(chosen.keys() - explained):
+        yield f"{len(missing)} starts are not explained, the first is {missing[0]}"
+    if len(beyond := sorted(explained - chosen.keys())) > max(2, _slots(directory)):
+        yield f"{len(beyond)} starts are explained that the journal lacks, the first is {beyond[0]}"
 
 
-def _walker(directory: RunDirectory, walker: Walker) -> Iterator[Problem]:
-    name, frames = f"w{walker.number}", directory.frames
-    where = f"frames.zarr/{name}"
-    if walker.damaged or not (walker.frames or name in frames):
-        return
-    problem = "it is missing" if name not in frames else ""
-    problem = problem or _unreadable(frames, name, FRAME) or _unreadable(frames, name, SEGMENT)
-    problem = problem or _differs(frames, walker)
-    if problem:
-        yield Problem("frames", where, problem, walker.number)
+def _facts(start: Start) -> dict[str, Any]:
+    """What journal and decisions both say of a start."""
+    parent = None if start.parent is None else list(start.parent)
+    return {"start": start.start, "model": start.model, "policy": start.policy, "reason": start.reason, "frame": parent}
 
 
-def _unreadable(frames: Frames, name: str, dimension: str) -> str:
-    """Read every row of a group, whose chunks carry checksums; returns what went wrong."""
-    variable = ""
-    try:
-        rows = frames.rows(name, dimension)
-        for variable in frames.variables(name, dimension):
-            for first in range(0, rows, READ_ROWS):
-                frames.read(variable, Span(name, first, min(rows, first + READ_ROWS)), dimension=dimension)
-    except BROKEN as error:
-        return f"{variable or dimension}: {type(error).__name__}: {str(error)[:200]}"
-    return ""
+def _slots(directory: RunDirectory) -> int:
+    run = next(journal.read(directory.journal, Run), None)
+    return run.slots if run else 0
 
 
-def _differs(frames: Frames, walker: Walker) -> str:
+def _to_read(history: History) -> list[Walker]:
+    frames = history.directory.frames
+    walkers = history.state.walkers.values()
+    return [each for each in walkers if not each.damaged and (each.frames or f"w{each.number}" in frames)]
+
+
+def _frames(frames: Frames, walker: Walker) -> Callable[[], Iterator[str]]:
     """The store may know more than the journal, for resume adopts it; never less, and nothing else."""
-    name = f"w{walker.number}"
-    rows, table = frames.count(name), frames.read_table(name).tolist()
-    if rows < walker.frames or len(table) < walker.published_segments:
-        counted = f"{walker.frames} frames and {walker.published_segments} segments"
-        return f"the journal counts {counted}, it holds {rows} and {len(table)}"
-    for segment, values in zip(walker.segments[: walker.published_segments], table, strict=False):
-        row = dict(zip(SEGMENT_FIELDS, values, strict=True))
-        told = (segment.number, segment.start, segment.first, segment.end)
-        if told != (row["number"], row["start"], row["first_row"], row["end_row"]):
-            return f"segment {segment.name} is another in the journal than in the store"
-    return ""
+
+    def look() -> Iterator[str]:
+        name = f"w{walker.number}"
+        if name not in frames:
+            yield "it is missing"
+            return
+        yield from damages(frames, name)
+        rows, table = frames.count(name), frames.read_table(name).tolist()
+        if rows < walker.frames or len(table) < walker.published_segments:
+            counted = f"{walker.frames} frames and {walker.published_segments} segments"
+            yield f"the journal counts {counted}, it holds {rows} and {len(table)}"
+        for segment, values in zip(walker.segments[: walker.published_segments], table, strict=False):
+            row = dict(zip(SEGMENT_FIELDS, values, strict=True))
+            recorded = (segment.number, segment.start, segment.first, segment.end)
+            if recorded != (row["number"], row["start"], row["first_row"], row["end_row"]):
+                yield f"segment {segment.name} is another in the journal than in the store"
+                return
+
+    return look
 
 
-def _model(folder: Path) -> str:
-    try:
-        described: dict[str, Any] = json.loads((folder / "model.json").read_text())
-        with (folder / "weights.safetensors").open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != described["sha256"]:
-                return "the weights are not those of its card (their hash differs)"
-        json.loads((folder / "card.json").read_text())
-    except (OSError, ValueError, KeyError) as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
+def _groups(path: Path) -> list[str]:
+    return sorted(entry.name for entry in path.glob("*") if entry.is_dir())
+
+
+def _damages(groups: Frames, name: str) -> Callable[[], Iterator[str]]:
+    return lambda: damages(groups, name)
+
+
+def _model(directory: RunDirectory, model: Model) -> Callable[[], Iterator[str]]:
+    def look() -> Iterator[str]:
+        folder = directory.model(model.version)
+        files = model.fit.files if model.fit else {}
+        for name, digest in files.items():
+            if not (folder / name).is_file():
+                yield f"{name} is missing"
+            elif sha256(folder / name) != digest:
+                yield f"{name} was changed since it was trained"
+        if not files:  # Steersman 0.1 kept the hash of the weights beside them
+            described = json.loads((folder / "model.json").read_bytes())
+            json.loads((folder / "card.json").read_bytes())
+            if sha256(folder / "weights.safetensors") != described["sha256"]:
+                yield "the weights are not those of its card (their hash differs)"
+
+    return look
 
 
 def _move_aside(directory: RunDirectory, where: str) -> None:
@@ -184,14 +239,39 @@ def _move_aside(directory: RunDirectory, where: str) -> None:
         source.rename(target)
 
 
-def _cut_journal(directory: RunDirectory) -> None:
-    """Keep the records before the first one that is not whole; the file as it was goes aside."""
-    whole = 0
-    try:
-        for _, end in journal.follow(directory.journal):
-            whole = end
-    except JournalDamaged:
-        (directory.path / "aside").mkdir(exist_ok=True)
-        shutil.copy2(directory.journal, directory.path / "aside" / "journal.jsonl")
-    with directory.journal.open("r+b") as file:
-        file.truncate(whole)
+def _mend_journal(directory: RunDirectory) -> None:
+    """Keep the records that are whole and fit, in a new chain; the file as it was goes aside."""
+    state, kept = State(), []
+    for record in journal.read(directory.journal):
+        try:
+            state.apply(record)
+        except BadRecord:
+            continue
+        kept.append(record)
+    if not kept or not isinstance(kept[0], Run):
+        settings = directory.settings()
+        kept.insert(0, Run(workflow=settings["workflow"], seed=settings["seed"], rounds=settings["rounds"]))
+    _move_aside(directory, "journal.jsonl")
+    journal.rewrite(directory.journal, kept)
+
+
+def _mend_decisions(directory: RunDirectory) -> None:
+    """Keep the lines that say what the journal says, and say of the other starts what the journal knows."""
+    known = {}
+    for line in directory.decisions.read_bytes().splitlines() if directory.decisions.exists() else []:
+        try:
+            known[json.loads(line)["start"]] = line
+        except (ValueError, KeyError, TypeError):
+            continue
+    _move_aside(directory, "decisions.jsonl")
+    with directory.decisions.open("wb") as file:
+        for start in journal.read(directory.journal, Start):
+            if start.again is None:
+                file.write(_line(start, known.get(start.start)) + b"\n")
+
+
+def _line(start: Start, known: bytes | None) -> bytes:
+    facts = _facts(start)
+    if known is not None and facts.items() <= json.loads(known).items():
+        return known
+    return json.dumps({"t": start.t, "candidates": 0, "refused": [], **facts}).encode()

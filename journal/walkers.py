@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
 
-from steersman.journal.file import Record
+from steersman.journal import records
 from steersman.journal.segments import Segment, Segments
+from steersman.store import ENDED
 
 
 @dataclass(slots=True)
 class Start:
     """A start that is not done with: in the bag, or run as `segment` whose frames are not all published."""
 
-    record: Record
+    record: records.Start
     segment: Segment | None = None
     losses: int = 0  # walkers that died while they ran it
 
@@ -25,9 +24,26 @@ class Broken:
     """A segment that was cut short, by the loss of its walker or by walltime: it is to go on from its last frame."""
 
     segment: Segment
-    record: Record
+    record: records.Start
     losses: int = 0
     exact: bool = False  # it left its full restart state
+
+
+@dataclass(slots=True)
+class Failed:
+    """A start whose segment failed, and the walker that ran it."""
+
+    record: records.Start
+    walker: int
+
+
+@dataclass(slots=True)
+class Stage:
+    """How a function of the workflow file fares."""
+
+    worked: bool = False  # at least once
+    failures: int = 0  # since it last worked
+    cause: str = ""  # of the last one
 
 
 @dataclass(slots=True)
@@ -38,10 +54,13 @@ class Walker:
     slot: int
     started: float
     alive: bool = True
+    gone: float | None = None  # when it left or was lost
     frames: int = 0
     segments: Segments = field(init=False)
     published_segments: int = 0
     simulated: float = 0.0  # of its published segments
+    partial: float = 0.0  # of the published frames of the next one
+    failures_in_a_row: int = 0
     since: float = 0.0  # when its current segment began or its last one ended
     heard: float = 0.0  # when it last began, ended or published something
     node: str = ""
@@ -49,7 +68,7 @@ class Walker:
     block_ends: float | None = None
     damaged: bool = False  # its frames were set aside, for they could not be read
     left_out: list[Segment] = field(default_factory=list)
-    seconds: Counter[str] = field(default_factory=Counter)  # first wait, waited, read, ran
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # started, waited, read, ran
 
     def __post_init__(self) -> None:
         self.segments = Segments(self.number)
@@ -73,24 +92,44 @@ class Walker:
 
     @property
     def counted_time(self) -> float:
+        """What its published frames that count simulated."""
         if self.damaged:
             return 0.0
         if not self.left_out:
-            return self.simulated
+            return self.simulated + self.partial
         left_out = (each.simulated for each in self.left_out if each.number < self.published_segments)
-        return self.simulated - sum(left_out)
+        partial = 0.0 if any(each.number == self.published_segments for each in self.left_out) else self.partial
+        return self.simulated + partial - sum(left_out)
 
-    def told(self, kind: str, fields: Mapping[str, Any]) -> bool:
-        """Whether this event was told before: a server that is killed may forget that events were taken from it."""
-        match kind:
-            case "began":
-                return int(fields["segment"]) < len(self.segments)
-            case "ended":
-                number = int(fields["segment"])
-                return number < len(self.segments) and self.segments[number].end is not None
-            case "frames":
-                return bool(fields["frames"] <= self.frames and fields["segments"] <= self.published_segments)
+    def keep_partial(self, segment: Segment) -> None:
+        """A segment that was cut short keeps what its published frames simulated."""
+        if segment.number == self.published_segments:
+            segment.simulated = self.partial
+            self.simulated += self.partial
+
+    def knows(self, record: records.Record) -> bool:
+        """Whether it was heard before: a server that is killed may forget that events were taken from it."""
+        match record:
+            case records.Began():
+                return record.segment < len(self.segments)
+            case records.Ended():
+                return record.segment < len(self.segments) and self.segments[record.segment].end is not None
+            case records.Published():
+                return record.frames <= self.frames and record.segments <= self.published_segments
         return False
+
+    def expects(self, record: records.Record) -> bool:
+        """Whether it fits what is known: segments follow one another, and rows do not go back."""
+        match record:
+            case records.Began():
+                return record.segment == len(self.segments) and record.first_row >= self.frames
+            case records.Ended():
+                running = self.running
+                follows = record.segment == len(self.segments) if running is None else record.segment == running.number
+                return follows and record.end_row >= record.first_row and record.how in ENDED
+            case records.Published():
+                return record.frames >= self.frames and record.segments <= len(self.segments)
+        return True
 
     def heard_of(self, segments: int) -> bool:
         """Whether so many segments are known to have begun and ended: a server that is killed may forget to tell."""
@@ -119,5 +158,5 @@ class Model:
     at: float
     accepted: bool | None = None  # None: still training
     reason: str = ""
-    epoch: Record = field(default_factory=dict)  # what its training last told
-    card: Record = field(default_factory=dict)
+    epoch: records.Epoch | None = None  # how far its training is
+    fit: records.Trained | None = None  # what came of it

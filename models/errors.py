@@ -3,7 +3,7 @@
 ModelError
 ├── UnusableData        nothing, NaN, or another size than the model was built for
 ├── UnfitGrid           a grid on the sphere that its truncation does not fit
-├── UnfitLaw            what a forecast is told to keep, of channels that are not there
+├── UnfitLaw            what a forecast is to keep, of channels that are not there
 ├── TrainingDiverged    the loss became NaN or infinite
 ├── UnreadableModel     a directory that holds no model, or a damaged one
 ├── UnknownChoice       a strategy, optimizer or precision that is not there
@@ -14,45 +14,44 @@ ModelError
 ├── StagingFailed       frames that could not be brought to every node
 ├── RanksDiffer         ranks that do not train the same thing
 └── RanksFailed         what the process that started the ranks says, with each one's own error
-
-The arguments of each are its parameters, so that every one of them survives pickle.
 """
 
 from __future__ import annotations
 
+from steersman.system.errors import BadInput, EngineError
 
-class ModelError(Exception):
-    """Anything that a model tells instead of a result."""
+
+class ModelError(EngineError):
+    """Anything that a model raises instead of a result."""
 
 
 class UnusableData(ModelError, ValueError):
     """Data that no model, or not this one, can use."""
 
-    def __init__(self, shape: tuple[int, ...], reason: str) -> None:
-        super().__init__(shape, reason)
-        self.shape, self.reason = shape, reason
+    shape: tuple[int, ...]
+    reason: str
 
     def __str__(self) -> str:
         return f"data of shape {self.shape}: {self.reason}"
 
 
-class UnfitGrid(ModelError, ValueError):
+class UnfitGrid(ModelError, BadInput):
     """A Gaussian grid that its truncation does not fit."""
 
-    def __init__(self, rows: int, fewest: int, truncation: int) -> None:
-        super().__init__(rows, fewest, truncation)
-        self.rows, self.fewest, self.truncation = rows, fewest, truncation
+    rows: int
+    fewest: int
+    truncation: int
 
     def __str__(self) -> str:
         return f"rows is {self.rows}; it must be even and at least {self.fewest} for T{self.truncation}"
 
 
-class UnfitLaw(ModelError, ValueError):
-    """What a forecast is told to keep does not fit the channels of its fields."""
+class UnfitLaw(ModelError, BadInput):
+    """What a forecast is to keep does not fit the channels of its fields."""
 
-    def __init__(self, law: str, given: tuple[float, ...], needed: str) -> None:
-        super().__init__(law, given, needed)
-        self.law, self.given, self.needed = law, given, needed
+    law: str
+    given: tuple[float, ...]
+    needed: str
 
     def __str__(self) -> str:
         return f"{self.law} is {self.given}; it must be {self.needed}"
@@ -61,9 +60,9 @@ class UnfitLaw(ModelError, ValueError):
 class TrainingDiverged(ModelError, ArithmeticError):
     """The loss became NaN or infinite; `epoch` counts from 0."""
 
-    def __init__(self, epoch: int, loss: float, lr: float) -> None:
-        super().__init__(epoch, loss, lr)
-        self.epoch, self.loss, self.lr = epoch, loss, lr
+    epoch: int
+    loss: float
+    lr: float
 
     def __str__(self) -> str:
         return f"the loss became {self.loss} in epoch {self.epoch}; lower lr ({self.lr:g}), or look for bad frames"
@@ -72,31 +71,30 @@ class TrainingDiverged(ModelError, ArithmeticError):
 class UnreadableModel(ModelError, ValueError):
     """A directory that holds no model, or not the one that was saved."""
 
-    def __init__(self, directory: str, reason: str) -> None:
-        super().__init__(directory, reason)
-        self.directory, self.reason = directory, reason
+    directory: str
+    reason: str
 
     def __str__(self) -> str:
         return f"{self.directory}: {self.reason}"
 
 
-class UnknownChoice(ModelError, ValueError):
+class UnknownChoice(ModelError, BadInput):
     """A word that none of the possibilities has."""
 
-    def __init__(self, what: str, word: str, known: tuple[str, ...]) -> None:
-        super().__init__(what, word, known)
-        self.what, self.word, self.known = what, word, known
+    what: str
+    word: str
+    known: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.what} {self.word!r}: choose from {', '.join(self.known)}"
 
 
-class TooSmall(ModelError, ValueError):
+class TooSmall(ModelError, BadInput):
     """A number below the least that makes sense, or NaN."""
 
-    def __init__(self, what: str, value: float, least: float) -> None:
-        super().__init__(what, value, least)
-        self.what, self.value, self.least = what, value, least
+    what: str
+    value: float
+    least: float
 
     def __str__(self) -> str:
         return f"{self.what} = {self.value}: it must be at least {self.least}"
@@ -105,9 +103,8 @@ class TooSmall(ModelError, ValueError):
 class OutOfMemory(ModelError, MemoryError):
     """A training step needs more memory than there is, or than was allowed."""
 
-    def __init__(self, batch: int, reason: str) -> None:
-        super().__init__(batch, reason)
-        self.batch, self.reason = batch, reason
+    batch: int
+    reason: str
 
     def __str__(self) -> str:
         return (
@@ -116,12 +113,12 @@ class OutOfMemory(ModelError, MemoryError):
         )
 
 
-class TooManyRanks(ModelError, ValueError):
+class TooManyRanks(ModelError, BadInput):
     """A rank would have no full batch."""
 
-    def __init__(self, ranks: int, samples: int, batch: int) -> None:
-        super().__init__(ranks, samples, batch)
-        self.ranks, self.samples, self.batch = ranks, samples, batch
+    ranks: int
+    samples: int
+    batch: int
 
     def __str__(self) -> str:
         full = self.samples // self.batch
@@ -134,9 +131,9 @@ class TooManyRanks(ModelError, ValueError):
 class RankLost(ModelError, RuntimeError):
     """Another rank died, hung or never arrived."""
 
-    def __init__(self, rank: int, ranks: int, reason: str) -> None:
-        super().__init__(rank, ranks, reason)
-        self.rank, self.ranks, self.reason = rank, ranks, reason
+    rank: int
+    ranks: int
+    reason: str
 
     def __str__(self) -> str:
         return f"rank {self.rank} of {self.ranks} lost the others ({self.reason}); look for the first error of another"
@@ -145,9 +142,9 @@ class RankLost(ModelError, RuntimeError):
 class StagingFailed(ModelError, OSError):
     """Files could not be copied to every node; `reason` has a part for each node that failed."""
 
-    def __init__(self, source: str, target: str, reason: str) -> None:
-        super().__init__(source, target, reason)
-        self.source, self.target, self.reason = source, target, reason
+    source: str
+    target: str
+    reason: str
 
     def __str__(self) -> str:
         return f"{self.source}: not staged to {self.target} ({self.reason}); train on the window itself, or look there"
@@ -156,9 +153,8 @@ class StagingFailed(ModelError, OSError):
 class RanksDiffer(ModelError, RuntimeError):
     """Ranks that were given different things, or ended with different weights."""
 
-    def __init__(self, rank: int, what: str) -> None:
-        super().__init__(rank, what)
-        self.rank, self.what = rank, what
+    rank: int
+    what: str
 
     def __str__(self) -> str:
         return f"rank {self.rank} has another {self.what} than the others; every rank must make the same calls"
@@ -167,9 +163,8 @@ class RanksDiffer(ModelError, RuntimeError):
 class RanksFailed(ModelError, RuntimeError):
     """A training on several ranks failed; `reasons` has a line for each rank that failed."""
 
-    def __init__(self, ranks: int, reasons: tuple[str, ...]) -> None:
-        super().__init__(ranks, reasons)
-        self.ranks, self.reasons = ranks, reasons
+    ranks: int
+    reasons: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"training on {self.ranks} ranks failed: {'; '.join(self.reasons)}"

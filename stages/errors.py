@@ -6,9 +6,9 @@ from steersman.system.errors import BadInput
 
 
 class BadWorkflow(BadInput):
-    def __init__(self, path: str, line: int, problem: str) -> None:
-        super().__init__(path, line, problem)
-        self.path, self.line, self.problem = path, line, problem
+    path: str
+    line: int
+    problem: str
 
     def __str__(self) -> str:
         where = f"{self.path}, line {self.line}" if self.line else self.path

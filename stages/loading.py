@@ -15,11 +15,13 @@ from pydantic import ValidationError
 
 import steersman.workflows
 from steersman.stages.errors import BadWorkflow
+from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.workflow import Params, Workflow
-from steersman.system.errors import BadInput, BadValue, UnknownName
+from steersman.system import plain
+from steersman.system.errors import BadRequest, BadValue, UnknownName
 
 SHIPPED = Path(steersman.workflows.__file__).parent
-MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
+SHOWN_CHARS = 200
 
 
 def shipped() -> dict[str, Path]:
@@ -28,11 +30,13 @@ def shipped() -> dict[str, Path]:
 
 
 def find(name_or_path: str) -> Path:
-    """The file of a workflow given as a shipped name or as a path.
+    """The file of a workflow given as a shipped name, as a path, or as a folder with a workflow.py.
 
-    Raises: UnknownName: neither.
+    Raises: UnknownName: none of them.
     """
     path = Path(name_or_path)
+    if path.is_dir() and name_or_path not in shipped():
+        path = path / "workflow.py"
     if path.suffix == ".py":
         if not path.is_file():
             raise BadWorkflow(str(path), 0, "there is no such file")
@@ -62,6 +66,7 @@ def _import(path: Path) -> types.ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[MODULE] = module
+    make_importable(path)
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -90,8 +95,9 @@ def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]
 def value(key: str, text: str) -> Any:
     """What a person wrote behind `key=`. Raises: BadValue: it is not YAML."""
     try:
-        return yaml.safe_load(text) if text.strip() else ""
-    except (yaml.YAMLError, ValueError):  # ValueError: a date that there is not
+        return plain.parse(text) if text.strip() else ""
+    except yaml.YAMLError:
+        text = shortened(text)
         raise BadValue(key, text, f"this is not YAML; quote what is plain text: {key}='\"{text}\"'") from None
 
 
@@ -125,7 +131,17 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
         key = ".".join(map(str, first["loc"])) or "parameters"
         problem = first["msg"].removeprefix("Value error, ")
         allowed = "" if first["type"] == "value_error" else _allowed(workflow.params, key)
-        raise BadValue(key, repr(first["input"]), problem + allowed) from None
+        raise BadValue(key, shortened(repr(first["input"])), problem + allowed) from None
+
+
+def shortened(text: str) -> str:
+    """What of a value an error shows."""
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}... ({len(text):,} characters)"
+
+
+def changed(workflow: Workflow, params: Params, settings: Mapping[str, Any]) -> Params:
+    """The parameters with what people have set since. Raises: UnknownName, BadValue."""
+    return checked(workflow, params.model_dump(mode="json") | dict(settings)) if settings else params
 
 
 def _allowed(params: type[Params], key: str) -> str:
@@ -139,11 +155,11 @@ def _allowed(params: type[Params], key: str) -> str:
 
 def _from_file(file: Path) -> dict[str, Any]:
     try:
-        loaded = yaml.safe_load(file.read_text())
+        loaded = plain.read(file)
     except OSError as error:
         raise BadValue("--params", str(file), str(error.strerror)) from None
-    except (yaml.YAMLError, ValueError) as error:  # of bytes that are no text, or a date that there is not
+    except yaml.YAMLError as error:
         raise BadValue("--params", str(file), f"this is not YAML: {error}") from None
     if not isinstance(loaded, dict):
-        raise BadInput(f"--params {file}: expected `key: value` lines")
+        raise BadRequest(f"--params {file}: expected `key: value` lines")
     return loaded

@@ -21,9 +21,8 @@ LOOK_SHARE, LOOK_AT_LEAST_S, LOOK_AT_MOST_S = 0.1, 0.05, 10.0
 class NotFinite(StoreError, ArithmeticError):
     """A frame that holds NaN or infinity: it is not stored, and its segment ends."""
 
-    def __init__(self, variable: str, frame: int) -> None:
-        super().__init__(variable, frame)
-        self.variable, self.frame = variable, frame
+    variable: str
+    frame: int
 
     def __str__(self) -> str:
         return f"frame {self.frame} of this segment: {self.variable} is not finite; the frames before it are kept"
@@ -34,7 +33,7 @@ class Segment:
 
     Args:
         name: `<walker>.<number>`, the name that `why` and `tell` speak of.
-        seed: 63-bit seed; the segment is to be a function of its start and this.
+        seed: 63-bit seed; the segment is to be a function of its start and this, or of `seed31`.
         stop_asked: looks at the bus whether the segment is to end.
         until: seconds since 1970 when it is to end at the latest, for its block ends.
     Attributes:
@@ -64,11 +63,17 @@ class Segment:
         self._writer, self._stop_asked, self._until = writer, stop_asked, until
         self._began_at = self._looked_at = self._appended_at = time.monotonic()
 
+    @property
+    def seed31(self) -> int:
+        """The same for programs that take no more than an int, as LAMMPS and GROMACS do: in 1..2^31-1."""
+        return 1 + self.seed % (2**31 - 1)
+
     def append(self, **variables: Any) -> None:
-        """Append one frame; `time`, when given, is the simulated time since the segment's start.
+        """Append one frame; `time`, when given, is the simulated time since the segment's start, which never decreases.
 
         Raises: ShapeMismatch: a variable has another shape than in the run's first frame. NotFinite: NaN or infinity.
-            BadVariable: other variables than in the first frame, or values that are no numbers.
+            BadVariable: other variables than in the first frame, values that are no numbers, or a time that is negative
+            or smaller than the frame's before it. OSError: frames cannot be written any more (the disk is full, say).
         """
         _refuse_taken(variables)
         known = self._writer.names(FRAME)
@@ -83,11 +88,16 @@ class Segment:
                 raise BadVariable(name, f"{value!r:.60} is no number, boolean or array of them") from None
             if not finite:
                 raise NotFinite(name, self.frames)
+        time_now = float(variables.get("time", self.simulated))
+        if time_now < self.simulated:
+            raise BadVariable(
+                "time", f"it is {time_now:g} after {self.simulated:g}; it is counted from the segment's start"
+            )
         self._writer.append(FRAME, {**variables, "segment": np.int32(self.number)})
         self.frames += 1
         now = time.monotonic()
         self.longest_s, self._appended_at = max(self.longest_s, now - self._appended_at), now
-        self.simulated = float(variables.get("time", 0.0))
+        self.simulated = time_now
 
     def state(self, **variables: Any) -> None:
         """Keep what is needed, beside the last frame, to continue this segment exactly, e.g. velocities.

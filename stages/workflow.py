@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,6 +14,7 @@ from steersman.steering import Policy, Random, Scores, SegmentRule, Steering, St
 from steersman.store import Variable
 
 F = TypeVar("F", bound=Callable[..., Any])
+MOST_FAILURES = 20
 HANG_S = 600.0  # a frame, or a batch of scores, takes less
 TRAINING_HANG_S = 24 * 3600.0  # a training takes less
 
@@ -76,16 +77,27 @@ class Score:
 class Workflow:
     """What a workflow file builds. Every stage is given by a decorator and stays callable as it is.
 
+    A decorator that needs no arguments works with and without brackets.
+
     Args:
         name: names the run directories; letters, digits, `-` and `_`.
         params: class of the parameters; by default there are none.
         stop: when to end the run. It, and `when`, may also be a function of the parameters.
+        most_failures: so many failures in a row of train, score or the policy end the run; a stage that has never
+            worked gets three tries.
     """
 
-    def __init__(self, name: str, params: type[Params] = Params, *, stop: StopRule | Callable[[Any], StopRule]) -> None:
+    def __init__(
+        self,
+        name: str,
+        params: type[Params] = Params,
+        *,
+        stop: StopRule | Callable[[Any], StopRule],
+        most_failures: int = MOST_FAILURES,
+    ) -> None:
         if not name.replace("-", "").replace("_", "").isalnum():
             raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
-        self.name, self.params = name, params
+        self.name, self.params, self.most_failures = name, params, most_failures
         self.prepare_function: Callable[[Any], Any] | None = None
         self.simulation: Simulate | None = None
         self.training: Train | None = None
@@ -94,19 +106,42 @@ class Workflow:
         self.figures: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {}
         self._stop, self._steering = stop, Steering()
 
-    def prepare(self, function: F) -> F:
+    @overload
+    def prepare(self, function: F, /) -> F: ...
+    @overload
+    def prepare(self, function: None = None, /) -> Callable[[F], F]: ...
+    def prepare(self, function: Any = None, /) -> Any:
         """Decorate `function(params)`: run once, before the first walker; it returns every start's `prepared`."""
-        self.prepare_function = _stage("prepare", function, ("params",))
-        return function
 
+        def decorate(function: F) -> F:
+            self.prepare_function = _stage("prepare", function, ("params",))
+            return function
+
+        return decorate(function) if function else decorate
+
+    @overload
+    def simulate(self, function: F, /) -> F: ...
+    @overload
     def simulate(
         self,
+        function: None = None,
+        /,
         *,
         gpus: int = 0,
         retries: int = 2,
         variables: Mapping[str, Variable] | None = None,
         hang_s: float = HANG_S,
-    ) -> Callable[[F], F]:
+    ) -> Callable[[F], F]: ...
+    def simulate(
+        self,
+        function: Any = None,
+        /,
+        *,
+        gpus: int = 0,
+        retries: int = 2,
+        variables: Mapping[str, Variable] | None = None,
+        hang_s: float = HANG_S,
+    ) -> Any:
         """Decorate `function(params, start, out)`: one segment.
 
         Args:
@@ -121,12 +156,12 @@ class Workflow:
             self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s)
             return function
 
-        return decorate
+        return decorate(function) if function else decorate
 
     def train(
         self,
-        *,
-        when: Every | Callable[[Any], Every],
+        *without_brackets: object,
+        when: Every | Callable[[Any], Every] | None = None,
         gpus: int = 0,
         window: int = 100_000,
         gate: str = "error",
@@ -145,8 +180,10 @@ class Workflow:
             ranks: processes on the training worker's machine that each call the function; the first one's model counts.
             strategy: how fit() shares its work among them: "ddp", "ddp(lag=1)", "zero",
                 "local_sgd(syncs_per_epoch=1)", "hogwild" or "async(max_staleness=8)"; see docs/training.md.
-        Raises: ValueError: no such strategy, or one that does not go with `ranks`.
+        Raises: ValueError: no such strategy, or one that does not go with `ranks`. TypeError: `when` is not given.
         """
+        if when is None:
+            raise TypeError("@wf.train needs to know when: write @wf.train(when=every(frames=1000))")
         if ranks < 1 or (ranks > 1) == (Strategy.parse(strategy).name == "single"):
             raise ValueError(
                 f"@wf.train(ranks={ranks}, strategy={strategy!r}): single is for one rank, others for more"
@@ -159,14 +196,20 @@ class Workflow:
 
         return decorate
 
-    def score(self, *, batch: int = 16_384, hang_s: float = HANG_S) -> Callable[[F], F]:
+    @overload
+    def score(self, function: F, /) -> F: ...
+    @overload
+    def score(self, function: None = None, /, *, batch: int = 16_384, hang_s: float = HANG_S) -> Callable[[F], F]: ...
+    def score(
+        self, function: Callable[..., Any] | None = None, /, *, batch: int = 16_384, hang_s: float = HANG_S
+    ) -> Any:
         """Decorate `function(params, model, frames) -> {name: (n, ...)}`; `model` is None without a train stage."""
 
         def decorate(function: F) -> F:
             self.scoring = Score(_stage("score", function, ("params", "model", "frames")), batch, hang_s)
             return function
 
-        return decorate
+        return decorate(function) if function else decorate
 
     def steer(
         self, policy: Policy, *, explore: float = 0.0, fallback: Policy | None = None, prune: SegmentRule | None = None
@@ -174,16 +217,28 @@ class Workflow:
         """Say how starts are chosen, see `Steering`."""
         self._steering = Steering(policy, explore, fallback or Random(), prune)
 
-    def metric(self, function: F) -> F:
+    @overload
+    def metric(self, function: F, /) -> F: ...
+    @overload
+    def metric(self, function: None = None, /) -> Callable[[F], F]: ...
+    def metric(self, function: Any = None, /) -> Any:
         """Decorate `function(scores) -> number`, a figure of merit recorded after every scoring."""
-        self.metrics[function.__name__] = _stage("metric", function, ("scores",))
-        return function
+
+        def decorate(function: F) -> F:
+            self.metrics[function.__name__] = _stage("metric", function, ("scores",))
+            return function
+
+        return decorate(function) if function else decorate
 
     def figure(self, title: str) -> Callable[[F], F]:
         """Decorate `function(params, results) -> (matplotlib Figure, caption)`, drawn for the report under this title.
 
         `results` are a run's `Results`; None in place of the two means that there is nothing to draw yet.
+
+        Raises: TypeError: the title is not given.
         """
+        if not isinstance(title, str):
+            raise TypeError('@wf.figure needs a title: write @wf.figure("what it shows")')
 
         def decorate(function: F) -> F:
             self.figures[function.__name__] = title, _stage("figure", function, ("params", "results"))

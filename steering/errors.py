@@ -8,9 +8,8 @@ from steersman.system.errors import EngineError
 class BadScores(EngineError, ValueError):
     """What a score function returned cannot be used."""
 
-    def __init__(self, name: str, problem: str) -> None:
-        super().__init__(name, problem)
-        self.name, self.problem = name, problem
+    name: str
+    problem: str
 
     def __str__(self) -> str:
         return f"score {self.name!r}: {self.problem}; a score function returns {{name: array with one row per frame}}"

@@ -82,15 +82,15 @@ class Importance(Policy):
 
     def estimate(self, scores: Scores) -> Estimate:
         """How often the quantity exceeds the threshold, from the whole runs so far."""
-        return self.estimates(scores)[-1] if self._known(scores) else Estimate(0.0, 0.0, 0, 0)
+        return rare_events.weighted(*self._runs(scores)) if self._known(scores) else Estimate(0.0, 0.0, 0, 0)
 
     def estimates(self, scores: Scores) -> list[Estimate]:
         """The same after each whole run, one after another."""
+        return rare_events.weighted_so_far(*self._runs(scores))
+
+    def _runs(self, scores: Scores) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         quantities, weights, trusts = (self._of_whole(scores, name)[:, 0] for name in (self.quantity, WEIGHT, TRUST))
-        return [
-            rare_events.weighted(quantities[:runs], weights[:runs], trusts[:runs], self.threshold)
-            for runs in range(1, len(quantities) + 1)
-        ]
+        return quantities, weights, trusts, self.threshold
 
     def _expected(self, scores: Scores, known: int, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread of the quantity at points, by a fit to so many runs that it need not be made every time."""

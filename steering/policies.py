@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain, zip_longest
-from typing import ClassVar
 
 import numpy as np
 
@@ -41,19 +40,26 @@ class Candidate:
 
 
 class Policy:
-    """Ranks frames. A subclass gives `rank`, and `needs`: the names of the scores it looks at.
-
-    Attributes:
-        draws: it proposes new members, so it is asked before there are frames, too.
-    """
-
-    guided: ClassVar[bool] = False
-    draws: ClassVar[bool] = False
-    needs: tuple[str, ...] = ()
+    """Ranks frames. A subclass gives `rank`, and of the properties what differs, as a property or a plain attribute."""
 
     @property
     def name(self) -> str:
         return type(self).__name__
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the scores it looks at."""
+        return ()
+
+    @property
+    def guided(self) -> bool:
+        """It knows where to go, so the run is marked."""
+        return False
+
+    @property
+    def draws(self) -> bool:
+        """It proposes new members, so it is asked before there are frames, too."""
+        return False
 
     def load(self) -> None:
         """Import what ranking needs: slow at the first time, and a slot must not wait for it."""
@@ -92,7 +98,7 @@ class LocalOutlierFactor(Policy):
     sample: int = 4000
 
     @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+    def needs(self) -> tuple[str, ...]:
         return (self.score,)
 
     def load(self) -> None:
@@ -124,7 +130,7 @@ class Novelty(Policy):
     bins: int = 20
 
     @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+    def needs(self) -> tuple[str, ...]:
         return (self.score,)
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
@@ -142,7 +148,7 @@ class LeastCounts(Policy):
     sample: int = 4000
 
     @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+    def needs(self) -> tuple[str, ...]:
         return (self.score,)
 
     def load(self) -> None:
@@ -171,10 +177,11 @@ class Target(Policy):
 
     score: str
     reference: float | tuple[float, ...] = 0.0
-    guided: ClassVar[bool] = True
+
+    guided = True
 
     @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+    def needs(self) -> tuple[str, ...]:
         return (self.score,)
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
@@ -215,15 +222,15 @@ class Turns(Policy):
         return " | ".join(policy.name for policy in self.policies)
 
     @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+    def needs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(chain.from_iterable(policy.needs for policy in self.policies)))
 
     @property
-    def guided(self) -> bool:  # type: ignore[override]
+    def guided(self) -> bool:
         return any(policy.guided for policy in self.policies)
 
     @property
-    def draws(self) -> bool:  # type: ignore[override]
+    def draws(self) -> bool:
         return any(policy.draws for policy in self.policies)
 
     def load(self) -> None:

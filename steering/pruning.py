@@ -12,7 +12,10 @@ from steersman.steering.scores import Scores
 class SegmentRule:
     """Judges one running segment by the scores of its frames so far."""
 
-    needs: tuple[str, ...] = ()
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the scores it looks at."""
+        return ()
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
         """Why the segment should end; `rows` are its frames in the scores, oldest first."""
@@ -36,7 +39,7 @@ class Redundant(SegmentRule):
     bins: int = 20
 
     @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+    def needs(self) -> tuple[str, ...]:
         return (self.score,)
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
@@ -61,7 +64,7 @@ class Hopeless(SegmentRule):
     patience: int = 50
 
     @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+    def needs(self) -> tuple[str, ...]:
         return (self.score,)
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:

@@ -82,6 +82,25 @@ def weighted(quantities: np.ndarray, weights: np.ndarray, trust: np.ndarray, thr
     return Estimate(p, error, len(quantities), int(extreme.sum()))
 
 
+def weighted_so_far(quantities: np.ndarray, weights: np.ndarray, trust: np.ndarray, threshold: float) -> list[Estimate]:
+    """`weighted` of the first run, of the first two, and so on to all n, in one pass over them.
+
+    Source: West (1979), Updating mean and variance estimates; sums of squares would cancel.
+    """
+    extremes = np.cumsum(quantities > threshold)
+    found, whole, p, squares, middle, scatter = [], 0.0, 0.0, 0.0, 0.0, 0.0
+    for run, (counted, t) in enumerate(zip(weights * (quantities > threshold), trust, strict=True)):
+        whole += t
+        p += t / whole * (counted - p)
+        squares += t * t
+        away = counted - middle  # middle and scatter are those with the squares of the trusts
+        middle += t * t / squares * away
+        scatter += t * t * away * (counted - middle)
+        error = math.sqrt(scatter + squares * (middle - p) ** 2) / whole
+        found.append(Estimate(float(p), error, run + 1, int(extremes[run])))
+    return found
+
+
 def guided(
     draw: Callable[[np.random.Generator], np.ndarray],
     simulate: Callable[[np.ndarray], np.ndarray],

@@ -33,10 +33,17 @@ class Progress:
 
 
 class StopRule:
-    """Says why a run should end. `goal` rules are what the run is for; the others only bound its cost."""
+    """Says why a run should end."""
 
-    goal = False
-    needs: tuple[str, ...] = ()  # metrics that it looks at
+    @property
+    def goal(self) -> bool:
+        """It is what the run is for; the other rules only bound its cost."""
+        return False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the metrics it looks at."""
+        return ()
 
     def reason(self, progress: Progress) -> str | None:
         raise NotImplementedError
@@ -76,7 +83,7 @@ class Plateau(StopRule):
     goal = True
 
     @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+    def needs(self) -> tuple[str, ...]:
         return (self.metric,)
 
     def __str__(self) -> str:
@@ -100,7 +107,7 @@ class Reached(StopRule):
     goal = True
 
     @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+    def needs(self) -> tuple[str, ...]:
         return (self.metric,)
 
     def __str__(self) -> str:
@@ -118,11 +125,11 @@ class AnyOf(StopRule):
     rules: tuple[StopRule, ...]
 
     @property
-    def goal(self) -> bool:  # type: ignore[override]
+    def goal(self) -> bool:
         return any(rule.goal for rule in self.rules)
 
     @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+    def needs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.needs))
 
     def __str__(self) -> str:

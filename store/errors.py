@@ -11,15 +11,17 @@ StoreError
 
 from __future__ import annotations
 
+from steersman.system.errors import EngineError
 
-class StoreError(Exception):
+
+class StoreError(EngineError):
     """Anything the store reports."""
 
 
 class ShapeMismatch(StoreError, ValueError):
-    def __init__(self, variable: str, expected: str, got: str) -> None:
-        super().__init__(variable, expected, got)
-        self.variable, self.expected, self.got = variable, expected, got
+    variable: str
+    expected: str
+    got: str
 
     def __str__(self) -> str:
         return (
@@ -29,45 +31,39 @@ class ShapeMismatch(StoreError, ValueError):
 
 
 class BadVariable(StoreError, ValueError):
-    def __init__(self, variable: str, problem: str) -> None:
-        super().__init__(variable, problem)
-        self.variable, self.problem = variable, problem
+    variable: str
+    problem: str
 
     def __str__(self) -> str:
         return f"variable {self.variable!r}: {self.problem}"
 
 
 class MissingVariable(StoreError, KeyError):
-    def __init__(self, variable: str, stored: str) -> None:
-        super().__init__(variable, stored)
-        self.variable, self.stored = variable, stored
+    variable: str
+    stored: str
 
     def __str__(self) -> str:
         return f"there is no variable {self.variable!r}; stored are: {self.stored}"
 
 
 class MissingFrame(StoreError, LookupError):
-    def __init__(self, walker: str, row: int, rows: int) -> None:
-        super().__init__(walker, row, rows)
-        self.walker, self.row, self.rows = walker, row, rows
+    walker: str
+    row: int
+    rows: int
 
     def __str__(self) -> str:
         return f"walker {self.walker} has {self.rows} published frames, row {self.row} is not one of them"
 
 
 class DamagedShard(StoreError, ValueError):
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
+    path: str
 
     def __str__(self) -> str:
         return f"{self.path}: these are not the bytes that were written; see `steersman verify RUN --repair`"
 
 
 class EmptyWindow(StoreError, ValueError):
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self.what = what
+    what: str
 
     def __str__(self) -> str:
         return f"{self.what}: there is no frame in this window; wait for more frames"

@@ -30,6 +30,7 @@ class GroupWriter:
     Attributes:
         rows: rows appended, by dimension.
         published: rows that readers can see, by dimension.
+        failed: why nothing more can be written, if somebody found so; appending raises it.
     Raises: FileExistsError: there is a group at `path`.
     """
 
@@ -44,6 +45,7 @@ class GroupWriter:
         self.attributes = dict(attributes or {})
         self.rows: dict[str, int] = {}
         self.published: dict[str, int] = {}
+        self.failed: OSError | None = None
         self._variables = dict(variables or {})
         self._columns: dict[str, Column] = {}
         self._lock = threading.Lock()  # rows and buffers; held for microseconds
@@ -63,8 +65,10 @@ class GroupWriter:
         A variable that is left out gets its fill value (NaN, 0 or False).
 
         Raises: ShapeMismatch: a row does not have the shape of the variable's first row, or the blocks differ in n.
-            BadVariable: a name or a kind of value that cannot be stored. Nothing is appended then.
+            BadVariable: a name or a kind of value that cannot be stored. OSError: see `failed`. Nothing is appended.
         """
+        if self.failed:
+            raise self.failed
         self.check(dimension, blocks)
         n = len(next(iter(blocks.values())))
         for name in blocks.keys() - self._columns.keys():

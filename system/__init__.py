@@ -1,1 +1,1 @@
-"""What every room needs of the operating system, each once, and the base of the errors."""
+"""What every room needs of the operating system, each once: files, processes, the node; and the base of the errors."""

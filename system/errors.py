@@ -1,19 +1,32 @@
 """What can be wrong, whatever the room: the base of the errors, and what a person wrote wrong.
 
-EngineError
+EngineError               anything that Steersman reports: the base of every room's errors; exit code 4
 └── BadInput              something the user wrote; exit code 2
     ├── UnknownName       a key, workflow or site that does not exist, with the nearest that does
-    └── BadValue          a parameter of the wrong type or out of range
+    ├── BadValue          a parameter of the wrong type or out of range
+    └── BadRequest        something that cannot be done as it was asked for
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
+from dataclasses import dataclass
+from typing import dataclass_transform
 
 
+@dataclass_transform(eq_default=False)
 class EngineError(Exception):
-    """Anything the engine reports."""
+    """An error whose subclasses only annotate their fields, in the order of the arguments, and give `__str__`.
+
+    It survives pickle: one that does not kills the thread of a Parsl executor that hands results back.
+    """
+
+    def __init_subclass__(cls) -> None:
+        dataclass(eq=False)(cls)
+
+    def __post_init__(self) -> None:
+        self.args = tuple(vars(self).values())  # what pickle and copy make it from again
 
 
 class BadInput(EngineError, ValueError):
@@ -21,9 +34,13 @@ class BadInput(EngineError, ValueError):
 
 
 class UnknownName(BadInput):
-    def __init__(self, what: str, name: str, valid: Collection[str]) -> None:
-        super().__init__(what, name, tuple(valid))
-        self.what, self.name, self.valid = what, name, tuple(valid)
+    what: str
+    name: str
+    valid: Collection[str]
+
+    def __post_init__(self) -> None:
+        self.valid = tuple(self.valid)  # the keys of a dict cannot be pickled
+        super().__post_init__()
 
     def __str__(self) -> str:
         near = difflib.get_close_matches(self.name, self.valid, n=1, cutoff=0.5)
@@ -32,9 +49,16 @@ class UnknownName(BadInput):
 
 
 class BadValue(BadInput):
-    def __init__(self, name: str, value: str, problem: str) -> None:
-        super().__init__(name, value, problem)
-        self.name, self.value, self.problem = name, value, problem
+    name: str
+    value: str
+    problem: str
 
     def __str__(self) -> str:
         return f"{self.name} = {self.value}: {self.problem}"
+
+
+class BadRequest(BadInput):
+    problem: str
+
+    def __str__(self) -> str:
+        return self.problem

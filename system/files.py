@@ -1,17 +1,20 @@
-"""Bytes -> a file that is there whole or not at all."""
+"""Files that several processes share: replaced whole, and locked."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 
-def replace_file(path: Path, content: str | bytes, *, sync: bool = False) -> None:
-    """Write a file whole or not at all; `sync` waits until it is on the disk."""
-    partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")
+def replace_file(path: Path, content: str | bytes, *, sync: bool = False, mode: int = 0o666) -> None:
+    """Write a file whole or not at all; `sync` waits until it is on the disk, `mode` is that of os.open()."""
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
     try:
-        with partial.open("wb") as file:
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             if sync:
                 file.flush()
@@ -20,3 +23,24 @@ def replace_file(path: Path, content: str | bytes, *, sync: bool = False) -> Non
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Wait for the lock of a file, which is made; it goes with this process, however that ends.
+
+    Some file systems of clusters are mounted without locks: there nobody waits.
+    """
+    with path.open("w") as file:
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def take_lock(handle: int) -> bool:
+    """Lock an open file or folder if nobody who lives holds it. A file system without locks says no to everybody."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

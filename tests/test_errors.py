@@ -1,14 +1,17 @@
 """An exception that cannot be unpickled kills the result thread of a Parsl executor: every class survives the way."""
 
+import copy
 import importlib
 import inspect
 import pickle
 import pkgutil
-import re
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from typing import Any, get_type_hints
 
 import pytest
 
-import steersman
+from steersman.system.errors import EngineError
 
 ROOMS = (
     "apps",
@@ -24,54 +27,67 @@ ROOMS = (
     "system",
     "worker",
 )
-EXAMPLES = {"str": "text", "int": 3, "float": 2.5, "bool": True}
+EXAMPLES: dict[object, Any] = {
+    str: "text", int: 3, float: 2.5, bytes: b"bytes", tuple[str, ...]: ("one", "two"), Collection[str]: ("one", "two"),
+    tuple[int, ...]: (1, 2), tuple[float, ...]: (0.5,),
+}  # fmt: skip
+COPIES: dict[str, Callable[[EngineError], EngineError]] = {
+    "pickle": lambda error: pickle.loads(pickle.dumps(error)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
 
 
-def error_classes() -> list[type[Exception]]:
-    found: dict[str, type[Exception]] = {}
+def error_classes() -> list[type[EngineError]]:
+    """Every class of exception that a file of ours defines."""
+    found: set[Any] = set()
     for room in ROOMS:
         package = importlib.import_module(f"steersman.{room}")
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for value in vars(importlib.import_module(info.name)).values():
-                if (
-                    inspect.isclass(value)
-                    and issubclass(value, Exception)
-                    and value.__module__.startswith("steersman.")
-                ):
-                    found[f"{value.__module__}.{value.__qualname__}"] = value
-    assert len(found) > 20, steersman
-    return [found[name] for name in sorted(found)]
+                if inspect.isclass(value) and issubclass(value, Exception) and value.__module__ == info.name:
+                    found.add(value)
+    assert len(found) > 50
+    return sorted(found - {EngineError}, key=lambda kind: f"{kind.__module__}.{kind.__name__}")
 
 
-@pytest.mark.parametrize("kind", error_classes(), ids=lambda kind: kind.__name__)
-def test_an_error_survives_pickling_with_its_message(kind: type[Exception]) -> None:
-    error = kind(*arguments(kind))
-    copy = pickle.loads(pickle.dumps(error))
-    assert type(copy) is kind
-    assert str(copy) == str(error)
-    assert vars(copy) == vars(error)
+every_class = pytest.mark.parametrize("kind", error_classes(), ids=lambda kind: kind.__name__)
 
 
-def arguments(kind: type[Exception]) -> list[object]:
-    """An example for every argument, by its annotation."""
-    if kind.__init__ in (Exception.__init__, ValueError.__init__) or "__init__" not in _own(kind):
-        return ["text"]
-    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
-    return [
-        _example(inspect.formatannotation(parameter.annotation).strip("'"))
-        for parameter in parameters
-        if parameter.kind != parameter.VAR_KEYWORD
-    ]
+def values(kind: type[EngineError]) -> dict[str, Any]:
+    """An example for every field, by its type."""
+    hints = get_type_hints(kind)
+    return {field.name: EXAMPLES[hints[field.name]] for field in fields(kind)}  # type: ignore[arg-type]
 
 
-def _own(kind: type[Exception]) -> set[str]:
-    return {name for each in kind.__mro__ if each.__module__.startswith("steersman.") for name in vars(each)}
+@every_class
+@pytest.mark.parametrize("how", COPIES)
+def test_an_error_survives_the_way_with_its_values_and_its_message(kind: type[EngineError], how: str) -> None:
+    error = kind(**values(kind))
+    again = COPIES[how](error)
+    assert (type(again), vars(again), again.args) == (kind, values(kind), error.args)
+    assert (str(again), repr(again)) == (str(error), repr(error))
 
 
-def _example(annotation: str) -> object:
-    for name, example in EXAMPLES.items():
-        if re.fullmatch(rf"{name}( \| None)?", annotation):
-            return example
-    if annotation.startswith(("tuple", "Collection", "Sequence", "list", "Iterable")):
-        return ("one", "two")
-    return "text"
+@every_class
+def test_values_in_order_and_by_name_make_the_same_error(kind: type[EngineError]) -> None:
+    given = values(kind)
+    error = kind(*given.values())
+    assert (vars(error), str(error)) == (given, str(kind(**given)))
+    assert repr(error) == f"{kind.__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+
+@every_class
+def test_a_value_too_many_or_of_no_field_is_refused(kind: type[EngineError]) -> None:
+    given = values(kind)
+    with pytest.raises(TypeError):
+        kind(*given.values(), "one more")
+    with pytest.raises(TypeError):
+        kind(**(given | {"unknown": 1}))
+
+
+@every_class
+def test_a_note_travels_with_an_error(kind: type[EngineError]) -> None:
+    error = kind(**values(kind))
+    error.add_note("in segment w0.3")
+    assert pickle.loads(pickle.dumps(error)).__notes__ == ["in segment w0.3"]

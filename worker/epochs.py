@@ -7,15 +7,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from steersman.bus import BusError, TupleSpace
+from steersman.journal.records import Epoch
 from steersman.worker import training
-from steersman.worker.publisher import EVENT
+from steersman.worker.orders import EVENT, plain
 
 EVERY_S = 1.0
-SPARING = 0.05  # of the time since it began: a training of a day is told of some 200 times
+SPARING = 0.05  # of the time since it began: a training of a day sends some 200
 
 
-class EpochTeller:
-    """Tells the engine of a training's epochs, not of each where they are short.
+class EpochSender:
+    """Sends a training's epochs to the engine, not each of them where they are short.
 
     Args:
         space: a bus that is gone is not waited for longer than its patience.
@@ -24,14 +25,16 @@ class EpochTeller:
 
     def __init__(self, space: TupleSpace, version: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._space, self._version, self._clock = space, version, clock
-        self._began = self._told = clock()
+        self._began = self._sent = clock()
 
     def __call__(self, done: int, epochs: int, record: Mapping[str, float]) -> None:
         """Hear of the last of `done` epochs, of `epochs`."""
         now = self._clock()
-        if now - self._told < max(EVERY_S, SPARING * (now - self._began)):
+        if now - self._sent < max(EVERY_S, SPARING * (now - self._began)):
             return
-        self._told = now
-        told = {"model": self._version, "epoch": done, "epochs": epochs, "loss": record["loss"]}
+        self._sent = now
+        epoch = Epoch(
+            model=self._version, epoch=done, epochs=epochs, loss=record["loss"], profile=training.profile([record])
+        )
         with suppress(BusError):
-            self._space.put(EVENT, "epoch", told | {"profile": training.profile([record])})
+            self._space.put(EVENT, epoch.kind, plain(epoch))

@@ -6,9 +6,27 @@ from steersman.system.errors import EngineError
 
 
 class BlockEnds(EngineError):
-    def __init__(self, needs_s: float, left_s: float) -> None:
-        super().__init__(needs_s, left_s)
-        self.needs_s, self.left_s = needs_s, left_s
+    needs_s: float
+    left_s: float
 
     def __str__(self) -> str:
         return f"a training takes about {self.needs_s:.0f} s and its block ends in {self.left_s:.0f} s; the next block"
+
+
+class PreparedChanged(EngineError):
+    path: str
+    recorded: str
+    found: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: its SHA-256 is {self.found[:12]}..., but the run recorded {self.recorded[:12]}...; it was "
+            "changed and is not loaded. Put the original back, or begin a new run"
+        )
+
+
+class StageExited(EngineError):
+    code: str
+
+    def __str__(self) -> str:
+        return f"it called sys.exit({self.code}); a stage returns, or raises what is wrong"

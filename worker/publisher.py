@@ -7,28 +7,28 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from steersman.bus import BusError, LeaseExpired, Tuple, TupleSpace
+from steersman.journal.records import Published, Record
 from steersman.stages.segment import look_every_s
 from steersman.store import FRAME, SEGMENT, GroupWriter
+from steersman.worker.orders import EVENT, plain
 from steersman.worker.watchdog import Watchdog
 
-EVENT = "event"  # name of the tuples that tell the engine what happens
 PUBLISH_EVERY_S = 0.5
 PUBLISH_SHARE = 0.02  # of a walker's time may go into publishing, as far as a sixth of the lease allows
 
 
 class Outbox:
-    """A walker's events that wait to be told, in their order, many in one round trip."""
+    """A walker's records that wait to be sent, in their order, many in one round trip."""
 
-    def __init__(self, space: TupleSpace, walker: int) -> None:
-        self._space, self._walker = space, walker
-        self._waiting: list[tuple[str, str, dict[str, Any]]] = []
+    def __init__(self, space: TupleSpace) -> None:
+        self._space = space
+        self._waiting: list[Record] = []
         self._sending = threading.Lock()
 
-    def add(self, kind: str, **fields: Any) -> None:
-        self._waiting.append((EVENT, kind, {"walker": self._walker, **fields}))
+    def add(self, record: Record) -> None:
+        self._waiting.append(record)
 
     def send(self) -> bool:
         """Put all that waits; False while the server is away, and all is kept."""
@@ -36,7 +36,7 @@ class Outbox:
             count = len(self._waiting)
             try:
                 if count:
-                    self._space.put_many(self._waiting[:count])
+                    self._space.put_many((EVENT, each.kind, plain(each)) for each in self._waiting[:count])
             except BusError:
                 return False
             del self._waiting[:count]
@@ -55,7 +55,8 @@ class Publisher:
     """Publishes a walker's rows beside its simulation, keeps its leases, and acknowledges starts whose rows are out.
 
     Args:
-        simulated: gives the simulated time of the segments that have ended.
+        walker: number of the walker.
+        came: gives the number of the segment that runs, and how far it has come in simulated time.
         watchdog: hears of it while there is progress, or nothing to do.
     """
 
@@ -64,20 +65,21 @@ class Publisher:
         writer: GroupWriter,
         space: TupleSpace,
         outbox: Outbox,
+        walker: int,
         *,
-        simulated: Callable[[], float],
+        came: Callable[[], tuple[int, float]],
         lease_s: float,
         watchdog: Watchdog,
     ) -> None:
-        self._writer, self._space, self._outbox = writer, space, outbox
-        self._simulated, self._lease_s, self._watchdog = simulated, lease_s, watchdog
+        self._writer, self._space, self._outbox, self._walker = writer, space, outbox, walker
+        self._came, self._lease_s, self._watchdog = came, lease_s, watchdog
         self._held: list[_Held] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._over = False
         self._began_at, self._pause_s = time.monotonic(), PUBLISH_EVERY_S
-        self._told: dict[str, int] = {}
-        self._trouble: OSError | None = None
+        self._sent: dict[str, int] = {}
+        self._far = (0, 0.0)  # a segment, and what its published frames simulated
         self._thread = threading.Thread(target=self._serve, name="publish", daemon=True)
 
     def __enter__(self) -> Publisher:
@@ -100,13 +102,8 @@ class Publisher:
         return held
 
     def release_when_published(self, held: _Held) -> None:
-        """Acknowledge this start once the rows appended so far are published.
-
-        Raises: OSError: the rows could not be written (the disk is full, say).
-        """
+        """Acknowledge this start once the rows appended so far are published."""
         held.after = self._writer.rows.get(SEGMENT, 0)
-        if self._trouble:
-            raise self._trouble
 
     def hurry(self) -> None:
         """Publish now, without waiting for the usual time."""
@@ -124,8 +121,8 @@ class Publisher:
                 self._watchdog.alive()
             try:
                 self._publish(hurried)
-            except OSError as error:
-                self._trouble = error
+            except OSError as error:  # the disk is full, say: the walker ends at its next frame, or look at `stopped`
+                self._writer.failed = error
                 return
             self._settle()
             if time.monotonic() - renewed_at > self._lease_s / 6:
@@ -135,16 +132,20 @@ class Publisher:
     def _publish(self, now: bool) -> None:
         began = time.monotonic()
         if self._writer.rows != self._writer.published:
-            self._writer.publish(now=now)
+            came, before = self._came(), self._writer.published  # a frame that comes meanwhile is published next time
+            if self._writer.publish(now=now) != before:
+                self._far = came
             self._pause_s = max(PUBLISH_EVERY_S, (time.monotonic() - began) / PUBLISH_SHARE)
 
     def _settle(self) -> None:
         """Tell the engine what is published, then acknowledge; what fails is tried again at the next round."""
         rows = dict(self._writer.published)
         frames, segments = rows.get(FRAME, 0), rows.get(SEGMENT, 0)
-        if rows != self._told:
-            self._outbox.add("frames", frames=frames, segments=segments, simulated=self._simulated())
-            self._told = rows
+        if rows != self._sent:
+            simulated = self._far[1] if self._far[0] == segments else 0.0
+            made = Published(walker=self._walker, frames=frames, segments=segments, simulated=simulated)
+            self._outbox.add(made)
+            self._sent = rows
         if not self._outbox.send():
             return
         with contextlib.suppress(BusError):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import faulthandler
 import functools
-import json
+import hashlib
 import os
 import pickle
-import platform
 import shutil
 import sys
 import time
@@ -19,24 +18,27 @@ from typing import Any
 
 import numpy as np
 import yaml
+from msgspec import json
 from threadpoolctl import threadpool_limits
 
 from steersman.bus import BusError, TupleSpace, addresses
 from steersman.executors.site import Site
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.workflow import Params, Train, Workflow
 from steersman.store import Span, Window
+from steersman.system import node
 from steersman.system.files import replace_file
-from steersman.system.parent import end_with_parent
-from steersman.worker import training
-from steersman.worker.epochs import EpochTeller
-from steersman.worker.errors import BlockEnds
-from steersman.worker.publisher import EVENT
-from steersman.worker.walker import Walker
+from steersman.system.processes import end_with_parent
+from steersman.worker import torch_defaults, training
+from steersman.worker.epochs import EpochSender
+from steersman.worker.errors import BlockEnds, PreparedChanged, StageExited
+from steersman.worker.orders import EVENT, JOB
+from steersman.worker.training_job import TrainingJob
+from steersman.worker.walker import REPLACED, Walker
 from steersman.worker.watchdog import Watchdog
 
-TELLING_S = 1.0  # a training does not wait longer for a bus that is silent
+SENDING_S = 1.0  # a training does not wait longer for a bus that is silent
 AMD = Path("/dev/kfd")  # is there where AMD's GPUs are
 
 
@@ -55,10 +57,19 @@ def _loaded(run: str) -> tuple[RunDirectory, Workflow, Params]:
 
 
 @functools.lru_cache(maxsize=1)
-def _prepared(run: str) -> Any:
-    """One object for all segments of a process, so that apps can keep their contexts warm by its identity."""
-    file = Path(run) / "prepared.pkl"
-    return pickle.loads(file.read_bytes()) if file.exists() else None
+def _prepared(run: str, sha256: str) -> Any:
+    """One object for all segments of a process, so that apps can keep their contexts warm by its identity.
+
+    Raises: PreparedChanged: pickle would run what somebody else wrote.
+    """
+    file = RunDirectory(Path(run)).prepared
+    if not file.exists():
+        return None
+    pickled = file.read_bytes()  # once: what is checked is what is loaded
+    found = hashlib.sha256(pickled).hexdigest()
+    if sha256 and found != sha256:
+        raise PreparedChanged(str(file), sha256, found)
+    return pickle.loads(pickled)
 
 
 @functools.lru_cache(maxsize=2)
@@ -77,8 +88,11 @@ def begin(
     """Tell the engine that a job begins, on which manager's workers, and do it; Parsl has read the last argument."""
     _pin()
     with contextlib.suppress(BusError):
-        _space(bus).put(EVENT, "job", {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})
-    return function(*args)
+        _space(bus).put(EVENT, JOB, {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})
+    try:
+        return function(*args)
+    except SystemExit as ended:  # a user's function may call sys.exit(); it would end this worker, with no cause left
+        raise StageExited(repr(ended.code)) from ended
 
 
 def _pin() -> None:
@@ -93,29 +107,35 @@ def warm_up(run: str) -> None:
     _opened(run)
 
 
-def prepare(run: str) -> None:
-    """Run the workflow's prepare function and keep what it returns beside the run."""
+def prepare(run: str) -> str:
+    """Run the workflow's prepare function and keep what it returns beside the run; returns the file's SHA-256."""
     directory, workflow, params = _opened(run)
-    if workflow.prepare_function is None:
-        return
-    partial = directory.prepared.with_suffix(".partial")
-    partial.write_bytes(pickle.dumps(workflow.prepare_function(params)))
-    partial.replace(directory.prepared)
+    assert workflow.prepare_function is not None
+    pickled = pickle.dumps(workflow.prepare_function(params))
+    replace_file(directory.prepared, pickled, mode=0o600)
+    return hashlib.sha256(pickled).hexdigest()
 
 
-def walk(run: str, number: int, bag: str) -> str:
-    """Be a walker until the engine says that no more starts will come, or the block ends; returns which."""
+def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
+    """Be a walker until the engine says that no more starts will come, or the block ends; returns which.
+
+    Args:
+        prepared_sha256: what `prepare` returned; "" of a run whose journal is older and does not know it.
+    Raises: PreparedChanged: what was prepared is another file by now.
+    """
     directory, workflow, params = _opened(run)
     assert workflow.simulation is not None
-    stderr = directory.errors / f"w{number}.stderr"
-    _send_stderr_to(stderr)
+    stdout, stderr = (directory.errors / f"w{number}.{name}" for name in ("stdout", "stderr"))
+    _send(sys.stdout, stdout)
+    _send(sys.stderr, stderr)
+    faulthandler.enable()  # a segmentation fault writes there where it was
     site = Site.model_validate(directory.settings()["site"])
     walker = Walker(
         number=number,
         bag=bag,
         simulate=workflow.simulation.function,
         params=params,
-        prepared=_prepared(run),
+        prepared=_prepared(run, prepared_sha256),
         frames=directory.frames,
         space=TupleSpace.connect(directory.bus),
         variables=dict(workflow.simulation.variables),
@@ -127,12 +147,15 @@ def walk(run: str, number: int, bag: str) -> str:
         margin_s=site.margin_s,
         lease_s=site.lease_s,
         watchdog=Watchdog(workflow.simulation.hang_s),
-        with_settings=functools.partial(_changed, workflow),
+        with_settings=functools.partial(loading.changed, workflow),
     )
     with walker.watchdog:
         left = walker.run()
-    if stderr.stat().st_size == 0:
-        stderr.unlink()
+    for file in (stdout, stderr):
+        if file.stat().st_size == 0:
+            file.unlink()
+    if left == REPLACED:  # what is wrong may be wrong with this process; Parsl starts another
+        os._exit(1)
     return left
 
 
@@ -140,119 +163,78 @@ def place() -> dict[str, Any]:
     """Where this process runs: its node, Parsl's name for the node's workers, and when its block ends."""
     ends = os.environ.get("STEERSMAN_BLOCK_ENDS") or os.environ.get("SLURM_JOB_END_TIME")
     return {
-        "node": os.environ.get("STEERSMAN_NODE", platform.node()),
+        "node": node.name(),
         "pid": os.getpid(),
         "pool": os.environ.get("PARSL_WORKER_POOL_ID", ""),
         "block_ends": float(ends) if ends else None,
     }
 
 
-def _changed(workflow: Workflow, params: Params, settings: dict[str, Any]) -> Params:
-    return loading.checked(workflow, params.model_dump(mode="json") | settings) if settings else params
+def train(job: TrainingJob) -> dict[str, Any]:
+    """Fit a model, compare it with its predecessor on held-out frames, save it with its card.
 
-
-def train(
-    run: str,
-    version: int,
-    last: int,
-    spans: Sequence[Span],
-    held_out: Sequence[Span],
-    settings: dict[str, Any],
-    needs_s: float = 0.0,
-) -> dict[str, Any]:
-    """Fit model `version` from model `last`, compare them on held-out frames, save it with its card.
-
-    Raises: BlockEnds: the block ends before a training of `needs_s` would be done.
+    Raises: BlockEnds: the block ends before a training that takes `job.needs_s` would be done.
     """
-    directory, workflow, params = _opened(run)
+    directory, workflow, params = _opened(job.run)
     assert workflow.training is not None
-    assert workflow.scoring is not None
     ends = place()["block_ends"]
-    if ends is not None and time.time() + needs_s > ends:
-        raise BlockEnds(needs_s, ends - time.time())
-    params = _changed(workflow, params, settings)
-    kept = directory.checkpoints(version)
-    spans, held_out = _begun(kept, last, params, spans, held_out)
-    with _told(directory.errors / f"training-{version:04d}.txt"), Watchdog(workflow.training.hang_s):
+    if ends is not None and time.time() + job.needs_s > ends:
+        raise BlockEnds(job.needs_s, ends - time.time())
+    job = _begun(job)
+    with _keeping_cause(directory.errors / f"training-{job.version:04d}.txt"), Watchdog(workflow.training.hang_s):
         try:
-            return _train(directory, workflow, params, version, last, spans, held_out)
+            return _train(job, workflow, loading.changed(workflow, params, job.settings))
         finally:
-            shutil.rmtree(kept, ignore_errors=True)
+            shutil.rmtree(job.kept, ignore_errors=True)
             with contextlib.suppress(OSError):
-                kept.parent.rmdir()
+                job.kept.parent.rmdir()
 
 
-def _begun(
-    kept: Path, last: int, params: Params, spans: Sequence[Span], held_out: Sequence[Span]
-) -> tuple[Sequence[Span], Sequence[Span]]:
-    """Give the frames of the training that a worker died of, so that it goes on from its checkpoints, else these."""
-    file, same = kept / "window.json", {"last": last, "params": params.model_dump(mode="json")}
-    if file.exists() and (found := json.loads(file.read_text())) and same.items() <= found.items():
-        return [Span(*span) for span in found["spans"]], [Span(*span) for span in found["held_out"]]
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.mkdir(parents=True)
-    window = {"spans": [*map(dataclasses.astuple, spans)], "held_out": [*map(dataclasses.astuple, held_out)]}
-    replace_file(file, json.dumps(same | window))
-    return spans, held_out
+def _begun(job: TrainingJob) -> TrainingJob:
+    """The training that a worker died of, so that it goes on from its checkpoints; else this one."""
+    if earlier := job.earlier():
+        return earlier
+    shutil.rmtree(job.kept, ignore_errors=True)
+    job.save()
+    return job
 
 
-def _train(
-    directory: RunDirectory,
-    workflow: Workflow,
-    params: Params,
-    version: int,
-    last: int,
-    spans: Sequence[Span],
-    held_out: Sequence[Span],
-) -> dict[str, Any]:
+def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, Any]:
     assert workflow.training is not None
     assert workflow.scoring is not None
-    run = str(directory.path)
+    frames = job.directory.frames
     return training.train(
-        fit=functools.partial(_fit, directory, workflow, params, version, last, spans),
-        score=functools.partial(workflow.scoring.function, params),
-        frames=Window(directory.frames, spans),
-        held_out=Window(directory.frames, held_out) if held_out else None,
-        last=_model(run, last),
+        fit=functools.partial(_fit, job, workflow.training, params),
+        score=torch_defaults.kept()(functools.partial(workflow.scoring.function, params)),
+        frames=Window(frames, job.window),
+        held_out=Window(frames, job.held_out) if job.held_out else None,
+        last=_model(job.run, job.last),
         gate=workflow.training.gate,
-        directory=directory.model(version),
-        version=version,
+        directory=job.directory.model(job.version),
+        version=job.version,
     )
 
 
-def _fit(
-    directory: RunDirectory,
-    workflow: Workflow,
-    params: Params,
-    version: int,
-    last: int,
-    spans: Sequence[Span],
-    frames: Window,
-    model: Any,
-) -> Any:
+def _fit(job: TrainingJob, stage: Train, params: Params, frames: Window, model: Any) -> Any:
     """Call the train stage here, or on ranks that call it each."""
-    stage = workflow.training
-    assert stage is not None
     from steersman.models.fitting.checkpoint import going_on, kept_in
     from steersman.models.fitting.fit import heard_by
 
-    kept = directory.checkpoints(version)
     if stage.ranks == 1:
-        with kept_in(kept), heard_by(_teller(directory, version)):
+        with kept_in(job.kept), heard_by(_epochs(job)), torch_defaults.kept():
             return stage.function(params, frames, model)
     from steersman.models.ranks.launch import launch
 
-    arguments = {
-        "run": str(directory.path), "version": version, "last": last, "kept": str(kept),
-        "spans": [dataclasses.astuple(span) for span in spans], "params": params.model_dump(mode="json"),
-    }  # fmt: skip
-    folder = directory.errors / f"training-{version:04d}"  # left only when it fails
-    target, nodes = "steersman.worker.tasks:fit_rank", _training_nodes(directory)
+    folder = job.directory.errors / f"training-{job.version:04d}"  # left only when it fails
+    target, nodes = "steersman.worker.tasks:fit_rank", _training_nodes(job.directory)
 
     def tried() -> Any:
-        return launch(target, arguments, ranks=stage.ranks, strategy=stage.strategy, folder=folder, nodes=nodes)
+        return launch(
+            target, {"job": str(job.kept / "job.json")}, ranks=stage.ranks, strategy=stage.strategy, folder=folder,
+            nodes=nodes,
+        )  # fmt: skip
 
-    made = going_on(kept, tried)
+    made = going_on(job.kept, tried)
     shutil.rmtree(folder)
     return made
 
@@ -260,39 +242,38 @@ def _fit(
 def _training_nodes(directory: RunDirectory) -> Any:
     """Where the ranks of a training are placed: this worker is on the first node of its block."""
     from steersman.executors.launcher import words
-    from steersman.executors.network import address_towards
     from steersman.executors.workers import Workers
     from steersman.models.ranks.launch import Nodes
 
     site = Site.model_validate(directory.settings()["site"])
-    training = site.training
-    gpus, scratch = training.gpu_names, training.scratch
-    if not isinstance(training, Workers) or training.nodes < 2:
+    trainers = site.training
+    gpus, scratch = trainers.gpu_names, trainers.scratch
+    if not isinstance(trainers, Workers) or trainers.nodes < 2:
         return Nodes(gpus=gpus, scratch=scratch)
-    here = address_towards(addresses.read(directory.bus).host)
-    return Nodes(training.nodes, words(site, "training"), here, gpus, scratch)
+    here = node.address_towards(addresses.read(directory.bus).host)
+    return Nodes(trainers.nodes, words(site, "training"), here, gpus, scratch)
 
 
-def _teller(directory: RunDirectory, version: int) -> EpochTeller:
-    return EpochTeller(TupleSpace.connect(directory.bus, patience_s=TELLING_S), version)
+def _epochs(job: TrainingJob) -> EpochSender:
+    return EpochSender(TupleSpace.connect(job.directory.bus, patience_s=SENDING_S), job.version)
 
 
-def fit_rank(
-    run: str, version: int, last: int, spans: Sequence[Sequence[Any]], params: dict[str, Any], kept: str
-) -> Any:
-    """Be one rank of a training: read the window, call the train stage."""
+def fit_rank(job: str) -> Any:
+    """Be one rank of a training, whose job lies in a file: read the window, call the train stage."""
     from steersman.models import staged
     from steersman.models.fitting.checkpoint import kept_in
     from steersman.models.fitting.fit import heard_by
 
-    directory, workflow, _ = _opened(run)
+    asked = json.decode(Path(job).read_bytes(), type=TrainingJob)
+    directory, workflow, params = _opened(asked.run)
     assert workflow.training is not None
-    frames = Window(directory.frames, [Span(*span) for span in spans])
+    frames = Window(directory.frames, asked.window)
     if scratch := os.environ.get("STEERSMAN_SCRATCH"):
         frames = staged(frames, Path(scratch))
     first = os.environ["RANK"] == "0"
-    with kept_in(Path(kept)), heard_by(_teller(directory, version)) if first else contextlib.nullcontext():
-        return workflow.training.function(loading.checked(workflow, params), frames, _model(run, last))
+    with kept_in(asked.kept), heard_by(_epochs(asked)) if first else contextlib.nullcontext():
+        changed = loading.changed(workflow, params, asked.settings)
+        return workflow.training.function(changed, frames, _model(asked.run, asked.last))
 
 
 def score(run: str, version: int, spans: Sequence[Span], settings: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -313,15 +294,15 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     directory, workflow, params = _loaded(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _told(directory.errors / f"scoring-{version:04d}.txt"):
+    with _keeping_cause(directory.errors / f"scoring-{version:04d}.txt"), torch_defaults.kept():
         values: Mapping[str, Any] = workflow.scoring.function(
-            _changed(workflow, params, settings), _model(run, version), window
+            loading.changed(workflow, params, settings), _model(run, version), window
         )
     return training.checked_scores(values, window.rows)
 
 
 @contextlib.contextmanager
-def _told(file: Path) -> Iterator[None]:
+def _keeping_cause(file: Path) -> Iterator[None]:
     """What goes wrong here is written where the causes of failed segments are."""
     try:
         yield
@@ -330,9 +311,10 @@ def _told(file: Path) -> Iterator[None]:
         raise
 
 
-def _send_stderr_to(file: Path) -> None:
-    """Let everything that this process and its children write to standard error go to a file."""
-    sys.stderr.flush()
+def _send(stream: Any, file: Path) -> None:
+    """Let everything that this process and its children write to a standard stream go to a file, line by line."""
+    stream.flush()
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(handle, 2)
+    os.dup2(handle, stream.fileno())
     os.close(handle)
+    stream.reconfigure(line_buffering=True)

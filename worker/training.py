@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steersman.journal.run_directory import sha256
 from steersman.steering.errors import BadScores
 from steersman.store import Span, Window
 from steersman.system.files import replace_file
@@ -57,7 +58,12 @@ def train(
     }
     model.save(directory)
     replace_file(directory / "card.json", json.dumps(card, indent=1))
-    return card
+    return card | {"files": files(directory)}
+
+
+def files(model: Path) -> dict[str, str]:
+    """SHA-256 of what is in a model's folder, by name."""
+    return {file.name: sha256(file) for file in sorted(model.iterdir()) if file.is_file()}
 
 
 def profile(history: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -18,17 +18,23 @@ from typing import Any
 import numpy as np
 
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
+from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
+from steersman.journal.records import Start as Order
 from steersman.stages.segment import Segment
 from steersman.stages.start import Start
 from steersman.store import ENDED, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
+from steersman.worker.orders import DONE, LEAVE, refuse, stop_name
 from steersman.worker.publisher import Outbox, Publisher
 from steersman.worker.watchdog import Watchdog
 
-START, STOP, DONE, LEAVE = "start", "stop", "done", "leave"  # names of tuples on the bus
-DISMISSED, BLOCK_ENDS, ASIDE = "dismissed", "its block ends", "its node is set aside"  # why a walker went home
+DISMISSED, BLOCK_ENDS = "dismissed", "its block ends"  # why a walker went home; or the engine told it to:
+ASIDE, REPLACED = "its node is set aside", "it failed again and again"
 LEASE_S = 15.0  # a lost walker's starts come back after this; renewed well before
 AWAY_S = 0.1  # between two tries while the server is away
 STDERR_TAIL = 4000  # characters kept of what a failed segment wrote
+MOST_CAUSE = 2000  # characters of a cause that are sent; the whole traceback lies in errors/
+MOST_CAUSES = 20  # files in errors/ of one walker
+FAILING_S, MOST_FAILING_S = 0.1, 10.0  # between two segments of a walker that fails: twice as long each time
 
 Simulate = Callable[[Any, Start, Segment], None]
 
@@ -74,26 +80,29 @@ class Walker:
     with_settings: Callable[[Any, dict[str, Any]], Any] = lambda params, _: params
     _longest_s: float = 0.0
     _segments: int = 0
-    _simulated: float = 0.0
+    _failures: int = 0  # in a row
+    _out: Segment | None = None  # the segment that runs, or ran last
+    _causes: list[str] = field(default_factory=list)  # failed segments whose files are there
 
     def run(self) -> str:
         """Run segments until the engine says that no more will come, or the block ends; returns which of them."""
         self._writer = self._new_group()
-        self._outbox = Outbox(self.space, self.number)
+        self._outbox = Outbox(self.space)
         self._publisher = Publisher(
-            self._writer, self.space, self._outbox,
-            simulated=lambda: self._simulated, lease_s=self.lease_s, watchdog=self.watchdog,
+            self._writer, self.space, self._outbox, self.number,
+            came=self._came, lease_s=self.lease_s, watchdog=self.watchdog,
         )  # fmt: skip
-        self._outbox.add("joined", **({"node": "", "pool": "", "block_ends": None} | self.place))
+        self._outbox.add(Joined(walker=self.number, **self.place))
         self._outbox.send()
         with self._publisher:
             idle_since = time.monotonic()
             while not isinstance(taken := self._next_start(), str):
                 waited_s = time.monotonic() - idle_since
-                failed = self._run_segment(taken, waited_s)
+                failed = self._run_segment(*taken, waited_s)
                 idle_since = time.monotonic()
-                if failed and self._told_to_leave():
-                    return ASIDE
+                self._failures = self._failures + 1 if failed else 0
+                if failed and (why := self._is_to_leave()):
+                    return why
         return taken
 
     @property
@@ -112,7 +121,11 @@ class Walker:
         ends = self.place.get("block_ends")
         return math.inf if ends is None else ends - self.margin_s
 
-    def _next_start(self) -> Tuple | str:
+    def _came(self) -> tuple[int, float]:
+        """The segment that runs, and how far it has come in simulated time."""
+        return (self._out.number, self._out.simulated) if self._out else (0, 0.0)
+
+    def _next_start(self) -> tuple[Tuple, Order] | str:
         """Take a start; or say why there is no next one."""
         template = (self.bag, int, dict)
         while time.time() + self._longest_s < self._until:  # a segment that cannot make a frame does not begin
@@ -123,10 +136,11 @@ class Walker:
                     self._publisher.hurry()  # nothing to do but wait: let others see what there is
                     wait_s = min(5.0, max(0.0, self._until - time.time()))
                     taken = self.space.take(*template, timeout_s=wait_s, lease_s=self.lease_s)
-                if not taken[2].get("end") and not self._is_done(taken):
-                    return taken
+                order = self._read(taken)
+                if order is not None and not self._is_done(taken):
+                    return taken, order
                 self.space.ack(taken)
-                if taken[2].get("end"):
+                if taken[2].get("end") is True:
                     return DISMISSED
             except BusTimeout:
                 continue
@@ -134,74 +148,100 @@ class Walker:
                 time.sleep(AWAY_S)
         return BLOCK_ENDS
 
+    def _read(self, taken: Tuple) -> Order | None:
+        """What is to be run; None for a word to go home, or for what is no start, which goes to the dead letters."""
+        _, number, fields = taken
+        if fields.get("end") is True:
+            return None
+        try:
+            order = checked("start", fields, {"start": Order})
+        except BadRecord:
+            order = None
+        if not isinstance(order, Order) or order.start != number:
+            refuse(self.space, self.bag, number, fields)
+            return None
+        return order
+
     def _is_done(self, taken: Tuple) -> bool:
         """Whether a start that came back by its lease was settled meanwhile."""
         return taken.deliveries > 1 and self.space.read_nowait(DONE, taken[1]) is not None
 
-    def _told_to_leave(self) -> bool:
+    def _is_to_leave(self) -> str:
+        """Why the engine wants this walker to go home, or ""; one that fails again and again waits for its word."""
         self._outbox.send()
+        wait_s = min(FAILING_S * 2.0 ** (self._failures - 1), MOST_FAILING_S)
         with contextlib.suppress(BusError):
-            return self.space.take_nowait(LEAVE, self.number) is not None
-        return False
+            word = self.space.take(LEAVE, self.number, str, timeout_s=wait_s if self._failures > 1 else 0.0)
+            return str(word[2])
+        return ""
 
-    def _run_segment(self, taken: Tuple, waited_s: float) -> bool:
-        """Run one segment; returns whether it failed."""
+    def _run_segment(self, taken: Tuple, order: Order, waited_s: float) -> bool:
+        """Run one segment; returns whether it failed.
+
+        Raises: OSError: its frames cannot be written, which is no fault of its start.
+        """
         held = self._publisher.hold(taken)
-        _, start_id, order = taken
+        start_id = order.start
         number, self._segments = self._segments, self._segments + 1
         name = f"{self.name}.{number}"
-        out = Segment(name, number, order["seed"], self._writer, lambda: self._stop_asked(name), self._until)
+        out = Segment(name, number, order.seed, self._writer, lambda: self._stop_asked(name), self._until)
+        self._out = out
         self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames
-        self._outbox.add("began", segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
+        self._outbox.add(
+            Began(walker=self.number, segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
+        )
         self._outbox.send()  # with the end of the one before; it is to be known if it kills this process
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
         cause, read_s, began = "", 0.0, time.monotonic()
         try:
             start = self._read_start(order)
             read_s = time.monotonic() - began
-            self.simulate(self.with_settings(self.params, order.get("set", {})), start, out)
-        except Exception as error:  # a user's simulation may raise anything: the slot goes on
-            cause = f"{type(error).__name__}: {error}"
-            self._keep_cause(name, order, stderr_from)
+            self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
+        except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
+            cause = f"{type(error).__name__}: {error}"[:MOST_CAUSE]
+            if not self._writer.failed:
+                self._keep_cause(name, order, stderr_from)
+        if self._writer.failed:
+            raise self._writer.failed
         how = ENDED.index("failed" if cause else "stopped" if out.was_stopped else "finished")
         self._longest_s = max(self._longest_s, out.longest_s)
-        cut = {"cut": "exact" if out.restart else "frame"} if out.cut else {}
-        self._outbox.add(
-            "ended", segment=number, start=start_id, how=ENDED[how], cause=cause, first_row=out.first_row,
+        cut = ("exact" if out.restart else "frame") if out.cut else ""
+        self._outbox.add(Ended(
+            walker=self.number, segment=number, start=start_id, how=ENDED[how], cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
-            ran_s=time.monotonic() - began - read_s, **cut,
-        )  # fmt: skip
-        self._simulated += out.simulated
-        self._close_segment(out, start_id, order, how)
+            ran_s=max(0.0, time.monotonic() - began - read_s), cut=cut,
+        ))  # fmt: skip
+        self._close_segment(out, order, how)
         self._publisher.release_when_published(held)
         return bool(cause)
 
-    def _read_start(self, order: dict[str, Any]) -> Start:
-        draw = {name: np.asarray(value, np.float64) for name, value in order.get("draw", {}).items()}
-        parent = order.get("parent")
-        if parent is None:
+    def _read_start(self, order: Order) -> Start:
+        draw = {name: np.asarray(value, np.float64) for name, value in order.draw.items()}
+        if order.parent is None:
             return Start(self.prepared, draw=draw)
-        walker, row, segment = parent
+        walker, row, segment = order.parent
         frame = self.frames.row(f"w{walker}", row)
-        state = self.frames.row(f"w{walker}", segment, dimension=SEGMENT) if order.get("exact") else {}
+        state = self.frames.row(f"w{walker}", segment, dimension=SEGMENT) if order.exact else {}
         return Start(self.prepared, frame, state, draw)
 
-    def _close_segment(self, out: Segment, start_id: int, order: dict[str, Any], how: int) -> None:
-        walker, row = (order.get("parent") or (-1, -1))[:2]
+    def _close_segment(self, out: Segment, order: Order, how: int) -> None:
+        walker, row = order.parent[:2] if order.parent else (-1, -1)
         end = out.first_row + out.frames
         fields = {
-            "number": out.number, "start": start_id, "parent_walker": walker, "parent_row": row, "seed": order["seed"],
-            "model": order.get("model", 0), "first_row": out.first_row, "end_row": end, "ended": how,
+            "number": out.number, "start": order.start, "parent_walker": walker, "parent_row": row, "seed": order.seed,
+            "model": order.model, "first_row": out.first_row, "end_row": end, "ended": how,
         }  # fmt: skip
         table_row = np.array([fields[name] for name in SEGMENT_FIELDS], dtype=np.int64)
         self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
 
     def _stop_asked(self, segment: str) -> bool:
+        if self._writer.failed:
+            return True
         with contextlib.suppress(BusError):
             return self.space.take_nowait(stop_name(segment), segment) is not None
         return False
 
-    def _keep_cause(self, name: str, order: dict[str, Any], stderr_from: int) -> None:
+    def _keep_cause(self, name: str, order: Order, stderr_from: int) -> None:
         tail = ""
         if self.stderr:
             with self.stderr.open(errors="replace") as file:
@@ -209,11 +249,9 @@ class Walker:
                 tail = file.read()[-STDERR_TAIL:]
         text = f"segment {name}, start {order}\n\n{traceback.format_exc()}\nstandard error:\n{tail}"
         (self.errors / f"{name}.txt").write_text(text, encoding="utf-8")
-
-
-def stop_name(segment: str) -> str:
-    """Under which a segment is told to end: a name for each walker, so that several servers share the questions."""
-    return f"{STOP}.{segment.partition('.')[0]}"
+        self._causes.append(name)
+        if len(self._causes) > MOST_CAUSES:  # the first one is worth most, and the newest
+            (self.errors / f"{self._causes.pop(1)}.txt").unlink(missing_ok=True)
 
 
 def _table_attributes() -> dict[str, Any]:

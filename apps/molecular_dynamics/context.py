@@ -143,7 +143,7 @@ def open_context(system: openmm.System, settings: Settings) -> openmm.Context:
             return openmm.Context(system, _integrator(settings), platform, _properties(name, settings))
         except openmm.OpenMMException:  # a platform without its device: try the next
             continue
-    raise PlatformUnavailable(settings.platform or "any", available_platforms())
+    raise PlatformUnavailable(settings.platform or "any", tuple(available_platforms()))
 
 
 def available_platforms() -> list[str]:

@@ -43,7 +43,7 @@ def read_pdb(path: str | Path, *, temperature_K: float = 300.0) -> Molecule:
         topology, positions_nm = with_hydrogens(protein)
         system = implicit_system(topology)
     except ValueError as no_template:
-        raise IncompleteStructure(str(path), "the structure", [], str(no_template)) from no_template
+        raise IncompleteStructure(str(path), "the structure", (), str(no_template)) from no_template
     return relaxed(topology, positions_nm, system, temperature_K=temperature_K, warm_ps=WARM_PS)
 
 
@@ -73,7 +73,7 @@ def _own_system(path: str, pdb: app.PDBFile) -> openmm.System:
     try:
         return explicit_system(pdb.topology)
     except ValueError as no_template:
-        raise IncompleteStructure(path, "the structure", [], str(no_template)) from no_template
+        raise IncompleteStructure(path, "the structure", (), str(no_template)) from no_template
 
 
 def _given_system(path: str, pdb: app.PDBFile) -> openmm.System:
@@ -92,14 +92,14 @@ def _given_system(path: str, pdb: app.PDBFile) -> openmm.System:
 def _check_residues(path: str, topology: app.Topology) -> None:
     residues = list(_with_last(topology))
     if not residues:
-        raise IncompleteStructure(path, "the file", ["protein residues"], "has no")
+        raise IncompleteStructure(path, "the file", ("protein residues",), "has no")
     for residue, last in residues:
         where = _where(residue)
         if residue.name not in SIDE_CHAINS:
-            raise IncompleteStructure(path, where, [], "is none of the 20 amino acids")
+            raise IncompleteStructure(path, where, (), "is none of the 20 amino acids")
         missing = missing_atoms(residue.name, {atom.name for atom in residue.atoms()}, last=last)
         if missing:
-            raise IncompleteStructure(path, where, missing)
+            raise IncompleteStructure(path, where, tuple(missing))
 
 
 def _check_bonds(path: str, topology: app.Topology, positions_nm: np.ndarray) -> None:
@@ -107,7 +107,7 @@ def _check_bonds(path: str, topology: app.Topology, positions_nm: np.ndarray) ->
         apart_nm = float(np.linalg.norm(positions_nm[one.index] - positions_nm[other.index]))
         if apart_nm > LONGEST_BOND_NM:
             bond = f"the bond {one.name}-{other.name} from {_where(one.residue)} to {_where(other.residue)}"
-            raise IncompleteStructure(path, bond, [], f"is {apart_nm:.2g} nm long")
+            raise IncompleteStructure(path, bond, (), f"is {apart_nm:.2g} nm long")
 
 
 def _where(residue: app.topology.Residue) -> str:
@@ -125,7 +125,7 @@ def _parsed(path: str | Path) -> app.PDBFile:
     try:
         return app.PDBFile(str(path))
     except (ValueError, IndexError) as unreadable:
-        raise IncompleteStructure(str(path), "the file", [str(unreadable)], "is no PDB file:") from unreadable
+        raise IncompleteStructure(str(path), "the file", (str(unreadable),), "is no PDB file:") from unreadable
 
 
 def _nm(structure: app.PDBFile | app.Modeller) -> np.ndarray:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from steersman.models.networks.packed_harmonics import Packing
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics, coupling
+from steersman.models.sphere.harmonics import SphericalHarmonics, coupling
+from steersman.models.sphere.packed import Packing
 
 
 @dataclass(frozen=True)

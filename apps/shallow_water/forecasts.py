@@ -15,7 +15,7 @@ import torch
 
 from steersman.apps.shallow_water import ShallowWater, default_step
 from steersman.apps.shallow_water.cases import DAY, GRAVITY, MEAN_DEPTH, jet
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.harmonics import SphericalHarmonics
 
 if TYPE_CHECKING:
     from steersman.models.networks.forecaster import Forecaster

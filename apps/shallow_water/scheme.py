@@ -17,8 +17,8 @@ import torch
 from steersman.apps.shallow_water import cuda_graph
 from steersman.apps.shallow_water.cases import RADIUS
 from steersman.apps.shallow_water.derivatives import RowDerivatives
-from steersman.models.networks.packed_harmonics import GridProducts, Packing
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.harmonics import SphericalHarmonics
+from steersman.models.sphere.packed import GridProducts, Packing
 
 TERMS = 20  # of the series of the phi functions near 0
 INNER = [1, 0, 2, 3]  # vorticity and divergence change places

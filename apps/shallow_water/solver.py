@@ -21,9 +21,9 @@ from steersman.apps.shallow_water.cases import GRAVITY, RADIUS, Case, named
 from steersman.apps.shallow_water.derivatives import Derivatives
 from steersman.apps.shallow_water.scheme import Scheme
 from steersman.apps.shallow_water.transport import Transport
+from steersman.models.device import best
 from steersman.models.errors import UnknownChoice
-from steersman.models.fitting.device import best
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics, fewest_rows
+from steersman.models.sphere.harmonics import SphericalHarmonics, fewest_rows
 from steersman.stages.start import Start
 from steersman.store import Variable
 

@@ -8,7 +8,7 @@ import torch
 from steersman.apps.errors import OutOfRange
 from steersman.apps.shallow_water.cases import RADIUS, Case
 from steersman.apps.shallow_water.derivatives import Derivatives
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.harmonics import SphericalHarmonics
 
 
 class Transport:

@@ -1,6 +1,6 @@
 """How often a jet breeds a storm with winds above 12.4 m/s: 200 guided runs, live, beside plain sampling.
 
-python docs/figures/rare_events.py
+PYTHONPATH=. python docs/figures/rare_events.py
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.benchmarks.jet_population import storms
-from steersman.benchmarks.rare_events import ROUNDS, population, replay
+from experiments.jet_population import storms
+from experiments.rare_events import ROUNDS, population, replay
 from steersman.dashboard import style
 from steersman.steering.rare_events import Estimate, guided, plain
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from steersman.apps.shallow_water import run
 from steersman.dashboard import style
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.harmonics import SphericalHarmonics
 from steersman.stages.start import Start
 
 TRUNCATION = 85

@@ -22,11 +22,12 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from steersman.models import device
 from steersman.models.errors import RanksFailed, UnreadableModel
-from steersman.models.fitting import device
-from steersman.models.fitting.stepper import Stepper
 from steersman.models.model import Model
-from steersman.models.ranks.parallel import Single, telling
+from steersman.models.ranks.exchange import exchanging
+from steersman.models.ranks.single import Single
+from steersman.models.steps.stepper import Stepper
 
 ModelT = TypeVar("ModelT", bound=Model)
 SPARING = 10.0  # times as long as the last one took, until the next of those that nobody asked for
@@ -172,7 +173,7 @@ def _read(path: Path, ranks: Single, beginnings: list[str]) -> dict[str, Tensor]
 
 def _together(what: str, state: dict[str, Tensor], path: Path, ranks: Single) -> None:
     """Save or load; every rank calls it."""
-    with telling(ranks.rank, ranks.size), warnings.catch_warnings():
+    with exchanging(ranks.rank, ranks.size), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process is no mistake
         getattr(_dcp(), what)(state, checkpoint_id=path)
 

@@ -13,18 +13,19 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from steersman.models import device
 from steersman.models.errors import TrainingDiverged, UnusableData, at_least
 from steersman.models.fitting import compiled as compiling
-from steersman.models.fitting import device, memory
+from steersman.models.fitting import memory
 from steersman.models.fitting.checkpoint import Checkpoints
 from steersman.models.fitting.input import Rows, fed
 from steersman.models.fitting.profile import Profile
 from steersman.models.fitting.schedule import CONSTANT, Schedule
-from steersman.models.fitting.stepper import Stepper
 from steersman.models.model import Model
-from steersman.models.ranks import parallel
 from steersman.models.ranks import strategy as strategies
-from steersman.models.ranks.parallel import Single
+from steersman.models.ranks.begin import begin
+from steersman.models.ranks.single import Single
+from steersman.models.steps.stepper import Stepper
 
 ModelT = TypeVar("ModelT", bound=Model)
 Loss = Callable[[ModelT, Tensor], dict[str, Tensor]]  # scalars, means over the batch; "loss" is the one to lower
@@ -107,14 +108,14 @@ def fit(
     checkpoints = Checkpoints(checkpoint, settings)
     model.history = []
     checkpoints.load_weights(model)
-    with closing(parallel.begin(model, len(data), most, seed, strategies.chosen(strategy))) as ranks:
+    with closing(begin(model, len(data), most, seed, strategies.chosen(strategy))) as ranks:
         stepper = ranks.serve(stepper_of)
         if not isinstance(data, Tensor):
             ranks.order_of = data.order
         with seeded(seed + ranks.rank), stepper.precision.set():
             for epoch in range(checkpoints.resume(ranks, stepper, seed + ranks.rank), epochs):
                 ranks.batch = schedule.batch_at(epoch, batch)
-                with memory.telling(ranks.batch):
+                with memory.watched(ranks.batch):
                     record = _epoch(model, data, compiled_loss, stepper, ranks, epoch)
                 if not math.isfinite(record["loss"]):
                     raise TrainingDiverged(epoch, record["loss"], lr)

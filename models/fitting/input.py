@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steersman.models.fitting.device import best
+from steersman.models.device import best
+from steersman.models.ranks.single import shuffled
 from steersman.store import Span, Window
 
 MEMORY_BYTES = 4 * 2**30  # a window of 5 million packed maps of 28 residues
@@ -114,11 +115,6 @@ class Stream:
 def _part(span: Span, first: int, end: int) -> Span:
     """Rows [first, end) of a span, as far as it reaches."""
     return Span(span.walker, span.first + max(0, int(first)), span.first + min(span.rows, int(end)))
-
-
-def shuffled(rows: Tensor, generator: torch.Generator) -> Tensor:
-    """Give rows (n,) in a random order."""
-    return rows[torch.randperm(len(rows), generator=generator)]
 
 
 def taken(

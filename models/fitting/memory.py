@@ -14,18 +14,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from steersman.models import device
 from steersman.models.errors import OutOfMemory
-from steersman.models.fitting import device, optimizers
-from steersman.models.fitting.precision import Precision
 from steersman.models.model import Model
+from steersman.models.steps import optimizers
+from steersman.models.steps.precision import Precision
 
 CLOSE = 16  # the batch that is found may be a sixteenth too small
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 @contextmanager
-def telling(batch: int) -> Iterator[None]:
-    """Turn torch's ways of saying that there is no memory into OutOfMemory."""
+def watched(batch: int) -> Iterator[None]:
+    """Raise OutOfMemory in place of torch's errors when there is no memory."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:
@@ -61,7 +62,7 @@ def largest_batch(
 
     def peak(batch: int) -> float:
         try:
-            with telling(batch), device.forked():
+            with watched(batch), device.forked():
                 return peak_of_a_step(copy.deepcopy(model), data[:batch], loss, optimizer, precision)
         except OutOfMemory:
             return float("inf")

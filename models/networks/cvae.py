@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from steersman.models import device
 from steersman.models.errors import at_least
-from steersman.models.fitting import device
 from steersman.models.fitting.fit import Record, evaluate, fit, seeded
 from steersman.models.fitting.input import Rows
 from steersman.models.fitting.schedule import CONSTANT, Schedule

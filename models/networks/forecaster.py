@@ -15,7 +15,7 @@ from torch import Tensor
 from steersman.models.errors import UnfitLaw, UnusableData, at_least
 from steersman.models.fitting.fit import Record, fit, seeded
 from steersman.models.model import Model
-from steersman.models.networks.spherical_fields import analysed, sphere_of, synthesized
+from steersman.models.sphere.fields import analysed, sphere_of, synthesized
 
 FADE = 0.5  # the shortest waves lose 40 % a step, half as long ones 3 %; a network makes good what is real of it
 

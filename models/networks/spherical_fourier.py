@@ -16,8 +16,8 @@ from torch.nn import functional
 from steersman.models.errors import at_least
 from steersman.models.networks.forecaster import Forecaster
 from steersman.models.networks.spherical_convolution import SphereConv
-from steersman.models.networks.spherical_fields import analysed, sphere_of, synthesized
-from steersman.models.networks.spherical_harmonics import SphericalHarmonics
+from steersman.models.sphere.fields import analysed, sphere_of, synthesized
+from steersman.models.sphere.harmonics import SphericalHarmonics
 
 GROUPS = 8  # of the normalization, as in the U-Net
 

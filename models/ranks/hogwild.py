@@ -12,10 +12,11 @@ import torch.distributed as dist
 
 from steersman.models.errors import UnknownChoice
 from steersman.models.model import Model
-from steersman.models.networks.block import averaged, one_block
-from steersman.models.ranks import node
-from steersman.models.ranks.parallel import OwnSteps, telling
+from steersman.models.ranks.block import averaged, one_block
+from steersman.models.ranks.exchange import exchanging
+from steersman.models.ranks.shared import OwnSteps
 from steersman.models.ranks.strategy import Strategy
+from steersman.system import node
 
 SHARED_MEMORY = Path("/dev/shm")  # where there is none, a file of the temporary directory, which is slower
 
@@ -45,7 +46,7 @@ class Hogwild(OwnSteps):
 
     def _share(self) -> None:
         path = [self._made() if self.rank == 0 else ""]
-        with telling(self.rank, self.size):
+        with exchanging(self.rank, self.size):
             dist.broadcast_object_list(path, src=0)
         with open(path[0], "r+b") as file:
             memory = torch.frombuffer(mmap.mmap(file.fileno(), 0), dtype=self.block.dtype)

@@ -18,11 +18,12 @@ import torch
 import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch does not list it
 
+from steersman.models import device
 from steersman.models.errors import RankLost, RanksDiffer, RanksFailed
-from steersman.models.fitting import device
 from steersman.models.model import Model
 from steersman.models.ranks import node
-from steersman.models.ranks.parallel import telling
+from steersman.models.ranks.exchange import exchanging
+from steersman.system.node import address_towards
 
 TIMEOUT_S = 300.0  # until all ranks have arrived, and for any exchange, waiting for the slowest rank included
 PORT = 29500
@@ -71,7 +72,7 @@ _met: ContextVar[tuple[str, TCPStore] | None] = ContextVar("met", default=None)
 def address_here() -> str:
     """This machine's address on the network on which the ranks have met; loopback for one process."""
     met = _met.get()
-    return node.address_towards(met[0]) if met else "127.0.0.1"
+    return address_towards(met[0]) if met else "127.0.0.1"
 
 
 def first_error() -> str:
@@ -107,7 +108,7 @@ def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
     token = _met.set((where.address, store))
     try:
         with _sharing_errors(store, where):
-            with telling(where.rank, where.size):
+            with exchanging(where.rank, where.size):
                 store.set(f"version/{where.rank}", _versions())
                 if store.get("version/0").decode() != _versions():
                     raise RanksDiffer(where.rank, f"version ({_versions()})")

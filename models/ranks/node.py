@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shlex
-import socket
 import subprocess
 import sys
 import time
@@ -22,9 +20,11 @@ import psutil
 import torch
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch does not list it
 
+from steersman.models.device import VISIBLE
 from steersman.models.errors import StagingFailed
-from steersman.models.fitting.device import VISIBLE
 from steersman.models.ranks.scratch import scratch
+from steersman.system.node import address_towards, name
+from steersman.system.processes import end
 
 GRACE_S = 10.0  # for the others to say what they saw when one has failed
 LOOK_S = 0.05
@@ -52,18 +52,10 @@ def on_each(start: str, count: int, folder: Path, meeting: TCPStore, address: st
             if time.monotonic() > deadline and (came := meeting.add(NODES, 0)) < count:
                 return f"{came} of {count} nodes have come within {timeout_s:g} s, {_last_line(log)}"
     finally:
-        _end(launcher)
+        if launcher.poll() is None:
+            end(launcher.pid, GRACE_S)  # a launcher that is asked to end ends what it started
+            launcher.wait()
     return f"{start.split()[0]}: exit code {launcher.returncode}, {_last_line(log)}" if launcher.returncode else ""
-
-
-def _end(launcher: subprocess.Popen[bytes]) -> None:
-    """A launcher that is asked to end ends what it started."""
-    launcher.terminate()
-    try:
-        launcher.wait(GRACE_S)
-    except subprocess.TimeoutExpired:
-        launcher.kill()
-        launcher.wait()
 
 
 def run(folder: Path, number: int, address: str, port: int, failed: Callable[[], bool] = lambda: False) -> bool:
@@ -107,18 +99,6 @@ def own(local_rank: int, gpus: list[str]) -> dict[str, str]:
     names = VISIBLE[1:] if Path("/dev/kfd").exists() else VISIBLE
     pinned = {name: gpus[local_rank % len(gpus)] for name in names} if gpus else {}
     return {"LOCAL_RANK": str(local_rank), **pinned}
-
-
-def name() -> str:
-    """The node that this process is on."""
-    return os.environ.get("STEERSMAN_NODE", platform.node())
-
-
-def address_towards(address: str) -> str:
-    """This machine's address on the network through which it reaches another."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((address, 9))  # nothing is sent
-        return str(probe.getsockname()[0])
 
 
 def interface(address: str) -> str:

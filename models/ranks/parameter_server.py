@@ -19,13 +19,14 @@ from torch import Tensor
 
 from steersman.bus import BusError, BusTimeout, Server, TupleSpace
 from steersman.models.errors import RankLost
-from steersman.models.fitting.precision import Precision
-from steersman.models.fitting.stepper import Stepper
 from steersman.models.model import Model
-from steersman.models.networks.block import averaged, gradient_block, one_block
 from steersman.models.ranks import launch as ranks
-from steersman.models.ranks.parallel import OwnSteps, WithGradients, telling
+from steersman.models.ranks.block import averaged, gradient_block, one_block
+from steersman.models.ranks.exchange import exchanging
+from steersman.models.ranks.shared import OwnSteps, WithGradients
 from steersman.models.ranks.strategy import Strategy
+from steersman.models.steps.precision import Precision
+from steersman.models.steps.stepper import Stepper
 
 PATIENCE_S = 300.0  # for weights, while the slowest rank computes
 LOOK_S = 1.0  # between looks whether a rank has failed
@@ -109,7 +110,7 @@ class Async(WithGradients, OwnSteps):
         self._home = _Home(ranks.address_here()) if self.rank == 0 else None
         url = [self._home.url if self._home else ""]
         if self.size > 1:
-            with telling(self.rank, self.size):
+            with exchanging(self.rank, self.size):
                 dist.broadcast_object_list(url, src=0)
         self._space = TupleSpace.connect(url[0], space="training", patience_s=LOST_S)
 

@@ -17,7 +17,7 @@ import torch
 
 from steersman.models.ranks.launch import joined, place
 from steersman.models.ranks.strategy import used
-from steersman.system.parent import end_with_parent
+from steersman.system.processes import end_with_parent
 
 
 def main(folder: Path) -> int:

@@ -7,7 +7,6 @@ see a lock where a "node's own" disk is shared.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from steersman.models.errors import StagingFailed
+from steersman.system.files import take_lock
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def _made(disk: Path, prefix: str) -> tuple[Path, int]:
         _remove_if_left(left)
     new = Path(mkdtemp(prefix="steersman-", dir=disk))
     lock = os.open(new, os.O_RDONLY)
-    _lock(lock)
+    take_lock(lock)
     return new.rename(disk / (prefix + new.name.removeprefix("steersman-"))), lock  # found under this name once locked
 
 
@@ -59,16 +59,7 @@ def _remove_if_left(folder: Path) -> None:
     with suppress(OSError):  # another user's, or gone meanwhile
         handle = os.open(folder, os.O_RDONLY)
         try:
-            if _lock(handle):
+            if take_lock(handle):
                 shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    """Whether it could be locked: nobody who lives holds it. A file system without locks says no to everybody."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -19,9 +19,9 @@ import torch
 import torch.distributed as dist
 
 from steersman.models.errors import StagingFailed
-from steersman.models.ranks import node
-from steersman.models.ranks.parallel import telling
+from steersman.models.ranks.exchange import exchanging
 from steersman.store import FRAME, Frames, Span, Window
+from steersman.system import node
 
 PIECE_BYTES = 8 * 2**20  # exchanged at a time by each node
 MOST_BYTES = 512 * 2**20  # of one exchange, all nodes' pieces together
@@ -229,5 +229,5 @@ class _Nodes:
         return everyone
 
     def _told(self, exchange: Callable[[], Any]) -> None:
-        with telling(self.rank, self.size):
+        with exchanging(self.rank, self.size):
             exchange()

@@ -8,11 +8,17 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from steersman.apps.command import command, lines
+from steersman.apps.command import command, lines, records
 from steersman.apps.errors import CommandFailed, CommandNotFound
 
 PENDULUM = r"""
@@ -137,3 +143,52 @@ def test_lines_are_read_once_and_whole(tmp_path: Path) -> None:
             file.write(text)
             file.flush()
             assert list(read(tmp_path)) == new
+
+
+def chunks(whole: bytes, cuts: list[int]) -> Iterator[bytes]:
+    ends = sorted({min(cut, len(whole)) for cut in cuts} | {len(whole)})
+    return (whole[first:end] for first, end in pairwise([0, *ends]))
+
+
+@given(
+    st.lists(st.one_of(st.binary(), st.sampled_from([b"10 %\r20 %\r", "a\u2028b\x85\f".encode(), b"\xff\x0b\x1c"]))),
+    st.lists(st.integers(0, 200)),
+)
+def test_a_line_is_what_lies_between_line_feeds_whatever_its_bytes(parts: list[bytes], cuts: list[int]) -> None:
+    """A progress bar, a form feed or binary output breaks no line; it may come in any pieces."""
+    whole = b"\n".join(parts)
+    read, seen = lines("log.txt"), list[str]()
+    with TemporaryDirectory() as name, (Path(name) / "log.txt").open("wb", buffering=0) as file:
+        for piece in chunks(whole, cuts):
+            file.write(piece)
+            seen += read(Path(name))
+    assert seen == [line.removesuffix(b"\r").decode(errors="replace") for line in whole.split(b"\n")[:-1]]
+
+
+FRAME = np.dtype([("time", "<f8"), ("position", "<f4", (3, 2))])
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(0, 300)), st.sampled_from([FRAME, ("<f4", (2, 3)), "<i8", "u1"]))
+def test_a_record_is_given_once_and_only_when_it_is_whole(whole: bytes, cuts: list[int], dtype: Any) -> None:
+    """Whatever the pieces in which a program writes them."""
+    read, seen, size, written = records("traj.bin", dtype), list[bytes](), np.dtype(dtype).itemsize, 0
+    with TemporaryDirectory() as name, (Path(name) / "traj.bin").open("wb", buffering=0) as file:
+        for piece in chunks(whole, cuts):
+            file.write(piece)
+            written += len(piece)
+            seen += [record.tobytes() for record in read(Path(name))]
+            assert len(seen) == written // size
+    assert b"".join(seen) == whole[: len(whole) // size * size]
+
+
+def test_records_have_the_shapes_of_their_dtype(tmp_path: Path) -> None:
+    assert list(records("traj.bin", FRAME)(tmp_path)) == [], "not there yet"
+    frames = np.zeros(2, FRAME)
+    frames["time"] = 1, 2
+    (tmp_path / "traj.bin").write_bytes(frames.tobytes())
+    first, second = records("traj.bin", FRAME)(tmp_path)
+    assert (first["time"], second["time"]) == (1, 2)
+    assert first["position"].shape == (3, 2)
+    for odd in ("V0", "O", [("x", "O")]):
+        with pytest.raises(ValueError, match="traj"):
+            records("traj.bin", odd)

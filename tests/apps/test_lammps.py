@@ -119,7 +119,7 @@ def _has_segment(number: int, state: State) -> bool:
 
 
 def _pinned(run: Path) -> set[int]:
-    return {record["start"] for record in journal.read(run / "journal.jsonl") if record.get("policy") == "pin"}
+    return {record.start for record in journal.read(run / "journal.jsonl") if record.get("policy") == "pin"}
 
 
 def _running(program: str) -> set[int]:

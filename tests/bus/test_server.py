@@ -26,9 +26,19 @@ from steersman.bus.addresses import Address
 from .conftest import later, until
 
 
-def test_bus_json_is_readable_by_its_owner_alone(server: Server) -> None:
-    for name in ("bus.json", "users.acl", "server.conf"):
-        assert stat.S_IMODE((server.directory / name).stat().st_mode) == 0o600
+def test_all_files_of_a_server_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
+    """Tuples stand in the append-only file, the password elsewhere."""
+    before = os.umask(0o022)
+    try:
+        home = tmp_path / "bus"
+        with Server.start(home), TupleSpace.connect(home) as space:
+            space.put("x", 1)
+            files = [home, *home.rglob("*")]
+            assert any(path.name.endswith(".aof") for path in files)
+            assert {path.name for path in files if path.stat().st_mode & 0o077} == set()
+            assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
 
 
 def test_a_connection_needs_the_password(server: Server) -> None:

@@ -121,3 +121,23 @@ def test_a_run_that_never_had_a_model_ends_with_the_cause(state: State) -> None:
     console = Console(file=io.StringIO(), width=120)
     console.print(closing(state, state.now))
     assert why in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_no_column_is_broken_into_pieces_of_words_on_a_narrow_terminal(state: State, width: int) -> None:
+    """60 columns hold a slot at work, and models with long reasons."""
+    reason = "the training failed: RuntimeError: Input type (float) and bias type (double) should be the same"
+    found: list[Record] = [
+        {"kind": "walker", "t": 5.0, "walker": 10, "slot": 10},
+        {"kind": "training", "t": 5.0, "model": 1, "frames": 123_456},
+        {"kind": "model", "t": 6.0, "model": 1, "accepted": False, "reason": reason, "frames": 123_456},
+    ]
+    for record in found:
+        state.apply(record)
+    console = Console(file=io.StringIO(), width=width)
+    console.print(view(state, budget(frames=10), "x", 7.0))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "\u2026" not in text
+    assert " ".join(text.replace("\u2502", " ").split()).count(reason) == 1
+    for word in ("slot", "walker", "starting", "segment", "frames", "held out", "not used", "123,456"):
+        assert word in text

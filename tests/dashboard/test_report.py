@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from steersman.dashboard import figures, report
+from steersman.dashboard import figures, page, report, style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.journal.file import Journal
 from steersman.journal.history import History
@@ -204,3 +204,12 @@ def test_the_module_makes_a_report_again(finished: RunDirectory, capsys: pytest.
 def test_errors_survive_pickle() -> None:
     error = pickle.loads(pickle.dumps(NothingToDraw("no model")))
     assert str(error) == "there is nothing to draw: no model"
+
+
+@pytest.mark.parametrize(("inches", "rem"), [(4.0, 57.5 * 4 / 7.2), (7.2, 57.5), (20.0, 57.5)])
+def test_a_figure_is_as_wide_as_it_was_drawn_and_no_wider_than_the_page(
+    inches: float, rem: float, tmp_path: Path
+) -> None:
+    svg = figures.save_svg(style.sheet(4.0, inches), tmp_path / "x.svg")
+    found = page.figure(figures.Drawing("x", "title", "caption", svg))
+    assert f"width: min(100%, {rem:.4g}rem)" in found

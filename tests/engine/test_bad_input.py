@@ -1,5 +1,6 @@
 """Bad input: one clear message before any job starts, naming what is wrong and what would be right."""
 
+import errno
 import json
 import os
 import pickle
@@ -57,8 +58,17 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (["--set", "sequence=@CA"], ["sequence = @CA: this is not YAML", "quote"]),
         (["--params", "none.yaml"], ["none.yaml", "No such file"]),
         (["--site", "labtop"], ["no such site", "did you mean 'laptop'"]),
+        (["--set", f"sequence={'[' * 5000}"], ["sequence = [[[", "this is not YAML", "quote"]),
+        (["--set", f"latent={'9' * 5000}"], ["latent = 999", "(5,000 characters)", "this is not YAML"]),
+        (["--set", f"latent=0x{'f' * 5000}"], ["latent = 0xf", "this is not YAML"]),
+        (["--set", f"latent={'9' * 300}"], ["latent = 999", "(300 characters)", "<= 64"]),
+        (["--set", f"{'k' * 300}=1"], ["no parameter of fold"]),
+        (["--params", "/dev/zero"], ["/dev/zero", "no regular file"]),
+        (["--site", f"{'s' * 300}.yaml"], ["File name too long"]),
         (["--seed", "-1"], ["--seed", "0 or above"]),
         (["--walltime", "2d"], ["--walltime = 2d", "90s, 30m, 2h"]),
+        (["--walltime", "²s"], ["--walltime = ²s", "90s, 30m, 2h"]),
+        (["--walltime", f"{'9' * 5000}s"], ["--walltime", "90s, 30m, 2h"]),
         (["--nodes", "2"], ["nodes of a scheduler need `workers`"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value[0], str) and value[0].startswith("--") else "",
@@ -140,6 +150,40 @@ def test_a_workflow_file_is_refused_with_file_and_line(
     assert told in said
     if line:
         assert f"{path}, line {BEFORE + line}:" in said
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "{a: " * 5000, "x: &x [1]\n" + "y: *x\n" * 50, f"x: {'9' * 5000}", "? []"]
+)
+def test_a_file_that_a_reader_could_not_bear_is_refused(text: str, refused: Refused, tmp_path: Path) -> None:
+    """Nested too deep, doubled again and again, a number of thousands of digits, a list as a key."""
+    (tmp_path / "odd.yaml").write_text(text)
+    for option in ("--params", "--site"):
+        assert "this is not YAML" in refused("run", "double_well", option, "odd.yaml")
+
+
+def test_a_file_too_large_for_its_kind_is_refused_unread(refused: Refused, tmp_path: Path) -> None:
+    with (tmp_path / "odd.yaml").open("wb") as file:
+        file.truncate(2**40)
+    for option in ("--params", "--site"):
+        assert "1,099,511,627,776 bytes" in refused("run", "double_well", option, "odd.yaml")
+
+
+def test_names_that_the_system_refuses_are_refused_in_a_line(refused: Refused) -> None:
+    for words in (["run", "x" * 300 + ".py"], ["new", "x" * 300], ["status", "x" * 300]):
+        assert "File name too long; choose a shorter name" in refused(*words)
+
+
+def test_a_folder_of_somebody_else_is_refused_in_a_line(
+    refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root may write anywhere, the system's answer is given here by its call."""
+
+    def denied(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "open", denied)
+    assert "mine.py: Permission denied; ask its owner" in refused("new", "mine")
 
 
 def test_a_workflow_file_that_is_not_there(refused: Refused) -> None:

@@ -30,7 +30,7 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
     assert summary["outcome"] == "budget"
     assert state.simulated >= 30
     assert sum(bool(model.accepted) for model in state.models) >= 2
-    policies = {record["policy"] for record in journal.read(directory.journal) if record["kind"] == "start"}
+    policies = {record.policy for record in journal.read(directory.journal) if record["kind"] == "start"}
     assert policies & {"LocalOutlierFactor", "Novelty"}, "a model chose starts"
     assert not list(directory.errors.iterdir())
 
@@ -63,7 +63,7 @@ def test_shallow_water_at_a_tiny_size(tmp_path: Path) -> None:
     assert state.simulated == 16 * 6
     assert sum(bool(model.accepted) for model in state.models) >= 2
     assert 0 < summary["metrics"]["storms_percent"] < 100
-    drawn = [record["draw"]["point"] for record in journal.read(directory.journal) if record["kind"] == "start"]
+    drawn = [record.draw["point"] for record in journal.read(directory.journal) if record["kind"] == "start"]
     run = np.concatenate([directory.frames.read("point", span)[::24] for span in published.spans(state)])
     np.testing.assert_array_equal(run, drawn)
     assert replay(directory, loading.load(directory.workflow).steering)["different"] == []

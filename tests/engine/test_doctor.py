@@ -10,8 +10,7 @@ import pytest
 
 from steersman.engine.doctor import findings
 from steersman.engine.probe import Probe, versions
-
-from .conftest import steersman
+from tests.engine.conftest import steersman
 
 WELL = Probe(
     node="n1", role="simulation", versions={"numpy": "2.4.6"}, cores=4, gpus=("0", 1), behind_s=0.001,

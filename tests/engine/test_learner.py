@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from steersman.engine.learner import Learner
+
 from steersman.executors.site import Site
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
@@ -31,4 +32,4 @@ def test_a_training_that_waits_for_the_next_block_is_told_of_once(tmp_path: Path
         learner._training.set_exception(BlockEnds(100.0, left_s))
         learner.advance()
         assert learner.busy
-    assert [record["kind"] for record in journal.read(directory.journal)] == ["training", "note"]
+    assert [record.kind for record in journal.read(directory.journal)] == ["training", "note"]

@@ -19,8 +19,7 @@ from steersman.journal.crate import PROFILE
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.store import FRAME, SEGMENT_FIELDS, Window
-
-from .conftest import WriteWorkflow, completed, finished, opened, started, steersman
+from tests.engine.conftest import WriteWorkflow, completed, finished, opened, started, steersman
 
 pytestmark = pytest.mark.slow
 Whole = tuple[RunDirectory, State, dict[str, Any]]
@@ -43,7 +42,7 @@ def test_steering_finds_the_second_well(two_wells: Whole) -> None:
 
 def test_every_start_is_accounted_for(two_wells: Whole) -> None:
     directory, state, _ = two_wells
-    kinds = Counter(record["kind"] for record in journal.read(directory.journal))
+    kinds = Counter(record.kind for record in journal.read(directory.journal))
     assert kinds["start"] == kinds["ended"] + state.waiting_starts
     assert kinds["began"] == kinds["ended"] == state.ended.total()
     assert len(directory.decisions.read_text().splitlines()) == kinds["start"]
@@ -66,9 +65,9 @@ def test_journal_and_store_agree_on_every_segment(two_wells: Whole) -> None:
 def test_a_segment_begins_where_its_start_says(two_wells: Whole) -> None:
     """The first frame lies 5 small steps from the parent frame: within 6 standard deviations of noise, and drift."""
     directory, state, _ = two_wells
-    starts = {record["start"]: record for record in journal.read(directory.journal) if record["kind"] == "start"}
+    starts = {record.start: record for record in journal.read(directory.journal) if record["kind"] == "start"}
     step = 6 * np.sqrt(2 * 1e-3 * 5) + 5 * 1e-3 * 40
-    begun = [(segment, parent) for segment in state.segments if (parent := starts[segment.start]["parent"])]
+    begun = [(segment, parent) for segment in state.segments if (parent := starts[segment.start].parent)]
     assert len(begun) > 20
     for segment, parent in begun[:: len(begun) // 20]:
         row = directory.frames.row(f"w{parent[0]}", parent[1])
@@ -95,17 +94,17 @@ def test_scores_cover_what_was_published(two_wells: Whole) -> None:
 
 def test_why_tells_start_model_alternatives_and_end(two_wells: Whole) -> None:
     directory, state, _ = two_wells
-    steered = next(r for r in journal.read(directory.journal) if r["kind"] == "start" and r["policy"] == "Novelty")
-    segment = next(s for s in state.segments if s.start == steered["start"])
+    steered = next(r for r in journal.read(directory.journal) if r.kind == "start" and r["policy"] == "Novelty")
+    segment = next(s for s in state.segments if s.start == steered.start)
     done = steersman("why", directory.path, segment.name, "--json", cwd=directory.path)
     told = json.loads(done.stdout)
     assert told["policy"] == "Novelty"
-    assert told["model"] == steered["model"] >= 1
-    assert told["parent"]["row"] == steered["parent"][1]
+    assert told["model"] == steered.model >= 1
+    assert told["parent"]["row"] == steered.parent[1]
     assert len(told["refused"]) == 3
     assert told["ended"] == segment.how
     text = steersman("why", directory.path, segment.name, cwd=directory.path).stdout
-    assert steered["reason"] in text
+    assert steered.reason in text
     assert text.count("refused") == 3
     assert f"by      Novelty among {told['candidates']} frames, with model {told['model']}" in text
 
@@ -115,7 +114,7 @@ def test_status_and_watch_tell_the_same_end(two_wells: Whole) -> None:
     status = json.loads(steersman("status", directory.path, "--json", cwd=directory.path).stdout)
     assert status == {key: value for key, value in summary.items() if key != "run"}
     assert state.end is not None
-    assert state.end["reason"] in steersman("watch", directory.path, cwd=directory.path).stdout
+    assert state.end.reason in steersman("watch", directory.path, cwd=directory.path).stdout
 
 
 def test_who_looks_for_the_bus_of_a_run_that_is_over_is_told_how_it_ended(two_wells: Whole) -> None:
@@ -124,7 +123,7 @@ def test_who_looks_for_the_bus_of_a_run_that_is_over_is_told_how_it_ended(two_we
     for words in (["bus", directory.path], ["tell", directory.path, "pause"]):
         done = steersman(*words, cwd=directory.path)
         assert (done.returncode, done.stdout) == (2, "")
-        assert " ".join(done.stderr.split()) == f"error: {directory.path} is over (goal): {state.end['reason']}"
+        assert " ".join(done.stderr.split()) == f"error: {directory.path} is over (goal): {state.end.reason}"
 
 
 def test_nothing_is_left_running_or_readable_by_others(two_wells: Whole) -> None:
@@ -139,7 +138,7 @@ def test_parsl_keeps_what_happened_and_not_each_look_at_its_blocks(two_wells: Wh
     directory = two_wells[0]
     lines = (directory.parsl / "000" / "parsl.log").read_text().splitlines()
     assert any("Scaling out" in line for line in lines)
-    began = next(record["t"] for record in journal.read(directory.journal) if record["kind"] == "began")
+    began = next(record.t for record in journal.read(directory.journal) if record["kind"] == "began")
     assert max(float(line.split()[0]) for line in lines if " DEBUG: " in line) < began, "only while Parsl starts"
 
 
@@ -166,9 +165,9 @@ def test_its_crate_tells_parameters_results_times_and_environment(two_wells: Who
     given = {each["name"]: each["value"] for each in action["object"]}
     assert given == {"seed": 1, "rounds": False, **directory.settings()["params"]}
     began, ended = (datetime.fromisoformat(action[key]) for key in ("startTime", "endTime"))
-    assert began.timestamp() == pytest.approx(state.sessions[0]["t"], abs=1)
+    assert began.timestamp() == pytest.approx(state.sessions[0].t, abs=1)
     assert state.end is not None
-    assert ended.timestamp() == pytest.approx(state.end["t"], abs=1)
+    assert ended.timestamp() == pytest.approx(state.end.t, abs=1)
     assert action["actionStatus"] == "http://schema.org/CompletedActionStatus"
     results = {each.id for each in action["result"]}
     assert {"frames.zarr/", "models/", "report.html"} <= results
@@ -218,9 +217,9 @@ def test_a_redundant_segment_is_stopped_and_its_slot_used_again_at_once(
     directory, state = opened(run)
     stopped = [s for s in state.segments if s.how == "stopped"]
     records = list(journal.read(directory.journal))
-    assert all("redundant" in r["reason"] for r in records if r["kind"] == "stop" and r["by"] == "Redundant")
-    ends = {r["walker"]: r["t"] for r in records if r["kind"] == "ended" and r["segment"] == 0}
-    begins = {r["walker"]: r["t"] for r in records if r["kind"] == "began" and r["segment"] == 1}
+    assert all("redundant" in r.reason for r in records if r["kind"] == "stop" and r["by"] == "Redundant")
+    ends = {r.walker: r["t"] for r in records if r["kind"] == "ended" and r["segment"] == 0}
+    begins = {r.walker: r["t"] for r in records if r["kind"] == "began" and r["segment"] == 1}
     assert all(begins[walker] - ends[walker] < 1.0 for walker in begins)
     told = json.loads(steersman("why", directory.path, stopped[0].name, "--json", cwd=tmp_path).stdout)
     assert told["stopped_by"]["by"] == "Redundant"
@@ -252,7 +251,7 @@ def test_a_simulation_that_raises_is_told_and_the_run_goes_on(write_workflow: Wr
     cause = (directory.errors / f"{failed.name}.txt").read_text()
     assert "energy is NaN" in cause
     assert "the integrator said" in cause
-    retried = [r for r in journal.read(directory.journal) if r["kind"] == "start" and r.get("attempt")]
+    retried = [r for r in journal.read(directory.journal) if r.kind == "start" and r.get("attempt")]
     assert retried
     windows = [Window(directory.frames, [span]) for span in directory.frames.spans()]
     cores = [set(window["core"].tolist()) for window in windows]
@@ -318,7 +317,7 @@ def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow
 
     state = finished(driver, run, until=ran_again)
     assert (tmp_path / "died").exists()
-    assert any("who prepared the start was lost" in note["text"] for note in state.notes)
+    assert any("who prepared the start was lost" in note.text for note in state.notes)
     assert len(state.walkers) == 3
     of_the_dead = state.walkers[0].segments
     lost = {segment.start for segment in of_the_dead if segment.how == "lost"}
@@ -369,6 +368,6 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
     _, state, summary = completed(path, cwd=tmp_path, code=3)
     assert summary["outcome"] == "budget"
     assert "badness" not in state.metrics
-    told = " ".join(note["text"] for note in state.notes)
+    told = " ".join(note.text for note in state.notes)
     for words in ("the prune rule failed", "no idea", "metric badness failed", "nan", "'x': a row of int64 ()"):
         assert words in told

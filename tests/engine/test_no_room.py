@@ -14,8 +14,7 @@ from steersman.bus import Server
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.journal.verify import verify
-
-from .conftest import WriteWorkflow, await_record, opened, started, steersman
+from tests.engine.conftest import WriteWorkflow, await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
 

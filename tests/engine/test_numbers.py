@@ -11,8 +11,7 @@ from steersman.journal.file import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.store import Window
-
-from .conftest import HEAD, finished, started
+from tests.engine.conftest import HEAD, finished, started
 
 pytestmark = pytest.mark.slow
 WORKFLOW = """
@@ -77,15 +76,15 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Told:
 def has_seen_all(state: State) -> bool:
     """Four models are judged, and the policy chooses again after it failed twice."""
     judged = [model for model in state.models if model.accepted is not None]
-    return len(judged) >= 4 and [record["policy"] for record in state.decisions].count("Odd") >= 6
+    return len(judged) >= 4 and [record.policy for record in state.decisions].count("Odd") >= 6
 
 
 def test_a_frame_that_is_not_finite_is_not_stored_and_those_before_it_are(odd: Told) -> None:
     directory, state, records = odd
-    failed = [record for record in records if record["kind"] == "ended" and record["how"] == "failed"]
+    failed = [record for record in records if record.kind == "ended" and record["how"] == "failed"]
     assert failed
-    assert all("x is not finite" in record["cause"] for record in failed)
-    assert all(record["end_row"] - record["first_row"] == 5 for record in failed)
+    assert all("x is not finite" in record.cause for record in failed)
+    assert all(record.end_row - record["first_row"] == 5 for record in failed)
     assert np.isfinite(Window(directory.frames, published.spans(state))["x"]).all()
 
 
@@ -101,10 +100,10 @@ def test_a_model_that_is_no_number_or_has_collapsed_or_diverged_is_not_used(odd:
 
 def test_a_policy_that_raises_or_proposes_nonsense_is_told_and_its_fallback_chooses(odd: Told) -> None:
     directory, state, records = odd
-    notes = " ".join(record["text"] for record in records if record["kind"] == "note")
+    notes = " ".join(record.text for record in records if record["kind"] == "note")
     assert "ZeroDivisionError: no neighbours" in notes
     assert "proposed frame 1000000000" in notes
     policies = {json.loads(line)["policy"] for line in directory.decisions.read_text().splitlines()}
     assert {"Odd", "Random"} <= policies
     assert state.end is not None
-    assert state.end["outcome"] == "finished"
+    assert state.end.outcome == "finished"

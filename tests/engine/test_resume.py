@@ -16,8 +16,16 @@ from steersman.journal import lock, published
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.store import Span, Window
-
-from .conftest import WriteWorkflow, await_record, completed, opened, resumed, servers_brought_back, started, steersman
+from tests.engine.conftest import (
+    WriteWorkflow,
+    await_record,
+    completed,
+    opened,
+    resumed,
+    servers_brought_back,
+    started,
+    steersman,
+)
 
 pytestmark = pytest.mark.slow
 Words = tuple[object, ...]
@@ -35,7 +43,7 @@ def decisions(directory: RunDirectory) -> list[object]:
         assert segment is not None
         return segment.start, parent[1] - segment.first
 
-    starts = {r["start"]: r["seed"] for r in journal.read(directory.journal) if r["kind"] == "start"}
+    starts = {r.start: r["seed"] for r in journal.read(directory.journal) if r["kind"] == "start"}
     lines = [json.loads(line) for line in directory.decisions.read_text().splitlines()]
     return [
         (
@@ -110,10 +118,10 @@ def test_an_event_is_known_once_it_was_told(unbroken: RunDirectory) -> None:
     """A killed server may hand out again what was taken in its last second; it must not count twice."""
     state = State()
     for record in journal.read(unbroken.journal):
-        if record["kind"] in ("began", "ended", "frames"):
-            assert not state.walkers[record["walker"]].told(record["kind"], record)
+        if record.kind in ("began", "ended", "frames"):
+            assert not state.walkers[record.walker].told(record["kind"], record)
             state.apply(record)
-            assert state.walkers[record["walker"]].told(record["kind"], record)
+            assert state.walkers[record.walker].told(record["kind"], record)
         else:
             state.apply(record)
 
@@ -187,8 +195,8 @@ def test_what_was_killed_and_interrupted_goes_on_and_nothing_that_was_committed_
     directory, before, stored = interrupted
     state = resumed(directory.path, until=lambda state: state.frames >= before.frames + 500)
     assert state.end is not None
-    assert state.end["outcome"] == "finished"
-    notes = [record["text"] for record in journal.read(directory.journal) if record["kind"] == "note"]
+    assert state.end.outcome == "finished"
+    notes = [record.text for record in journal.read(directory.journal) if record["kind"] == "note"]
     assert any("held the lock" in text for text in notes)
     for walker, rows in stored.items():
         assert state.walkers[int(walker[1:])].frames == rows == directory.frames.count(walker)
@@ -235,8 +243,8 @@ def test_a_second_ctrl_c_stops_at_once_and_leaves_a_run_to_go_on_with(
     assert not orphans.of_run(run)
     state = opened(run)[1]
     assert state.end is not None
-    assert state.end["outcome"] == "interrupted"
-    assert "at once" in state.end["reason"]
+    assert state.end.outcome == "interrupted"
+    assert "at once" in state.end.reason
     resumed = started("resume", run, cwd=tmp_path)
     await_record(run, lambda state: state.frames > before.frames + 20)
     resumed.kill()

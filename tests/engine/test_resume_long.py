@@ -14,8 +14,8 @@ SEGMENTS_PER_WALKER = 5_000
 REPLAY = """
 import json, resource, sys, time
 from pathlib import Path
-from steersman.engine.journal import Journal
-from steersman.engine.state import State
+from steersman.journal.file import Journal
+from steersman.journal.state import State
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 began, state = time.process_time(), State()
 Journal(Path(sys.argv[1]), replay=state.apply)

@@ -8,8 +8,7 @@ import pytest
 
 from steersman.journal import file as journal
 from steersman.journal.state import State
-
-from .conftest import HEAD, await_record, opened, started, steersman
+from tests.engine.conftest import HEAD, await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
 Running = tuple[Path, subprocess.Popen[bytes]]
@@ -68,10 +67,10 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -
     assert tell(run, "set", "steps=500").returncode == 0
     assert tell(run, "continue").returncode == 0
     state = await_record(run, lambda state: state.next_start > paused.next_start + 1)
-    pinned = [r for r in journal.read(run / "journal.jsonl") if r["kind"] == "start" and r["policy"] == "pin"]
-    assert [record["parent"] for record in pinned] == [[0, state.walkers[0].segments[0].first + 3, 0]]
+    pinned = [r for r in journal.read(run / "journal.jsonl") if r.kind == "start" and r["policy"] == "pin"]
+    assert [record.parent for record in pinned] == [[0, state.walkers[0].segments[0].first + 3, 0]]
 
-    changed = pinned[0]["start"]
+    changed = pinned[0].start
     state = await_record(run, lambda state: any(s.start == changed for s in state.segments))
     long = next(segment for segment in state.segments if segment.start == changed)
     assert tell(run, "stop", long.name).returncode == 0
@@ -80,14 +79,14 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -
 
     directory, state = opened(run)
     assert state.end is not None
-    assert state.end["outcome"] == "finished"
+    assert state.end.outcome == "finished"
     segment = next(segment for segment in state.segments if segment.start == changed)
     assert segment.how == "stopped"
     if segment.end and segment.end > segment.first:
         assert directory.frames.row(f"w{segment.walker}", segment.first)["x"] == 500.0
-    told = [record for record in journal.read(directory.journal) if record["kind"] == "told"]
-    assert [record["verb"] for record in told] == ["pause", "pin", "set", "continue", "stop", "finish"]
-    assert all("@" in record["who"] and record["t"] <= time.time() for record in told)
+    told = [record for record in journal.read(directory.journal) if record.kind == "told"]
+    assert [record.verb for record in told] == ["pause", "pin", "set", "continue", "stop", "finish"]
+    assert all("@" in record.who and record["t"] <= time.time() for record in told)
     again = State(journal.read(directory.journal))
     assert (again.settings, again.paused, again.pins) == ({"steps": 500}, False, [])
     assert steersman("resume", run, cwd=run).returncode == 0, "what a person finished is finished"

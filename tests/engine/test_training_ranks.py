@@ -12,8 +12,7 @@ from steersman.journal import file as journal
 from steersman.store import Span
 from steersman.system.errors import BadValue
 from steersman.worker.tasks import _begun
-
-from .conftest import WriteWorkflow, completed
+from tests.engine.conftest import WriteWorkflow, completed
 
 BODY = """
 import os, signal
@@ -101,7 +100,7 @@ def test_a_rank_or_worker_that_dies_costs_an_epoch_or_leaves_the_last_model(
     assert len(card["history"]) == 3
     assert all(record["SyncTime"] > 0 for record in card["history"])
     assert len((directory.path / "epochs0").read_text().split()) == 3
-    notes = [record["text"] for record in journal.read(directory.journal) if record["kind"] == "note"]
+    notes = [record.text for record in journal.read(directory.journal) if record["kind"] == "note"]
     assert any("the training of model 1 begins again: WorkerLost" in note for note in notes)
     assert later
     assert not any(model.accepted for model in later)

@@ -6,8 +6,7 @@ import pytest
 
 from steersman.journal import file as journal
 from steersman.store import FRAME, SEGMENT
-
-from .conftest import WriteWorkflow, finished, opened, started
+from tests.engine.conftest import WriteWorkflow, finished, opened, started
 
 pytestmark = pytest.mark.slow
 WALLTIME_S, MARGIN_S = 10, 3
@@ -36,20 +35,20 @@ def test_segments_longer_than_a_block_go_on_in_the_next_one(write_workflow: Writ
     finished(driver, run, until=lambda state: sum(walker.frames > 0 for walker in state.walkers.values()) >= 3)
     directory, state = opened(run)
     records = list(journal.read(directory.journal))
-    ends = {r["walker"]: r["block_ends"] for r in records if r["kind"] == "joined"}
+    ends = {r.walker: r["block_ends"] for r in records if r["kind"] == "joined"}
     assert len(set(ends.values())) >= 3, "three blocks or more"
-    assert all(r["t"] < ends[r["walker"]] for r in records if r["kind"] in ("began", "ended", "frames"))
-    left = [r for r in records if r["kind"] == "left"]
-    assert sum(r["reason"] == "its block ends" for r in left) >= 2
-    lost = [r["walker"] for r in records if r["kind"] == "lost"]
+    assert all(r.t < ends[r["walker"]] for r in records if r["kind"] in ("began", "ended", "frames"))
+    left = [r for r in records if r.kind == "left"]
+    assert sum(r.reason == "its block ends" for r in left) >= 2
+    lost = [r.walker for r in records if r["kind"] == "lost"]
     assert not ends.keys() & set(lost), "every walker that had come went in good time"
-    again = [r for r in records if r["kind"] == "start" and r["policy"] == "continue"]
-    assert all(r["exact"] and "was cut short" in r["reason"] for r in again)
-    starts = {record["start"]: record for record in again}
+    again = [r for r in records if r.kind == "start" and r["policy"] == "continue"]
+    assert all(r.exact and "was cut short" in r["reason"] for r in again)
+    starts = {record.start: record for record in again}
     went_on = [segment for segment in state.segments if segment.start in starts and segment.end != segment.first]
     assert went_on
     for segment in went_on:
-        walker, row, _ = starts[segment.start]["parent"]
+        walker, row, _ = starts[segment.start].parent
         before = directory.frames.row(f"w{walker}", row)["count"]
         assert directory.frames.row(f"w{segment.walker}", segment.first)["count"] == before + 1, "without a gap"
     assert directory.frames.rows("w0", SEGMENT) == 1

@@ -11,8 +11,7 @@ from steersman.journal import file as journal
 from steersman.journal.file import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-
-from .conftest import WriteWorkflow, await_record, completed, finished, opened, started
+from tests.engine.conftest import WriteWorkflow, await_record, completed, finished, opened, started
 
 pytestmark = pytest.mark.slow
 Told = tuple[RunDirectory, State, list[Record]]
@@ -69,25 +68,25 @@ wf.steer(Highest())
 
 def test_a_start_that_kills_its_walkers_is_blamed_after_two_tries_and_not_proposed_again(deadly: Told) -> None:
     _, _, records = deadly
-    blames = [record for record in records if record["kind"] == "blame"]
+    blames = [record for record in records if record.kind == "blame"]
     assert blames
     frame = [0, 5, 0]
-    assert all(record["parent"] == frame for record in blames)
-    assert "2 walkers died on it" in blames[0]["reason"]
-    first = blames[0]["t"]
-    assert not [r for r in records if r["kind"] == "start" and r["parent"] == frame and r["t"] > first]
-    deaths = [r for r in records if r["kind"] == "lost" and r["blame"]]
+    assert all(record.parent == frame for record in blames)
+    assert "2 walkers died on it" in blames[0].reason
+    first = blames[0].t
+    assert not [r for r in records if r.kind == "start" and r["parent"] == frame and r["t"] > first]
+    deaths = [r for r in records if r.kind == "lost" and r["blame"]]
     assert 2 <= len(deaths) <= 5, "two on the frame, perhaps two more that were under way, one that hung"
-    assert all("WorkerLost" in record["cause"] for record in deaths)
+    assert all("WorkerLost" in record.cause for record in deaths)
 
 
 def test_a_segment_that_hangs_is_told_to_stop_then_ended_and_its_slot_comes_back(deadly: Told) -> None:
     directory, state, records = deadly
-    stopped = next(record for record in records if record["kind"] == "stop" and record["segment"] == "w1.1")
-    assert stopped["by"] == "engine"
-    assert "has committed nothing for" in stopped["reason"]
-    lost = next(record for record in records if record["kind"] == "lost" and record["walker"] == 1)
-    assert lost["t"] > stopped["t"]
+    stopped = next(record for record in records if record.kind == "stop" and record["segment"] == "w1.1")
+    assert stopped.by == "engine"
+    assert "has committed nothing for" in stopped.reason
+    lost = next(record for record in records if record.kind == "lost" and record["walker"] == 1)
+    assert lost.t > stopped["t"]
     assert "in simulate" in (directory.errors / "w1.stderr").read_text(), "it tells where it hung"
     assert any(walker.slot == 1 and walker.number > 1 and walker.frames for walker in state.walkers.values())
 
@@ -115,10 +114,10 @@ def test_a_node_that_fails_everything_is_set_aside_and_told(write_workflow: Writ
     directory, state = opened(run)
     assert state.aside == {"broken"}
     records = list(journal.read(directory.journal))
-    told = next(record for record in records if record["kind"] == "aside")
-    assert "node broken is set aside" in told["reason"]
+    told = next(record for record in records if record.kind == "aside")
+    assert "node broken is set aside" in told.reason
     broken = {walker.number for walker in state.walkers.values() if walker.node == "broken"}
-    late = [r for r in records if r["kind"] == "began" and r["walker"] in broken and r["t"] > told["t"]]
+    late = [r for r in records if r.kind == "began" and r["walker"] in broken and r["t"] > told["t"]]
     assert len(late) <= 2, "what it had taken already"
 
 
@@ -141,13 +140,13 @@ def test_a_score_that_hangs_in_a_thread_of_the_driver_is_told_of_and_does_not_ke
     run = tmp_path / "run"
     driver = started("run", path, "--site", "site.yaml", "--run-dir", run, cwd=tmp_path)
     state = await_record(run, lambda state: state.notes, driver=driver)
-    told = [note["text"] for note in state.notes]
+    told = [note.text for note in state.notes]
     assert told[0].startswith("scoring with model 0 takes longer than its hang_s of 1 s, in a thread"), told
     driver.send_signal(signal.SIGINT)
     assert driver.wait(timeout=60) == 130
     state = opened(run)[1]
     assert state.end is not None
-    assert state.end["outcome"] == "interrupted"
+    assert state.end.outcome == "interrupted"
     assert len(state.notes) == 1
 
 
@@ -166,7 +165,7 @@ def test_a_run_is_done_whatever_folder_its_workers_are_in_and_whatever_job_its_s
     started("run", path, "--set", "frames=3", "--site", "site.yaml", "--run-dir", "run", cwd=tmp_path)
     state = await_record(tmp_path / "run", lambda state: state.end, within_s=30)
     assert state.end is not None
-    assert state.end["outcome"] == "budget"
+    assert state.end.outcome == "budget"
 
 
 def test_parsl_that_never_starts_ends_the_run_with_its_cause(
@@ -214,4 +213,4 @@ def test_a_run_whose_terminal_goes_ends_in_good_order_and_under_nohup_goes_on(
     driver.wait(timeout=60)
     _, state = opened(tmp_path / "run")
     assert state.end is not None
-    assert state.end["outcome"] == outcome
+    assert state.end.outcome == outcome

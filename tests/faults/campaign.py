@@ -184,14 +184,14 @@ class Campaign:
     def _check_starts(self, state: State) -> None:
         """Every start is waiting, done once, blamed, or went on as another; every choice is explained."""
         records = list(journal.read(self.directory.journal))
-        starts = [record for record in records if record["kind"] == "start"]
-        blamed = {record.get("start") for record in records if record["kind"] == "blame"}
-        again = {record["again"] for record in starts if "again" in record}
+        starts = [record for record in records if record.kind == "start"]
+        blamed = {record.get("start") for record in records if record.kind == "blame"}
+        again = {record.again for record in starts if "again" in record}
         counted = Counter(segment.start for segment in state.segments if segment.counts)
         explained = {json.loads(line)["start"] for line in self.directory.decisions.read_text().splitlines()}
-        assert [record["start"] for record in starts] == list(range(len(starts)))
+        assert [record.start for record in starts] == list(range(len(starts)))
         for record in starts:
-            number = record["start"]
+            number = record.start
             assert counted[number] <= 1, f"start {number} counts {counted[number]} times"
             assert counted[number] or number in state.starts or number in blamed | again, f"start {number} got lost"
             assert number in explained or "again" in record, f"start {number} is not explained"
@@ -201,7 +201,7 @@ class Campaign:
         state = State()
         for record in journal.read(self.directory.journal):
             state.apply(record)
-            if record["kind"] == "told":
+            if record.kind == "told":
                 return state.frames
         return 0
 
@@ -209,9 +209,9 @@ class Campaign:
         seen: Counter[int] = Counter()
         chunks = [0]
         for record in journal.read(self.directory.journal):
-            if record["kind"] == "frames" and not record.get("adopted"):
-                chunks.append(record["frames"] - seen[record["walker"]])
-                seen[record["walker"]] = record["frames"]
+            if record.kind == "frames" and not record.get("adopted"):
+                chunks.append(record.frames - seen[record["walker"]])
+                seen[record.walker] = record["frames"]
         return chunks
 
 

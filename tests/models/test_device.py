@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from steersman.models.fitting import device
+from steersman.models import device
 
 MPIEXEC, TORCHRUN = {"PMI_RANK": "0"}, {"RANK": "0", "PMI_RANK": "0"}
 TWO_NODES = ["cuda a 0", "cuda a 1", "cuda b 0", "cuda b 1"]

@@ -184,7 +184,7 @@ class Campaign:
 
     def records(self, kind: str) -> list[Record]:
         file = self.directory.journal
-        return [record for record in journal.read(file) if record["kind"] == kind] if file.exists() else []
+        return [record for record in journal.read(file) if record.kind == kind] if file.exists() else []
 
     def until(self, ready: Callable[[], bool]) -> None:
         """Wait for what the run writes down."""
@@ -211,7 +211,7 @@ class Campaign:
         assert self.process.wait(PATIENCE_S) == 0
         state = State(journal.read(self.directory.journal))
         assert state.end is not None
-        assert state.end["outcome"] == outcome, state.end
+        assert state.end.outcome == outcome, state.end
         return state
 
 

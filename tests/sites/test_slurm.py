@@ -64,18 +64,18 @@ def doctor(campaigns: dict[str, Campaign], cluster: Cluster, tmp_path_factory: p
 
 def gpus_of_nodes(campaign: Campaign) -> dict[str, set[int]]:
     """Which GPUs the walkers of each node told in their frames, as far as these are published."""
-    published = {record["walker"] for record in campaign.records("frames") if record["frames"]}
+    published = {record.walker for record in campaign.records("frames") if record["frames"]}
     found: dict[str, set[int]] = {}
     for walker in campaign.records("joined"):
-        if walker["walker"] in published:
-            frame = campaign.directory.frames.row(f"w{walker['walker']}", 0)
-            found.setdefault(walker["node"], set()).add(int(frame["gpu"]))
+        if walker.walker in published:
+            frame = campaign.directory.frames.row(f"w{walker.walker}", 0)
+            found.setdefault(walker.node, set()).add(int(frame["gpu"]))
     return found
 
 
 def test_walkers_on_two_nodes_have_a_gpu_each(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
     campaign = campaigns["nodes"]
-    on_nodes = Counter(walker["node"] for walker in campaign.joined(4))
+    on_nodes = Counter(walker.node for walker in campaign.joined(4))
     assert sorted(on_nodes.values()) == [2, 2]
     campaign.until(lambda: list(gpus_of_nodes(campaign).values()).count({0, 1}) >= 2)
     bus = campaign.directory.bus / "bus.json"
@@ -88,27 +88,27 @@ def test_a_cancelled_block_and_a_dead_node_cost_nothing_that_was_committed(
 ) -> None:
     campaign = campaigns["faults"]
     first, second = campaign.joined(2)
-    assert first["node"] != second["node"]
-    job = cluster.answer("squeue", "-h", "-w", first["node"], "-o", "%i")
-    cluster.crash(second["node"])
+    assert first.node != second["node"]
+    job = cluster.answer("squeue", "-h", "-w", first.node, "-o", "%i")
+    cluster.crash(second.node)
     cluster.answer("scancel", job)
     later = campaign.joined(4)[2:]
-    assert second["node"] not in {walker["node"] for walker in later}
-    ran = {walker["walker"] for walker in later}
-    campaign.until(lambda: ran <= {ended["walker"] for ended in campaign.records("ended")})
+    assert second.node not in {walker["node"] for walker in later}
+    ran = {walker.walker for walker in later}
+    campaign.until(lambda: ran <= {ended.walker for ended in campaign.records("ended")})
     state = campaign.interrupt()
     check_nothing_is_lost(state, campaign.directory)
     lost = campaign.records("lost")
-    assert {each["walker"] for each in lost} == {first["walker"], second["walker"]}
-    assert all("ManagerLost" in each["cause"] for each in lost)
+    assert {each.walker for each in lost} == {first["walker"], second["walker"]}
+    assert all("ManagerLost" in each.cause for each in lost)
 
 
 def test_a_campaign_runs_on_pbs(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
     """PBS's commands in front of Slurm: blocks over two nodes through PBSProProvider and mpiexec."""
     campaign = campaigns["pbs"]
     joined = campaign.joined(2)
-    assert len({walker["node"] for walker in joined}) == 2
-    campaign.until(lambda: len({ended["walker"] for ended in campaign.records("ended")}) == 2)
+    assert len({walker.node for walker in joined}) == 2
+    campaign.until(lambda: len({ended.walker for ended in campaign.records("ended")}) == 2)
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
     assert not campaign.records("lost")
 
@@ -118,11 +118,11 @@ def test_a_campaign_runs_inside_a_job(campaigns: dict[str, Campaign], cluster: C
     here only scores."""
     campaign = campaigns["inside"]
     joined = campaign.joined(2)
-    job = cluster.answer("squeue", "-h", "-o", "%N", "-w", joined[0]["node"])
+    job = cluster.answer("squeue", "-h", "-o", "%N", "-w", joined[0].node)
     nodes = cluster.answer("scontrol", "show", "hostnames", job).split()
-    assert sorted(walker["node"] for walker in joined) == sorted(nodes[1:])
-    assert all(300 < walker["block_ends"] - walker["t"] <= 600 for walker in joined), "it began when the machine let it"
-    campaign.until(lambda: len({ended["walker"] for ended in campaign.records("ended")}) == 2)
+    assert sorted(walker.node for walker in joined) == sorted(nodes[1:])
+    assert all(300 < walker.block_ends - walker["t"] <= 600 for walker in joined), "it began when the machine let it"
+    campaign.until(lambda: len({ended.walker for ended in campaign.records("ended")}) == 2)
     campaign.until(lambda: bool(campaign.records("scored")))
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
 
@@ -132,8 +132,8 @@ def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
 ) -> None:
     end = campaigns["broken"].ended("failed").end
     assert end is not None
-    assert "/nowhere/bin/activate: No such file" in end["reason"]
-    assert ".stderr" in end["reason"], "the file to look at"
+    assert "/nowhere/bin/activate: No such file" in end.reason
+    assert ".stderr" in end.reason, "the file to look at"
 
 
 @pytest.mark.parametrize(
@@ -149,11 +149,11 @@ def test_a_job_whose_worker_never_comes_ends_the_run_with_the_cause(
     """Within the site's limit, where the scheduler itself sees nothing wrong: its job runs."""
     end = campaigns[site].ended("failed").end
     assert end is not None
-    assert cause in end["reason"]
-    assert ".stderr" in end["reason"], "the file to look at"
-    assert ("waiting for a licence" in end["reason"]) == (site == "blocked")
-    began = campaigns[site].records("session")[0]["t"]
-    assert end["t"] - began < PATIENCE_S
+    assert cause in end.reason
+    assert ".stderr" in end.reason, "the file to look at"
+    assert ("waiting for a licence" in end.reason) == (site == "blocked")
+    began = campaigns[site].records("session")[0].t
+    assert end.t - began < PATIENCE_S
 
 
 @pytest.mark.parametrize("site", ["mpi", "pbs-mpi"])
@@ -175,22 +175,22 @@ def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
     that they have brought to their own disks."""
     campaign = campaigns["together"]
     walker = campaign.joined(1)[0]
-    jobs = cluster.answer("squeue", "-h", "-o", "%i %D", "-w", walker["node"]).splitlines()
+    jobs = cluster.answer("squeue", "-h", "-o", "%i %D", "-w", walker.node).splitlines()
     assert [job.split()[1] for job in jobs] == ["4"]
     campaign.until(lambda: bool(campaign.records("model")))
     model = campaign.records("model")[0]
-    assert model["accepted"], model
+    assert model.accepted, model
     card = campaign.directory.card(1)
     assert card is not None
     assert all(record["SyncTime"] > 0 for record in card["history"])
     places = [(campaign.directory.path / f"rank{rank}").read_text().split() for rank in range(2)]
     nodes = [node for node, _, _, _ in places]
-    assert len({walker["node"], *nodes}) == 3
+    assert len({walker.node, *nodes}) == 3
     assert {address for _, address, _, _ in places} <= {cluster.address(node) for node in nodes}
     assert [(gpu, staged) for _, _, gpu, staged in places] == [("0", "contacts")] * 2
     campaign.until(lambda: bool(campaign.records("scored")))
     scored_on = set((campaign.directory.path / "scored_on").read_text().split())
-    assert len(scored_on - {walker["node"], *nodes}) == 1, "and on a node that trains, where models are compared"
+    assert len(scored_on - {walker.node, *nodes}) == 1, "and on a node that trains, where models are compared"
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
 
 
@@ -198,15 +198,15 @@ def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: dict[str, Ca
     """Nobody is killed by the scheduler: the walker of the first block leaves in time."""
     campaign = campaigns["nodes"]
     first = campaign.joined(1)[0]
-    campaign.until(lambda: any(walker["block_ends"] > first["block_ends"] for walker in campaign.records("joined")))
-    later = next(walker for walker in campaign.records("joined") if walker["block_ends"] > first["block_ends"])
-    campaign.until(lambda: any(ended["walker"] == later["walker"] for ended in campaign.records("ended")))
+    campaign.until(lambda: any(walker.block_ends > first["block_ends"] for walker in campaign.records("joined")))
+    later = next(walker for walker in campaign.records("joined") if walker.block_ends > first["block_ends"])
+    campaign.until(lambda: any(ended.walker == later["walker"] for ended in campaign.records("ended")))
     lost = campaign.records("lost")  # a walker that comes while the run ends may be given up
     state = campaign.interrupt()
     check_nothing_is_lost(state, campaign.directory)
-    left = next(record for record in campaign.records("left") if record["walker"] == first["walker"])
-    assert left["reason"] == "its block ends"
-    assert left["t"] < first["block_ends"]
+    left = next(record for record in campaign.records("left") if record.walker == first["walker"])
+    assert left.reason == "its block ends"
+    assert left.t < first["block_ends"]
     assert not lost
 
 

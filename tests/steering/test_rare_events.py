@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from steersman.benchmarks.rare_events import population, replayed
+from experiments.rare_events import population, replayed
 from steersman.steering import DRAWN, NEW, Candidate, Decider, Importance, Random, Scores, Steering
-from steersman.steering.rare_events import DEFENSIVE, Estimate, Surrogate, guided, plain, weighted
+from steersman.steering.rare_events import DEFENSIVE, Estimate, Surrogate, guided, plain, weighted, weighted_so_far
 
 TRUTH = 0.02
 THRESHOLD = 2.0537489106318225  # of a normal distribution, exceeded with that probability
@@ -166,3 +169,30 @@ def test_runs_that_all_came_out_alike_are_as_sure_as_so_many_plain_runs() -> Non
     """Ten of ten: Wilson's interval begins at 1 / (1 + z^2 / 10), however the weights are rounded."""
     low, high = weighted(np.ones(10), np.ones(10), np.ones(10), 0.5).interval
     assert (low, high) == pytest.approx((1 / (1 + 1.959964**2 / 10), 1.0))
+
+
+RUN = st.tuples(st.floats(-1, 1), st.floats(1e-3, 1e3), st.floats(1e-2, 1e2))
+
+
+@given(st.lists(RUN, min_size=1, max_size=40))
+def test_estimates_after_each_run_are_those_of_the_runs_so_far(runs: list[tuple[float, float, float]]) -> None:
+    quantities, weights, trust = np.array(runs).T
+    found = weighted_so_far(quantities, weights, trust, 0.0)
+    for n, estimate in enumerate(found, 1):
+        alone = weighted(quantities[:n], weights[:n], trust[:n], 0.0)
+        assert (estimate.runs, estimate.extremes) == (alone.runs, alone.extremes)
+        assert estimate.probability == pytest.approx(alone.probability, rel=1e-9)
+        assert estimate.error == pytest.approx(alone.error, rel=1e-6, abs=1e-9 * weights[:n].max())
+        assert estimate.interval == pytest.approx(alone.interval, rel=1e-4, abs=1e-6)
+
+
+def test_an_estimate_takes_time_in_proportion_to_the_runs() -> None:
+    """It is made at every scoring; anew for each prefix of 100,000 runs it would take minutes."""
+    rng = np.random.default_rng(1)
+    n = 100_000
+    values = {"storm": rng.normal(size=n)} | {name: np.ones(n) for name in ("whole", "weight", "trust")}
+    scores = Scores(*(np.zeros(n, int),) * 4, np.zeros(n, bool), values)
+    policy = Importance("storm", 2.0, 1)
+    began = time.process_time()
+    assert policy.estimates(scores)[-1].probability == pytest.approx(policy.estimate(scores).probability)
+    assert time.process_time() - began < 10, "s; it takes less than one"

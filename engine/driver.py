@@ -1,0 +1,299 @@
+"""Messages -> journal -> what is due: the loop of a run, with one Parsl.
+
+The loop is level-triggered: each step hears what happened, writes it down, and does what the state says is due. So
+nothing depends on the order in which messages arrive, and what a lost bus server left half done is done again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from steersman.bus import BusError, TupleSpace
+from steersman.engine import ending
+from steersman.engine.bag import Bag
+from steersman.engine.crew import Crew
+from steersman.engine.errors import ExecutorLost
+from steersman.engine.inbox import Inbox, JobBegan
+from steersman.engine.jobs import Jobs
+from steersman.engine.people import People
+from steersman.engine.process import Interrupts
+from steersman.engine.reconcile import catch_up
+from steersman.engine.scorer import Scorer
+from steersman.engine.servers import RunServers
+from steersman.engine.trainer import Trainer
+from steersman.engine.work import Work
+from steersman.executors.site import Site
+from steersman.journal.lock import Lock
+from steersman.journal.recorder import Recorder
+from steersman.journal.records import End, Epoch, Prepared, Record
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.stages import loading
+from steersman.stages.workflow import Params, Workflow
+from steersman.steering import StopRule
+from steersman.store import MOVE_EVERY_S
+from steersman.worker import tasks
+
+GATHER_S = 10e-6  # a slot: messages gather so long before a step, which takes about 1 us a slot however few there are
+TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
+SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power failure may cost
+GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
+
+Show = Callable[[State, StopRule], None]
+
+
+class Driver:
+    """Drives a run until it ends.
+
+    Args:
+        rounds: synchronous order that repeats bit for bit from the seed.
+        show: called a few times a second.
+        clock: seconds, monotonic.
+    Raises: ExecutorLost: a part of Parsl died.
+    """
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        workflow: Workflow,
+        params: Params,
+        site: Site,
+        recorder: Recorder,
+        jobs: Jobs,
+        servers: RunServers,
+        space: TupleSpace,
+        *,
+        seed: int,
+        rounds: bool,
+        interrupts: Interrupts,
+        lock: Lock,
+        show: Show,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        assert workflow.simulation is not None
+        self._directory, self._workflow, self._site, self._params = directory, workflow, site, params
+        self._recorder, self._state, self._jobs, self._servers = recorder, recorder.state, jobs, servers
+        self._rounds, self._interrupts, self._lock, self._show, self._clock = rounds, interrupts, lock, show, clock
+        self._slots, self._simulation = site.simulation.count, workflow.simulation
+        self._settings: dict[str, Any] | None = None
+        self._synced = 0.0
+        self._inbox = Inbox(space, recorder, clock)
+        self._people = People(self._inbox, space, recorder, self._check)
+        self._bag = Bag(recorder, space, workflow.steering, directory.decisions, seed=seed, rounds=rounds)
+        late_s = MOVE_EVERY_S if site.simulation.scratch else 0.0  # frames are heard of so much later
+        self._crew = Crew(
+            directory, self._slots, recorder, jobs, self._bag, space, hang_s=self._simulation.hang_s + late_s,
+            keep=not rounds, own_disks=bool(site.simulation.scratch), clock=clock,
+        )  # fmt: skip
+        self._scorer = Scorer(directory, workflow, recorder, jobs, site, clock)
+        self._trainer = Trainer(directory, workflow.training, recorder, jobs, clock) if workflow.training else None
+
+    def run(self) -> End:
+        """Prepare, then simulate, train, score and steer; returns how it ended."""
+        try:
+            with threadpool_limits(1):  # threads that share a core with walkers wait for each other
+                self._follow_settings()
+                self._warm_up()
+                end = self._prepare()
+                if end is None:
+                    self._crew.start()
+                while end is None:
+                    self._step(self._advance)
+                    end = self._end()
+                self._say_goodbye()
+        finally:
+            self._bag.close()
+        return end
+
+    def _step(self, act: Callable[[], None]) -> None:
+        """Wait for messages, write them down, act; the server is brought back if it is gone."""
+        try:
+            self._crew.look()
+            self._hear()
+            self._check_executors()
+            self._people.listen()
+            self._follow_settings()
+            self._servers.look()
+            if self._servers.troubles:
+                self._make_good()
+            act()
+        except BusError as error:
+            self._servers.mend(error)
+        if self._clock() - self._synced > SYNC_S:
+            self._synced = self._clock()
+            self._recorder.journal.sync()
+        self._show(self._state, self._rule)
+
+    def _advance(self) -> None:
+        """Do what is due."""
+        self._crew.advance()
+        self._bag.mend(self._simulation.retries)
+        self._bag.align(self._slots, offered=self._state.paused is None)
+        if self._rounds and not self._round_is_over:
+            return
+        if self._learn():
+            self._prune()
+        if (self._rounds and self._learning) or self._state.paused:
+            return
+        if self._end() is None:
+            self._bag.fill(self._scorer.scores, self._slots)
+
+    def _hear(self) -> None:
+        time.sleep(min(GATHER_S * self._slots, TICK_S))
+        for message in self._inbox.events(TICK_S):
+            if isinstance(message, JobBegan):
+                self._jobs.began(message.job, message.manager)
+            else:
+                self._take(message)
+
+    def _take(self, record: Record) -> None:
+        """Write down what a worker says, unless it is known, or cannot be."""
+        if isinstance(record, Epoch):
+            self._recorder.record(record)
+            return
+        walker = self._state.walkers.get(record.walker)  # type: ignore[attr-defined]  # all others are of walkers
+        if walker is None:
+            self._inbox.refuse(record, "there is no such walker")
+            return
+        if not walker.alive or walker.knows(record):  # it was given up, and what it had committed is known
+            return
+        if not walker.expects(record):  # a killed server may have forgotten what came before
+            catch_up(self._recorder, self._directory.frames)
+            if walker.knows(record):
+                return
+        if walker.expects(record):
+            self._recorder.record(record)
+        else:
+            self._inbox.refuse(record, "it does not follow what this walker said before")
+
+    def _make_good(self) -> None:
+        """A server was lost: what it may have forgotten is read from the store, and said again."""
+        catch_up(self._recorder, self._directory.frames)
+        self._bag.doubt()
+        self._crew.doubt()
+        self._servers.troubles.clear()
+
+    def _check_executors(self) -> None:
+        if broken := self._jobs.broken:
+            raise ExecutorLost(broken)
+        for words in [*self._jobs.newly_waiting(), *self._jobs.end_stuck_blocks()]:
+            self._recorder.note(words)
+
+    # Parameters: those of the run, with what people have set since
+
+    def _follow_settings(self) -> None:
+        if self._settings != self._state.settings:
+            self._settings = dict(self._state.settings)
+            params = loading.changed(self._workflow, self._params, self._settings)
+            self._rule, self._training_rule = self._workflow.stop_rule(params), self._workflow.train_rule(params)
+
+    def _check(self, settings: dict[str, Any]) -> None:
+        loading.check_rules(self._workflow, loading.changed(self._workflow, self._params, settings))
+
+    # Before and after the loop
+
+    def _warm_up(self) -> None:
+        """Let workers import the workflow, so that the first training and scoring need not wait for it."""
+        for role, executor in self._site.executors.items():
+            if role != "simulation" and not executor.in_driver:
+                self._jobs.submit(role, tasks.warm_up, str(self._directory.path))
+
+    def _prepare(self) -> End | None:
+        """Have the first start made; returns how the run ends, if it does meanwhile."""
+        known = self._state.prepared or not self._state.run.files  # Steersman 0.1 did not write it down
+        if self._workflow.prepare_function is None or (known and self._directory.prepared.exists()):
+            return None
+
+        def submit() -> Any:
+            return self._jobs.submit("simulation", tasks.prepare, str(self._directory.path))
+
+        work = Work("preparing the start", submit, self._recorder.note, losses=2, clock=self._clock)
+        while (job := work.advance()) is None:
+            self._step(lambda: None)
+            if end := self._end():
+                return end
+        if error := job.exception():
+            return End(outcome="failed", reason=f"prepare: {type(error).__name__}: {error}")
+        self._recorder.record(Prepared(sha256=job.result() or ""))
+        return None
+
+    def _say_goodbye(self) -> None:
+        """Let walkers end their segments and publish, and what is being learned come to its end."""
+        deadline = self._clock() + GOODBYE_S
+        while not self._crew.dismissed and self._clock() < deadline:
+            self._step(self._crew.dismiss)
+        whole = self._rounds and self._interrupts.count  # the round is to be gone on with: its segments stay whole
+        while self._crew.at_work and self._clock() < deadline:
+            self._step(self._crew.advance if whole else self._crew.send_home)
+        with contextlib.suppress(BusError):
+            self._hear()
+        while not self._interrupts.count and self._clock() < deadline:
+            self._learn()
+            if not self._learning:
+                break
+            self._step(lambda: None)
+
+    # Learning
+
+    def _learn(self) -> bool:
+        """Train and score; returns whether there are new scores."""
+        if self._trainer is not None and self._training_rule is not None:
+            self._trainer.advance(self._training_rule)
+        return self._scorer.advance(begin=not (self._rounds and self._training))
+
+    @property
+    def _training(self) -> bool:
+        return self._trainer is not None and self._trainer.busy
+
+    @property
+    def _learning(self) -> bool:
+        return self._training or self._scorer.busy
+
+    @property
+    def _round_is_over(self) -> bool:
+        """A start is done with when its frames are published."""
+        return not self._state.starts and not self._state.busy_segments
+
+    def _prune(self) -> None:
+        rule = self._workflow.steering.prune
+        scores = self._scorer.scores()
+        if rule is None or not all(name in scores.values for name in rule.needs):
+            return
+        running = (walker.running for walker in self._state.walkers.values() if walker.alive)
+        for segment in [each for each in running if each is not None]:
+            rows = np.flatnonzero((scores.walker == segment.walker) & (scores.segment == segment.number))
+            try:
+                reason = rule.reason(scores, rows)
+            except Exception as error:  # a user's rule may raise anything; the segments go on
+                self._recorder.fails("prune", f"{type(error).__name__}: {error}; {segment.name} goes on")
+                return
+            if reason:
+                self._crew.stop_segment(segment.name, reason, by=type(rule).__name__)
+
+    # The end
+
+    def _end(self) -> End | None:
+        if self._interrupts.count:
+            return End(outcome="interrupted", reason="by Ctrl-C or a signal; `steersman resume` goes on")
+        if self._lock.lost:
+            return End(outcome="interrupted", reason="another driver has taken this run over")
+        if self._state.finish:
+            return End(outcome="finished", reason=f"told by {self._state.finish}")
+        if hopeless := self._jobs.hopeless or self._crew.hopeless or self._scorer.hopeless:
+            return End(outcome="failed", reason=hopeless)
+        if end := ending.failed(self._state, self._slots, self._bounds, self._directory.errors):
+            return end
+        if self._rounds and not (self._round_is_over and not self._learning):
+            return None
+        return ending.met(self._state, self._rule, self._recorder.now())
+
+    @property
+    def _bounds(self) -> dict[str, int]:
+        stages = ("train", "score", "steer", *(f"metric {name}" for name in self._rule.needs))
+        return dict.fromkeys(stages, self._workflow.most_failures)

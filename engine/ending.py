@@ -1,0 +1,54 @@
+"""State and stop rule -> how a run ends, or None: a pure function, asked after every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from steersman.journal.records import End
+from steersman.journal.state import State
+from steersman.steering import StopRule
+
+FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
+UNTRIED = 30  # times as many until every slot has ended one: a broken node may be the first to come
+NEVER = 3  # failures in a row of a stage that has never worked
+
+
+def met(state: State, rule: StopRule, now: float) -> End | None:
+    """The stop rule, at a moment in seconds since 1970."""
+    progress = state.progress(now)
+    if reason := rule.reason(progress):
+        goal = getattr(rule, "met", lambda _: rule)(progress).goal
+        return End(outcome="goal" if goal else "budget", reason=reason)
+    return None
+
+
+def failed(state: State, slots: int, bounds: Mapping[str, int], errors: Path) -> End | None:
+    """A run that gets nowhere.
+
+    Args:
+        bounds: stages whose failure ends the run, and how many in a row do once the stage has worked.
+        errors: where the causes lie.
+    """
+    bound = _failures_to_end(state, slots)
+    if not state.ended["finished"] and state.failures_in_a_row >= bound:
+        return _failed(f"every segment failed: {state.last_cause}; see {errors}")
+    if not state.frames and state.frameless_in_a_row >= bound:
+        ended = f"{state.ended.total()} segments have ended, and none left a frame"
+        return _failed(f"{ended}: does simulate() append any? A reader of files may look for another name")
+    for name, most in bounds.items():
+        stage = state.stages.get(name)
+        if stage and stage.failures >= (most if stage.worked else min(NEVER, most)):
+            history = f"has failed {stage.failures} times in a row" if stage.worked else "has never worked"
+            return _failed(f"the {name} stage {history}: {stage.cause}; see {errors}")
+    return None
+
+
+def _failures_to_end(state: State, slots: int) -> int:
+    alive = (walker for walker in state.walkers.values() if walker.alive)
+    tried = all(any(segment.end is not None for segment in walker.segments) for walker in alive)
+    return max(FAILURES, 2 * slots) * (1 if tried else UNTRIED)
+
+
+def _failed(reason: str) -> End:
+    return End(outcome="failed", reason=reason)

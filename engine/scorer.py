@@ -1,0 +1,185 @@
+"""Frames and models -> scores: scores what is new, one batch at a time, and holds what steering looks at."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from steersman.engine.jobs import Jobs
+from steersman.engine.work import Work
+from steersman.executors.site import Site
+from steersman.journal.recorder import Recorder
+from steersman.journal.records import Metrics, Scored
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.scoreboard import Scoreboard, stale, unscored
+from steersman.stages.workflow import Score, Workflow
+from steersman.steering import Scores
+from steersman.steering.errors import BadScores
+from steersman.store import Span, StoreError
+from steersman.worker import tasks
+
+
+@dataclass
+class _Batch:
+    """Frames that are being scored for a board."""
+
+    board: Scoreboard
+    spans: Sequence[Span]
+    work: Work
+    noted: bool = False  # that it takes long
+
+
+class Scorer:
+    """The scores of a run under its newest model, and under the one before until that has caught up.
+
+    Attributes:
+        hopeless: why steering will never have what it needs, or "".
+    """
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        workflow: Workflow,
+        recorder: Recorder,
+        jobs: Jobs,
+        site: Site,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
+        self._role, self._clock = site.executor_of("scoring"), clock
+        self._in_driver = any(executor.in_driver for executor in site.executors.values())
+        self.hopeless = ""
+        self._batch: _Batch | None = None
+        self._unfit = set[int]()  # models that cannot score
+        self._failed_at = (-1, -1)  # what was published when a scoring failed
+        self._scores: Scores | None = None
+        self._seen = (-1, -1)
+        state = recorder.state
+        usable = {0, *(model.version for model in state.models if model.accepted)}
+        known = workflow.scoring is not None and state.scored_with in usable and state.scored
+        self._board = Scoreboard.load(directory.scores, state.scored_with, state.scored) if known else None
+        self._coming: Scoreboard | None = None  # a newer model's, until it has caught up
+
+    @property
+    def busy(self) -> bool:
+        return self._batch is not None
+
+    def advance(self, *, begin: bool = True) -> bool:
+        """Take what is finished, begin what is due if so; returns whether there are new scores."""
+        stage = self._workflow.scoring
+        if stage is None:
+            return False
+        fresh = self._batch is not None and self._take(self._batch, stage)
+        self._follow_model()
+        if begin and self._batch is None:
+            self._begin(stage)
+        if self._batch is not None:
+            self._batch.work.advance()
+        return fresh
+
+    def scores(self) -> Scores:
+        """The newest scores, or all frames without values before there are any."""
+        state = self._recorder.state
+        if self._board is not None and self._board.frames:
+            if self._scores is None:
+                self._scores = self._board.scores(state)
+        elif self._scores is None or stale(self._seen, state.published, len(state.walkers)):
+            self._scores, self._seen = unscored(state), state.published
+        return self._scores
+
+    def _follow_model(self) -> None:
+        """Scores are to be of the newest accepted model that can score."""
+        newest = self._recorder.state.model
+        if (newest == 0 and self._workflow.training is not None) or newest in self._unfit:
+            return
+        boards = (self._coming, self._board)
+        if all(board is None or board.model != newest for board in boards):
+            self._coming = Scoreboard(self._directory.scores, newest)
+
+    def _begin(self, stage: Score) -> None:
+        board, state = self._coming or self._board, self._recorder.state
+        if board is None or state.published == self._failed_at:
+            return
+        spans = board.missing(state, stage.batch)
+        if not spans:
+            return
+        score = tasks.score_in_driver if self._in_driver else tasks.score
+
+        def submit() -> Future[Any]:
+            return self._jobs.submit(self._role, score, str(self._directory.path), board.model, spans, state.settings)
+
+        hang_s = math.inf if self._in_driver else stage.hang_s  # a thread cannot be ended
+        what = f"scoring with model {board.model}"
+        self._batch = _Batch(board, spans, Work(what, submit, self._recorder.note, hang_s=hang_s, clock=self._clock))
+
+    def _take(self, batch: _Batch, stage: Score) -> bool:
+        job = batch.work.advance()
+        if job is None:
+            self._note_slow(batch, stage.hang_s)
+            return False
+        self._batch = None
+        board, error = batch.board, job.exception()
+        try:
+            if error is not None:
+                raise error
+            board.add(batch.spans, job.result())
+        except Exception as problem:  # a user's score may raise anything, or give scores of another kind than before
+            self._fail(board, problem)
+            return False
+        if board is self._coming and (self._board is None or board.frames >= self._board.frames):
+            self._board, self._coming = board, None
+        if board is not self._board:
+            return False
+        self._scores = None
+        self._recorder.record(Scored(model=board.model, frames=board.frames))
+        self._recorder.works("score")
+        self._check_needs()
+        self._measure()
+        return True
+
+    def _fail(self, board: Scoreboard, problem: Exception) -> None:
+        """A model that cannot score is not used; the run goes on with what there is, and scores the next frames."""
+        if board is self._coming:
+            self._coming = None
+            self._unfit.add(board.model)
+        self._failed_at = self._recorder.state.published
+        if isinstance(problem, (StoreError, BadScores)):
+            self._recorder.note(f"scoring with model {board.model} cannot be used: {problem}")
+        self._recorder.fails("score", f"with model {board.model}: {type(problem).__name__}: {problem}")
+
+    def _check_needs(self) -> None:
+        """A score that steering looks at and that is not there never comes."""
+        there, steering = self.scores().values, self._workflow.steering
+        needs = (*steering.policy.needs, *(steering.prune.needs if steering.prune else ()))
+        if missing := [name for name in needs if name not in there]:
+            known = ", ".join(sorted(there)) or "none"
+            self.hopeless = f"steering needs the score {missing[0]!r}, and the score stage gives: {known}"
+
+    def _note_slow(self, batch: _Batch, hang_s: float) -> None:
+        """A thread cannot be ended, as a worker that hangs ends itself: it is noted, once."""
+        if not self._in_driver or batch.noted or batch.work.ran_s < hang_s:
+            return
+        batch.noted = True
+        self._recorder.note(
+            f"scoring with model {batch.board.model} takes longer than its hang_s of {hang_s:g} s, in a thread, which "
+            "cannot be ended: if it hangs, stop the run, write `scoring: {workers: 1}` into its run.yaml, and resume it"
+        )
+
+    def _measure(self) -> None:
+        values = {}
+        for name, metric in self._workflow.metrics.items():
+            try:
+                value = float(metric(self.scores()))
+                if not math.isfinite(value):
+                    raise ValueError(f"it gave {value}, which is not recorded")
+                values[name] = value
+            except Exception as error:  # a user's metric may raise anything; the others are still worth having
+                self._recorder.fails(f"metric {name}", f"{type(error).__name__}: {error}")
+            else:
+                self._recorder.works(f"metric {name}")
+        if values:
+            self._recorder.record(Metrics(values=values))

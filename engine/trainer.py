@@ -1,0 +1,100 @@
+"""Frames -> models: trains when it is due, one training at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from steersman.engine.jobs import Jobs
+from steersman.engine.work import Work
+from steersman.journal import published
+from steersman.journal.recorder import Recorder
+from steersman.journal.records import Trained, Training
+from steersman.journal.run_directory import RunDirectory
+from steersman.stages.workflow import Every, Train
+from steersman.store import Span
+from steersman.worker import tasks, training
+from steersman.worker.training_job import TrainingJob
+
+FACTS = ("accepted", "reason", "seconds", "held_out", "predecessor", "files")  # of a card that the journal keeps
+
+
+class Trainer:
+    """The trainings of a run. One that an earlier session began, or whose worker died, begins again."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        stage: Train,
+        recorder: Recorder,
+        jobs: Jobs,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._directory, self._stage, self._recorder, self._jobs, self._clock = directory, stage, recorder, jobs, clock
+        self._work: Work | None = None
+        begun = recorder.state.training
+        if begun is not None and (card := directory.card(begun.version)):  # it was done when the driver died
+            self._record(begun.version, card | {"files": training.files(directory.model(begun.version))})
+
+    @property
+    def busy(self) -> bool:
+        """Whether a training is under way, or is to begin again in a moment."""
+        return self._recorder.state.training is not None
+
+    def advance(self, rule: Every) -> None:
+        """Take what is finished, begin what is due by a rule."""
+        if self._work is None and self._is_due(rule) and self._window():
+            self._begin()
+        if self._work is not None and (job := self._work.advance()):
+            self._work = None
+            self._take(job)
+
+    def _is_due(self, rule: Every) -> bool:
+        state = self._recorder.state
+        stage = state.stages.get("train")
+        again = self.busy or (stage is not None and not stage.worked)  # no new frames will mend what never worked
+        return again or rule.due(state.frames, state.trained_at)
+
+    def _window(self) -> tuple[Span, ...]:
+        return tuple(published.spans(self._recorder.state, held_out=False, most=self._stage.window))
+
+    def _begin(self) -> None:
+        state = self._recorder.state
+        if not self.busy:
+            self._recorder.record(Training(model=len(state.models) + 1, frames=state.frames))
+        what = f"the training of model {state.models[-1].version}"
+        hang_s = self._stage.hang_s
+        self._work = Work(what, self._submit, self._recorder.note, hang_s=hang_s, clock=self._clock)
+
+    def _submit(self) -> Future[Any]:
+        state, since = self._recorder.state, self._recorder.now()
+        model = state.models[-1]
+        job = TrainingJob(
+            run=str(self._directory.path), version=model.version, last=state.model, window=self._window(),
+            held_out=tuple(published.spans(state, held_out=True, most=self._stage.window // 5)),
+            settings=state.settings, needs_s=max((m.fit.seconds or 0.0 for m in state.models if m.fit), default=0.0),
+        )  # fmt: skip
+        return self._jobs.submit(
+            "training", tasks.train, job, heard=lambda: "" if model.epoch and model.epoch.t > since else None
+        )
+
+    def _take(self, job: Future[Any]) -> None:
+        version, error = self._recorder.state.models[-1].version, job.exception()
+        if error is None:
+            self._record(version, job.result())
+            return
+        cause = f"{type(error).__name__}: {error}"
+        self._recorder.record(Trained(model=version, accepted=False, reason=f"the training failed: {cause}"))
+        self._recorder.fails("train", cause)
+
+    def _record(self, version: int, card: dict[str, Any]) -> None:
+        history = card["history"]
+        loss = history[-1].get("loss") if history else None
+        facts = {name: card[name] for name in FACTS if name in card}
+        self._recorder.record(Trained(
+            model=version, frames=card["frames"], epochs=len(history), loss=loss,
+            profile=training.profile(history), **facts,
+        ))  # fmt: skip
+        self._recorder.works("train")

@@ -1,0 +1,344 @@
+"""What a journal holds: one class for each kind of record. This file documents `journal.jsonl`.
+
+A line of the file is one JSON object: {"v": 2, "n": 17, "prev": "1f0c9a3e", "kind": "began", "t": 1790000000.0,
+<fields>, "crc": "8 hex digits"}: the version of the format, the number of the record, the checksum of the record before
+it, its kind, the time in seconds since 1970, and the fields of its class. `crc` is the CRC-32 of the line up to it. A
+field that has its default value is left out.
+
+Numbers of walkers, starts, models, and of segments within their walker, begin at 0 (models at 1) and are never used
+again. Times without a unit in their name are simulated times, in the run's unit (`Run.time_unit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+from msgspec import Meta, Struct, ValidationError, convert
+
+from steersman.system.errors import EngineError
+
+Number = Annotated[int, Meta(ge=0, lt=2**40)]
+Amount = Annotated[float, Meta(ge=0, lt=1e15)]  # of time; neither infinite nor NaN
+Text = Annotated[str, Meta(max_length=2**14)]
+Name = Annotated[str, Meta(max_length=256)]
+
+
+class FrameId(NamedTuple):
+    """A stored frame: its walker, its row in the walker's group, and the segment that made it."""
+
+    walker: Number
+    row: Number
+    segment: Number
+
+    def __str__(self) -> str:
+        return f"frame {self.row} of w{self.walker}.{self.segment}"
+
+
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
+    """What all records have."""
+
+    t: float = 0.0  # when it was written, seconds since 1970
+    more: Number = 0  # how many records follow that belong to this one: all of them survive a crash, or none
+
+    @property
+    def kind(self) -> str:
+        return str(self.__struct_config__.tag)
+
+
+# The run
+
+
+class Run(Record, tag="run", frozen=True):
+    """What is run; the first record."""
+
+    workflow: str = ""
+    seed: int = 0
+    rounds: bool = False
+    slots: Number = 0
+    guided: bool = False  # steered by a known reference
+    gpus: Number = 0  # of all slots together
+    time_unit: str = "1"
+    files: Mapping[str, str] = {}  # SHA-256 of what is written once, by name: run.yaml, workflow.py, environment.json
+
+
+class Session(Record, tag="session", frozen=True):
+    """A driver begins."""
+
+    host: str
+    pid: Number
+    after: float | None = None  # time of the last record of the session before
+
+
+class Prepared(Record, tag="prepared", frozen=True):
+    """The start of all walkers was made."""
+
+    sha256: str  # of prepared.pkl
+
+
+class End(Record, tag="end", frozen=True):
+    """A driver ends: goal, budget, finished (by a person), failed or interrupted."""
+
+    outcome: str
+    reason: str
+
+
+class Note(Record, tag="note", frozen=True):
+    """Something that people should know."""
+
+    text: str
+    anew: bool = False  # scores were read back and ranked anew, as in a new session
+
+
+# Walkers
+
+
+class Hired(Record, tag="walker", frozen=True):
+    """A walker is asked for; it has not come yet."""
+
+    walker: Number
+    slot: Number
+
+
+class Joined(Record, tag="joined", frozen=True):
+    """A walker came."""
+
+    walker: Number
+    node: Name = ""
+    pool: Name = ""  # Parsl's name for the workers of a node in a block
+    block_ends: float | None = None  # seconds since 1970
+    pid: Number = 0
+
+
+class Left(Record, tag="left", frozen=True):
+    """A walker went home in good order."""
+
+    walker: Number
+    reason: str
+
+
+class Lost(Record, tag="lost", frozen=True):
+    """A walker died. What it had committed stays."""
+
+    walker: Number
+    cause: str
+    keep: bool = False  # a segment that was cut short goes on from its last frame; else its start is run again
+    blame: bool = False  # what it ran may have killed it
+
+
+class Aside(Record, tag="aside", frozen=True):
+    """A node gets no more work."""
+
+    node: str
+    reason: str
+
+
+class Damaged(Record, tag="damaged", frozen=True):
+    """Something was not whole. Frames of a walker, or a model, were set aside; a file is taken as it is now."""
+
+    reason: str
+    walker: Number | None = None
+    model: Number | None = None
+    file: str = ""
+    sha256: str = ""
+
+
+# Starts and segments
+
+
+class Start(Record, tag="start", frozen=True):
+    """A start is chosen. The walker that takes it gets this very record over the bus."""
+
+    start: Number
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]  # of its segment
+    slot: Number = 0
+    parent: FrameId | None = None  # None: the prepared start
+    policy: Name = ""
+    reason: str = ""
+    model: Number = 0  # whose scores it was chosen by; 0: none
+    exact: bool = False  # goes on with the full restart state
+    draw: Mapping[str, float | list[float]] = {}  # of a new member, by name
+    set: Mapping[str, Any] = {}  # parameters that people changed
+    again: Number | None = None  # the start that this one repeats
+    attempt: Number = 0  # how often it failed before
+    failed_on: tuple[Number, ...] = ()  # walkers on which it did
+    losses: Number = 0  # walkers that died while they ran it
+    pin: str = ""  # id of the `tell` that pinned it
+
+
+class Began(Record, tag="began", frozen=True):
+    """A walker begins a segment."""
+
+    walker: Number
+    segment: Number
+    start: Number
+    first_row: Number
+    waited_s: Amount = 0.0  # for its start
+    adopted: bool = False  # read from the store: nobody heard of it
+
+
+class Published(Record, tag="frames", frozen=True):
+    """Frames of a walker can be read: so many in all, and so many ended segments."""
+
+    walker: Number
+    frames: Number
+    segments: Number
+    simulated: Amount = 0.0  # of the segment that runs, as far as its frames are among them
+    adopted: bool = False
+
+
+class Ended(Record, tag="ended", frozen=True):
+    """A segment ended: finished, stopped or failed."""
+
+    walker: Number
+    segment: Number
+    start: Number
+    first_row: Number
+    end_row: Number
+    how: Name
+    cause: Text = ""
+    simulated: Amount = 0.0
+    waited_s: Amount = 0.0
+    read_s: Amount = 0.0
+    ran_s: Amount = 0.0
+    cut: Name = ""  # its block ended: "exact", it left its full restart state, or "frame"
+    adopted: bool = False
+
+
+class Blame(Record, tag="blame", frozen=True):
+    """A start is given up, and its frame is not proposed again."""
+
+    start: Number
+    reason: str
+    parent: FrameId | None = None
+
+
+class Stop(Record, tag="stop", frozen=True):
+    """The engine asks a segment to end."""
+
+    segment: str
+    reason: str
+    by: str
+
+
+# Learning
+
+
+class Training(Record, tag="training", frozen=True):
+    """The training of a model begins."""
+
+    model: Number
+    frames: Number  # published when it begins
+
+
+class Epoch(Record, tag="epoch", frozen=True):
+    """How far a training is."""
+
+    model: Number
+    epoch: Number
+    epochs: Number
+    loss: float | None = None
+    profile: Mapping[Name, float] = {}  # seconds by DeepEx's labels
+
+
+class Trained(Record, tag="model", frozen=True):
+    """A training is over."""
+
+    model: Number
+    accepted: bool
+    reason: str
+    frames: Number = 0
+    epochs: Number = 0
+    seconds: float | None = None
+    loss: float | None = None
+    held_out: float | None = None
+    predecessor: float | None = None
+    profile: Mapping[str, float] = {}
+    files: Mapping[str, str] = {}  # SHA-256 of what is in its folder, by name
+
+
+class Scored(Record, tag="scored", frozen=True):
+    """So many frames have scores under a model (0: without one)."""
+
+    model: Number
+    frames: Number
+
+
+class Metrics(Record, tag="metrics", frozen=True):
+    """Figures of merit after a scoring."""
+
+    values: Mapping[str, float]
+
+
+class Stage(Record, tag="stage", frozen=True):
+    """A stage of the workflow failed, or works again, or works for the first time."""
+
+    stage: str  # train, score, steer, or the name of a metric
+    ok: bool
+    cause: str = ""
+
+
+# People
+
+
+class Tell(Record, tag="tell", frozen=True):
+    """A person said a word: pause, continue, stop, pin, set or finish."""
+
+    id: Name
+    who: Name
+    verb: Name
+    text: str
+    segment: str = ""  # stop
+    frame: FrameId | None = None  # pin
+    settings: Mapping[str, Any] = {}  # set
+
+
+def words(record: Record) -> str:
+    """What a record says to people, of those that displays show."""
+    match record:
+        case Note() | Tell():
+            return record.text
+        case Stage():
+            return f"the {record.stage} stage failed: {record.cause}"
+        case Stop():
+            return f"{record.segment} is to stop: {record.reason}"
+        case Blame() | Aside() | Damaged() | End():
+            return record.reason
+    return record.kind
+
+
+KINDS: dict[str, type[Record]] = {
+    str(kind.__struct_config__.tag): kind
+    for kind in (
+        Run, Session, Prepared, End, Note, Hired, Joined, Left, Lost, Aside, Damaged, Start, Began, Published, Ended,
+        Blame, Stop, Training, Epoch, Trained, Scored, Metrics, Stage, Tell,
+    )
+}  # fmt: skip
+OF_WALKERS = (Joined, Began, Published, Ended)  # what walkers say over the bus, as their record
+FROM_WORKERS = {str(kind.__struct_config__.tag): kind for kind in (*OF_WALKERS, Epoch)}
+
+
+class BadRecord(EngineError, ValueError):
+    """A record, or a message that would become one, that does not fit its type."""
+
+    kind: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.kind!r:.60}: {self.problem}"
+
+
+def checked(kind: str, fields: Mapping[str, Any], kinds: Mapping[str, type[Record]] = KINDS) -> Record:
+    """Make a record of plain values.
+
+    Args:
+        kinds: those that may come from where it came from.
+    Raises: BadRecord: there is no such kind, or a field is missing or of another type.
+    """
+    if kind not in kinds:
+        raise BadRecord(kind, f"there is no such kind; known: {', '.join(kinds)}")
+    try:
+        made: Record = convert(fields, kinds[kind])
+    except ValidationError as error:
+        raise BadRecord(kind, str(error)) from None
+    return made

@@ -1,0 +1,64 @@
+"""Workflow file -> the modules of its folder that it imports: found, kept with a run, found again by every process.
+
+A run directory has them in `workflow/`, beside the link `steersman_workflow.py` to its workflow file. So a child
+process that is spawned, for a Pool say, imports the file: it is given its parent's sys.path and names of functions.
+"""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
+FOLDER = "workflow"  # in a run directory
+
+
+def keep(source: Path, run: Path) -> None:
+    """Copy what a workflow file imports from its own folder into a run directory."""
+    kept = run / FOLDER
+    kept.mkdir()
+    (kept / f"{MODULE}.py").symlink_to(Path("..", "workflow.py"))
+    for path in imported(source):
+        copy = kept / path.relative_to(source.parent)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+
+
+def make_importable(path: Path) -> None:
+    """Let this process, and those that it spawns, import what lies beside a workflow file, or was kept with its run."""
+    kept = path.parent / FOLDER
+    folder = str((kept if (kept / f"{MODULE}.py").exists() else path.parent).absolute())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # first, as Python does with the folder of a program
+
+
+def imported(source: Path) -> set[Path]:
+    """The files in the folder of a Python file that it imports, at once or later in a function; packages whole."""
+    found: set[Path] = set()
+    waiting = [source]
+    while waiting:
+        new = {file for name in _names(waiting.pop()) for file in _files(source.parent, name)} - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _names(file: Path) -> set[str]:
+    """Top-level names that a file imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+def _files(folder: Path, name: str) -> Iterator[Path]:
+    if (folder / name).is_dir():
+        yield from (folder / name).rglob("*.py")
+    elif (file := folder / f"{name}.py").is_file():
+        yield file

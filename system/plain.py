@@ -1,0 +1,55 @@
+"""YAML that a person wrote -> plain values, of a size that is read in seconds."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+MOST_BYTES = 2**20  # parameters and sites take some kB; a MiB is read in 10 s
+MOST_ALIASES = 20  # each may double what a few lines stand for
+MOST_BITS = 1024  # of an integer; Python writes none of more than 4,300 digits
+
+
+class _Bounded(yaml.SafeLoader):
+    aliases = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self.aliases += self.check_event(yaml.AliasEvent)
+        if self.aliases > MOST_ALIASES:
+            raise yaml.YAMLError(f"it has more than {MOST_ALIASES} aliases (*name); write the values out")
+        return super().compose_node(parent, index)
+
+    def construct_yaml_int(self, node: Any) -> int:
+        number = super().construct_yaml_int(node)
+        if number.bit_length() > MOST_BITS:
+            raise yaml.YAMLError(f"it holds an integer of {number.bit_length()} bits; {MOST_BITS} are read")
+        return int(number)
+
+
+_Bounded.add_constructor("tag:yaml.org,2002:int", _Bounded.construct_yaml_int)
+
+
+def parse(text: str) -> Any:
+    """The plain values of a YAML text. Raises: yaml.YAMLError: it is none, or none that can be read in seconds."""
+    try:
+        return yaml.load(text, _Bounded)
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
+    except (ValueError, TypeError) as error:  # a date that there is not, a number of thousands of digits, a list as key
+        raise yaml.YAMLError(str(error)) from None
+
+
+def read(path: Path) -> Any:
+    """The same of a file. Raises: yaml.YAMLError: also where it is no regular file or too large. OSError."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise yaml.YAMLError("this is no regular file; give the path of a YAML file")
+    if found.st_size > MOST_BYTES:
+        raise yaml.YAMLError(f"it has {found.st_size:,} bytes, and {MOST_BYTES:,} are read; keep large data elsewhere")
+    try:
+        return parse(path.read_text())
+    except UnicodeDecodeError as error:
+        raise yaml.YAMLError(f"it is no text: {error}") from None

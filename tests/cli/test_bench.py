@@ -1,0 +1,23 @@
+"""What a benchmark leaves behind when it is ended."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+
+
+def test_a_benchmark_that_is_ended_leaves_no_server() -> None:
+    quiet = subprocess.DEVNULL
+    command = [sys.executable, "-m", "steersman.cli", "bench", "bus"]
+    bench = subprocess.Popen(command, stdout=quiet, stderr=quiet)
+    deadline = time.monotonic() + 60
+    servers: list[psutil.Process] = []
+    while not servers and time.monotonic() < deadline and bench.poll() is None:
+        children = psutil.Process(bench.pid).children(recursive=True)
+        servers = [each for each in children if "server" in each.name()]
+    bench.send_signal(signal.SIGTERM)
+    assert bench.wait(60) == 128 + signal.SIGTERM
+    assert servers
+    assert psutil.wait_procs(servers, timeout=10)[1] == []

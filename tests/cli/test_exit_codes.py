@@ -1,0 +1,23 @@
+"""What a person wrote wrong ends with exit code 2, every other error of ours with 4, each in one message."""
+
+import pytest
+
+from steersman.cli import __main__ as command_line
+from steersman.system.errors import BadInput, EngineError
+from tests.test_errors import every_class, values
+
+
+@every_class
+def test_an_error_ends_the_command_line_with_its_code(
+    kind: type[EngineError], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = kind(**values(kind))
+
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(command_line, "app", fail)
+    with pytest.raises(SystemExit) as end:
+        command_line.main()
+    assert end.value.code == (2 if issubclass(kind, BadInput) else 4)
+    assert str(error) in capsys.readouterr().err

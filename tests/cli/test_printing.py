@@ -1,0 +1,108 @@
+"""Words of others on a terminal: shown, whatever they hold; never obeyed."""
+
+import contextlib
+import io
+import sys
+from collections.abc import Callable
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from steersman.cli import display, printing, records
+from steersman.cli.__main__ import main
+from steersman.executors.preflight import Finding
+from steersman.journal import why
+from steersman.journal.file import Record
+from steersman.journal.state import State
+from steersman.steering import budget
+
+ODD = "\x00\x07\x08\x0b\r\x1b\x7f\x85\x9b\u00ad\u200b\u200f\u2028\u202e\u2066\ufeff\ud800\udcff\U000e0001"
+TEXTS = st.text(st.one_of(st.sampled_from(ODD + "[]m;1é中\n\t"), st.characters()), max_size=30)
+
+
+def is_shown(text: str) -> bool:
+    return all(each.isprintable() or each in "\n\t" for each in text)
+
+
+def printed(show: Callable[[], object]) -> str:
+    """What a call writes to standard output and error."""
+    written = io.StringIO()
+    with contextlib.redirect_stdout(written), contextlib.redirect_stderr(written):
+        show()
+    return written.getvalue()
+
+
+@given(TEXTS)
+def test_a_terminal_finds_nothing_to_obey_and_plain_text_is_left_alone(text: str) -> None:
+    shown = printing.shown(text)
+    assert is_shown(shown)
+    assert printing.shown(shown) == shown
+    assert shown == text or not is_shown(text)
+
+
+@given(TEXTS)
+def test_whatever_prints_shows_it(text: str) -> None:
+    table = Table(escape(text), title=escape(text))
+    table.add_row(Text(text))
+    printed_by: list[Callable[[], object]] = [
+        lambda: printing.say(text),
+        lambda: printing.out.print(escape(text), table, Text(text)),
+        lambda: printing.err.print(escape(text), highlight=False, soft_wrap=True),
+        lambda: printing.print_text(text, text),
+        lambda: printing.print_checks([Finding(text, True, text), Finding("x", False, f"{text}\n{text}")]),
+    ]
+    for show in printed_by:
+        assert is_shown(printed(show))
+
+
+@given(TEXTS)
+def test_a_run_full_of_odd_words_is_shown(text: str) -> None:
+    """Status, watch, the log of a run, journal and why."""
+    start = {"start": 0, "parent": None, "seed": 1, "policy": text, "reason": text, "model": 0, "exact": False}
+    found: list[Record] = [
+        {"kind": "run", "t": 1.0, "workflow": text, "seed": 1, "rounds": False, "slots": 1, "guided": True, "gpus": 0,
+         "time_unit": text},
+        {"kind": "session", "t": 2.0, "host": text, "pid": 1},
+        {"kind": "start", "t": 2.0, **start},
+        {"kind": "walker", "t": 2.0, "walker": 0, "slot": 0},
+        {"kind": "joined", "t": 2.0, "walker": 0, "node": text, "pool": text, "block_ends": None},
+        {"kind": "began", "t": 3.0, "walker": 0, "segment": 0, "start": 0, "first_row": 0, "waited_s": 0.0},
+        {"kind": "metrics", "t": 3.0, "values": {text: 1.0}},
+        {"kind": "note", "t": 4.0, "text": text},
+    ]  # fmt: skip
+    state = State(found)
+    told = dict.fromkeys(("segment", "origin", "policy", "reason", "ended", "cause"), text) | {
+        "start": 0, "seed": 1, "parent": None, "model": 0, "candidates": 1, "attempt": 0, "frames": 1,
+        "refused": [{"frame": {"row": 0, "segment": text}, "reason": text}],
+        "stopped_by": {"by": text, "reason": text},
+    }  # fmt: skip
+    rule = budget(frames=10)
+    shows: list[Callable[[], object]] = [
+        lambda: printing.out.print(display.view(state, rule, text, 5.0)),
+        lambda: printing.out.print(display.closing(state, 5.0)),
+        lambda: display.Display(rule, text).show(state, 100.0),
+        lambda: printing.say("\n".join(why.lines(told))),
+        lambda: printing.say("\n".join(map(records.line, found))),
+    ]
+    for show in shows:
+        assert is_shown(printed(show))
+    for record in found:
+        assert "\n" not in records.line(record), "it would pass for another record"
+
+
+@given(TEXTS.map(lambda text: text.replace("\x00", "")))
+def test_odd_words_of_a_command_are_shown(word: str) -> None:
+    for words in ([word], ["run", word], ["status", word], ["run", "double_well", "--set", word]):
+
+        def ended(words: list[str] = words) -> None:
+            with mock.patch.object(sys, "argv", ["steersman", *words]), pytest.raises(SystemExit):
+                main()
+
+        said = printed(ended)
+        assert is_shown(said)
+        assert "Traceback" not in said

@@ -1,0 +1,101 @@
+"""Recorded decisions taken again, and segments traced back to the prepared start."""
+
+import hashlib
+import json
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from steersman.journal import file as journal
+from steersman.journal.replay import replay
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.why import tree
+from steersman.stages import loading
+from steersman.steering import Novelty, Random, Turns
+from steersman.steering.expression import parse
+from steersman.system.errors import BadInput
+from tests.engine.conftest import finished, started, steersman
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=["asynchronous", "rounds"])
+def steered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    cwd = tmp_path_factory.mktemp("steered")
+    words = ["run", "double_well", "--set", "frames=100000000", "--set", "train_every=500", "--set", "barrier_kT=30",
+             "--seed", 5, "--run-dir", cwd / "run"]  # fmt: skip
+    driver = started(*words, *(["--rounds"] if request.param == "rounds" else []), cwd=cwd)
+    finished(driver, cwd / "run", until=lambda state: [r.policy for r in state.decisions].count("Novelty") > 4)
+    return RunDirectory(cwd / "run")
+
+
+def test_the_own_policy_decides_again_as_it_did(steered: RunDirectory) -> None:
+    told = replay(steered, loading.load(steered.workflow).steering)
+    starts = [r for r in journal.read(steered.journal) if r.kind == "start" and "again" not in r]
+    assert told["decisions"] == len(starts) > 10
+    assert told["different"] == []
+    assert told["kept"] == sum(record.policy == "explore" for record in starts)
+    assert any(record.policy == "Novelty" for record in starts)
+
+
+def test_a_run_cut_off_anywhere_decides_again_as_it_did(steered: RunDirectory, tmp_path: Path) -> None:
+    cut = RunDirectory(shutil.copytree(steered.path, tmp_path / "cut"))
+    lines = steered.journal.read_text().splitlines(keepends=True)
+    kinds = [json.loads(line)["kind"] for line in lines]
+    for end in (kinds.index("scored"), len(lines) // 2):  # the first: a model was never there
+        cut.journal.write_text("".join(lines[:end]))
+        told = replay(cut, loading.load(cut.workflow).steering)
+        assert told["decisions"] > 1
+        assert told["different"] == []
+
+
+def test_another_policy_chooses_otherwise_and_is_labelled(steered: RunDirectory) -> None:
+    size = steered.journal.stat().st_size
+    done = steersman("replay", steered.path, "--policy", 'Target("x", 1.0)', "--json", cwd=steered.path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["label"] == "off-policy"
+    assert told["same"] + told["kept"] + len(told["different"]) == told["decisions"]
+    assert any(each["chosen"]["policy"] == "Target" for each in told["different"])
+    text = steersman("replay", steered.path, "--policy", 'Target("x", 1.0)', cwd=steered.path).stdout
+    assert "off-policy" in text
+    assert "from the reference" in text
+    assert steered.journal.stat().st_size == size, "a replay changes nothing"
+
+
+def test_policies_are_written_as_in_a_workflow_and_nothing_else_is_run() -> None:
+    assert parse('Novelty("z", bins=5)') == Novelty("z", bins=5)
+    assert parse("Random") == Random()
+    assert parse('Novelty("z") | Random()') == Turns((Novelty("z"), Random()))
+    for words in ("Noveltie('z')", "Novelty()", "1 + 1", "Novelty(", "__import__('os')"):
+        with pytest.raises(BadInput):
+            parse(words)
+
+
+def test_a_policy_whose_scores_were_not_recorded_is_refused(steered: RunDirectory) -> None:
+    with pytest.raises(BadInput, match="recorded are: error, x, z"):
+        replay(steered, loading.load(steered.workflow).steering, Novelty("rmsd"))
+
+
+def test_a_segment_is_traced_to_the_prepared_start(steered: RunDirectory) -> None:
+    records = list(journal.read(steered.journal))
+    starts = {record.start: record for record in records if record["kind"] == "start"}
+    began = {f"w{r.walker}.{r['segment']}": starts[r["start"]] for r in records if r["kind"] == "began"}
+    name = max(began, key=lambda each: began[each].start)
+    told = tree(steered, name)
+    chain = told["segments"]
+    assert [chain[0]["segment"], chain[-1]["parent"]] == [name, None]
+    assert len(chain) > 2
+    for child, parent in pairwise(chain):
+        assert child["parent"]["segment"] == parent["segment"]
+    assert all(each["seed"] == began[each["segment"]].seed for each in chain)
+    assert told["workflow"] == hashlib.sha256((steered.path / "workflow.py").read_bytes()).hexdigest()
+    assert [model["version"] for model in told["models"]] == sorted({each["model"] for each in chain} - {0})
+    assert all(model["frames"] for model in told["models"])
+    assert told["environment"]["packages"]["numpy"]
+    lines = steersman("why", steered.path, name, "--tree", cwd=steered.path).stdout.splitlines()
+    assert [line.split()[0] for line in lines[: len(chain)]] == [each["segment"] for each in chain]
+    assert "the prepared start" in lines[len(chain) - 1]
+    assert steersman("why", steered.path, "w99.0", "--tree", cwd=Path(steered.path)).returncode == 2

@@ -1,0 +1,115 @@
+"""Damage is found, told and set aside, and the run goes on without it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steersman.journal import file as journal
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.verify import repair, verify
+from tests.engine.conftest import await_record, opened, resumed, started, steersman
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with scores and two models whose driver was killed."""
+    cwd = tmp_path_factory.mktemp("original")
+    run = cwd / "run"
+    words = ("run", "double_well", "--set", "barrier_kT=30", "--set", "frames=100000000", "--set", "train_every=800")
+    driver = started(*words, "--run-dir", run, cwd=cwd)
+    await_record(run, lambda state: state.model >= 2 and state.scored_with >= 2)
+    driver.kill()
+    driver.wait()
+    return run
+
+
+@pytest.fixture
+def copy(original: Path, tmp_path: Path) -> RunDirectory:
+    shutil.copytree(original, tmp_path / "run")
+    directory = RunDirectory(tmp_path / "run")
+    assert [problem for problem in verify(directory) if problem.what != "journal"] == []
+    return directory
+
+
+def flip(path: Path) -> None:
+    """Change one byte in the first tenth of a file, where data is."""
+    data = bytearray(path.read_bytes())
+    data[10] ^= 0xFF
+    path.write_bytes(data)
+
+
+def in_use(directory: RunDirectory) -> int:
+    """The model that the newest scores are of; the second may have been worse than the first."""
+    return opened(directory.path)[1].scored_with
+
+
+def shard(directory: RunDirectory, group: str) -> Path:
+    return next(path for path in sorted((directory.path / group).glob("**/c/*")) if path.is_file())
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+DAMAGES: dict[str, Callable[[RunDirectory], object]] = {
+    "frames": lambda run: flip(next((run.path / "frames.zarr/w0/position").glob("c/0/0"))),
+    "scores": lambda run: flip(next((run.path / f"scores.zarr/{in_use(run):04d}/z").glob("c/0/0"))),
+    "model": lambda run: flip(run.model(in_use(run)) / "weights.safetensors"),
+    "journal": lambda run: change(run.journal, '"seed"', '"sead"'),
+    "decisions": lambda run: change(run.decisions, '"start": 3,', '"start": 0,'),
+    "settings": lambda run: run.workflow.unlink(),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_a_changed_byte_is_found_wherever_it_is(copy: RunDirectory, what: str) -> None:
+    DAMAGES[what](copy)
+    assert what in {problem.what for problem in verify(copy)}
+
+
+def test_missing_frames_and_missing_models_are_found(copy: RunDirectory) -> None:
+    shutil.rmtree(copy.path / "frames.zarr" / "w1")
+    shutil.rmtree(copy.model(1))
+    assert {(problem.what, problem.number) for problem in verify(copy)} >= {("frames", 1), ("model", 1)}
+
+
+def test_a_journal_that_is_cut_is_made_good_from_the_store(copy: RunDirectory) -> None:
+    """Records after the damage are lost; what was committed is not: resume adopts it."""
+    records = copy.journal.read_text().splitlines(keepends=True)
+    middle = len(records) * 3 // 4
+    copy.journal.write_text(
+        "".join(records[:middle]) + records[middle].replace("1", "2") + "".join(records[middle + 1 :])
+    )
+    problems = verify(copy)
+    assert problems[0].what == "journal"
+    repair(copy, problems)
+    assert 0 <= middle - len(list(journal.read(copy.journal))) < 10, (
+        "with those that belong to it, if it was of a group"
+    )
+    assert (copy.path / "aside" / "journal.jsonl").exists()
+
+
+def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDirectory) -> None:
+    version = in_use(copy)
+    DAMAGES["frames"](copy)
+    DAMAGES["model"](copy)
+    found = steersman("verify", copy.path, cwd=copy.path)
+    assert found.returncode == 4
+    assert "frames.zarr/w0" in found.stdout
+    assert f"models/{version:04d}" in found.stdout
+    assert steersman("verify", copy.path, "--repair", cwd=copy.path).returncode == 0
+    assert (copy.path / "aside" / "frames.zarr" / "w0").is_dir()
+    whole = steersman("verify", copy.path, cwd=copy.path)
+    assert whole.returncode == 0, whole.stdout
+    stored = copy.frames.count("w1")
+    state = resumed(copy.path, until=lambda state: state.scored_with > version)
+    assert state.walkers[0].counted_frames == 0
+    assert 0 < state.walkers[1].counted_frames <= stored, "less what was run twice"
+    assert not state.models[version - 1].accepted
+    assert verify(copy) == []

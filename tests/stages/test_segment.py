@@ -1,0 +1,74 @@
+"""How a segment learns that it is to end, and what its frames and its state may be."""
+
+import re
+from itertools import accumulate, pairwise, repeat, takewhile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.stages.segment import Segment, look_every_s
+from steersman.store import GroupWriter, StoreError
+
+
+def test_a_stop_is_late_by_a_tenth_and_a_long_segment_asks_seldom() -> None:
+    """Ten thousand walkers share a server that answers some ten thousand questions a second."""
+    asked = list(takewhile(lambda t: t < 300, accumulate(repeat(0.0), lambda t, _: t + look_every_s(t))))
+    assert all(later - t <= max(0.05, 0.1 * t) + 1e-9 for t, later in pairwise(asked))
+    assert asked[1] == 0.05
+    assert len(asked) / 300 < 0.3
+
+
+@pytest.mark.parametrize(
+    ("frames", "told"),
+    [
+        ([{"x": 1.0}, {"y": 1.0}], "'x': some frames have it and others have not"),
+        ([{"x": 1.0}, {"x": 1.0, "y": 1.0}], "'y': some frames have it and others have not"),
+        ([{"x": 1.0}, {"x": [1.0, 2.0]}], "'x': a row of float64 () was expected"),
+        ([{"x": "one"}], "'x': 'one' is no number"),
+        ([{"x": None}], "'x': None is no number"),
+        ([{"x": np.zeros(0)}], "'x': its shape is (0,), which holds nothing"),
+        ([{"x": np.longdouble(1)}], "'x': its dtype is float128"),
+        ([{"a/b": 1.0}], "'a/b': this name cannot be a folder's"),
+        ([{"segment": 1}], "'segment': the engine stores its own"),
+        ([{"time": [1.0]}], "'time': it is one number"),
+        ([{"time": -1e-9}], "'time': it is -1e-09 after 0"),
+        ([{"time": 2.0}, {"time": 2.0}, {"time": 1.0}], "'time': it is 1 after 2"),
+    ],
+)
+def test_a_frame_that_cannot_be_stored_is_told_by_its_variable(
+    frames: list[dict[str, Any]], told: str, tmp_path: Path
+) -> None:
+    """And nothing of it is stored, so that the next segment of the walker goes on."""
+    out = Segment("w0.0", 0, 1, GroupWriter(tmp_path / "w0"))
+    for frame in frames[:-1]:
+        out.append(**frame)
+    with pytest.raises(StoreError, match=re.escape(told)):
+        out.append(**frames[-1])
+    assert out.frames == len(frames) - 1
+
+
+@pytest.mark.parametrize("state", [{"x": 2.0}, {"rng": {"state": 1}}, {"velocities": np.zeros(4)}, {"segments": 1.0}])
+def test_a_state_that_cannot_be_stored_is_refused_where_it_is_given(state: dict[str, Any], tmp_path: Path) -> None:
+    """Where the segment is closed, it would end its walker; or be left out in silence, where a frame has its name."""
+    writer = GroupWriter(tmp_path / "w0")
+    writer.append("segment", {"velocities": np.zeros(3)})
+    out = Segment("w0.1", 1, 1, writer)
+    out.append(x=1.0)
+    with pytest.raises(StoreError):
+        out.state(**state)
+    out.state(velocities=np.ones(3))
+    assert set(out.restart) == {"velocities"}
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_a_seed_for_programs_that_take_an_int_is_one_and_a_function_of_the_seed(seed: int) -> None:
+    with TemporaryDirectory() as name:
+        writer = GroupWriter(Path(name) / "w0")
+        first, again = (Segment("w0.0", 0, seed, writer).seed31 for _ in range(2))
+    assert first == again
+    assert 1 <= first <= 2**31 - 1

@@ -1,0 +1,86 @@
+"""What a worker does with the files of its run."""
+
+import hashlib
+import os
+import pickle
+import stat
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from steersman.store import FRAME, GroupWriter, Span
+from steersman.worker import tasks
+from steersman.worker.errors import PreparedChanged
+from tests.worker.conftest import MadeRun
+
+PREPARED = """
+@wf.prepare
+def prepare(p): return [1, 2, 3]
+
+@wf.simulate()
+def simulate(p, start, out): out.append(x=1.0)
+"""
+
+
+def test_what_was_prepared_is_loaded_only_if_it_is_what_was_written(made_run: MadeRun) -> None:
+    """Pickle runs code: any byte that somebody changed is found before it is read."""
+    directory = made_run(PREPARED)
+    run = str(directory.path)
+    sha256 = tasks.prepare(run)
+    written = directory.prepared.read_bytes()
+    assert sha256 == hashlib.sha256(written).hexdigest()
+    assert stat.S_IMODE(directory.prepared.stat().st_mode) == 0o600
+    assert tasks._prepared(run, sha256) == [1, 2, 3]
+
+    class Evil:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (f"{run}/entered",)
+
+    for forged in (pickle.dumps(Evil()), written + b"x", b""):
+        tasks._prepared.cache_clear()
+        directory.prepared.write_bytes(forged)
+        with pytest.raises(PreparedChanged) as refused:
+            tasks._prepared(run, sha256)
+        assert refused.value.recorded == sha256
+    assert not (directory.path / "entered").exists()
+
+
+CARELESS = """
+import torch
+from steersman import every, models
+
+def change():
+    torch.set_default_dtype(torch.float64)
+    torch.set_default_device("meta")
+
+@wf.simulate()
+def simulate(p, start, out): out.append(x=1.0)
+
+@wf.train(when=every(frames=1))
+def fit(p, frames, last):
+    made = models.PCA.fit(frames["x"], latent=1)
+    change()
+    return made
+
+@wf.score()
+def score(p, model, frames):
+    z, error = model.encode(frames["x"])
+    change()
+    return {"error": error}
+"""
+
+
+def test_a_stage_that_changes_torchs_defaults_changes_no_other(made_run: MadeRun) -> None:
+    """Trainings and scorings share a process, and in a driver's thread they share it with the engine."""
+    directory = made_run(CARELESS)
+    writer = GroupWriter(directory.frames.path / "w0")
+    writer.extend(FRAME, {"x": np.random.default_rng(1).normal(size=(20, 3)).astype(np.float32)})
+    writer.publish()
+    run, spans = str(directory.path), [Span("w0", 0, 10)]
+    tasks.train(run, 1, 0, spans, [Span("w0", 10, 20)], {})
+    for score in (tasks.score, tasks.score_in_driver):
+        assert score(run, 1, spans, {})["error"].shape == (10,)
+        assert torch.get_default_dtype() == torch.float32
+        assert torch.get_default_device() == torch.device("cpu")
