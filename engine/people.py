@@ -13,6 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from msgspec import json
+
 from steersman.bus import BusTimeout, TupleSpace
 from steersman.engine.errors import NotRunning
 from steersman.engine.inbox import TELL, Inbox, Words
@@ -128,6 +130,10 @@ class People:
             raise BadValue("set", assignment, "write set key=value")
         changed = {key.strip(): loading.value(key, text)}
         self._check(self._state.settings | changed)
+        try:
+            json.encode(changed)
+        except (OverflowError, TypeError, UnicodeEncodeError) as error:
+            raise BadValue(key, f"{text:.80}", f"it cannot be written down: {error}") from None
         return changed
 
     def _segment(self, name: str) -> Segment:

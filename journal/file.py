@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
-from msgspec import ValidationError, json
+from msgspec import ValidationError, json, to_builtins
 from msgspec.structs import replace
 
 from steersman.journal import version_1
@@ -126,13 +126,43 @@ class Journal:
 
 def encode(record: Record, number: int, before: int) -> tuple[bytes, int]:
     """Give the line of a record and its checksum; `before` is that of the record before it."""
-    body = _BEGIN % (VERSION, number, before) + json.encode(record)[1:-1]
+    body = _BEGIN % (VERSION, number, before) + _fields(record)[1:-1]
     crc = zlib.crc32(body)
     return body + _END % crc, crc
 
 
+def _fields(record: Record) -> bytes:
+    try:
+        return json.encode(record)
+    except UnicodeEncodeError:  # half a character, from a file's name that is no text, say
+        return json.encode(_readable(to_builtins(record)))
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_readable(key): _readable(each) for key, each in value.items()}
+    return [_readable(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
 @overload
 def read(path: Path) -> Iterator[Record]: ...
+def _fields(record: Record) -> bytes:
+    try:
+        return json.encode(record)
+    except UnicodeEncodeError:  # half a character, from a file's name that is no text, say
+        return json.encode(_readable(to_builtins(record)))
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_readable(key): _readable(each) for key, each in value.items()}
+    return [_readable(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
 @overload
 def read(path: Path, *kinds: type[R]) -> Iterator[R]: ...
 def read(path: Path, *kinds: type[Record]) -> Iterator[Record]:

@@ -198,7 +198,7 @@ class Walker:
             read_s = time.monotonic() - began
             self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
         except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
-            cause = f"{type(error).__name__}: {error}"[:MOST_CAUSE]
+            cause = _readable(f"{type(error).__name__}: {error}"[:MOST_CAUSE])
             if not self._writer.failed:
                 self._keep_cause(name, order, stderr_from)
         if self._writer.failed:
@@ -252,6 +252,11 @@ class Walker:
         self._causes.append(name)
         if len(self._causes) > MOST_CAUSES:  # the first one is worth most, and the newest
             (self.errors / f"{self._causes.pop(1)}.txt").unlink(missing_ok=True)
+
+
+def _readable(text: str) -> str:
+    """Half a character, from a file's name that is no text, say, does not travel."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _table_attributes() -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pytest
 from steersman.apps import lammps
 from steersman.engine import people
 from steersman.journal import file as journal
+from steersman.journal.records import Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from tests.engine.conftest import await_record, opened, started
@@ -119,7 +120,7 @@ def _has_segment(number: int, state: State) -> bool:
 
 
 def _pinned(run: Path) -> set[int]:
-    return {record.start for record in journal.read(run / "journal.jsonl") if record.get("policy") == "pin"}
+    return {record.start for record in journal.read(run / "journal.jsonl", Start) if record.policy == "pin"}
 
 
 def _running(program: str) -> set[int]:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from steersman.cli.display import Display, closing, line, view
-from steersman.journal.file import Record
+from steersman.journal.records import End, Epoch, Hired, Note, Run, Session, Trained, Training
 from steersman.journal.state import State
 from steersman.steering import budget
 from steersman.worker.training import profile
@@ -19,14 +19,12 @@ TEXT = "bus: [/tmp/run] refused [red]what[/] it was given"
 
 @pytest.fixture
 def state() -> State:
-    records: list[Record] = [
-        {"kind": "run", "t": 1.0, "workflow": "x", "seed": 1, "rounds": False, "slots": 1, "guided": False, "gpus": 0,
-         "time_unit": "1"},
-        {"kind": "session", "t": 2.0, "host": "here", "pid": 1},
-        {"kind": "note", "t": 3.0, "text": "of an earlier session"},
-        {"kind": "note", "t": time.time() + 60, "text": TEXT},
-    ]  # fmt: skip
-    return State(records)
+    return State([
+        Run(t=1.0, workflow="x", seed=1, slots=1),
+        Session(t=2.0, host="here", pid=1),
+        Note(t=3.0, text="of an earlier session"),
+        Note(t=time.time() + 60, text=TEXT),
+    ])  # fmt: skip
 
 
 def test_words_of_others_are_shown_as_they_are(state: State) -> None:
@@ -37,9 +35,9 @@ def test_words_of_others_are_shown_as_they_are(state: State) -> None:
 
 
 def test_a_log_tells_each_note_once(state: State, capsys: pytest.CaptureFixture[str]) -> None:
-    display = Display(budget(frames=10), "x")
+    display = Display("x")
     for now in (100.0, 200.0):
-        display.show(state, now)
+        display.show(state, budget(frames=10), now)
     assert capsys.readouterr().err.count(TEXT) == 1
 
 
@@ -54,10 +52,10 @@ def test_a_campaign_goes_on_when_nobody_reads_what_it_tells(
             raise error
 
     monkeypatch.setattr(sys, "stderr", Gone())
-    display = Display(budget(frames=10), "x")
+    display = Display("x")
     with display.live():
         for now in (100.0, 200.0):
-            display.show(state, now)
+            display.show(state, budget(frames=10), now)
     assert display.console.quiet
 
 
@@ -65,23 +63,23 @@ def test_a_spent_budget_tells_what_is_waited_for(state: State) -> None:
     """The last training ends before the run does."""
     rule, now = budget(hours=0.001), 3600.0
     assert line(state, rule, now).endswith("100 % of the budget, 0:00 left")
-    state.apply({"kind": "training", "t": 5.0, "model": 1, "frames": 10})
+    state.apply(Training(t=5.0, model=1, frames=10))
     assert line(state, rule, now).endswith("100 % of the budget, model 1 is being trained")
 
 
 def test_wall_time_goes_on_while_nothing_is_recorded(state: State) -> None:
     """Until the end of the run, however late one looks; a budget of hours is spent by waiting, too."""
-    state.apply({"kind": "note", "t": 4.0, "text": "the last for an hour"})
+    state.apply(Note(t=4.0, text="the last for an hour"))
     assert state.hours(3602.0) == 1.0
     assert not budget(hours=1).reason(state.progress(3601.0))
     assert budget(hours=1).reason(state.progress(3602.0))
-    state.apply({"kind": "end", "t": 12.0, "outcome": "finished", "reason": "told"})
+    state.apply(End(t=12.0, outcome="finished", reason="by a person"))
     assert state.hours(3602.0) == 10.0 / 3600
 
 
 def test_the_closing_table_tells_what_idle_slots_did(state: State) -> None:
     """And what was noted last; nothing of models where none was trained."""
-    state.apply({"kind": "walker", "t": 4.0, "walker": 0, "slot": 0})
+    state.apply(Hired(t=4.0, walker=0, slot=0))
     state.walkers[0].seconds.update({"first wait": 2.0, "waited": 5.0, "read": 1.0, "ran": 12.0})
     console = Console(file=io.StringIO(), width=120)
     console.print(closing(state, state.now))
@@ -96,18 +94,17 @@ def test_where_the_time_of_training_went_is_shown_in_shares(state: State) -> Non
     epoch = {"loss": 1.0, "seconds": 2.0, "IpUpdateTime": 0.1, "FwdTime": 0.5, "BwdTime": 0.9, "WtUpdateTime": 0.3}
     epoch |= {"TotalCompTime": 1.8, "SyncTime": 0.2}
     spent = profile([epoch, epoch])
-    for version, facts in ((1, {}), (2, {"profile": spent})):
-        state.apply({"kind": "training", "t": 4.0, "model": version, "frames": 9})
-        state.apply({"kind": "model", "t": 5.0, "model": version, "accepted": True, "reason": "good", **facts})
+    for version, shares in ((1, dict[str, float]()), (2, spent)):
+        state.apply(Training(t=4.0, model=version, frames=9))
+        state.apply(Trained(t=5.0, model=version, accepted=True, reason="good", profile=shares))
     console = Console(file=io.StringIO(), width=140)
     console.print(view(state, budget(frames=10), "x", 5.0))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert shown.count("Ip 5 Fwd 25 Bwd 45 Wt 15 Sync 10 %") == 1
     assert spent["TotalCompTime"] + spent["SyncTime"] == 4.0
-    state.apply({"kind": "training", "t": 6.0, "model": 3, "frames": 9})
-    told = {"epoch": 7, "epochs": 20, "loss": 1.25, "profile": profile([epoch])}
-    for version in (2, 3):  # what is told of a training that has ended comes too late
-        state.apply({"kind": "epoch", "t": 8.0, "model": version, **told})
+    state.apply(Training(t=6.0, model=3, frames=9))
+    for version in (2, 3):  # what is said of a training that has ended comes too late
+        state.apply(Epoch(t=8.0, model=version, epoch=7, epochs=20, loss=1.25, profile=profile([epoch])))
     console.print(view(state, budget(frames=10), "x", 9.0))
     words = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     assert "1.25 Ip 5 Fwd 25 Bwd 45 Wt 15 Sync 10 % training for 3 s, epoch 7 of 20" in words
@@ -116,8 +113,8 @@ def test_where_the_time_of_training_went_is_shown_in_shares(state: State) -> Non
 def test_a_run_that_never_had_a_model_ends_with_the_cause(state: State) -> None:
     why = "the training failed: ValueError: frames[0] is [odd]"
     for version, reason in ((1, "another"), (2, why)):
-        state.apply({"kind": "training", "t": 4.0, "model": version, "frames": 9})
-        state.apply({"kind": "model", "t": 5.0, "model": version, "accepted": False, "reason": reason})
+        state.apply(Training(t=4.0, model=version, frames=9))
+        state.apply(Trained(t=5.0, model=version, accepted=False, reason=reason))
     console = Console(file=io.StringIO(), width=120)
     console.print(closing(state, state.now))
     assert why in console.file.getvalue()  # type: ignore[attr-defined]
@@ -127,11 +124,11 @@ def test_a_run_that_never_had_a_model_ends_with_the_cause(state: State) -> None:
 def test_no_column_is_broken_into_pieces_of_words_on_a_narrow_terminal(state: State, width: int) -> None:
     """60 columns hold a slot at work, and models with long reasons."""
     reason = "the training failed: RuntimeError: Input type (float) and bias type (double) should be the same"
-    found: list[Record] = [
-        {"kind": "walker", "t": 5.0, "walker": 10, "slot": 10},
-        {"kind": "training", "t": 5.0, "model": 1, "frames": 123_456},
-        {"kind": "model", "t": 6.0, "model": 1, "accepted": False, "reason": reason, "frames": 123_456},
-    ]
+    found = (
+        Hired(t=5.0, walker=10, slot=10),
+        Training(t=5.0, model=1, frames=123_456),
+        Trained(t=6.0, model=1, accepted=False, reason=reason, frames=123_456),
+    )
     for record in found:
         state.apply(record)
     console = Console(file=io.StringIO(), width=width)

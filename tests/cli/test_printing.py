@@ -17,7 +17,7 @@ from steersman.cli import display, printing, records
 from steersman.cli.__main__ import main
 from steersman.executors.preflight import Finding
 from steersman.journal import why
-from steersman.journal.file import Record
+from steersman.journal.records import Began, Hired, Joined, Metrics, Note, Record, Run, Session, Stage, Start, Tell
 from steersman.journal.state import State
 from steersman.steering import budget
 
@@ -63,18 +63,18 @@ def test_whatever_prints_shows_it(text: str) -> None:
 @given(TEXTS)
 def test_a_run_full_of_odd_words_is_shown(text: str) -> None:
     """Status, watch, the log of a run, journal and why."""
-    start = {"start": 0, "parent": None, "seed": 1, "policy": text, "reason": text, "model": 0, "exact": False}
     found: list[Record] = [
-        {"kind": "run", "t": 1.0, "workflow": text, "seed": 1, "rounds": False, "slots": 1, "guided": True, "gpus": 0,
-         "time_unit": text},
-        {"kind": "session", "t": 2.0, "host": text, "pid": 1},
-        {"kind": "start", "t": 2.0, **start},
-        {"kind": "walker", "t": 2.0, "walker": 0, "slot": 0},
-        {"kind": "joined", "t": 2.0, "walker": 0, "node": text, "pool": text, "block_ends": None},
-        {"kind": "began", "t": 3.0, "walker": 0, "segment": 0, "start": 0, "first_row": 0, "waited_s": 0.0},
-        {"kind": "metrics", "t": 3.0, "values": {text: 1.0}},
-        {"kind": "note", "t": 4.0, "text": text},
-    ]  # fmt: skip
+        Run(t=1.0, workflow=text, seed=1, slots=1, guided=True, time_unit=text),
+        Session(t=2.0, host=text, pid=1),
+        Start(t=2.0, start=0, seed=1, policy=text, reason=text),
+        Hired(t=2.0, walker=0, slot=0),
+        Joined(t=2.0, walker=0, node=text, pool=text),
+        Began(t=3.0, walker=0, segment=0, start=0, first_row=0),
+        Metrics(t=3.0, values={text: 1.0}),
+        Stage(t=3.0, stage=text, ok=False, cause=text),
+        Tell(t=3.0, id="1", who=text, verb="pause", text=text),
+        Note(t=4.0, text=text),
+    ]
     state = State(found)
     told = dict.fromkeys(("segment", "origin", "policy", "reason", "ended", "cause"), text) | {
         "start": 0, "seed": 1, "parent": None, "model": 0, "candidates": 1, "attempt": 0, "frames": 1,
@@ -85,7 +85,7 @@ def test_a_run_full_of_odd_words_is_shown(text: str) -> None:
     shows: list[Callable[[], object]] = [
         lambda: printing.out.print(display.view(state, rule, text, 5.0)),
         lambda: printing.out.print(display.closing(state, 5.0)),
-        lambda: display.Display(rule, text).show(state, 100.0),
+        lambda: display.Display(text).show(state, rule, 100.0),
         lambda: printing.say("\n".join(why.lines(told))),
         lambda: printing.say("\n".join(map(records.line, found))),
     ]

@@ -7,15 +7,16 @@ import pytest
 
 from steersman.cli.records import choose, moment
 from steersman.journal.file import Journal
+from steersman.journal.records import Began, Ended, FrameId, Note, Record, Start, Stop
 from steersman.system.errors import BadInput
 from tests.engine.conftest import steersman
 
-RECORDS = [
-    {"t": 10.0, "kind": "start", "start": 0, "parent": None},
-    {"t": 20.0, "kind": "began", "walker": 3, "segment": 17, "start": 0},
-    {"t": 30.0, "kind": "stop", "segment": "w3.17"},
-    {"t": 40.0, "kind": "ended", "walker": 3, "segment": 18},
-    {"t": 50.0, "kind": "start", "start": 1, "parent": [3, 5, 17]},
+RECORDS: list[Record] = [
+    Start(t=10.0, start=0, seed=0),
+    Began(t=20.0, walker=3, segment=17, start=0, first_row=0),
+    Stop(t=30.0, segment="w3.17", reason="", by=""),
+    Ended(t=40.0, walker=3, segment=18, start=1, first_row=0, end_row=5, how="finished"),
+    Start(t=50.0, start=1, seed=0, parent=FrameId(3, 5, 17)),
 ]
 
 
@@ -35,7 +36,7 @@ def test_records_are_chosen_by_kind_simulation_and_time(
     kinds: list[str], sim: str, since: str, chosen: list[int]
 ) -> None:
     wanted = choose(kinds, sim, since, now=60.0)
-    assert [record["t"] for record in RECORDS if wanted(record)] == chosen
+    assert [record.t for record in RECORDS if wanted(record)] == chosen
 
 
 @pytest.mark.parametrize(("kinds", "sim", "since"), [(["stat"], "", ""), ([], "walker 3", ""), ([], "", "yesterday")])
@@ -52,7 +53,7 @@ def test_the_torn_end_is_told_and_the_rest_printed(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal = Journal(path)
     for text in ("one", "two"):
-        journal.append("note", {"text": text})
+        journal.append(Note(text=text))
     journal.close()
     path.write_bytes(path.read_bytes()[:-5])
     done = steersman("journal", tmp_path, "--json", cwd=tmp_path)

@@ -10,6 +10,7 @@ from steersman.cli.__main__ import main
 from steersman.executors import site_files
 from steersman.journal import run_directory
 from steersman.journal.file import Journal
+from steersman.journal.records import End, Run, Session
 from steersman.stages import loading
 
 
@@ -20,10 +21,9 @@ def ended(tmp_path: Path) -> Path:
     settings = {"workflow": "double_well", "params": {}, "site": site, "seed": 1, "rounds": False}
     run_directory.write_settings(directory, settings, loading.find("double_well"))
     journal = Journal(directory.journal)
-    facts = {"workflow": "double_well", "seed": 1, "rounds": False, "slots": 1, "guided": False, "gpus": 0}
-    journal.append("run", {**facts, "time_unit": "1"})
-    journal.append("session", {"host": "here", "pid": 1})
-    journal.append("end", {"outcome": "goal", "reason": "it is there"})
+    journal.append(Run(workflow="double_well", seed=1, slots=1))
+    journal.append(Session(host="here", pid=1))
+    journal.append(End(outcome="goal", reason="it is there"))
     journal.sync()
     return directory.path
 

@@ -12,6 +12,21 @@ import yaml
 from steersman.dashboard import report
 from steersman.journal import run_directory
 from steersman.journal.file import Journal
+from steersman.journal.records import (
+    Began,
+    End,
+    Ended,
+    FrameId,
+    Hired,
+    Metrics,
+    Published,
+    Run,
+    Scored,
+    Session,
+    Start,
+    Trained,
+    Training,
+)
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, GroupWriter, Variable
 
@@ -39,8 +54,8 @@ class MadeRun:
         self.now = 1_800_000_000.0
         self.journal = Journal(self.directory.journal, clock=lambda: self.now)
         self.rng = np.random.default_rng(1)
-        self.tell("run", workflow="fold", seed=7, rounds=False, slots=SLOTS, guided=guided, gpus=0, time_unit="ps")
-        self.tell("session", host="here", pid=1)
+        self.journal.append(Run(workflow="fold", seed=7, slots=SLOTS, guided=guided, time_unit="ps"))
+        self.journal.append(Session(host="here", pid=1))
         settings = {
             "workflow": "fold",
             "seed": 7,
@@ -49,13 +64,10 @@ class MadeRun:
         }
         self.directory.settings_file.write_text(yaml.safe_dump(settings))
 
-    def tell(self, kind: str, **fields: object) -> None:
-        self.journal.append(kind, fields)
-
     def write(self) -> RunDirectory:
         """The whole run, from the first walker to the end."""
         for walker in range(SLOTS):
-            self.tell("walker", walker=walker, slot=walker)
+            self.journal.append(Hired(walker=walker, slot=walker))
         self.now += 1.0
         for number in range(self.segments):
             self._round(number)
@@ -63,20 +75,22 @@ class MadeRun:
         self._model(1, accepted=True)
         self._model(2, accepted=False)
         self._scores()
-        self.tell("end", outcome="goal", reason="coverage rose by less than 1 %")
+        self.journal.append(End(outcome="goal", reason="coverage rose by less than 1 %"))
         self.journal.close()
         return self.directory
 
     def _round(self, number: int) -> None:
         """One segment of every walker; the last but one of the first fails, the last one is stopped."""
         for walker in range(SLOTS):
-            parent = [1 - walker, number // 2 * FRAMES, number // 2] if number else None
+            parent = FrameId(1 - walker, number // 2 * FRAMES, number // 2) if number else None
             policy = ("Novelty", "LocalOutlierFactor", "explore")[number % 3] if number else "prepared"
             start = number * SLOTS + walker
-            fields = {"start": start, "parent": parent, "policy": policy, "reason": REASON, "model": 0}
-            self.tell("start", slot=walker, seed=start + 1, exact=False, **fields)
-            began = {"walker": walker, "segment": number, "start": start, "first_row": number * FRAMES}
-            self.tell("began", waited_s=0.01, **began)
+            self.journal.append(
+                Start(start=start, seed=start + 1, slot=walker, parent=parent, policy=policy, reason=REASON)
+            )
+            self.journal.append(
+                Began(walker=walker, segment=number, start=start, first_row=number * FRAMES, waited_s=0.01)
+            )
         self.now += SEGMENT_S
         for walker in range(SLOTS):
             self._end(walker, number)
@@ -84,12 +98,12 @@ class MadeRun:
     def _end(self, walker: int, number: int) -> None:
         failed = walker == 0 and number == self.segments - 2
         stopped = walker == 0 and number == self.segments - 1
-        self.tell(
-            "ended", walker=walker, segment=number, start=number * SLOTS + walker,
+        self.journal.append(Ended(
+            walker=walker, segment=number, start=number * SLOTS + walker,
             how="failed" if failed else "stopped" if stopped else "finished", cause=HOSTILE if failed else "",
             first_row=number * FRAMES, end_row=(number + 1) * FRAMES, simulated=2.0, read_s=0.01, waited_s=0.01,
             ran_s=SEGMENT_S - 0.02,
-        )  # fmt: skip
+        ))  # fmt: skip
         if failed:
             (self.directory.errors / f"w{walker}.{number}.txt").write_text(f"Traceback {HOSTILE}")
 
@@ -107,27 +121,30 @@ class MadeRun:
                 "vorticity": 1e-5 * self.rng.normal(size=(rows, 8, 16)).astype(np.float32),
             })  # fmt: skip
             writer.close()
-            told = {"walker": walker, "frames": rows, "segments": self.segments, "simulated": 2.0 * self.segments}
-            self.tell("frames", **told)
+            self.journal.append(Published(walker=walker, frames=rows, segments=self.segments))
 
     def _model(self, version: int, *, accepted: bool) -> None:
-        self.tell("training", model=version, frames=self.segments * FRAMES)
+        self.journal.append(Training(model=version, frames=self.segments * FRAMES))
         self.now += 1.0
-        figures = {"held_out": 0.1 * version, "predecessor": 0.1 if version > 1 else None}
-        verdict = {"accepted": accepted, "reason": "the first model" if accepted else "worse than its predecessor"}
+        held_out, predecessor = 0.1 * version, 0.1 if version > 1 else None
+        reason = "the first model" if accepted else "worse than its predecessor"
         spent = {"IpUpdateTime": 0.01, "FwdTime": 0.03, "BwdTime": 0.04, "WtUpdateTime": 0.02, "SyncTime": 0.0}
         profile = {**spent, "TotalCompTime": 0.1}
         history = [{"loss": 10.0 / epoch, "seconds": 0.1, **profile} for epoch in range(1, 6)]
-        self.tell("model", model=version, frames=40, epochs=5, loss=2.0, seconds=1.0, **verdict, **figures)
+        self.journal.append(Trained(
+            model=version, accepted=accepted, reason=reason, frames=40, epochs=5, seconds=1.0, loss=2.0,
+            held_out=held_out, predecessor=predecessor,
+        ))  # fmt: skip
         self.directory.model(version).mkdir(parents=True)
-        card = {"version": version, "gate": "error", "history": history, **verdict, **figures}
+        verdict = {"accepted": accepted, "reason": reason, "held_out": held_out, "predecessor": predecessor}
+        card = {"version": version, "gate": "error", "history": history, **verdict}
         (self.directory.model(version) / "card.json").write_text(json.dumps(card))
 
     def _scores(self) -> None:
         rows = self.segments * FRAMES
         for done in (0.5, 1.0):
-            self.tell("scored", model=1, frames=int(done * SLOTS * rows))
-            self.tell("metrics", values={"coverage": 40 * done})
+            self.journal.append(Scored(model=1, frames=int(done * SLOTS * rows)))
+            self.journal.append(Metrics(values={"coverage": 40 * done}))
             self.now += 0.5
         self.directory.scores.mkdir()
         writer = GroupWriter(self.directory.scores / "0001", attributes={"model": 1})
@@ -162,6 +179,6 @@ def guided(tmp_path: Path) -> RunDirectory:
 def empty(tmp_path: Path) -> RunDirectory:
     """A run that ended before its first walker."""
     made = MadeRun(tmp_path / "fold-0003", segments=0)
-    made.tell("end", outcome="failed", reason="prepare: ValueError: no such letter")
+    made.journal.append(End(outcome="failed", reason="prepare: ValueError: no such letter"))
     made.journal.close()
     return made.directory

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steersman.dashboard import figures, lineage, slots, structure, style
+from steersman.dashboard import figures, lineage, structure, style
 from steersman.dashboard.scored import Plane, Scored, plane
+from steersman.journal import slot_time
 from steersman.journal.clock import Clock, simulated_scale, wall_scale
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
@@ -48,11 +49,11 @@ def test_a_run_that_lost_its_scores_or_models_says_what_is_missing(finished: Run
 
 
 def test_the_shares_of_the_slots_time_add_up_to_one(history: History) -> None:
-    found = slots.shares(history)
+    found = slot_time.shares(history.state, history.state.now)
     assert sum(found.values()) == pytest.approx(1.0)
     # Two walkers for 1 s of start, 12 segments of 0.5 s, and 3 s until the run ends.
-    assert found[slots.STARTING] == pytest.approx(1.0 / 10)
-    assert found[slots.SIMULATING] == pytest.approx(12 * 0.48 / 10)
+    assert found[slot_time.STARTING] == pytest.approx(1.0 / 10)
+    assert found[slot_time.SIMULATING] == pytest.approx(12 * 0.48 / 10)
 
 
 def test_every_frame_is_traced_to_its_segment(history: History) -> None:

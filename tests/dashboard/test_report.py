@@ -14,6 +14,7 @@ from steersman.dashboard import figures, page, report, style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.journal.file import Journal
 from steersman.journal.history import History
+from steersman.journal.records import Note
 from steersman.journal.run_directory import RunDirectory
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -108,7 +109,7 @@ def test_what_was_noted_is_told_with_how_often(finished: RunDirectory) -> None:
     assert "Notes" not in write(finished).text
     journal = Journal(finished.journal)
     for text in ("metric right failed: KeyError: 'x'",) * 3 + ("scoring with model 0 failed: <b>",):
-        journal.append("note", {"text": text})
+        journal.append(Note(text=text))
     journal.close()
     assert re.search(
         r"metric right failed: KeyError: 'x'\s+3\s+scoring with model 0 failed: <b>\s+1", write(finished).text

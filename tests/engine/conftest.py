@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from steersman.journal import file as journal
+from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 
@@ -90,7 +91,7 @@ def await_record(
 
 
 def servers_brought_back(state: State) -> int:
-    return sum(note.get("text", "").startswith("the bus server is gone") for note in state.notes)
+    return sum(words(note).startswith("the bus server is gone") for note in state.notes)
 
 
 def resumed(run: Path, *, until: Callable[[State], Any]) -> State:

@@ -10,6 +10,7 @@ import xarray
 
 from steersman.journal import file as journal
 from steersman.journal import published
+from steersman.journal.records import Start
 from steersman.journal.replay import replay
 from steersman.models import CVAE
 from steersman.stages import loading
@@ -30,7 +31,7 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
     assert summary["outcome"] == "budget"
     assert state.simulated >= 30
     assert sum(bool(model.accepted) for model in state.models) >= 2
-    policies = {record.policy for record in journal.read(directory.journal) if record["kind"] == "start"}
+    policies = {record.policy for record in journal.read(directory.journal, Start)}
     assert policies & {"LocalOutlierFactor", "Novelty"}, "a model chose starts"
     assert not list(directory.errors.iterdir())
 
@@ -63,7 +64,7 @@ def test_shallow_water_at_a_tiny_size(tmp_path: Path) -> None:
     assert state.simulated == 16 * 6
     assert sum(bool(model.accepted) for model in state.models) >= 2
     assert 0 < summary["metrics"]["storms_percent"] < 100
-    drawn = [record.draw["point"] for record in journal.read(directory.journal) if record["kind"] == "start"]
+    drawn = [record.draw["point"] for record in journal.read(directory.journal, Start)]
     run = np.concatenate([directory.frames.read("point", span)[::24] for span in published.spans(state)])
     np.testing.assert_array_equal(run, drawn)
     assert replay(directory, loading.load(directory.workflow).steering)["different"] == []

@@ -17,7 +17,7 @@ from steersman.engine.jobs import Jobs, lost
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
 from steersman.executors.workers import Trainers
-from steersman.worker.publisher import EVENT
+from steersman.worker.orders import EVENT
 
 pytestmark = pytest.mark.slow
 BEGINS_S = 4.0

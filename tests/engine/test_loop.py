@@ -16,6 +16,7 @@ from steersman.executors.parsl_config import NICE
 from steersman.journal import file as journal
 from steersman.journal import published
 from steersman.journal.crate import PROFILE
+from steersman.journal.records import Began, Ended, Start, Stop, words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.store import FRAME, SEGMENT_FIELDS, Window
@@ -65,7 +66,7 @@ def test_journal_and_store_agree_on_every_segment(two_wells: Whole) -> None:
 def test_a_segment_begins_where_its_start_says(two_wells: Whole) -> None:
     """The first frame lies 5 small steps from the parent frame: within 6 standard deviations of noise, and drift."""
     directory, state, _ = two_wells
-    starts = {record.start: record for record in journal.read(directory.journal) if record["kind"] == "start"}
+    starts = {record.start: record for record in journal.read(directory.journal, Start)}
     step = 6 * np.sqrt(2 * 1e-3 * 5) + 5 * 1e-3 * 40
     begun = [(segment, parent) for segment in state.segments if (parent := starts[segment.start].parent)]
     assert len(begun) > 20
@@ -94,13 +95,14 @@ def test_scores_cover_what_was_published(two_wells: Whole) -> None:
 
 def test_why_tells_start_model_alternatives_and_end(two_wells: Whole) -> None:
     directory, state, _ = two_wells
-    steered = next(r for r in journal.read(directory.journal) if r.kind == "start" and r["policy"] == "Novelty")
+    steered = next(r for r in journal.read(directory.journal, Start) if r.policy == "Novelty")
     segment = next(s for s in state.segments if s.start == steered.start)
     done = steersman("why", directory.path, segment.name, "--json", cwd=directory.path)
     told = json.loads(done.stdout)
     assert told["policy"] == "Novelty"
     assert told["model"] == steered.model >= 1
-    assert told["parent"]["row"] == steered.parent[1]
+    assert steered.parent is not None
+    assert told["parent"]["row"] == steered.parent.row
     assert len(told["refused"]) == 3
     assert told["ended"] == segment.how
     text = steersman("why", directory.path, segment.name, cwd=directory.path).stdout
@@ -120,8 +122,8 @@ def test_status_and_watch_tell_the_same_end(two_wells: Whole) -> None:
 def test_who_looks_for_the_bus_of_a_run_that_is_over_is_told_how_it_ended(two_wells: Whole) -> None:
     directory, state, _ = two_wells
     assert state.end is not None
-    for words in (["bus", directory.path], ["tell", directory.path, "pause"]):
-        done = steersman(*words, cwd=directory.path)
+    for command in (["bus", directory.path], ["tell", directory.path, "pause"]):
+        done = steersman(*command, cwd=directory.path)
         assert (done.returncode, done.stdout) == (2, "")
         assert " ".join(done.stderr.split()) == f"error: {directory.path} is over (goal): {state.end.reason}"
 
@@ -138,7 +140,7 @@ def test_parsl_keeps_what_happened_and_not_each_look_at_its_blocks(two_wells: Wh
     directory = two_wells[0]
     lines = (directory.parsl / "000" / "parsl.log").read_text().splitlines()
     assert any("Scaling out" in line for line in lines)
-    began = next(record.t for record in journal.read(directory.journal) if record["kind"] == "began")
+    began = next(record.t for record in journal.read(directory.journal, Began))
     assert max(float(line.split()[0]) for line in lines if " DEBUG: " in line) < began, "only while Parsl starts"
 
 
@@ -216,10 +218,10 @@ def test_a_redundant_segment_is_stopped_and_its_slot_used_again_at_once(
     finished(driver, run, until=lambda state: state.ended["stopped"] >= 4)
     directory, state = opened(run)
     stopped = [s for s in state.segments if s.how == "stopped"]
-    records = list(journal.read(directory.journal))
-    assert all("redundant" in r.reason for r in records if r["kind"] == "stop" and r["by"] == "Redundant")
-    ends = {r.walker: r["t"] for r in records if r["kind"] == "ended" and r["segment"] == 0}
-    begins = {r.walker: r["t"] for r in records if r["kind"] == "began" and r["segment"] == 1}
+    stops = list(journal.read(directory.journal, Stop))
+    assert all("redundant" in record.reason for record in stops if record.by == "Redundant")
+    ends = {r.walker: r.t for r in journal.read(directory.journal, Ended) if r.segment == 0}
+    begins = {r.walker: r.t for r in journal.read(directory.journal, Began) if r.segment == 1}
     assert all(begins[walker] - ends[walker] < 1.0 for walker in begins)
     told = json.loads(steersman("why", directory.path, stopped[0].name, "--json", cwd=tmp_path).stdout)
     assert told["stopped_by"]["by"] == "Redundant"
@@ -251,7 +253,7 @@ def test_a_simulation_that_raises_is_told_and_the_run_goes_on(write_workflow: Wr
     cause = (directory.errors / f"{failed.name}.txt").read_text()
     assert "energy is NaN" in cause
     assert "the integrator said" in cause
-    retried = [r for r in journal.read(directory.journal) if r.kind == "start" and r.get("attempt")]
+    retried = [record for record in journal.read(directory.journal, Start) if record.attempt]
     assert retried
     windows = [Window(directory.frames, [span]) for span in directory.frames.spans()]
     cores = [set(window["core"].tolist()) for window in windows]
@@ -317,7 +319,7 @@ def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow
 
     state = finished(driver, run, until=ran_again)
     assert (tmp_path / "died").exists()
-    assert any("who prepared the start was lost" in note.text for note in state.notes)
+    assert any("preparing the start begins again" in words(note) for note in state.notes)
     assert len(state.walkers) == 3
     of_the_dead = state.walkers[0].segments
     lost = {segment.start for segment in of_the_dead if segment.how == "lost"}
@@ -368,6 +370,12 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
     _, state, summary = completed(path, cwd=tmp_path, code=3)
     assert summary["outcome"] == "budget"
     assert "badness" not in state.metrics
-    told = " ".join(note.text for note in state.notes)
-    for words in ("the prune rule failed", "no idea", "metric badness failed", "nan", "'x': a row of int64 ()"):
-        assert words in told
+    told = " ".join(words(note) for note in state.notes)
+    for part in (
+        "the prune stage failed",
+        "no idea",
+        "the metric badness stage failed",
+        "nan",
+        "'x': a row of int64 ()",
+    ):
+        assert part in told

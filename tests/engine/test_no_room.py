@@ -11,6 +11,7 @@ import pytest
 import redis
 
 from steersman.bus import Server
+from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.journal.verify import verify
@@ -86,14 +87,14 @@ def fill(client: redis.Redis) -> None:
 
 def test_a_server_without_memory_is_told_and_the_run_goes_on_when_it_has_some(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    words = ("run", "double_well", "--set", "barrier_kT=30", "--set", "frames=100000000", "--run-dir", run, "--bus")
+    command = ("run", "double_well", "--set", "barrier_kT=30", "--set", "frames=100000000", "--run-dir", run, "--bus")
     with Server.start(tmp_path / "bus", maxmemory=40_000_000) as server, redis.Redis.from_url(server.url) as client:
-        driver = started(*words, server.url, cwd=tmp_path)
+        driver = started(*command, server.url, cwd=tmp_path)
         await_record(run, lambda state: state.frames > 200)
 
         def told(state: State) -> bool:
             fill(client)  # again, for tuples that are taken make room
-            return any("memory limit" in note.get("text", "") for note in state.notes)
+            return any("memory limit" in words(note) for note in state.notes)
 
         stuck = await_record(run, told)
         for key in client.scan_iter("steersman:fill*"):

@@ -7,7 +7,7 @@ import pytest
 
 from steersman.journal import file as journal
 from steersman.journal import published
-from steersman.journal.file import Record
+from steersman.journal.records import Ended, Record, Stage
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.store import Window
@@ -81,10 +81,10 @@ def has_seen_all(state: State) -> bool:
 
 def test_a_frame_that_is_not_finite_is_not_stored_and_those_before_it_are(odd: Told) -> None:
     directory, state, records = odd
-    failed = [record for record in records if record.kind == "ended" and record["how"] == "failed"]
+    failed = [record for record in records if isinstance(record, Ended) and record.how == "failed"]
     assert failed
     assert all("x is not finite" in record.cause for record in failed)
-    assert all(record.end_row - record["first_row"] == 5 for record in failed)
+    assert all(record.end_row - record.first_row == 5 for record in failed)
     assert np.isfinite(Window(directory.frames, published.spans(state))["x"]).all()
 
 
@@ -100,9 +100,10 @@ def test_a_model_that_is_no_number_or_has_collapsed_or_diverged_is_not_used(odd:
 
 def test_a_policy_that_raises_or_proposes_nonsense_is_told_and_its_fallback_chooses(odd: Told) -> None:
     directory, state, records = odd
-    notes = " ".join(record.text for record in records if record["kind"] == "note")
-    assert "ZeroDivisionError: no neighbours" in notes
-    assert "proposed frame 1000000000" in notes
+    failures = [record for record in records if isinstance(record, Stage) and not record.ok]
+    causes = " ".join(record.cause for record in failures if record.stage == "steer")
+    assert "ZeroDivisionError: no neighbours" in causes
+    assert "proposed frame 1000000000" in causes
     policies = {json.loads(line)["policy"] for line in directory.decisions.read_text().splitlines()}
     assert {"Odd", "Random"} <= policies
     assert state.end is not None

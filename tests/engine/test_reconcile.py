@@ -2,7 +2,6 @@
 
 import itertools
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,23 +10,26 @@ from steersman.engine.reconcile import catch_up, reconcile
 from steersman.journal import published
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
+from steersman.journal.records import Began, Ended, Hired, Published, Start
 from steersman.journal.state import State
 from steersman.store import FRAME, SEGMENT, Frames, GroupWriter
 
 ROWS = 10
-TIMES = {"read_s": 0.0, "waited_s": 0.0, "ran_s": 1.0}
+Event = Began | Ended | Published
 
 
-def told(segments: int, partial: int) -> list[tuple[str, dict[str, Any]]]:
-    """All that one walker tells: segments of ten frames, and one that is under way."""
-    events: list[tuple[str, dict[str, Any]]] = []
+def story(segments: int, partial: int) -> list[Event]:
+    """All that one walker says: segments of ten frames, and one that is under way."""
+    events: list[Event] = []
     for number in range(segments + (partial > 0)):
-        own = {"walker": 0, "segment": number, "start": number, "first_row": number * ROWS}
-        events.append(("began", {**own, "waited_s": 0.0}))
+        first, end = number * ROWS, (number + 1) * ROWS
+        events.append(Began(walker=0, segment=number, start=number, first_row=first))
         if number < segments:
-            end = {"how": "finished", "cause": "", "end_row": (number + 1) * ROWS, "simulated": 1.0}
-            events.append(("ended", own | end | TIMES))
-            events.append(("frames", {"walker": 0, "frames": (number + 1) * ROWS, "segments": number + 1}))
+            events.append(Ended(
+                walker=0, segment=number, start=number, first_row=first, end_row=end, how="finished", simulated=1.0,
+                ran_s=1.0,
+            ))  # fmt: skip
+            events.append(Published(walker=0, frames=end, segments=number + 1))
     return events
 
 
@@ -44,15 +46,14 @@ def stored(path: Path, segments: int, partial: int) -> Frames:
     return Frames(path)
 
 
-def heard(folder: Path, events: list[tuple[str, dict[str, Any]]]) -> Recorder:
+def heard(folder: Path, events: list[Event]) -> Recorder:
     """A run of one walker and five starts, which has heard of these events."""
     recorder = Recorder(Journal(folder / "journal.jsonl", clock=itertools.count(1.0).__next__), State())
     for start in range(5):
-        fields = {"parent": None, "seed": 7, "policy": "prepared", "reason": "", "model": 0, "exact": False}
-        recorder.record("start", start=start, slot=0, **fields)
-    recorder.record("walker", walker=0, slot=0)
-    for kind, fields in events:
-        recorder.record(kind, **fields)
+        recorder.record(Start(start=start, seed=7, policy="prepared"))
+    recorder.record(Hired(walker=0, slot=0))
+    for event in events:
+        recorder.record(event)
     return recorder
 
 
@@ -61,7 +62,7 @@ def test_what_a_killed_server_forgot_to_tell_is_known_all_the_same(tmp_path: Pat
     """And when it is told late, or twice, it is known already: the walker has come, it lives, and the run waits for
     nothing."""
     frames = stored(tmp_path / "frames", 3, 0)
-    recorder = heard(tmp_path, told(3, 0)[:known])
+    recorder = heard(tmp_path, story(3, 0)[:known])
     walker = recorder.state.walkers[0]
     assert walker.heard_of(3) == (known >= 8)
     catch_up(recorder, frames)
@@ -70,7 +71,7 @@ def test_what_a_killed_server_forgot_to_tell_is_known_all_the_same(tmp_path: Pat
     assert walker.heard_of(3)
     assert (recorder.state.frames, sorted(recorder.state.starts)) == (3 * ROWS, [3, 4])
     assert not recorder.state.busy_segments
-    assert all(walker.told(kind, fields) for kind, fields in told(3, 0))
+    assert all(walker.knows(event) for event in story(3, 0))
     recorder.journal.close()
 
 
@@ -80,7 +81,7 @@ def test_what_a_killed_server_forgot_to_tell_is_known_all_the_same(tmp_path: Pat
 def test_whatever_was_told_last_the_state_is_the_same(tmp_path: Path, known: int, keep: bool, partial: int) -> None:
     """The driver died after any of the events; the store holds three segments and perhaps a part of a fourth."""
     frames = stored(tmp_path / "frames", 3, partial)
-    recorder = heard(tmp_path, told(3, partial)[:known])
+    recorder = heard(tmp_path, story(3, partial)[:known])
     state = recorder.state
     reconcile(recorder, frames, keep=keep, cause="the test")
     recorder.journal.close()
@@ -88,7 +89,7 @@ def test_whatever_was_told_last_the_state_is_the_same(tmp_path: Path, known: int
     kept = partial if keep else 0
     assert state.frames == 3 * ROWS + kept
     assert sum(span.rows for span in published.spans(state)) == state.frames
-    assert state.simulated == pytest.approx(3.0)
+    assert state.simulated == pytest.approx(3.0 + kept / ROWS), "what the frames that count simulated"
     assert sorted(segment.start for segment in state.segments if segment.counts and segment.end != segment.first) == [
         0, 1, 2, *([3] if kept else []),
     ]  # fmt: skip

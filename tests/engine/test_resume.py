@@ -13,6 +13,7 @@ import pytest
 from steersman.engine import orphans
 from steersman.journal import file as journal
 from steersman.journal import lock, published
+from steersman.journal.records import Began, Ended, FrameId, Note, Published, Start, words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.store import Span, Window
@@ -36,14 +37,14 @@ def decisions(directory: RunDirectory) -> list[object]:
     """Every choice, its frames told by start and place within the segment: which walker ran it does not matter."""
     state = State(journal.read(directory.journal))
 
-    def frame(parent: list[int] | None) -> object:
+    def frame(parent: FrameId | list[int] | None) -> object:
         if parent is None:
             return None
         segment = published.segment_of(state, parent[0], parent[1])
         assert segment is not None
         return segment.start, parent[1] - segment.first
 
-    starts = {r.start: r["seed"] for r in journal.read(directory.journal) if r["kind"] == "start"}
+    starts = {r.start: r.seed for r in journal.read(directory.journal, Start)}
     lines = [json.loads(line) for line in directory.decisions.read_text().splitlines()]
     return [
         (
@@ -114,14 +115,15 @@ def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(
     assert weights(directory) == weights(unbroken)
 
 
-def test_an_event_is_known_once_it_was_told(unbroken: RunDirectory) -> None:
+def test_an_event_is_known_once_it_was_heard(unbroken: RunDirectory) -> None:
     """A killed server may hand out again what was taken in its last second; it must not count twice."""
     state = State()
     for record in journal.read(unbroken.journal):
-        if record.kind in ("began", "ended", "frames"):
-            assert not state.walkers[record.walker].told(record["kind"], record)
+        if isinstance(record, Began | Ended | Published):
+            assert state.walkers[record.walker].expects(record)
+            assert not state.walkers[record.walker].knows(record)
             state.apply(record)
-            assert state.walkers[record.walker].told(record["kind"], record)
+            assert state.walkers[record.walker].knows(record)
         else:
             state.apply(record)
 
@@ -182,7 +184,7 @@ def interrupted(killed: tuple[Path, State, float]) -> tuple[RunDirectory, State,
 
 def test_ctrl_c_ends_the_segments(interrupted: tuple[RunDirectory, State, dict[str, int]]) -> None:
     directory, state, stored = interrupted
-    assert not any("Parsl is started again" in note.get("text", "") for note in state.notes)
+    assert not any("Parsl is started again" in words(note) for note in state.notes)
     assert not any(walker.alive for walker in state.walkers.values())
     new = [walker for walker in state.walkers.values() if f"w{walker.number}" not in stored]
     assert all(segment.how in ("finished", "stopped") for walker in new for segment in walker.segments)
@@ -196,7 +198,7 @@ def test_what_was_killed_and_interrupted_goes_on_and_nothing_that_was_committed_
     state = resumed(directory.path, until=lambda state: state.frames >= before.frames + 500)
     assert state.end is not None
     assert state.end.outcome == "finished"
-    notes = [record.text for record in journal.read(directory.journal) if record["kind"] == "note"]
+    notes = [record.text for record in journal.read(directory.journal, Note)]
     assert any("held the lock" in text for text in notes)
     for walker, rows in stored.items():
         assert state.walkers[int(walker[1:])].frames == rows == directory.frames.count(walker)

@@ -3,11 +3,13 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from steersman.journal.file import encode
+from steersman.journal.file import rewrite
+from steersman.journal.records import Began, Ended, FrameId, Hired, Published, Record, Start
 
 EVENTS = 1_000_000
 SEGMENTS_PER_WALKER = 5_000
@@ -25,68 +27,30 @@ print(json.dumps({"seconds": took, "mib": grew, "segments": state.ended.total(),
 """
 
 
-def write_long_journal(path: Path, events: int) -> int:
-    """A journal as a long run writes it: four records a segment; returns the number of segments."""
-    segments = events // 4
-    with path.open("wb") as file:
-        for walker in range(segments // SEGMENTS_PER_WALKER):
-            file.write(encode({"v": 1, "t": 0.0, "kind": "walker", "walker": walker, "slot": walker}))
-        for at in range(segments):
-            own = {"v": 1, "t": float(at), "start": at}
-            row = at % SEGMENTS_PER_WALKER * 20
-            told = own | {"walker": at // SEGMENTS_PER_WALKER, "segment": at % SEGMENTS_PER_WALKER, "first_row": row}
-            parent = [max(0, at // SEGMENTS_PER_WALKER - 1), row, at % SEGMENTS_PER_WALKER] if at else None
-            file.write(
-                encode(
-                    own
-                    | {
-                        "kind": "start",
-                        "slot": 0,
-                        "parent": parent,
-                        "seed": 2**61 + at,
-                        "policy": "Novelty",
-                        "reason": "distance 0.123 in z to its nearest neighbour",
-                        "model": 3,
-                        "exact": False,
-                    }
-                )
-            )
-            file.write(encode(told | {"kind": "began", "waited_s": 0.001}))
-            file.write(
-                encode(
-                    told
-                    | {
-                        "kind": "ended",
-                        "how": "finished",
-                        "cause": "",
-                        "end_row": row + 20,
-                        "read_s": 0.001,
-                        "simulated": 2.0,
-                        "waited_s": 0.001,
-                        "ran_s": 0.5,
-                    }
-                )
-            )
-            file.write(
-                encode(
-                    {
-                        "v": 1,
-                        "t": float(at),
-                        "kind": "frames",
-                        "walker": at // SEGMENTS_PER_WALKER,
-                        "frames": row + 20,
-                        "segments": at % SEGMENTS_PER_WALKER + 1,
-                    }
-                )
-            )
-    return segments
+def long_story(segments: int) -> Iterator[Record]:
+    """What a long run writes: four records a segment."""
+    for walker in range(segments // SEGMENTS_PER_WALKER):
+        yield Hired(walker=walker, slot=walker)
+    for at in range(segments):
+        walker, number = divmod(at, SEGMENTS_PER_WALKER)
+        first, t = number * 20, float(at)
+        parent = FrameId(max(0, walker - 1), first, number) if at else None
+        reason = "distance 0.123 in z to its nearest neighbour"
+        yield Start(t=t, start=at, parent=parent, seed=2**61 + at, policy="Novelty", reason=reason, model=3)
+        yield Began(t=t, walker=walker, segment=number, start=at, first_row=first, waited_s=0.001)
+        yield Ended(
+            t=t, walker=walker, segment=number, start=at, first_row=first, end_row=first + 20, how="finished",
+            simulated=2.0, waited_s=0.001, read_s=0.001, ran_s=0.5,
+        )  # fmt: skip
+        yield Published(t=t, walker=walker, frames=first + 20, segments=number + 1)
 
 
 @pytest.mark.slow
 def test_a_million_events_are_replayed_in_ten_seconds_and_bounded_memory(tmp_path: Path) -> None:
     """Memory: some 300 bytes a segment, for 250,000 of them; records themselves are not kept."""
     path = tmp_path / "journal.jsonl"
-    segments = write_long_journal(path, EVENTS)
+    segments = EVENTS // 4
+    rewrite(path, long_story(segments))
     done = subprocess.run([sys.executable, "-c", REPLAY, str(path)], capture_output=True, text=True, check=True)
     measured = json.loads(done.stdout)
     print(measured)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from steersman.journal import file as journal
+from steersman.journal.records import FrameId, Start, Tell
 from steersman.journal.state import State
 from tests.engine.conftest import HEAD, await_record, opened, started, steersman
 
@@ -67,8 +68,8 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -
     assert tell(run, "set", "steps=500").returncode == 0
     assert tell(run, "continue").returncode == 0
     state = await_record(run, lambda state: state.next_start > paused.next_start + 1)
-    pinned = [r for r in journal.read(run / "journal.jsonl") if r.kind == "start" and r["policy"] == "pin"]
-    assert [record.parent for record in pinned] == [[0, state.walkers[0].segments[0].first + 3, 0]]
+    pinned = [r for r in journal.read(run / "journal.jsonl", Start) if r.policy == "pin"]
+    assert [record.parent for record in pinned] == [FrameId(0, state.walkers[0].segments[0].first + 3, 0)]
 
     changed = pinned[0].start
     state = await_record(run, lambda state: any(s.start == changed for s in state.segments))
@@ -84,9 +85,9 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -
     assert segment.how == "stopped"
     if segment.end and segment.end > segment.first:
         assert directory.frames.row(f"w{segment.walker}", segment.first)["x"] == 500.0
-    told = [record for record in journal.read(directory.journal) if record.kind == "told"]
-    assert [record.verb for record in told] == ["pause", "pin", "set", "continue", "stop", "finish"]
-    assert all("@" in record.who and record["t"] <= time.time() for record in told)
+    said = list(journal.read(directory.journal, Tell))
+    assert [record.verb for record in said] == ["pause", "pin", "set", "continue", "stop", "finish"]
+    assert all("@" in record.who and record.t <= time.time() for record in said)
     again = State(journal.read(directory.journal))
-    assert (again.settings, again.paused, again.pins) == ({"steps": 500}, False, [])
+    assert (again.settings, again.paused, again.pins) == ({"steps": 500}, None, [])
     assert steersman("resume", run, cwd=run).returncode == 0, "what a person finished is finished"

@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from steersman import Params, Workflow, budget, every
 from steersman.engine.campaign import plan
 from steersman.journal import file as journal
+from steersman.journal.records import Note
 from steersman.store import Span
 from steersman.system.errors import BadValue
 from steersman.worker.tasks import _begun
+from steersman.worker.training_job import TrainingJob
 from tests.engine.conftest import WriteWorkflow, completed
 
 BODY = """
@@ -100,7 +103,7 @@ def test_a_rank_or_worker_that_dies_costs_an_epoch_or_leaves_the_last_model(
     assert len(card["history"]) == 3
     assert all(record["SyncTime"] > 0 for record in card["history"])
     assert len((directory.path / "epochs0").read_text().split()) == 3
-    notes = [record.text for record in journal.read(directory.journal) if record["kind"] == "note"]
+    notes = [record.text for record in journal.read(directory.journal, Note)]
     assert any("the training of model 1 begins again: WorkerLost" in note for note in notes)
     assert later
     assert not any(model.accepted for model in later)
@@ -116,11 +119,15 @@ def test_a_rank_or_worker_that_dies_costs_an_epoch_or_leaves_the_last_model(
 
 def test_a_training_that_begins_again_takes_the_frames_that_it_began_with(tmp_path: Path) -> None:
     """Not those that have come since; but with other parameters, or from another model, it is another training."""
-    first, more = [Span("w0", 0, 40)], [Span("w0", 0, 60)]
-    kept = tmp_path / "checkpoints"
-    assert _begun(kept, 0, Params(), first, []) == (first, [])
-    (kept / "fit-0").mkdir()
-    assert _begun(kept, 0, Params(), more, first) == (first, [])
-    assert (kept / "fit-0").exists()
-    assert _begun(kept, 1, Params(), more, first) == (more, first)
-    assert not (kept / "fit-0").exists()
+    first, more = (Span("w0", 0, 40),), (Span("w0", 0, 60),)
+    job = TrainingJob(run=str(tmp_path), version=1, last=0, window=first, held_out=(), settings={"epochs": 3})
+    later = replace(job, window=more, held_out=first)
+    assert _begun(job) == job
+    checkpoint = job.kept / "fit-0"
+    for other in (replace(later, last=1), replace(later, settings={"epochs": 4})):
+        checkpoint.mkdir(exist_ok=True)
+        assert _begun(later) == job
+        assert checkpoint.exists()
+        assert _begun(other) == other
+        assert not checkpoint.exists()
+        assert _begun(job) == job

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from steersman.journal import file as journal
+from steersman.journal.records import Began, Ended, Joined, Left, Lost, Published, Start
 from steersman.store import FRAME, SEGMENT
+from steersman.worker.walker import BLOCK_ENDS
 from tests.engine.conftest import WriteWorkflow, finished, opened, started
 
 pytestmark = pytest.mark.slow
@@ -34,22 +36,23 @@ def test_segments_longer_than_a_block_go_on_in_the_next_one(write_workflow: Writ
     driver = started("run", path, "--set", "frames=100000", "--site", "site.yaml", "--run-dir", run, cwd=tmp_path)
     finished(driver, run, until=lambda state: sum(walker.frames > 0 for walker in state.walkers.values()) >= 3)
     directory, state = opened(run)
-    records = list(journal.read(directory.journal))
-    ends = {r.walker: r["block_ends"] for r in records if r["kind"] == "joined"}
+    ends = {r.walker: r.block_ends or 0.0 for r in journal.read(directory.journal, Joined)}
     assert len(set(ends.values())) >= 3, "three blocks or more"
-    assert all(r.t < ends[r["walker"]] for r in records if r["kind"] in ("began", "ended", "frames"))
-    left = [r for r in records if r.kind == "left"]
-    assert sum(r.reason == "its block ends" for r in left) >= 2
-    lost = [r.walker for r in records if r["kind"] == "lost"]
-    assert not ends.keys() & set(lost), "every walker that had come went in good time"
-    again = [r for r in records if r.kind == "start" and r["policy"] == "continue"]
-    assert all(r.exact and "was cut short" in r["reason"] for r in again)
+    assert all(r.t < ends[r.walker] for r in journal.read(directory.journal, Began))
+    assert all(r.t < ends[r.walker] for r in journal.read(directory.journal, Ended))
+    assert all(r.t < ends[r.walker] for r in journal.read(directory.journal, Published))
+    assert sum(r.reason == BLOCK_ENDS for r in journal.read(directory.journal, Left)) >= 2
+    lost = {r.walker for r in journal.read(directory.journal, Lost)}
+    assert not ends.keys() & lost, "every walker that had come went in good time"
+    again = [r for r in journal.read(directory.journal, Start) if r.policy == "continue"]
+    assert all(r.exact and "was cut short" in r.reason for r in again)
     starts = {record.start: record for record in again}
     went_on = [segment for segment in state.segments if segment.start in starts and segment.end != segment.first]
     assert went_on
     for segment in went_on:
-        walker, row, _ = starts[segment.start].parent
-        before = directory.frames.row(f"w{walker}", row)["count"]
+        parent = starts[segment.start].parent
+        assert parent is not None
+        before = directory.frames.row(f"w{parent.walker}", parent.row)["count"]
         assert directory.frames.row(f"w{segment.walker}", segment.first)["count"] == before + 1, "without a gap"
     assert directory.frames.rows("w0", SEGMENT) == 1
     assert directory.frames.rows("w0", FRAME) < WALLTIME_S / 0.05

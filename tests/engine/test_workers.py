@@ -8,7 +8,7 @@ import pytest
 
 from steersman.executors.launcher import BINARIES
 from steersman.journal import file as journal
-from steersman.journal.file import Record
+from steersman.journal.records import Aside, Began, Blame, FrameId, Lost, Record, Start, Stop, words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from tests.engine.conftest import WriteWorkflow, await_record, completed, finished, opened, started
@@ -68,25 +68,25 @@ wf.steer(Highest())
 
 def test_a_start_that_kills_its_walkers_is_blamed_after_two_tries_and_not_proposed_again(deadly: Told) -> None:
     _, _, records = deadly
-    blames = [record for record in records if record.kind == "blame"]
+    blames = [record for record in records if isinstance(record, Blame)]
     assert blames
-    frame = [0, 5, 0]
+    frame = FrameId(0, 5, 0)
     assert all(record.parent == frame for record in blames)
     assert "2 walkers died on it" in blames[0].reason
     first = blames[0].t
-    assert not [r for r in records if r.kind == "start" and r["parent"] == frame and r["t"] > first]
-    deaths = [r for r in records if r.kind == "lost" and r["blame"]]
+    assert not [r for r in records if isinstance(r, Start) and r.parent == frame and r.t > first]
+    deaths = [record for record in records if isinstance(record, Lost) and record.blame]
     assert 2 <= len(deaths) <= 5, "two on the frame, perhaps two more that were under way, one that hung"
     assert all("WorkerLost" in record.cause for record in deaths)
 
 
 def test_a_segment_that_hangs_is_told_to_stop_then_ended_and_its_slot_comes_back(deadly: Told) -> None:
     directory, state, records = deadly
-    stopped = next(record for record in records if record.kind == "stop" and record["segment"] == "w1.1")
+    stopped = next(record for record in records if isinstance(record, Stop) and record.segment == "w1.1")
     assert stopped.by == "engine"
     assert "has committed nothing for" in stopped.reason
-    lost = next(record for record in records if record.kind == "lost" and record["walker"] == 1)
-    assert lost.t > stopped["t"]
+    lost = next(record for record in records if isinstance(record, Lost) and record.walker == 1)
+    assert lost.t > stopped.t
     assert "in simulate" in (directory.errors / "w1.stderr").read_text(), "it tells where it hung"
     assert any(walker.slot == 1 and walker.number > 1 and walker.frames for walker in state.walkers.values())
 
@@ -113,11 +113,10 @@ def test_a_node_that_fails_everything_is_set_aside_and_told(write_workflow: Writ
     finished(driver, run, until=lambda state: state.aside and state.ended["finished"] > 40)
     directory, state = opened(run)
     assert state.aside == {"broken"}
-    records = list(journal.read(directory.journal))
-    told = next(record for record in records if record.kind == "aside")
-    assert "node broken is set aside" in told.reason
+    aside = next(journal.read(directory.journal, Aside))
+    assert aside.node == "broken"
     broken = {walker.number for walker in state.walkers.values() if walker.node == "broken"}
-    late = [r for r in records if r.kind == "began" and r["walker"] in broken and r["t"] > told["t"]]
+    late = [r for r in journal.read(directory.journal, Began) if r.walker in broken and r.t > aside.t]
     assert len(late) <= 2, "what it had taken already"
 
 
@@ -140,7 +139,7 @@ def test_a_score_that_hangs_in_a_thread_of_the_driver_is_told_of_and_does_not_ke
     run = tmp_path / "run"
     driver = started("run", path, "--site", "site.yaml", "--run-dir", run, cwd=tmp_path)
     state = await_record(run, lambda state: state.notes, driver=driver)
-    told = [note.text for note in state.notes]
+    told = [words(note) for note in state.notes]
     assert told[0].startswith("scoring with model 0 takes longer than its hang_s of 1 s, in a thread"), told
     driver.send_signal(signal.SIGINT)
     assert driver.wait(timeout=60) == 130

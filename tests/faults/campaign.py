@@ -19,6 +19,7 @@ import psutil
 from steersman.engine import orphans
 from steersman.journal import file as journal
 from steersman.journal import lock, published
+from steersman.journal.records import Blame, Published, Start, Tell
 from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -183,10 +184,9 @@ class Campaign:
 
     def _check_starts(self, state: State) -> None:
         """Every start is waiting, done once, blamed, or went on as another; every choice is explained."""
-        records = list(journal.read(self.directory.journal))
-        starts = [record for record in records if record.kind == "start"]
-        blamed = {record.get("start") for record in records if record.kind == "blame"}
-        again = {record.again for record in starts if "again" in record}
+        starts = list(journal.read(self.directory.journal, Start))
+        blamed = {record.start for record in journal.read(self.directory.journal, Blame)}
+        again = {record.again for record in starts if record.again is not None}
         counted = Counter(segment.start for segment in state.segments if segment.counts)
         explained = {json.loads(line)["start"] for line in self.directory.decisions.read_text().splitlines()}
         assert [record.start for record in starts] == list(range(len(starts)))
@@ -194,24 +194,24 @@ class Campaign:
             number = record.start
             assert counted[number] <= 1, f"start {number} counts {counted[number]} times"
             assert counted[number] or number in state.starts or number in blamed | again, f"start {number} got lost"
-            assert number in explained or "again" in record, f"start {number} is not explained"
+            assert number in explained or record.again is not None, f"start {number} is not explained"
 
     def _frames_when_told(self) -> int:
         """Frames that there were when the budget was set: the campaign had gone on meanwhile."""
         state = State()
         for record in journal.read(self.directory.journal):
             state.apply(record)
-            if record.kind == "told":
+            if isinstance(record, Tell):
                 return state.frames
         return 0
 
     def _chunks(self) -> list[int]:
         seen: Counter[int] = Counter()
         chunks = [0]
-        for record in journal.read(self.directory.journal):
-            if record.kind == "frames" and not record.get("adopted"):
-                chunks.append(record.frames - seen[record["walker"]])
-                seen[record.walker] = record["frames"]
+        for record in journal.read(self.directory.journal, Published):
+            if not record.adopted:
+                chunks.append(record.frames - seen[record.walker])
+                seen[record.walker] = record.frames
         return chunks
 
 

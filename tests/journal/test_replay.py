@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from steersman.journal import file as journal
+from steersman.journal.history import History
+from steersman.journal.records import Began, Start
 from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.why import tree
@@ -33,7 +35,7 @@ def steered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def test_the_own_policy_decides_again_as_it_did(steered: RunDirectory) -> None:
     told = replay(steered, loading.load(steered.workflow).steering)
-    starts = [r for r in journal.read(steered.journal) if r.kind == "start" and "again" not in r]
+    starts = [r for r in journal.read(steered.journal, Start) if r.again is None]
     assert told["decisions"] == len(starts) > 10
     assert told["different"] == []
     assert told["kept"] == sum(record.policy == "explore" for record in starts)
@@ -80,11 +82,10 @@ def test_a_policy_whose_scores_were_not_recorded_is_refused(steered: RunDirector
 
 
 def test_a_segment_is_traced_to_the_prepared_start(steered: RunDirectory) -> None:
-    records = list(journal.read(steered.journal))
-    starts = {record.start: record for record in records if record["kind"] == "start"}
-    began = {f"w{r.walker}.{r['segment']}": starts[r["start"]] for r in records if r["kind"] == "began"}
+    starts = {record.start: record for record in journal.read(steered.journal, Start)}
+    began = {f"w{r.walker}.{r.segment}": starts[r.start] for r in journal.read(steered.journal, Began)}
     name = max(began, key=lambda each: began[each].start)
-    told = tree(steered, name)
+    told = tree(History(steered), name)
     chain = told["segments"]
     assert [chain[0]["segment"], chain[-1]["parent"]] == [name, None]
     assert len(chain) > 2

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from steersman.journal import published, scoreboard
+from steersman.journal.records import Began, Ended, FrameId, Hired, Published, Run, Start
 from steersman.journal.scoreboard import stale, unscored
 from steersman.journal.segments import RUNNING, Segment, Segments
 from steersman.journal.state import State
@@ -57,23 +58,24 @@ def test_a_packed_segment_takes_less_than_20_bytes() -> None:
 def played(*, unsteered: bool = False) -> State:
     """Three walkers take turns with segments of 0 to 3 frames; some start from one frame, or all go on."""
     state, random = State(), np.random.default_rng(0)
-    state.apply({"t": 0.0, "kind": "run"})
+    state.apply(Run())
     for walker in range(3):
-        state.apply({"t": 0.0, "kind": "walker", "walker": walker, "slot": walker})
+        state.apply(Hired(walker=walker, slot=walker))
     rows, numbers = [0, 0, 0], [0, 0, 0]
     for start in range(60):
         walker, frames = start % 3, int(random.integers(0, 4)) or int(unsteered)
-        parent = [0, 0, 0] if start % 5 == 4 else None
+        parent = FrameId(0, 0, 0) if start % 5 == 4 else None
         if unsteered:
-            parent = [walker, rows[walker] - 1, numbers[walker] - 1] if rows[walker] else None
-        told = {"walker": walker, "segment": numbers[walker], "start": start, "first_row": rows[walker], "t": 1.0}
-        state.apply({"t": 1.0, "kind": "start", "start": start, "parent": parent, "slot": walker})
-        state.apply(told | {"kind": "began", "waited_s": 0.0})
-        rows[walker], numbers[walker] = rows[walker] + frames, numbers[walker] + 1
-        ended = {"end_row": rows[walker], "how": "finished", "cause": "", "read_s": 0, "ran_s": 0, "simulated": 1.0}
-        state.apply(told | ended | {"kind": "ended"})
-        progress = {"walker": walker, "frames": rows[walker], "segments": numbers[walker]}
-        state.apply({"t": 1.0, "kind": "frames"} | progress)
+            parent = FrameId(walker, rows[walker] - 1, numbers[walker] - 1) if rows[walker] else None
+        number, first = numbers[walker], rows[walker]
+        state.apply(Start(t=1.0, start=start, seed=start, parent=parent, slot=walker))
+        state.apply(Began(t=1.0, walker=walker, segment=number, start=start, first_row=first))
+        rows[walker], numbers[walker] = first + frames, number + 1
+        state.apply(Ended(
+            t=1.0, walker=walker, segment=number, start=start, first_row=first, end_row=first + frames,
+            how="finished", simulated=1.0,
+        ))  # fmt: skip
+        state.apply(Published(t=1.0, walker=walker, frames=first + frames, segments=number + 1))
     return state
 
 

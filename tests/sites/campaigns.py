@@ -12,13 +12,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from steersman.journal import file as journal
-from steersman.journal.file import Record
+from steersman.journal.records import Joined, Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from tests.sites.slurm import Cluster
 
+R = TypeVar("R", bound=Record)
 TICKS = """
 import os, time
 from steersman import Params, Workflow, budget
@@ -182,9 +184,9 @@ class Campaign:
     process: subprocess.Popen[bytes]
     directory: RunDirectory
 
-    def records(self, kind: str) -> list[Record]:
+    def records(self, kind: type[R]) -> list[R]:
         file = self.directory.journal
-        return [record for record in journal.read(file) if record.kind == kind] if file.exists() else []
+        return list(journal.read(file, kind)) if file.exists() else []
 
     def until(self, ready: Callable[[], bool]) -> None:
         """Wait for what the run writes down."""
@@ -195,10 +197,10 @@ class Campaign:
             assert time.monotonic() < deadline, log.read_text()[-3000:]
             time.sleep(0.1)
 
-    def joined(self, count: int) -> list[Record]:
+    def joined(self, count: int) -> list[Joined]:
         """The first `count` walkers, once they have begun; waits for them."""
-        self.until(lambda: len(self.records("joined")) >= count)
-        return self.records("joined")[:count]
+        self.until(lambda: len(self.records(Joined)) >= count)
+        return self.records(Joined)[:count]
 
     def interrupt(self) -> State:
         """End it as Ctrl-C does, and look at what it was."""

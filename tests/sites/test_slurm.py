@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from steersman.journal.records import Ended, Joined, Left, Lost, Published, Scored, Session, Trained
 from tests.sites.campaigns import PATIENCE_S, SITES, Campaign, begun, check_nothing_is_lost
 from tests.sites.slurm import NETWORK, Cluster, missing
 
@@ -64,9 +65,9 @@ def doctor(campaigns: dict[str, Campaign], cluster: Cluster, tmp_path_factory: p
 
 def gpus_of_nodes(campaign: Campaign) -> dict[str, set[int]]:
     """Which GPUs the walkers of each node told in their frames, as far as these are published."""
-    published = {record.walker for record in campaign.records("frames") if record["frames"]}
+    published = {record.walker for record in campaign.records(Published) if record.frames}
     found: dict[str, set[int]] = {}
-    for walker in campaign.records("joined"):
+    for walker in campaign.records(Joined):
         if walker.walker in published:
             frame = campaign.directory.frames.row(f"w{walker.walker}", 0)
             found.setdefault(walker.node, set()).add(int(frame["gpu"]))
@@ -88,18 +89,18 @@ def test_a_cancelled_block_and_a_dead_node_cost_nothing_that_was_committed(
 ) -> None:
     campaign = campaigns["faults"]
     first, second = campaign.joined(2)
-    assert first.node != second["node"]
+    assert first.node != second.node
     job = cluster.answer("squeue", "-h", "-w", first.node, "-o", "%i")
     cluster.crash(second.node)
     cluster.answer("scancel", job)
     later = campaign.joined(4)[2:]
-    assert second.node not in {walker["node"] for walker in later}
+    assert second.node not in {walker.node for walker in later}
     ran = {walker.walker for walker in later}
-    campaign.until(lambda: ran <= {ended.walker for ended in campaign.records("ended")})
+    campaign.until(lambda: ran <= {ended.walker for ended in campaign.records(Ended)})
     state = campaign.interrupt()
     check_nothing_is_lost(state, campaign.directory)
-    lost = campaign.records("lost")
-    assert {each.walker for each in lost} == {first["walker"], second["walker"]}
+    lost = campaign.records(Lost)
+    assert {each.walker for each in lost} == {first.walker, second.walker}
     assert all("ManagerLost" in each.cause for each in lost)
 
 
@@ -108,9 +109,9 @@ def test_a_campaign_runs_on_pbs(campaigns: dict[str, Campaign], cluster: Cluster
     campaign = campaigns["pbs"]
     joined = campaign.joined(2)
     assert len({walker.node for walker in joined}) == 2
-    campaign.until(lambda: len({ended.walker for ended in campaign.records("ended")}) == 2)
+    campaign.until(lambda: len({ended.walker for ended in campaign.records(Ended)}) == 2)
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
-    assert not campaign.records("lost")
+    assert not campaign.records(Lost)
 
 
 def test_a_campaign_runs_inside_a_job(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
@@ -121,9 +122,11 @@ def test_a_campaign_runs_inside_a_job(campaigns: dict[str, Campaign], cluster: C
     job = cluster.answer("squeue", "-h", "-o", "%N", "-w", joined[0].node)
     nodes = cluster.answer("scontrol", "show", "hostnames", job).split()
     assert sorted(walker.node for walker in joined) == sorted(nodes[1:])
-    assert all(300 < walker.block_ends - walker["t"] <= 600 for walker in joined), "it began when the machine let it"
-    campaign.until(lambda: len({ended.walker for ended in campaign.records("ended")}) == 2)
-    campaign.until(lambda: bool(campaign.records("scored")))
+    assert all(300 < (walker.block_ends or 0.0) - walker.t <= 600 for walker in joined), (
+        "it began when the machine let it"
+    )
+    campaign.until(lambda: len({ended.walker for ended in campaign.records(Ended)}) == 2)
+    campaign.until(lambda: bool(campaign.records(Scored)))
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
 
 
@@ -152,7 +155,7 @@ def test_a_job_whose_worker_never_comes_ends_the_run_with_the_cause(
     assert cause in end.reason
     assert ".stderr" in end.reason, "the file to look at"
     assert ("waiting for a licence" in end.reason) == (site == "blocked")
-    began = campaigns[site].records("session")[0].t
+    began = campaigns[site].records(Session)[0].t
     assert end.t - began < PATIENCE_S
 
 
@@ -177,8 +180,8 @@ def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
     walker = campaign.joined(1)[0]
     jobs = cluster.answer("squeue", "-h", "-o", "%i %D", "-w", walker.node).splitlines()
     assert [job.split()[1] for job in jobs] == ["4"]
-    campaign.until(lambda: bool(campaign.records("model")))
-    model = campaign.records("model")[0]
+    campaign.until(lambda: bool(campaign.records(Trained)))
+    model = campaign.records(Trained)[0]
     assert model.accepted, model
     card = campaign.directory.card(1)
     assert card is not None
@@ -188,7 +191,7 @@ def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
     assert len({walker.node, *nodes}) == 3
     assert {address for _, address, _, _ in places} <= {cluster.address(node) for node in nodes}
     assert [(gpu, staged) for _, _, gpu, staged in places] == [("0", "contacts")] * 2
-    campaign.until(lambda: bool(campaign.records("scored")))
+    campaign.until(lambda: bool(campaign.records(Scored)))
     scored_on = set((campaign.directory.path / "scored_on").read_text().split())
     assert len(scored_on - {walker.node, *nodes}) == 1, "and on a node that trains, where models are compared"
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
@@ -198,15 +201,21 @@ def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: dict[str, Ca
     """Nobody is killed by the scheduler: the walker of the first block leaves in time."""
     campaign = campaigns["nodes"]
     first = campaign.joined(1)[0]
-    campaign.until(lambda: any(walker.block_ends > first["block_ends"] for walker in campaign.records("joined")))
-    later = next(walker for walker in campaign.records("joined") if walker.block_ends > first["block_ends"])
-    campaign.until(lambda: any(ended.walker == later["walker"] for ended in campaign.records("ended")))
-    lost = campaign.records("lost")  # a walker that comes while the run ends may be given up
+    assert first.block_ends is not None
+    first_ends = first.block_ends
+
+    def of_later_blocks() -> list[Joined]:
+        return [walker for walker in campaign.records(Joined) if (walker.block_ends or 0.0) > first_ends]
+
+    campaign.until(lambda: bool(of_later_blocks()))
+    later = of_later_blocks()[0]
+    campaign.until(lambda: any(ended.walker == later.walker for ended in campaign.records(Ended)))
+    lost = campaign.records(Lost)  # a walker that comes while the run ends may be given up
     state = campaign.interrupt()
     check_nothing_is_lost(state, campaign.directory)
-    left = next(record for record in campaign.records("left") if record.walker == first["walker"])
+    left = next(record for record in campaign.records(Left) if record.walker == first.walker)
     assert left.reason == "its block ends"
-    assert left.t < first["block_ends"]
+    assert left.t < first_ends
     assert not lost
 
 

@@ -13,6 +13,7 @@ import torch
 from steersman.store import FRAME, GroupWriter, Span
 from steersman.worker import tasks
 from steersman.worker.errors import PreparedChanged
+from steersman.worker.training_job import TrainingJob
 from tests.worker.conftest import MadeRun
 
 PREPARED = """
@@ -79,7 +80,7 @@ def test_a_stage_that_changes_torchs_defaults_changes_no_other(made_run: MadeRun
     writer.extend(FRAME, {"x": np.random.default_rng(1).normal(size=(20, 3)).astype(np.float32)})
     writer.publish()
     run, spans = str(directory.path), [Span("w0", 0, 10)]
-    tasks.train(run, 1, 0, spans, [Span("w0", 10, 20)], {})
+    tasks.train(TrainingJob(run, 1, 0, tuple(spans), (Span("w0", 10, 20),), {}))
     for score in (tasks.score, tasks.score_in_driver):
         assert score(run, 1, spans, {})["error"].shape == (10,)
         assert torch.get_default_dtype() == torch.float32

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from steersman.bus import ALL, Server, TupleSpace
+from steersman.journal.records import Start
 from steersman.stages.segment import Segment
 from steersman.store import Frames, GroupWriter
 from steersman.worker.last_words import last_words
-from steersman.worker.publisher import EVENT
+from steersman.worker.orders import EVENT, plain
 from steersman.worker.walker import DISMISSED, Walker
 from tests.worker.conftest import MadeRun
 
@@ -27,7 +28,7 @@ def space(tmp_path: Path) -> Iterator[TupleSpace]:
 
 def run_walker(space: TupleSpace, folder: Path, simulate: Callable[[Any, Any, Segment], None], starts: int = 1) -> str:
     """Give a walker so many starts and then the word to go home; returns why it went."""
-    orders: list[dict[str, Any]] = [*({"seed": seed} for seed in range(starts)), {"end": True}]
+    orders: list[dict[str, Any]] = [*(plain(Start(start=n, seed=n)) for n in range(starts)), {"end": True}]
     space.put_many(("bag", start, order) for start, order in enumerate(orders))
     (folder / "errors").mkdir()
     return Walker(

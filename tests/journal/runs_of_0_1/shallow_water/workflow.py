@@ -1,0 +1,59 @@
+"""How often does a jet breed a storm? An ensemble of shallow-water runs, drawn where a surrogate expects the extreme.
+
+    steersman run shallow_water
+"""
+import numpy as np
+from pydantic import Field
+
+from steersman import Params, Workflow, budget, every
+from steersman.apps import shallow_water as sw
+from steersman.models import SphericalUNet
+from steersman.steering import DRAWN, Importance
+
+DAYS, FRAMES, DIFFUSION_HOURS = 6.0, 24, 4.0  # of a run; a frame every 6 h
+
+
+class Jets(Params):
+    truncation: int = Field(31, ge=5, le=341)
+    storm_m_s: float = Field(12.4, gt=0)  # northward or southward wind on the last day: one jet in a hundred
+    runs: int = Field(200, ge=1)  # budget
+    train_every: int = Field(80, ge=1)  # runs
+    epochs: int = Field(2, ge=1)
+
+
+wf = Workflow("shallow_water", Jets, stop=lambda p: budget(sim_days=p.runs * DAYS))
+storms = Importance("storm", threshold=0.0, dimensions=8)
+
+@wf.simulate(variables=sw.VARIABLES | DRAWN)
+def integrate(p, start, out):
+    jet = {"parameters": start.draw["point"], "truncation": p.truncation, "rows": sw.rows_for_networks(p.truncation)}
+    for frame in sw.run(start, seed=out.seed, days=DAYS, diffusion_hours=DIFFUSION_HOURS, **jet):
+        out.append(time=frame.time_days, **frame.stored, **start.draw)
+        if out.stopped: break
+
+@wf.train(when=lambda p: every(frames=p.train_every * FRAMES, first=p.train_every * FRAMES // 8))
+def fit(p, frames, last):
+    from steersman.apps.shallow_water_forecasts import laws, runs_of
+    return SphericalUNet.fit(runs_of(frames), width=16, epochs=p.epochs, init=last, **laws(p.truncation))
+
+@wf.score()
+def measure(p, model, frames):
+    from steersman.apps.shallow_water_forecasts import one_step_error
+    wind, whole = np.abs(frames["v"]).max(axis=(1, 2)), frames["time"] > DAYS - 0.01
+    found = {"storm": np.log(np.maximum(wind, 1e-3) / p.storm_m_s), "whole": whole}
+    return found | {"error": one_step_error(model, frames)} | {name: frames[name] for name in DRAWN}
+
+wf.steer(storms)
+
+@wf.metric
+def storms_percent(scores): return 100 * storms.estimate(scores).probability
+
+@wf.figure("How often it is extreme")
+def extremes(p, results):
+    from steersman.apps.shallow_water_figures import probability
+    return probability(storms.estimates(results.scores), f"winds along the meridian above {p.storm_m_s:g} m/s")
+
+@wf.figure("How far the network sees")
+def lead_times(p, results):
+    from steersman.apps.shallow_water_figures import forecast_errors
+    return forecast_errors(results.model, results.held_out, diffusion_hours=DIFFUSION_HOURS)
