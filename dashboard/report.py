@@ -76,6 +76,8 @@ def _heading(history: History) -> str:
     ]
     if state.run.guided:
         lines.append(page.paragraph("Guided by a known reference: this run was told where to go.", "guided"))
+    if flaws := history.flaws:
+        lines.append(page.paragraph(f"The journal is not whole: {flaws[0]}; lines set aside: {len(flaws)}", "failed"))
     lines.append(page.paragraph(f"{history.directory.path}, seed {state.run.seed}", "soft"))
     return "\n".join([*lines, "</header>"])
 

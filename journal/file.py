@@ -148,21 +148,6 @@ def _readable(value: Any) -> Any:
 
 @overload
 def read(path: Path) -> Iterator[Record]: ...
-def _fields(record: Record) -> bytes:
-    try:
-        return json.encode(record)
-    except UnicodeEncodeError:  # half a character, from a file's name that is no text, say
-        return json.encode(_readable(to_builtins(record)))
-
-
-def _readable(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode(errors="backslashreplace").decode()
-    if isinstance(value, dict):
-        return {_readable(key): _readable(each) for key, each in value.items()}
-    return [_readable(each) for each in value] if isinstance(value, (list, tuple)) else value
-
-
 @overload
 def read(path: Path, *kinds: type[R]) -> Iterator[R]: ...
 def read(path: Path, *kinds: type[Record]) -> Iterator[Record]:

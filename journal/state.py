@@ -7,6 +7,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
 
 from steersman.journal import records
@@ -16,12 +17,13 @@ from steersman.journal.segments import Segment
 from steersman.journal.walkers import Broken, Failed, Model, Stage, Start, Walker
 from steersman.steering import SECONDS, Progress
 
+WALKER = np.int64(2**40)  # of this type, for columns of walkers may be narrower than a key
 REMEMBERED = 8  # newest decisions and notes that displays show
 
 
 def frame_key(walker: Any, row: Any) -> Any:
     """One number for a frame, or for arrays of them: in order of walkers, then rows."""
-    return walker * 2**40 + row
+    return walker * WALKER + row
 
 
 class State:

@@ -14,6 +14,8 @@ def decode(text: bytes) -> Record:
     kind = fields.pop("kind")
     if kind == "told":
         kind = "tell"
+    elif kind == "frames":
+        fields.pop("simulated", None)  # of all its segments then, of the one that runs now
     elif kind == "damaged":
         fields.setdefault("reason", "")
     known = {key: value for key, value in fields.items() if value is not None}

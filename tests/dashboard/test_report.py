@@ -12,6 +12,7 @@ import yaml
 
 from steersman.dashboard import figures, page, report, style
 from steersman.dashboard.errors import NothingToDraw
+from steersman.journal import file
 from steersman.journal.file import Journal
 from steersman.journal.history import History
 from steersman.journal.records import Note
@@ -188,10 +189,15 @@ def test_a_report_that_cannot_be_written_is_told(finished: RunDirectory, capsys:
     assert "the report cannot be written" in capsys.readouterr().err
 
 
-def test_a_journal_that_cannot_be_read_is_told(finished: RunDirectory) -> None:
+def test_a_journal_that_is_not_whole_or_cannot_be_read_is_reported(
+    finished: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "not whole" not in write(finished).text
     text = finished.journal.read_text()
-    finished.journal.write_text(text.replace('"walker"', '"wa1ker"', 1))
-    assert "The journal cannot be read: JournalDamaged" in write(finished).text
+    finished.journal.write_text(text.replace('"workflow"', '"work1low"', 1))
+    assert f"The journal is not whole: {History(finished).flaws[0]}" in write(finished).text
+    monkeypatch.setattr(file, "VERSION", file.VERSION - 1)
+    assert "The journal cannot be read: JournalTooNew" in write(finished).text
 
 
 @pytest.mark.usefixtures("without_figures")

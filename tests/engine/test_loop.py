@@ -16,7 +16,7 @@ from steersman.executors.parsl_config import NICE
 from steersman.journal import file as journal
 from steersman.journal import published
 from steersman.journal.crate import PROFILE
-from steersman.journal.records import Began, Ended, Start, Stop, words
+from steersman.journal.records import Began, Ended, Stage, Start, Stop, words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.store import FRAME, SEGMENT_FIELDS, Window
@@ -343,7 +343,7 @@ def test_a_new_workflow_file_runs(tmp_path: Path) -> None:
 def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
     """A prune rule that raises, a metric that is no number, scores that come as integers and then as floats."""
     path = write_workflow("""
-        wf = Workflow("wrong", P, stop=lambda p: budget(frames=6000) | reached("badness", 1.0))
+        wf = Workflow("wrong", P, stop=budget(frames=6000))
         calls = []
 
         @wf.simulate()
@@ -367,10 +367,11 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
         @wf.metric
         def badness(scores): return np.nan
         """)
-    _, state, summary = completed(path, cwd=tmp_path, code=3)
+    directory, state, summary = completed(path, cwd=tmp_path)
     assert summary["outcome"] == "budget"
     assert "badness" not in state.metrics
-    told = " ".join(words(note) for note in state.notes)
+    failures = [record for record in journal.read(directory.journal, Stage) if not record.ok]
+    told = " ".join(words(record) for record in failures)
     for part in (
         "the prune stage failed",
         "no idea",

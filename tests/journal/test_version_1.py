@@ -77,8 +77,10 @@ def test_a_journal_that_goes_on_holds_both_versions_in_one_chain(run: RunDirecto
 
 def test_its_report_is_drawn(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     """With all its figures where its frames are there."""
-    if not run.frames.walkers():
+    whole = bool(run.frames.walkers())
+    if not whole:
         monkeypatch.setattr(figures, "FIGURES", {})
     report.write_report(run)
-    assert run.path.name in run.report.read_text()
-    assert "This figure is missing" not in run.report.read_text()
+    page = run.report.read_text()
+    assert run.path.name in page
+    assert not whole or "This figure is missing" not in page

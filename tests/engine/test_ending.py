@@ -1,0 +1,36 @@
+"""When a run that fails ends, and when it goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steersman.engine import ending
+from steersman.journal.records import Stage
+from steersman.journal.state import State
+
+MOST = 20
+BOUNDS = {"score": MOST, "metric coverage": MOST}
+
+
+def failed(*worked: bool, stage: str = "score") -> bool:
+    """Whether a run ends whose stage worked or failed so."""
+    state = State(Stage(t=1.0, stage=stage, ok=ok, cause="KeyError: 'x'") for ok in worked)
+    end = ending.failed(state, 2, BOUNDS, Path("errors"))
+    assert end is None or (end.outcome, "KeyError: 'x'" in end.reason) == ("failed", True)
+    return end is not None
+
+
+@pytest.mark.parametrize("stage", BOUNDS)
+def test_a_stage_that_never_worked_ends_the_run_soon_and_one_that_did_late(stage: str) -> None:
+    """After three failures, or after as many in a row as the workflow allows."""
+    assert not failed(False, False, stage=stage)
+    assert failed(False, False, False, stage=stage)
+    assert not failed(True, *[False] * (MOST - 1), stage=stage)
+    assert failed(True, *[False] * MOST, stage=stage)
+    assert not failed(True, *[False] * (MOST - 1), True, *[False] * (MOST - 1), stage=stage)
+
+
+def test_a_metric_that_nothing_waits_for_ends_no_run() -> None:
+    assert not failed(*[False] * 100, stage="metric spread")
