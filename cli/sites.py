@@ -58,7 +58,7 @@ def show(
     path = shipped_sites().get(site, Path(site))
     print_text(str(path), path.read_text())
     for role, script in scripts.items():
-        print_text(f"{loaded.scheduler} script of {role}", script)
+        print_text(f"script of {role}", script)
 
 
 def doctor(

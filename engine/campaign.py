@@ -14,6 +14,7 @@ from steersman.executors import site_files
 from steersman.executors.allocation import settled
 from steersman.executors.preflight import ready
 from steersman.executors.site import Site
+from steersman.executors.workers import Workers
 from steersman.journal import run_directory
 from steersman.journal.errors import RunIsLocked
 from steersman.journal.file import Journal
@@ -119,7 +120,7 @@ def resume(directory: RunDirectory, *, bus_url: str | None = None) -> Run:
 
 def _check_ranks(workflow: Workflow, site: Site) -> None:
     """Ranks must be placeable on the nodes that the site gives them."""
-    stage, nodes = workflow.training, site.training.nodes
+    stage, nodes = workflow.training, site.training.nodes if isinstance(site.training, Workers) else 0
     if stage is None or nodes < 2:
         return
     if stage.ranks < nodes:

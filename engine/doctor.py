@@ -65,10 +65,11 @@ def examine(site: Site, home: Path, within_s: float) -> Diagnosis:
 
 def _small(site: Site) -> Site:
     """One block of each executor, for a short time."""
-    each = {role: one for role, one in site.executors.items() if one.has_blocks}
-    limits = {role: None if one.walltime_s is None else min(JOB_S, one.walltime_s) for role, one in each.items()}
+    limits = {r: None if one.walltime_s is None else min(JOB_S, one.walltime_s) for r, one in site.workers.items()}
     return site.model_copy(
-        update={role: one.model_copy(update={"blocks": 1, "walltime_s": limits[role]}) for role, one in each.items()}
+        update={
+            role: one.model_copy(update={"blocks": 1, "walltime_s": limits[role]}) for role, one in site.workers.items()
+        }
     )
 
 
@@ -76,8 +77,7 @@ def _examine(site: Site, at: Path, jobs: Jobs, within_s: float) -> Diagnosis:
     began = time.monotonic()
     asked = [
         jobs.submit(role, probe, str(at), role, number, wanted.count, site)
-        for role, wanted in site.executors.items()
-        if wanted.has_blocks  # an endpoint does not reach the bus, and threads are the driver
+        for role, wanted in site.workers.items()  # an endpoint does not reach the bus, and threads are the driver
         for number in range(wanted.count)
     ]
     across = jobs.submit("simulation", probing.mpi, words(site, "simulation")) if site.simulation.nodes > 1 else None

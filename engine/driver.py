@@ -200,9 +200,9 @@ class Driver:
 
     def _warm_up(self) -> None:
         """Let workers import the workflow, so that the first training and scoring need not wait for it."""
-        of_driver = {"scoring"} if self._site.driver_threads else set()
-        for role in self._site.executors.keys() - {"simulation"} - of_driver:
-            self._jobs.submit(role, tasks.warm_up, str(self._directory.path))
+        for role, executor in self._site.executors.items():
+            if role != "simulation" and not executor.in_driver:
+                self._jobs.submit(role, tasks.warm_up, str(self._directory.path))
 
     def _prepare(self) -> End | None:
         """Have the first start made; returns how the run ends, if it does meanwhile."""

@@ -1,9 +1,9 @@
-"""Functions of `tasks` -> Parsl: submitted to an executor, their begin and end told over the bus.
+"""Functions of `tasks` -> Parsl: submitted to an executor; that they begin and end is an event on the bus.
 
 A worker that is killed while it waits for work holds the lock of its manager's queue for ever: the manager goes on
 accepting jobs that none of its workers can take. So a block is ended whose manager holds a job that does not begin;
-Parsl then tells that the job is lost, and the engine does what it does with every lost job. A bus server that is killed
-may forget that a job told that it began; then whatever else is heard of it counts as well.
+Parsl then reports that the job is lost, and the engine does what it does with every lost job. A bus server that is
+killed may forget the event that a job began; then whatever else is heard of it counts as well.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 
 from steersman.bus import BusError, TupleSpace
 from steersman.engine.errors import ExecutorLost
-from steersman.executors.registration import NoWorkers, Registration
+from steersman.executors.pool import pools
 from steersman.worker import tasks
 from steersman.worker.orders import EVENT, JOB
 
@@ -37,7 +37,6 @@ LOOK_S = 1.0  # managers are asked what they hold at most so often, and only whi
 # What parsl.log keeps: its DEBUG is 370 MB a day for looking at blocks each second, and 2 kB a job.
 KEPT = {"parsl": logging.INFO, "parsl.dataflow": logging.WARNING}
 EAGER_S = 0.05  # Parsl asks for its first blocks at most so long after it has executors
-ANSWER_S = 5.0  # Parsl's interchange answers within so long
 
 
 def lost(error: BaseException | None) -> bool:
@@ -58,19 +57,19 @@ class _Job:
     role: str
     submitted: float
     heard: Where
-    told: str | None = None  # by itself: the manager that runs it
+    said: str | None = None  # by itself: the manager that runs it
 
     @property
     def manager(self) -> str | None:
         """That runs it; "": nobody knows which, None: it has not begun."""
-        return self.heard() if self.told is None else self.told
+        return self.heard() if self.said is None else self.said
 
 
 class Jobs:
     """Parsl while a run uses it. A finished job wakes the engine with an event, so that it waits in one place only.
 
     Args:
-        bus: where jobs tell that they began.
+        bus: where jobs say that they began.
         begins_s: a job that a manager has held for so long begins, or the manager's block is ended.
         clock: seconds, for this.
     Raises: ExecutorLost: an interchange died while Parsl was starting.
@@ -86,47 +85,46 @@ class Jobs:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._space, self._bus, self._clock = space, bus, clock
+        self._pools = pools(config)
         self._kernel = _started(config)
         self._numbers = itertools.count()
         self._open: dict[int, _Job] = {}
         self._lock = threading.Lock()
         self._begins_s = begins_s
         self._stuck_since: dict[str, float] = {}  # by manager
-        self._ended_blocks: set[tuple[str, str]] = set()  # role, block; Parsl knows of it some seconds later
         self._looked = 0.0
-        self._told = {""}
+        self._reported = {""}
 
     def submit(self, role: str, function: Callable[..., Any], *args: Any, heard: Where = lambda: None) -> Future[Any]:
         """Run `function(*args)` on the executor of a role.
 
         Args:
-            heard: where it runs, as other events than its first tell: a manager, "" for one that nobody knows, None
+            heard: where it runs, by other events than its first: a manager, "" for one that nobody knows, None
                 while there are none.
         """
-        number, executor = next(self._numbers), self._kernel.executors[role]
-        if hasattr(executor, "connected_managers"):  # an endpoint's are not ours to end, threads have none
+        number, pool = next(self._numbers), self._pools.get(role)
+        if pool:  # an endpoint's managers are not ours to end, threads have none
             with self._lock:
                 self._open[number] = _Job(role, self._clock(), heard)
             function, args = tasks.begin, (str(self._bus), number, function, *args)
-        resources = getattr(executor, "resources", None)  # Parsl writes into it
+        resources = pool.resources if pool else {}  # Parsl writes into it
         future: Future[Any] = self._kernel.submit(
             function, app_args=args, executors=[role], cache=False, ignore_for_cache=None,
-            app_kwargs={"parsl_resource_specification": dict(resources)} if resources else {},
+            app_kwargs={"parsl_resource_specification": resources} if resources else {},
         )  # fmt: skip
         future.add_done_callback(lambda _: self._ended(number))
         return future
 
     def began(self, number: int, manager: str) -> None:
-        """Take in what a job told."""
+        """Take in what a job said."""
         with self._lock:
             if number in self._open:
-                self._open[number].told = manager
+                self._open[number].said = manager
 
     def newly_waiting(self) -> list[str]:
         """In words what is waited for while no block of an executor runs, each once."""
-        handlers = (getattr(each, "block_error_handler", None) for each in self._kernel.executors.values())
-        waiting = {each.waiting for each in handlers if isinstance(each, Registration)} - self._told
-        self._told |= waiting
+        waiting = {pool.waiting for pool in self._pools.values()} - self._reported
+        self._reported |= waiting
         return sorted(waiting)
 
     def end_stuck_blocks(self) -> list[str]:
@@ -141,56 +139,33 @@ class Jobs:
             return []
         self._looked = now
         at_work = Counter((job.role, job.manager) for job in jobs)
-        held = {m["manager"]: (role, m) for role in waiting for m in self._managers(role)}
+        held = {m["manager"]: (role, m) for role in waiting for m in self._pools[role].managers()}
         stuck = {name for name, (role, m) in held.items() if m["tasks"] > at_work[role, name] + at_work[role, ""]}
         self._stuck_since = {name: self._stuck_since.get(name, now) for name in stuck}
         late = [held[name] for name in stuck if now - self._stuck_since[name] > self._begins_s]
-        due = {(role, manager["block_id"]) for role, manager in late} - self._ended_blocks
-        told = [self._end_block(role, block) for role, block in sorted(due)]
-        if told:
+        due = sorted({(role, manager["block_id"]) for role, manager in late})
+        ended = [role for role, block in due if self._pools[role].end(block)]
+        within = f"within {self._begins_s:.0f} s"
+        if ended:
             self._begins_s *= 2  # perhaps all is well here, but slow
-        return told
-
-    def _managers(self, role: str) -> list[dict[str, Any]]:
-        """What an executor knows of its managers; nothing where its interchange died meanwhile, and will not answer."""
-        found: list[dict[str, Any]] = []
-        executor = self._kernel.executors[role]
-        asking = threading.Thread(
-            target=lambda: found.extend(executor.connected_managers()), name="managers", daemon=True
-        )
-        asking.start()
-        asking.join(ANSWER_S)
-        return found
-
-    def _end_block(self, role: str, block: str) -> str:
-        executor = self._kernel.executors[role]
-        executor.provider.cancel([executor.blocks_to_job_id[block]])
-        self._ended_blocks.add((role, block))
-        waited = f"within {self._begins_s:.0f} s"
-        return f"a {role} job did not begin {waited} though it was handed to workers: they are replaced"
+        return [
+            f"a {role} job did not begin {within} though it was handed to workers: they are replaced" for role in ended
+        ]
 
     @property
     def broken(self) -> str:
         """Which part of Parsl died, if one did; Parsl itself would wait for it for ever."""
-        for label, executor in self._kernel.executors.items():
-            interchange = getattr(executor, "interchange_proc", None)
-            if interchange is not None and interchange.poll() is not None:
-                return f"the interchange of the {label} workers died (exit code {interchange.returncode})"
-            if getattr(executor, "bad_state_is_set", False) and not isinstance(executor.executor_exception, NoWorkers):
-                return f"the {label} workers cannot be used: {executor.executor_exception}"
-        return ""
+        return next((pool.broken for pool in self._pools.values() if pool.broken), "")
 
     @property
     def hopeless(self) -> str:
         """Why no worker of an executor ever comes, if none does; another Parsl would not change it."""
-        causes = [getattr(executor, "executor_exception", None) for executor in self._kernel.executors.values()]
-        return next((str(cause) for cause in causes if isinstance(cause, NoWorkers)), "")
+        return next((pool.hopeless for pool in self._pools.values() if pool.hopeless), "")
 
-    def hold(self, role: str, pool: str) -> None:
+    def hold(self, role: str, manager: str) -> None:
         """Give no more work to one manager of an executor."""
-        executor = self._kernel.executors[role]
-        if hasattr(executor, "_hold_manager"):  # Parsl has no public name for it
-            executor._hold_manager(pool)
+        if pool := self._pools.get(role):
+            pool.hold(manager)
 
     def close(self) -> None:
         cleanup = threading.Thread(target=self._kernel.cleanup, name="parsl-cleanup", daemon=True)
@@ -219,14 +194,12 @@ def _started(config: Config) -> DataFlowKernel:
 
     threading.Thread(target=start, name="parsl-start", daemon=True).start()
     while not wait([starting], timeout=LOOK_S).done:
-        for executor in config.executors:
-            interchange = getattr(executor, "interchange_proc", None)
-            if interchange is not None and interchange.poll() is not None:
-                raise ExecutorLost(f"the interchange of the {executor.label} workers died while it was starting")
+        if died := next((pool.died for pool in pools(config).values() if pool.died), ""):
+            raise ExecutorLost(f"{died} while it was starting")
     try:
         return starting.result()
-    except BrokenPipeError:  # Parsl tells an interchange by a pipe what it is to do
-        raise ExecutorLost("an interchange died before it was told what to do") from None
+    except BrokenPipeError:  # Parsl writes an interchange's settings into a pipe
+        raise ExecutorLost("an interchange died before it had its settings") from None
 
 
 def _eager(config: Config) -> DataFlowKernel:

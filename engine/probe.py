@@ -68,7 +68,7 @@ def probe(folder: str, role: str, number: int, workers: int, site: Site) -> dict
             role=role,
             versions=versions(),
             cores=len(os.sched_getaffinity(0)),
-            gpus=_gpus() if getattr(site, role).gpu_names else None,
+            gpus=_gpus() if site.workers[role].gpu_names else None,
             behind_s=_behind_s(home / "bus"),
             bus=_bus(space, f"{role}-{number}"),
             store_write=write,

@@ -50,7 +50,8 @@ class Scorer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
-        self._role, self._in_driver, self._clock = site.executor_of("scoring"), site.driver_threads > 0, clock
+        self._role, self._clock = site.executor_of("scoring"), clock
+        self._in_driver = any(executor.in_driver for executor in site.executors.values())
         self.hopeless = ""
         self._batch: _Batch | None = None
         self._unfit = set[int]()  # models that cannot score

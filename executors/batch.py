@@ -1,57 +1,109 @@
-"""What schedulers have in common: Parsl's providers with their defects mended, questions answered in time."""
+"""A scheduler -> a provider for Parsl, which asks it for blocks.
+
+Not Parsl's own providers: they ask for states every 60 s, believe an answer that is none, hide why a job is refused,
+or wait for ever for jobs that are forgotten; see docs/design/007-executors.md.
+"""
 
 from __future__ import annotations
 
 import logging
-import math
 import os
 import re
-import shutil
+import shlex
 import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
 
 from parsl.jobs.states import JobState, JobStatus
 from parsl.launchers.base import Launcher
 from parsl.providers.cluster_provider import ClusterProvider
 from parsl.providers.errors import SubmitException
 
-from steersman.executors.errors import BadSite
-from steersman.executors.executor import Executor
-from steersman.executors.site import Site
+from steersman.executors.schedulers.commands import ANSWER_S
+from steersman.executors.schedulers.registry import SCHEDULERS
+from steersman.executors.schedulers.scheduler import Block, Scheduler
+from steersman.executors.workers import Workers
 
 ASK_S = 5  # between two questions about the state of blocks; Parsl's own 60 s replaces a dead block a minute late
-ANSWER_S = 30  # a busy scheduler gets so long to answer
 AGAIN_S = 10.0  # after a refusal the scheduler is asked for a block again; Parsl would ask every second
+OF_JOBS = re.compile("|".join(each.OF_JOB for each in SCHEDULERS.values()))
 log = logging.getLogger(__name__)
 
 
-class Mended:
-    """Stands before a provider of Parsl's: asks in time, and survives an answer that is none.
+class Batch(ClusterProvider):  # type: ignore[misc]  # Parsl has no types
+    """Blocks of nodes, as jobs of a scheduler.
 
-    Parsl's poller ends with the first exception, and the run would wait for its blocks for ever.
+    Args:
+        before: shell lines before what starts the workers.
     """
 
-    WHY_QUEUED: ClassVar[tuple[str, str]] = ("", "")  # what prints why a job waits, and where in its answer
-    resources: dict[str, Any]
-    cmd_timeout: float
-    _refusal: tuple[float, Exception] | None = None
+    def __init__(self, scheduler: Scheduler, wanted: Workers, launcher: Launcher, before: str) -> None:
+        count = dict.fromkeys(("init_blocks", "min_blocks", "max_blocks"), wanted.blocks)
+        super().__init__(
+            scheduler.TITLE, nodes_per_block=wanted.nodes, parallelism=1, walltime=wanted.walltime_s,
+            launcher=launcher, cmd_timeout=ANSWER_S, **count,
+        )  # fmt: skip
+        self.scheduler, self.before = scheduler, before
+        self._refusal: tuple[float, SubmitException] | None = None
 
-    def submit(self, command: str, tasks_per_node: int, job_name: str = "steersman") -> Any:
+    def script(self, command: str, tasks_per_node: int, name: str) -> Path:
+        """Write the script of a block."""
+        file = Path(self.script_dir) / name
+        asked = Block(name, file, self.nodes_per_block, self.walltime or 0.0)
+        header = [f"{self.scheduler.PREFIX} {option}" for option in self.scheduler.header(asked)]
+        start = self.launcher(command, tasks_per_node, self.nodes_per_block, self.script_dir)
+        before = [line for line in (self.scheduler.BEFORE, self.before) if line]
+        file.write_text("\n".join(["#!/bin/bash", *header, *before, f'export JOBNAME="{name}"', start]) + "\n")
+        return file
+
+    def submit(self, command: str, tasks_per_node: int, job_name: str = "steersman") -> str:
         """Submit a block. Returns: the job's id. Raises: SubmitException: in the scheduler's words."""
         if self._refusal and time.monotonic() - self._refusal[0] < AGAIN_S:
             raise self._refusal[1]
-        try:
-            return self._submit(command, tasks_per_node, job_name)
-        except SubmitException as refused:
+        name = f"{job_name}.{time.time()}"
+        code, out, err = self.execute_wait(self.scheduler.submit(self.script(command, tasks_per_node, name)))
+        found = re.search(self.scheduler.ID, out)
+        if code or found is None:
+            refused = SubmitException(name, f"{self.scheduler.COMMANDS[0]}: {err.strip() or out.strip()}")
             self._refusal = (time.monotonic(), refused)
-            raise
+            raise refused
+        self.resources[found[1]] = {"job_id": found[1], "status": JobStatus(JobState.PENDING)}
+        return found[1]
 
-    def _submit(self, command: str, tasks_per_node: int, job_name: str) -> Any:
-        return super().submit(command, tasks_per_node, job_name)  # type: ignore[misc]  # the provider behind this one
+    def cancel(self, job_ids: Sequence[str]) -> list[bool]:
+        """Cancel jobs. Returns: whether, for each."""
+        code, _, _ = self.execute_wait(f"{self.scheduler.CANCEL} {shlex.join(job_ids)}")
+        for job in job_ids if code == 0 else ():
+            self.resources[job]["status"] = JobStatus(JobState.CANCELLED)
+        return [code == 0] * len(job_ids)
+
+    def _status(self) -> None:
+        """Ask for states; those known before stay when the answer cannot be read, for Parsl's poller would end."""
+        asked = [job for job, known in self.resources.items() if not known["status"].terminal]
+        if not asked:
+            return
+        answer = self.execute_wait(
+            self.scheduler.STATUS.format(jobs=shlex.join(asked), commas=shlex.quote(",".join(asked)))
+        )
+        try:
+            states = self.scheduler.states(asked, *answer)
+        except Exception as error:  # whatever words there may be that nobody expects
+            log.warning("the scheduler's answer cannot be read: %s: %s", type(error).__name__, error)
+            return
+        for job, state in states.items():
+            self.resources[job]["status"] = JobStatus(JobState[state])
+
+    def why_queued(self, job: str) -> str:
+        """In the scheduler's words why a job waits in its queue; "" where it does not say."""
+        command, pattern = self.scheduler.WHY_QUEUED
+        found = re.search(pattern, self.execute_wait(command.format(job=shlex.quote(job)))[1]) if command else None
+        return found[1].strip() if found else ""
+
+    @property
+    def status_polling_interval(self) -> int:
+        return ASK_S
 
     def execute_wait(self, cmd: str, timeout: float | None = None) -> tuple[int, str, str]:
         """Run a command of the scheduler's. Returns: exit code, stdout, stderr.
@@ -62,7 +114,7 @@ class Mended:
         limit_s = timeout or self.cmd_timeout
         with subprocess.Popen(
             cmd, shell=True, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            errors="replace",
+            errors="replace", env=outside_of_jobs(os.environ),
         ) as process:  # fmt: skip
             try:
                 out, err = process.communicate(timeout=limit_s)
@@ -72,113 +124,7 @@ class Mended:
                 return 124, out, f"{err.strip()} (ended, for it had no answer within {limit_s:g} s)"
         return process.returncode, out, err
 
-    def why_queued(self, job: str) -> str:
-        """In the scheduler's words why a job waits in its queue; "" where it does not say."""
-        command, pattern = self.WHY_QUEUED
-        found = re.search(pattern, self.execute_wait(command.format(job=job))[1]) if command else None
-        return found[1].strip() if found else ""
 
-    @property
-    def status_polling_interval(self) -> int:
-        return ASK_S
-
-    def status(self, job_ids: Sequence[str]) -> list[Any]:
-        """States of jobs; those known before when the scheduler's answer cannot be read."""
-        try:
-            return super().status(job_ids)  # type: ignore[misc,no-any-return]  # the provider behind this one
-        except Exception as error:  # whatever Parsl meets in words that it does not expect
-            log.warning("the scheduler's answer cannot be read: %s: %s", type(error).__name__, error)
-            return [self.resources[job]["status"] for job in job_ids]
-
-
-class Scripted(Mended, ClusterProvider):  # type: ignore[misc]  # Parsl has no types
-    """A provider for a scheduler that Parsl has none for, or one with too many defects.
-
-    A subclass says: how an option stands in a script (PREFIX), which options name the job and its files (NAMED), how a
-    script is submitted and jobs are cancelled, what the scheduler's answer says of the job's id (ANSWER), what prints a
-    line of id and state for each job (STATUS), what these states are (STATES), and perhaps how its stderr tells that a
-    job is forgotten (FORGOTTEN), which then has ended.
-    """
-
-    PREFIX: ClassVar[str]
-    NAMED: ClassVar[tuple[str, ...]]
-    SUBMIT: ClassVar[str]
-    CANCEL: ClassVar[str]
-    ANSWER: ClassVar[str]
-    STATUS: ClassVar[str]
-    STATES: ClassVar[Mapping[str, JobState]]
-    FORGOTTEN: ClassVar[str | None] = None
-
-    def __init__(self, options: Sequence[str], launcher: Launcher, *, worker_init: str, **shared: Any) -> None:
-        super().__init__(type(self).__name__, parallelism=1, launcher=launcher, **shared)
-        self.options, self.worker_init = list(options), worker_init
-
-    def _submit(self, command: str, tasks_per_node: int, job_name: str) -> str:
-        name = f"{job_name}.{time.time()}"
-        script = Path(self.script_dir) / name
-        named = [option.format(name=name, script=script) for option in self.NAMED]
-        header = [f"{self.PREFIX} {option}" for option in (*named, *self.options)]
-        start = self.launcher(command, tasks_per_node, self.nodes_per_block, self.script_dir)
-        lines = ["#!/bin/bash", *header, self.worker_init, f'export JOBNAME="{name}"', start]
-        script.write_text("\n".join(lines) + "\n")
-        code, told, problem = self.execute_wait(self.SUBMIT.format(script=script))
-        found = re.search(self.ANSWER, told)
-        if code or found is None:
-            raise SubmitException(name, f"{self.SUBMIT.split()[0]}: {problem.strip() or told.strip()}")
-        self.resources[found[1]] = {"job_id": found[1], "status": JobStatus(JobState.PENDING)}
-        return found[1]
-
-    def cancel(self, job_ids: Sequence[str]) -> list[bool]:
-        """Cancel jobs. Returns: whether, for each."""
-        code, _, _ = self.execute_wait(f"{self.CANCEL} {' '.join(job_ids)}")
-        for job in job_ids if code == 0 else ():
-            self.resources[job]["status"] = JobStatus(JobState.CANCELLED)
-        return [code == 0] * len(job_ids)
-
-    def _status(self) -> None:
-        asked = [job for job, known in self.resources.items() if not known["status"].terminal]
-        if not asked:
-            return
-        _, told, problems = self.execute_wait(self.STATUS.format(jobs=" ".join(asked)))
-        states = dict(line.split() for line in told.splitlines() if line.strip())
-        for job in asked:
-            if job in states:
-                self.resources[job]["status"] = JobStatus(self.STATES.get(states[job], JobState.UNKNOWN))
-            elif self.FORGOTTEN and self.FORGOTTEN.format(job=job) in problems:
-                self.resources[job]["status"] = JobStatus(JobState.COMPLETED)
-
-
-def blocks(site: Site, wanted: Executor, worker_init: str) -> dict[str, Any]:
-    """Arguments that all providers of Parsl's share."""
-    return {
-        "nodes_per_block": wanted.nodes,
-        "init_blocks": wanted.blocks,
-        "min_blocks": wanted.blocks,
-        "max_blocks": wanted.blocks,
-        "walltime": clock(wanted),
-        "worker_init": worker_init,
-        "cmd_timeout": ANSWER_S,
-    }
-
-
-def clock(wanted: Executor) -> str:
-    """The time limit of a block, rounded up to minutes, as HH:MM:SS."""
-    minutes = math.ceil((wanted.walltime_s or 0) / 60)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:00"
-
-
-def answer(site: Site, *command: str) -> str:
-    """What a command of the scheduler prints.
-
-    Raises: BadSite: it is not here, does not answer, or refuses, in its own words.
-    """
-    if shutil.which(command[0]) is None:
-        raise BadSite(site.name, f"there is no {command[0]} on PATH; run on a login node of the cluster")
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=ANSWER_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise BadSite(site.name, f"{command[0]} has not answered for {ANSWER_S} s; is the scheduler up?") from None
-    if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split()).removeprefix("allocation failure: ")
-        raise BadSite(site.name, f"{said or f'exit code {done.returncode}'}  (asked by: {' '.join(command)})")
-    return done.stdout
+def outside_of_jobs(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment without what a job has that the driver was started in: what it submits would inherit that."""
+    return {name: value for name, value in environment.items() if not OF_JOBS.fullmatch(name)}

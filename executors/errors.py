@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.system.errors import BadInput
+from steersman.system.errors import BadInput, EngineError
 
 
 class BadSite(BadInput):
@@ -13,3 +13,12 @@ class BadSite(BadInput):
 
     def __str__(self) -> str:
         return f"site {self.site}: {self.problem}"
+
+
+class Refused(EngineError):
+    """A scheduler refuses, in its own words, or does not answer."""
+
+    words: str
+
+    def __str__(self) -> str:
+        return self.words

@@ -1,53 +1,81 @@
-"""A Globus Compute endpoint -> what trains or scores, on a machine that has the run directory under the same path.
+"""A Globus Compute endpoint: it trains or scores on a machine that has the run directory under the same path.
 
 Needs `pip install steersman[globus]`, somebody who has logged in, and Steersman where the endpoint's workers run.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from steersman.executors.errors import BadSite
-from steersman.executors.site import Site
+from steersman.executors.executor import Executor, Gpus, names
+from steersman.executors.values import Line
+
+if TYPE_CHECKING:
+    from steersman.executors.site import Site
 
 LOGIN = 'python -c "from globus_compute_sdk import Client; Client().app.login()"'
 
 
-def executor(site: Site, role: str) -> Any:
-    """Parsl's executor for the endpoint of a role. Raises: BadSite."""
-    client = _client(site)
-    from globus_compute_sdk import Executor
-    from parsl.executors import GlobusComputeExecutor
+class Endpoint(Executor):
+    """Jobs that read frames and models from the run directory and end by themselves run elsewhere.
 
-    return GlobusComputeExecutor(Executor(UUID(site.endpoints[role]), client=client), label=role)
-
-
-def status(site: Site, role: str) -> str:
-    """Ask the service for the endpoint of a role; returns what it says.
-
-    Raises: BadSite: no SDK, nobody logged in, no answer, or the endpoint takes no work.
+    Args:
+        globus: the endpoint; nodes, workers and walltime are those of its own configuration.
+        gpus: GPUs of its node, for ranks of a training.
+        scratch: a folder on its own disk, where ranks of a training read their window; empty: none.
     """
-    client, endpoint = _client(site), UUID(site.endpoints[role])
-    from globus_sdk import GlobusError
 
-    try:
-        told = client.get_endpoint_status(endpoint)["status"]
-    except GlobusError as error:
-        told = getattr(error, "message", None) or error  # of an answer the reason, else that there was none
-        raise BadSite(site.name, f"Globus Compute tells nothing of endpoint {endpoint}: {told}") from None
-    if told != "online":
-        cure = "start it on its machine: globus-compute-endpoint start NAME"
-        raise BadSite(site.name, f"Globus Compute endpoint {endpoint} is {told}; {cure}")
-    return f"Globus Compute endpoint {endpoint} is online"
+    KEY = "globus"
+
+    globus: UUID
+    gpus: Gpus = 0
+    scratch: Line = ""
+
+    @property
+    def gpu_names(self) -> tuple[str, ...]:
+        return names(self.gpus)
+
+    @property
+    def gpus_held(self) -> int:
+        return len(self.gpu_names)
+
+    def where(self, site: Site) -> str:
+        return f"Globus Compute endpoint {self.globus}, which finds the run directory under the same path"
+
+    def look(self, site: str) -> str:
+        """Ask the service for it.
+
+        Raises: BadSite: no SDK, nobody logged in, no answer, or the endpoint takes no work.
+        """
+        client = _client(site)
+        from globus_sdk import GlobusError
+
+        try:
+            status = client.get_endpoint_status(self.globus)["status"]
+        except GlobusError as error:
+            why = getattr(error, "message", None) or error  # of an answer the reason, else that there was none
+            raise BadSite(site, f"Globus Compute does not say how endpoint {self.globus} is: {why}") from None
+        if status != "online":
+            cure = "start it on its machine: globus-compute-endpoint start NAME"
+            raise BadSite(site, f"Globus Compute endpoint {self.globus} is {status}; {cure}")
+        return f"Globus Compute endpoint {self.globus} is online"
+
+    def parsl(self, site: Site, role: str, provider: Any) -> Any:
+        client = _client(site.name)
+        from globus_compute_sdk import Executor as Sdk
+        from parsl.executors import GlobusComputeExecutor
+
+        return GlobusComputeExecutor(Sdk(self.globus, client=client), label=role)
 
 
-def _client(site: Site) -> Any:
+def _client(site: str) -> Any:
     try:
         from globus_compute_sdk import Client
     except ImportError:
-        raise BadSite(site.name, "globus: this needs globus-compute-sdk: pip install 'steersman[globus]'") from None
+        raise BadSite(site, "globus: this needs globus-compute-sdk: pip install 'steersman[globus]'") from None
     client = Client(do_version_check=False)
     if client.app.login_required():  # it would ask on the terminal, in the middle of a run
-        raise BadSite(site.name, f"nobody is logged in to Globus Compute here; once: {LOGIN}")
+        raise BadSite(site, f"nobody is logged in to Globus Compute here; once: {LOGIN}")
     return client

@@ -16,10 +16,12 @@ from parsl.executors import HighThroughputExecutor, MPIExecutor, ThreadPoolExecu
 from parsl.providers import LocalProvider
 
 from steersman.executors.errors import BadSite
-from steersman.executors.executor import ROLES, Executor, Scoring, Training
+from steersman.executors.executor import ROLES
 from steersman.executors.network import LOOPBACK
 from steersman.executors.registration import Registration
 from steersman.executors.site import Site
+from steersman.executors.threads import Threads
+from steersman.executors.workers import Scorers, Trainers, Walkers
 
 
 def site(path: Path) -> Site:
@@ -31,16 +33,16 @@ def site(path: Path) -> Site:
     return Site(
         name=path.stem,
         parsl=str(path.absolute()),
-        simulation=Executor(workers=_slots(made["simulation"])),
-        training=Training(workers=_slots(made["training"])),
+        simulation=Walkers(workers=_slots(made["simulation"])),
+        training=Trainers(workers=_slots(made["training"])),
         scoring=_scoring(made["scoring"]) if "scoring" in made else None,
     )
 
 
-def _scoring(executor: Any) -> Scoring:
+def _scoring(executor: Any) -> Scorers | Threads:
     if isinstance(executor, ThreadPoolExecutor):
-        return Scoring(threads=executor.max_threads or 1)
-    return Scoring(workers=_slots(executor))
+        return Threads(threads=executor.max_threads or 1)
+    return Scorers(workers=_slots(executor))
 
 
 def config(site: Site, run: Path) -> Config:

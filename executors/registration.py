@@ -13,8 +13,8 @@ from steersman.system.errors import EngineError
 
 FAILURES = 3  # blocks in a row that ended, or were refused, before a worker of theirs registered
 REFUSED_S = 120.0  # a scheduler that takes no job may be restarting
-QUEUED_S = 15.0  # a block that waits for longer in the queue is told of
-TAIL_CHARS = 400  # of a block's stderr that is told
+QUEUED_S = 15.0  # a block that waits for longer in the queue is reported
+TAIL_CHARS = 400  # of a block's stderr that are shown
 NEVER = (JobState.FAILED, JobState.MISSING)
 REFUSED = "Failed to start block"  # so Parsl begins what it says of a job that the scheduler did not take
 
@@ -36,7 +36,7 @@ class Registration:
         site: names the site in the cause.
         silent_s: a block may run so long without a worker.
         refused_s: a scheduler may refuse for so long.
-        queued_s: a block may wait so long in the queue before it is told.
+        queued_s: a block may wait so long in the queue before it is reported.
     Attributes:
         waiting: why no block runs, while none does: the same words for the same job; "" while one does.
     """
@@ -57,7 +57,7 @@ class Registration:
             executor.set_bad_state_and_fail_all(NoWorkers(self.site, cause))
 
     def _wait(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
-        """Keep what is waited for: told once, for a queue may be asked seldom."""
+        """Keep what is waited for: reported once, for a queue may be asked seldom."""
         wanted = _waited_for(executor, status)
         if wanted != self._waits_for:
             self.waiting, self._waits_for, self._waits_since = "", wanted, time.monotonic()
@@ -104,7 +104,7 @@ class Registration:
 
 
 def _how_far(executor: Any, block: str) -> str:
-    """How far the workers of a block came that does not tell anything: Parsl's program on a node begins a log."""
+    """How far the workers of a block came that says nothing: Parsl's program on a node begins a log."""
     if any(Path(executor.worker_logdir).glob(f"block-{block}/*/manager.log")):
         return f"they start there and do not reach {executor.address}; must `interface:` name another network?"
     return "they have not started there; does `worker_init` end, and how long does Python take (`starts_s`)?"

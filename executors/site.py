@@ -4,79 +4,51 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
 
 import steersman.site_configs
 from steersman.executors.errors import BadSite
-from steersman.executors.executor import ROLES, Executor, Learning, Scoring, Strict, Training
+from steersman.executors.executor import ROLES, Executor
+from steersman.executors.globus import Endpoint
+from steersman.executors.schedulers.registry import SCHEDULERS, Schedulers
+from steersman.executors.schedulers.scheduler import Scheduler
+from steersman.executors.threads import Threads
+from steersman.executors.values import Line, Strict
+from steersman.executors.workers import Scorers, Trainers, Walkers, Workers
 from steersman.system import plain
 
-SCHEDULERS = ("slurm", "pbs", "lsf", "flux")
 SHIPPED = Path(steersman.site_configs.__file__).parent
 
 
-class Slurm(Strict):
-    """What sbatch is told besides nodes and time; empty: the cluster's default.
-
-    Args:
-        options: further options of sbatch, e.g. ["--gpus-per-node=4"].
-        exclusive: nodes are not shared with other jobs.
-    """
-
-    account: str = ""
-    partition: str = ""
-    qos: str = ""
-    constraint: str = ""
-    options: tuple[str, ...] = ()
-    exclusive: bool = True
+# What may do the work of a role, worker processes first.
+KINDS: dict[str, tuple[type[Executor], ...]] = {
+    "simulation": (Walkers,),
+    "training": (Trainers, Endpoint),
+    "scoring": (Scorers, Endpoint, Threads),
+}
 
 
-class Pbs(Strict):
-    """What qsub is told besides nodes and time; empty: the server's default.
+def _chosen(role: str) -> Discriminator:
+    """By the key that makes it another type than worker processes."""
+    workers, *others = KINDS[role]
 
-    Args:
-        cpus: hardware threads of a node, `ncpus` of the select statement.
-        select: further resources of a node, e.g. "ngpus=4:system=polaris".
-        options: further options of qsub, e.g. ["-l filesystems=home:eagle"].
-    """
+    def name(given: Any) -> str:
+        if not isinstance(given, Mapping):
+            return type(given).__name__
+        return next((other for other in others if given.get(other.KEY)), workers).__name__
 
-    account: str = ""
-    queue: str = ""
-    cpus: int = Field(default=1, ge=1)
-    select: str = ""
-    options: tuple[str, ...] = ()
+    return Discriminator(name)
 
 
-class Lsf(Strict):
-    """What bsub is told besides nodes and time; empty: the cluster's default.
-
-    Args:
-        account: the project, `-P`.
-        cpus: job slots of a node; so many are asked for on each.
-        options: further options of bsub, e.g. ['-gpu "num=4"'].
-    """
-
-    account: str = ""
-    queue: str = ""
-    cpus: int = Field(default=1, ge=1)
-    options: tuple[str, ...] = ()
-
-
-class Flux(Strict):
-    """What flux batch is told besides nodes and time; empty: the instance's default.
-
-    Args:
-        account: the bank, `--bank`.
-        options: further options of flux batch, e.g. ["--setattr=user.note=fold"].
-    """
-
-    account: str = ""
-    queue: str = ""
-    options: tuple[str, ...] = ()
+AnEndpoint = Annotated[Endpoint, Tag("Endpoint")]
+Training = Annotated[Annotated[Trainers, Tag("Trainers")] | AnEndpoint, _chosen("training")]
+Scoring = Annotated[
+    Annotated[Scorers, Tag("Scorers")] | AnEndpoint | Annotated[Threads, Tag("Threads")], _chosen("scoring")
+]
 
 
 class Node(Strict):
@@ -86,8 +58,8 @@ class Node(Strict):
     gpus: int = Field(default=0, ge=0)
 
 
-class Site(Strict):
-    """A machine.
+class Site(Schedulers):
+    """A machine; of the schedulers' keys one says who is asked for nodes.
 
     Args:
         name: what `--site` says.
@@ -95,7 +67,6 @@ class Site(Strict):
         training: workers that train, and score unless `scoring` says who does; two let scoring go on beside a training.
         scoring: what scores instead; None: the training workers do.
         together: executors that have nodes share each allocation by nodes; the first ones train, the next ones score.
-        slurm, pbs, lsf, flux: the scheduler that is asked for nodes; one of them.
         parsl: a Python file that says all this in Parsl's own words, see python_site.py; the rest is not looked at but
             lease_s and margin_s.
         inside: the driver runs in a job; nodes and time are those of the job, whatever the scheduler.
@@ -109,22 +80,19 @@ class Site(Strict):
         bus_servers: processes on the driver's machine that share what thousands of walkers ask.
         most_files: of a run; more are warned of, for the directories of parallel file systems grow slow.
         starts_s: a block that runs has workers within so long: starting Python on many nodes may take minutes.
+        heartbeat_s: workers on nodes give a sign of life so often, and are lost after eight of them did not come.
         lease_s: a start is offered again when its walker gave no sign of life for so long.
         margin_s: before a block ends, this much is kept for writing what there is.
     """
 
     name: str
-    simulation: Executor = Executor()
-    training: Training = Training()
+    simulation: Walkers = Walkers()
+    training: Training = Trainers()
     scoring: Scoring | None = None
     together: bool = False
-    slurm: Slurm | None = None
-    pbs: Pbs | None = None
-    lsf: Lsf | None = None
-    flux: Flux | None = None
     parsl: str = ""
     inside: bool = False
-    launcher: str = ""
+    launcher: Line = ""
     needs: tuple[Literal["account", "queue"], ...] = ()
     node: Node | None = None
     interface: str = ""
@@ -132,28 +100,31 @@ class Site(Strict):
     bus_servers: int = Field(default=1, ge=1, le=64)
     most_files: int = Field(default=100_000, ge=1)
     starts_s: float = Field(default=300.0, ge=1)
+    heartbeat_s: int = Field(default=15, ge=1)
     lease_s: float = Field(default=15.0, ge=1)
     margin_s: float = Field(default=30.0, ge=0)
     _stages: tuple[str, ...] = PrivateAttr(ROLES)  # of the workflow that it is to run; no key of a site file
 
     @model_validator(mode="after")
     def _nodes_have_a_scheduler(self) -> Self:
-        named = [name for name in SCHEDULERS if getattr(self, name) is not None]
-        if len(named) + self.inside > 1:
+        if len(self.named) + self.inside > 1:
             raise ValueError(f"one of {', '.join(SCHEDULERS)} and inside can be named, not several")
-        if self.asks_for_nodes and not named and not self.inside:
+        if self.asks_for_nodes and not self.named and not self.inside:
             raise ValueError(
                 "nodes are asked for, but no scheduler is named: add `slurm: {partition: ..., account: ...}`, "
-                "or pbs, lsf, flux"
+                f"or another of {', '.join(SCHEDULERS)}"
             )
-        for role, wanted in self.executors.items():
+        if self.simulation.mpi and self.scheduler and not self.scheduler.MPI_WALKERS:
+            can = ", ".join(each.TITLE for each in SCHEDULERS.values() if each.MPI_WALKERS)
+            raise ValueError(f"simulation.mpi: nodes of a job are found with {can}, not with {self.scheduler.TITLE}")
+        for role, wanted in self.workers.items():
             if wanted.nodes and wanted.walltime_s is None and not self.inside:
                 raise ValueError(f"{role}: nodes of a scheduler need `walltime_s`, after which a block ends")
         return self
 
     @model_validator(mode="after")
     def _blocks_are_longer_than_what_is_kept_of_them(self) -> Self:
-        for role, wanted in self.executors.items():
+        for role, wanted in self.workers.items():
             if wanted.walltime_s is not None and wanted.walltime_s <= self.margin_s:
                 raise ValueError(
                     f"{role}: a block of {wanted.walltime_s:g} s would do nothing, for margin_s = {self.margin_s:g} of "
@@ -163,30 +134,31 @@ class Site(Strict):
 
     @model_validator(mode="after")
     def _an_allocation_can_be_shared(self) -> Self:
-        each = [one for one in self.executors.values() if one.nodes]
+        each = [one for one in self.workers.values() if one.nodes]
         alike = len({(one.blocks, one.walltime_s) for one in each}) == 1
         if self.together and not (self.scheduler and self.simulation.nodes and len(each) > 1 and alike):
             raise ValueError(
                 "together: name a scheduler, and give simulation and training, or scoring, `nodes`, the same `blocks` "
                 "and the same `walltime_s`; in a job (`inside: true`) they share its nodes anyway"
             )
-        if self.shares and self.scheduler in ("slurm", "flux") and self.launcher and "{first}" not in self.launcher:
+        usual = self.scheduler.LAUNCHER if self.scheduler else ""
+        if self.shares and self.launcher and "{first}" in usual and "{first}" not in self.launcher:
             raise ValueError("launcher: say where a share of nodes begins, e.g. srun --relative={first} ...")
         return self
 
     @model_validator(mode="after")
     def _a_node_has_what_is_asked(self) -> Self:
-        for role, wanted in self.executors.items():
+        for role, wanted in self.workers.items():
             if self.node and wanted.nodes and len(wanted.gpu_names) > self.node.gpus:
                 raise ValueError(f"{role}: gpus = {len(wanted.gpu_names)}, but a node has {self.node.gpus}")
-            if self.node and wanted.nodes and not wanted.mpi and wanted.per_node > self.node.cores:
+            if self.node and wanted.nodes and not wanted.mpi_walkers and wanted.per_node > self.node.cores:
                 raise ValueError(f"{role}: workers = {wanted.per_node}, but a node has {self.node.cores} cores")
         return self
 
     @property
-    def scheduler(self) -> str:
-        """Which scheduler is asked for nodes; "" if none."""
-        return next((name for name in SCHEDULERS if getattr(self, name) is not None), "")
+    def scheduler(self) -> Scheduler | None:
+        """Who is asked for nodes, if somebody is."""
+        return next(iter(self.named), None)
 
     def serving(self, stages: Iterable[str]) -> Site:
         """This site for a workflow with these stages, of ROLES: executors that serve none of them are not used."""
@@ -207,22 +179,18 @@ class Site(Strict):
     def executors(self) -> dict[str, Executor]:
         """Executors that are used, by role."""
         used = {self.executor_of(stage) for stage in self._stages}
-        return {role: getattr(self, role) for role in ROLES if role in used}
+        each = {"simulation": self.simulation, "training": self.training, "scoring": self.scoring}
+        return {role: one for role, one in each.items() if role in used and one}
 
     @property
-    def endpoints(self) -> dict[str, str]:
-        """Globus Compute endpoints that are used, by role."""
-        near_or_far = {role: one for role, one in self.executors.items() if isinstance(one, Learning)}
-        return {role: str(one.globus) for role, one in near_or_far.items() if one.globus}
-
-    @property
-    def driver_threads(self) -> int:
-        """Threads of the driver that score."""
-        return self.scoring.threads if self.scoring and "scoring" in self.executors else 0
+    def workers(self) -> dict[str, Workers]:
+        """Those of them that are worker processes."""
+        return {role: one for role, one in self.executors.items() if isinstance(one, Workers)}
 
     def scratch_here(self, role: str) -> Path | None:
         """The folder on this node's own disk, if one is used. Raises: BadSite: a variable in it is not set here."""
-        given: str = getattr(self, role).scratch
+        executor = self.executors[role]
+        given = executor.scratch if isinstance(executor, (Walkers, Trainers, Endpoint)) else ""
         folder = os.path.expandvars(given)
         if "$" in folder:
             raise BadSite(self.name, f"{role}.scratch = {given}: not all of its variables are set on {platform.node()}")
@@ -230,24 +198,23 @@ class Site(Strict):
 
     @property
     def asks_for_nodes(self) -> bool:
-        return any(one.nodes for one in self.executors.values())
+        return any(one.nodes for one in self.workers.values())
 
     @property
     def shares(self) -> bool:
         """Whether executors have different nodes of one allocation."""
-        beside = [one for role, one in self.executors.items() if role != "simulation"]
+        beside = [one for role, one in self.workers.items() if role != "simulation"]
         return (self.together or self.inside) and any(one.nodes for one in beside)
 
     def first_node(self, role: str) -> int:
         """Where the nodes of an executor begin among those of its allocation, from 0; walkers have the last ones."""
         before = {"training": (), "scoring": ("training",), "simulation": ("training", "scoring")}[role]
-        return sum(one.nodes for other, one in self.executors.items() if other in before) if self.shares else 0
+        return sum(one.nodes for other, one in self.workers.items() if other in before) if self.shares else 0
 
     @property
     def gpus(self) -> int:
         """GPUs held while it runs."""
-        each = self.executors.values()
-        return sum(len(one.gpu_names) * max(1, one.nodes) * one.blocks for one in each)
+        return sum(one.gpus_held for one in self.executors.values())
 
 
 def sites() -> dict[str, Path]:

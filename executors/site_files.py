@@ -11,13 +11,13 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from steersman.executors.errors import BadSite
-from steersman.executors.executor import ROLES, Executor, Scoring, Training
-from steersman.executors.site import SCHEDULERS, Flux, Lsf, Node, Pbs, Site, Slurm, read_site, sites
+from steersman.executors.executor import ROLES, Executor
+from steersman.executors.schedulers.registry import SCHEDULERS
+from steersman.executors.site import KINDS, Node, Site, read_site, sites
+from steersman.executors.workers import Mpi, Walkers
 
-MODELS: dict[str, type[BaseModel]] = {
-    "slurm": Slurm, "pbs": Pbs, "lsf": Lsf, "flux": Flux, "node": Node,
-    "simulation": Executor, "training": Training, "scoring": Scoring,
-}  # fmt: skip
+TYPES = {kind.__name__: kind for kinds in KINDS.values() for kind in kinds}
+MODELS: dict[str, type[BaseModel]] = {"node": Node, "simulation": Walkers, "mpi": Mpi, **SCHEDULERS, **TYPES}
 
 
 def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Site:
@@ -79,19 +79,21 @@ def _of_scheduler(site: str, values: Mapping[str, Any], key: str) -> list[str]:
     named = next((name for name in SCHEDULERS if isinstance(values.get(name), Mapping)), None)
     if named is None:
         raise BadSite(site, f"--{key} means nothing here: the site names no scheduler ({', '.join(SCHEDULERS)})")
-    if named == "slurm" and key == "queue":
-        return [named, "qos" if values[named].get("qos") else "partition"]
-    return [named, key]
+    return [named, SCHEDULERS[named].queue_key(values[named]) if key == "queue" else key]
 
 
 def _first_problem(error: ValidationError) -> str:
     first = error.errors()[0]
-    key = ".".join(part for part in map(str, first["loc"]) if part.isidentifier())
-    if first["type"] == "value_error":  # a rule of ours between several keys
+    *within, last = (str(part) for part in first["loc"] or ("",))
+    key = ".".join(part for part in (*within, last) if part.isidentifier() and part not in TYPES)
+    if first["type"] == "value_error":  # a rule of ours
         return f"{key}: " * bool(key) + first["msg"].removeprefix("Value error, ")
     if first["type"] != "extra_forbidden":
         return f"{key} = {first['input']!r}: {first['msg']}"
-    model = Site if len(first["loc"]) == 1 else MODELS[str(first["loc"][0])]
-    valid = list(model.model_fields)
-    near = difflib.get_close_matches(str(first["loc"][-1]), valid, n=1, cutoff=0.5)
+    model = next((MODELS[part] for part in reversed(within) if part in MODELS), Site)
+    others = [kind for kind in KINDS.get(within[0] if within else "", ()) if kind is not model and len(within) == 2]
+    if issubclass(model, Executor) and model.KEY and any(last in other.model_fields for other in others):
+        return f"{key}: there is none with `{model.KEY}`; leave it out. Valid: {', '.join(model.model_fields)}"
+    valid = [*model.model_fields, *(other.KEY for other in others if other.KEY)]
+    near = difflib.get_close_matches(last, valid, n=1, cutoff=0.5)
     return f"there is no key {key!r}; " + (f"did you mean {near[0]!r}? " if near else "") + f"Valid: {', '.join(valid)}"

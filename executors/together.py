@@ -17,7 +17,7 @@ from parsl.launchers.base import Launcher
 from parsl.providers.base import ExecutionProvider
 
 from steersman.executors.batch import ASK_S
-from steersman.executors.executor import Executor
+from steersman.executors.workers import Workers
 
 # Not with `wait -n`, which waits for ever for a child that has ended before it is called.
 JOB = """
@@ -93,7 +93,7 @@ class Together:
 class Share(ExecutionProvider):  # type: ignore[misc]  # Parsl has no types
     """One executor's part of such jobs."""
 
-    def __init__(self, jobs: Together, role: str, wanted: Executor, launcher: Launcher) -> None:
+    def __init__(self, jobs: Together, role: str, wanted: Workers, launcher: Launcher) -> None:
         self.jobs, self.role, self.launcher = jobs, role, launcher
         self.nodes_per_block, self.parallelism = wanted.nodes, 1
         self.init_blocks = self.min_blocks = self.max_blocks = wanted.blocks

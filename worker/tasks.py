@@ -242,14 +242,16 @@ def _fit(job: TrainingJob, stage: Train, params: Params, frames: Window, model: 
 def _training_nodes(directory: RunDirectory) -> Any:
     """Where the ranks of a training are placed: this worker is on the first node of its block."""
     from steersman.executors.launcher import words
+    from steersman.executors.workers import Workers
     from steersman.models.ranks.launch import Nodes
 
     site = Site.model_validate(directory.settings()["site"])
-    gpus, scratch = site.training.gpu_names, site.training.scratch
-    if site.training.nodes < 2:
+    trainers = site.training
+    gpus, scratch = trainers.gpu_names, trainers.scratch
+    if not isinstance(trainers, Workers) or trainers.nodes < 2:
         return Nodes(gpus=gpus, scratch=scratch)
     here = node.address_towards(addresses.read(directory.bus).host)
-    return Nodes(site.training.nodes, words(site, "training"), here, gpus, scratch)
+    return Nodes(trainers.nodes, words(site, "training"), here, gpus, scratch)
 
 
 def _epochs(job: TrainingJob) -> EpochSender:

@@ -14,9 +14,9 @@ import pytest
 from steersman.bus import ALL, BusTimeout, Server, TupleSpace
 from steersman.engine import orphans
 from steersman.engine.jobs import Jobs, lost
-from steersman.executors.executor import Training
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
+from steersman.executors.workers import Trainers
 from steersman.worker.orders import EVENT
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[tup
     run = tmp_path_factory.mktemp("jobs")
     bus = run / "bus"
     bus.mkdir()
-    site = Site(name="one", training=Training(workers=1)).serving(["training"])
+    site = Site(name="one", training=Trainers(workers=1)).serving(["training"])
     with orphans.guarded(run), Server.start(bus):
         space = TupleSpace.connect(bus)
         config = parsl_config(site, run / "parsl")

@@ -21,28 +21,28 @@ def test_inside_a_job_its_nodes_and_its_end_are_read(commands: Commands, tmp_pat
     at = time.time()
     found = allocation({"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "3"})
     assert found is not None
-    assert (found.scheduler, found.nodes) == ("slurm", 3)
+    assert found.nodes == 3
     assert found.ends == pytest.approx(at + 88205, abs=5)
     commands.says("bjobs", "1:30 L\n")
     found = allocation({"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": str(hosts)})
     assert found is not None
-    assert (found.scheduler, found.nodes) == ("lsf", 2)
+    assert found.nodes == 2
     assert found.ends == pytest.approx(at + 5400, abs=5)
     stime = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(at))
     job = {"Resource_List": {"walltime": "00:02:00"}, "stime": stime}
     commands.says("qstat", json.dumps({"Jobs": {"7.login": job}}))
     found = allocation({"PBS_JOBID": "7.login", "PBS_NODEFILE": str(hosts)})
     assert found is not None
-    assert (found.scheduler, found.nodes) == ("pbs", 2)
+    assert found.nodes == 2
     assert found.ends == pytest.approx(at + 120, abs=5)
     commands.says("flux", "4\n")
-    assert (allocation({"FLUX_URI": "local:///x"}) or Allocation("", 0, None)).nodes == 4
+    assert (allocation({"FLUX_URI": "local:///x"}) or Allocation(0, None)).nodes == 4
     commands.says("squeue", "UNLIMITED\n")
-    assert allocation({"SLURM_JOB_ID": "7"}) == Allocation("slurm", 1, None)
+    assert allocation({"SLURM_JOB_ID": "7"}) == Allocation(1, None)
     (tmp_path / "flux").write_text("#!/bin/sh\n[ $1 = getattr ] && echo 4 || echo inf\n")
-    assert allocation({"FLUX_URI": "local:///x"}) == Allocation("flux", 4, None)
+    assert allocation({"FLUX_URI": "local:///x"}) == Allocation(4, None)
     commands.says("qstat", r'{"Jobs": {"7.login": {"Variable_List": {"A": "\'"}}}}')  # OpenPBS issue 2541
-    assert allocation({"PBS_JOBID": "7.login", "PBS_NODEFILE": str(hosts)}) == Allocation("pbs", 2, None)
+    assert allocation({"PBS_JOBID": "7.login", "PBS_NODEFILE": str(hosts)}) == Allocation(2, None)
     assert allocation({}) is None
 
 
@@ -57,6 +57,6 @@ def test_outside_of_any_job_one_is_told_so(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_job_that_is_about_to_end_is_refused(left_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Walkers would come and go until it does: `margin_s`, 60 s, are kept for writing."""
     ends = time.time() + left_s
-    monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation("slurm", 4, ends))
+    monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation(4, ends))
     with pytest.raises(BadSite, match=r"this job ends in -?\d+ s, and margin_s = 60 of them are kept .*a longer one"):
         settled(load_site("inside"))

@@ -42,8 +42,6 @@ def site(tmp_path: Path) -> Site:
 
 def test_an_endpoint_has_nodes_and_workers_of_its_own(site: Site) -> None:
     assert Site.model_validate(site.model_dump(mode="json")) == site, "as a run writes it down and reads it again"
-    with pytest.raises(ValueError, match="the endpoint's own configuration says nodes, walltime_s; leave them out"):
-        Site(name="ours", training={"globus": ENDPOINT, "nodes": 2, "walltime_s": 60}, slurm={})  # type: ignore[arg-type]
 
 
 def test_it_is_told_where_the_sdk_is_not_installed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +56,7 @@ def test_it_is_told_where_nobody_is_logged_in(site: Site, monkeypatch: pytest.Mo
     with pytest.raises(BadSite, match="nobody is logged in to Globus Compute here; once: python -c"):
         ready(site)
     found = {each.what: each for each in findings(site)}
-    assert not found["Globus Compute"].ok
+    assert not found["training executor"].ok
     assert str(ENDPOINT) in found["training, scoring"].found
 
 
@@ -93,16 +91,16 @@ def test_the_service_is_asked_whether_the_endpoint_is_online(site: Site, answers
     path = f"/v2/endpoints/{ENDPOINT}/status"
     answers[path] = (200, {"status": "online"})
     ready(site)
-    assert Finding("Globus Compute", True, f"Globus Compute endpoint {ENDPOINT} is online") in findings(site)
+    assert Finding("training executor", True, f"Globus Compute endpoint {ENDPOINT} is online") in findings(site)
     offline = (
         f"Globus Compute endpoint {ENDPOINT} is offline; start it on its machine: globus-compute-endpoint start NAME"
     )
     answers[path] = (200, {"status": "offline"})
     with pytest.raises(BadSite, match=re.escape(offline)):
         ready(site)
-    assert Finding("Globus Compute", False, offline) in findings(site)
+    assert Finding("training executor", False, offline) in findings(site)
     del answers[path]
-    with pytest.raises(BadSite, match=f"Globus Compute tells nothing of endpoint {ENDPOINT}: no {path}$"):
+    with pytest.raises(BadSite, match=f"how endpoint {ENDPOINT} is: no {path}$"):
         ready(site)
 
 

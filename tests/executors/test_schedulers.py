@@ -17,11 +17,12 @@ import pytest
 from parsl.jobs.states import JobState
 from parsl.providers.errors import SubmitException
 
-from steersman.executors import schedulers
-from steersman.executors.errors import BadSite
+from steersman.executors.batch import outside_of_jobs
+from steersman.executors.errors import BadSite, Refused
 from steersman.executors.parsl_config import parsl_config, provider, submit_scripts
+from steersman.executors.preflight import ready
+from steersman.executors.schedulers.registry import SCHEDULERS
 from steersman.executors.site import Site
-from steersman.executors.site_files import load_site
 from steersman.worker import tasks
 from tests.executors.conftest import Commands
 
@@ -30,6 +31,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "pbs": {"queue": "debug", "account": "lab", "cpus": 64, "select": "ngpus=4", "options": ["-l filesystems=home"]},
     "lsf": {"queue": "debug", "account": "lab", "cpus": 32, "options": ['-gpu "num=4"']},
     "flux": {"queue": "debug", "account": "lab", "options": ["--setattr=user.note=fold"]},
+    "slurm": {"partition": "debug", "account": "lab"},
 }
 
 
@@ -192,32 +194,35 @@ def test_states_of_flux(said: str, state: JobState, commands: Commands, tmp_path
 @pytest.mark.parametrize(
     "told", ["Invalid account or account/partition combination specified", "Invalid qos specification"]
 )
-def test_an_account_that_slurm_does_not_know_is_told_in_one_line(told: str, commands: Commands, tmp_path: Path) -> None:
+def test_an_account_that_slurm_does_not_know_is_told_in_one_line(told: str, commands: Commands) -> None:
     """The words of Slurm 22.05 with accounting on, as `sbatch --test-only` gave them."""
     for command in ("squeue", "scancel"):
         commands.says(command)
     commands.says("sbatch", "", f"allocation failure: {told}\n", 1)
-    asked = Site.model_validate({"name": "m", "simulation": NODES, "slurm": {"account": "nobody"}})
+    asked = Site.model_validate({"name": "m", "interface": "lo", "simulation": NODES, "slurm": {"account": "nobody"}})
     with pytest.raises(BadSite) as caught:
-        schedulers.ask(asked, "simulation", "", tmp_path)
+        ready(asked)
     assert str(caught.value).startswith(f"site m: Slurm refuses the simulation nodes: {told}  (asked by: sbatch")
     assert "\n" not in str(caught.value)
 
 
 def test_before_a_run_each_scheduler_is_asked_in_its_own_way(commands: Commands, tmp_path: Path) -> None:
+    def ask(scheduler: str) -> str:
+        asked = site(scheduler).scheduler
+        assert asked is not None
+        return asked.ask(tmp_path / "script")
+
     limits = {"resources_max": {"walltime": "01:00:00"}}
     queue = {"Queue": {"debug": {"enabled": "True", "started": "True"} | limits}}
-    for command in ("qsub", "qdel", "bsub", "bjobs", "bkill"):
-        commands.says(command)
     commands.says("qstat", json.dumps(queue))
-    assert "queue debug is open, at most walltime 01:00:00" in schedulers.ask(site("pbs"), "simulation", "", tmp_path)
+    assert "queue debug is open, at most walltime 01:00:00" in ask("pbs")
     commands.says("bqueues", "debug Open:Active\n")
-    assert "queue debug is Open:Active" in schedulers.ask(site("lsf"), "simulation", "", tmp_path)
+    assert "queue debug is Open:Active" in ask("lsf")
     commands.says("flux", "{}")
-    assert "flux batch --dry-run accepts it" in schedulers.ask(site("flux"), "simulation", "", tmp_path)
+    assert "flux batch --dry-run accepts it" in ask("flux")
     commands.says("qstat", "", "qstat: Unknown queue debug\n", 170)
-    with pytest.raises(BadSite, match="PBS refuses the simulation nodes: qstat: Unknown queue debug"):
-        schedulers.ask(site("pbs"), "simulation", "", tmp_path)
+    with pytest.raises(Refused, match="qstat: Unknown queue debug"):
+        ask("pbs")
 
 
 def test_a_submission_that_does_not_end_is_ended_and_its_words_are_told(commands: Commands, tmp_path: Path) -> None:
@@ -240,18 +245,15 @@ def test_pbs_says_why_a_job_waits(commands: Commands, tmp_path: Path) -> None:
     assert provider(site("lsf"), "simulation").why_queued("7") == ""
 
 
-def test_a_job_that_accounting_does_not_know_yet_has_not_ended(commands: Commands, tmp_path: Path) -> None:
-    """sacct shows a new job up to seconds late; Parsl takes that for its end, for good."""
-    commands.says("sacct")
+def test_slurm_forgets_a_job_and_its_controller_may_be_away(commands: Commands, tmp_path: Path) -> None:
+    """As squeue of 22.05 answers: a job that is not there any more has ended, one that is not answered for has not."""
     commands.says("sbatch", "Submitted batch job 17\n")
-    asked = Site.model_validate({"name": "m", "simulation": NODES, "slurm": {}})
-    made = provider(asked, "simulation")
-    made.script_dir = str(tmp_path)
-    job = made.submit("process_worker_pool.py", 1, "parsl.simulation.block-0")
+    made, job = submitted("slurm", tmp_path)
+    commands.says("squeue", "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n", 1)
     assert state_of(made, job) is JobState.PENDING
-    commands.says("sacct", "17 RUNNING\n")
+    commands.says("squeue", "17 SUSPENDED\n")
     assert state_of(made, job) is JobState.RUNNING
-    commands.says("sacct", "17 COMPLETED\n")
+    commands.says("squeue", "", "slurm_load_jobs error: Invalid job id specified\n", 1)
     assert state_of(made, job) is JobState.COMPLETED
 
 
@@ -259,7 +261,7 @@ def test_a_job_that_accounting_does_not_know_yet_has_not_ended(commands: Command
 def test_a_dead_block_is_noticed_in_seconds_and_none_is_cancelled_before_it_starts(
     scheduler: str, commands: Commands, tmp_path: Path
 ) -> None:
-    asked = site(scheduler) if scheduler in ASKED else load_site("slurm")
+    asked = site(scheduler)
     assert provider(asked, "simulation").status_polling_interval == 5
     made = parsl_config(asked.model_copy(update={"interface": "lo"}), tmp_path)
     assert made.strategy == "simple"
@@ -273,3 +275,15 @@ def test_on_amds_gpus_one_variable_names_the_gpu(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(tasks, "AMD", tmp_path)
     tasks.begin(str(tmp_path), 0, int)
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_what_is_submitted_inherits_nothing_of_the_job_that_the_driver_was_started_in(scheduler: str) -> None:
+    """How its own commands find a scheduler is no part of a job."""
+    jobs = {"SLURM_JOB_ID", "SLURM_CPU_BIND", "SLURM_MEM_PER_CPU", "PBS_JOBID", "PBS_NODEFILE", "PBS_O_WORKDIR",
+            "LSB_HOSTS", "LSB_JOBID", "JOB_ID", "PE_HOSTFILE", "SGE_JOB_SPOOL_DIR", "SLURM_JOB_END_TIME"}  # fmt: skip
+    kept = {"PATH", "SLURM_CONF", "SBATCH_ACCOUNT", "PBS_SERVER", "PBS_CONF_FILE", "LSF_ENVDIR", "LSB_DEFAULTQUEUE",
+            "FLUX_URI", "SGE_ROOT", "SGE_CELL"}  # fmt: skip
+    if SCHEDULERS[scheduler].IN_JOB not in kept:  # a Flux instance is found by what its jobs have
+        jobs.add(SCHEDULERS[scheduler].IN_JOB)
+    assert outside_of_jobs(dict.fromkeys(jobs | kept, "x")).keys() == kept

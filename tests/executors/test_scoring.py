@@ -10,11 +10,13 @@ from parsl.executors import HighThroughputExecutor, ThreadPoolExecutor
 
 from steersman.executors.allocation import Allocation, settled
 from steersman.executors.errors import BadSite
+from steersman.executors.globus import Endpoint
 from steersman.executors.launcher import words
 from steersman.executors.parsl_config import parsl_config, providers, submit_scripts
 from steersman.executors.preflight import findings
 from steersman.executors.site import Site
-from steersman.executors.site_files import load_site
+from steersman.executors.site_files import checked, load_site
+from steersman.executors.threads import Threads
 from tests.executors.globus_service import ENDPOINT
 
 ON_A_NODE = {"nodes": 1, "workers": 1, "walltime_s": 600}
@@ -53,22 +55,35 @@ def test_scoring_runs_on_workers_on_an_endpoint_or_in_threads(tmp_path: Path) ->
     threads = kind(threads=3)
     assert isinstance(threads, ThreadPoolExecutor)
     assert threads.max_threads == 3
-    assert site(scoring={"globus": ENDPOINT}).endpoints == {"scoring": str(ENDPOINT)}
+    assert site(scoring={"globus": ENDPOINT}).executors["scoring"] == Endpoint(globus=ENDPOINT)
 
 
 @pytest.mark.parametrize(
-    ("scoring", "told"),
+    ("scoring", "key"),
     [
-        ({"threads": 1, "workers": 2, "affinity": "block"}, "a thread of the driver has no workers, affinity; leave"),
-        ({"threads": 1, "globus": ENDPOINT}, "a thread of the driver has no globus"),
-        ({"nodes": 2, "workers": 1, "walltime_s": 60}, "nodes = 2: one scoring runs at a time, on one node"),
-        ({"scratch": "/tmp"}, "scratch is for walkers"),
-        ({"nodes": 2, "mpi": {"nodes": 2}}, "mpi is for walkers"),
+        ({"threads": 1, "workers": 2}, "scoring.workers: there is none with `threads`"),
+        ({"threads": 1, "affinity": "block"}, "scoring.affinity: there is none with `threads`"),
+        ({"threads": 1, "globus": str(ENDPOINT)}, "scoring.threads: there is none with `globus`"),
+        ({"globus": str(ENDPOINT), "nodes": 1}, "scoring.nodes: there is none with `globus`"),
+        ({"nodes": 2, "workers": 1, "walltime_s": 60}, "scoring.nodes = 2: "),
+        ({"scratch": "/tmp"}, "there is no key 'scoring.scratch'"),
+        ({"mpi": {"nodes": 2}}, "there is no key 'scoring.mpi'"),
     ],
 )
-def test_what_scoring_has_no_use_for_is_refused(scoring: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        site(scoring=scoring, slurm={})
+def test_what_scoring_has_no_use_for_is_refused(scoring: dict[str, Any], key: str) -> None:
+    """Each of the types that may score has its own keys."""
+    with pytest.raises(BadSite) as refused:
+        checked("mine", {"name": "m", "scoring": scoring, "slurm": {}})
+    assert refused.value.problem.startswith(key)
+
+
+def test_a_run_of_an_earlier_version_wrote_down_the_keys_of_all_types() -> None:
+    said = {"gpus": 0, "affinity": "none", "scratch": "", "mpi": None, "nodes": 0, "blocks": 1, "walltime_s": None}
+    both = {"globus": None, "threads": 0}
+    assert site(scoring=said | both | {"workers": 1}) == site(scoring={})
+    assert site(scoring=said | both | {"workers": 1, "threads": 2}) == site(scoring={"threads": 2})
+    far = said | {"workers": 2, "globus": str(ENDPOINT)}
+    assert site(training=far) == site(training={"globus": ENDPOINT})
 
 
 def test_a_key_that_is_none_of_its_section_is_told_with_those_that_are(tmp_path: Path) -> None:
@@ -106,7 +121,7 @@ def test_three_executors_share_an_allocation_by_nodes() -> None:
     (script,) = submit_scripts(shared).values()
     assert "#SBATCH --nodes=7" in script
     assert "for role in simulation training scoring; do" in script
-    in_threads = shared.model_copy(update={"scoring": site(scoring={"threads": 1}).scoring})
+    in_threads = shared.model_copy(update={"scoring": Threads(threads=1)})
     assert set(providers(in_threads)) == {"simulation", "training"}
     assert in_threads.first_node("simulation") == 2
     alone = shared.serving(["simulation"])
@@ -114,7 +129,7 @@ def test_three_executors_share_an_allocation_by_nodes() -> None:
 
 
 def test_nodes_of_a_job_that_score_do_not_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation("slurm", 4, None))
+    monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation(4, None))
     inside = site(inside=True, training={"nodes": 1, "workers": 1}, scoring={"nodes": 1})
     assert settled(inside).simulation.nodes == 2
     assert settled(inside.serving(["simulation"])).simulation.nodes == 4, "nobody trains or scores"
@@ -123,7 +138,7 @@ def test_nodes_of_a_job_that_score_do_not_simulate(monkeypatch: pytest.MonkeyPat
 def test_a_walltime_from_the_command_line_is_that_of_all_blocks() -> None:
     def limits(name: str) -> list[float | None]:
         changed = load_site(name, {"walltime_s": 90.0})
-        return [executor.walltime_s for executor in changed.executors.values()]
+        return [executor.walltime_s for executor in changed.workers.values()]
 
     assert limits("polaris") == [90.0, 90.0]
     assert limits("slurm") == [90.0, None], "training has no blocks there"

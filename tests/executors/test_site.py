@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from steersman.executors import batch, preflight, schedulers, slurm
+from steersman.executors import preflight
 from steersman.executors.errors import BadSite
-from steersman.executors.executor import Executor
-from steersman.executors.launcher import BINARIES
+from steersman.executors.launcher import BINARIES, SHORT_TMPDIR
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config, submit_scripts
 from steersman.executors.preflight import findings, ready
+from steersman.executors.schedulers import commands as asking
+from steersman.executors.schedulers.slurm import Slurm
 from steersman.executors.site import Site, sites
 from steersman.executors.site_files import load_site
+from steersman.executors.workers import Walkers
 
 
 @pytest.mark.parametrize("name", sites())
@@ -47,9 +51,9 @@ def _range(part: str) -> range:
 
 @pytest.mark.parametrize(("name", "word"), [("perlmutter", "qos"), ("slurm", "partition"), ("polaris", "queue")])
 def test_the_queue_of_the_command_line_is_what_the_scheduler_calls_one(name: str, word: str) -> None:
-    site = load_site(name, {"queue": "quick", "account": "lab"})
-    asked = getattr(site, site.scheduler)
-    assert (getattr(asked, word), asked.account, schedulers.queue(site)) == ("quick", "lab", "quick")
+    asked = load_site(name, {"queue": "quick", "account": "lab"}).scheduler
+    assert asked is not None
+    assert (getattr(asked, word), asked.account, asked.queue_asked) == ("quick", "lab", "quick")
 
 
 def test_a_queue_means_nothing_without_a_scheduler() -> None:
@@ -68,7 +72,7 @@ def test_what_a_site_needs_is_asked_for_before_anything_else() -> None:
         ({"simulation.gpus": 5}, "gpus = 5, but a node has 4"),
         ({"simulation.workers": 40, "simulation.gpus": 0}, "workers = 40, but a node has 32 cores"),
         ({"simulation.workers": 5}, "each worker has a GPU of its own"),
-        ({"slurm": {}}, "one of slurm, pbs, lsf, flux and inside"),
+        ({"slurm": {}}, "one of .*slurm, pbs, .* can be named"),
     ],
 )
 def test_what_a_node_does_not_have_is_refused(changes: dict[str, object], told: str) -> None:
@@ -81,7 +85,7 @@ def test_a_site_is_looked_at_where_its_scheduler_is_not() -> None:
     found = {finding.what: finding for finding in findings(load_site("polaris", {"account": "lab", "queue": "debug"}))}
     assert not found["scheduler"].ok
     assert "qsub, qstat, qdel not found" in found["scheduler"].found
-    assert "#PBS -l select=2:ncpus=64:ngpus=4:system=polaris" in found["pbs script of simulation"].found
+    assert "#PBS -l select=2:ncpus=64:ngpus=4:system=polaris" in found["script of simulation"].found
     assert "3 nodes; 3 for each round of blocks" in found["node hours"].found
 
 
@@ -167,11 +171,11 @@ def test_gpus_that_this_machine_does_not_have_are_told_of(monkeypatch: pytest.Mo
 
 
 def test_a_scheduler_that_hangs_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for command in slurm.COMMANDS:
+    for command in Slurm.COMMANDS:
         (tmp_path / command).write_text("#!/bin/sh\nexec /bin/sleep 60\n")
         (tmp_path / command).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    monkeypatch.setattr(batch, "ANSWER_S", 1)
+    monkeypatch.setattr(asking, "ANSWER_S", 1)
     site = Site.model_validate({"name": "m", "interface": "lo", "simulation": ON_NODES, "slurm": {}})
     with pytest.raises(BadSite, match="has not answered"):
         ready(site)
@@ -180,11 +184,20 @@ def test_a_scheduler_that_hangs_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_the_submit_script_says_what_the_site_file_says(tmp_path: Path) -> None:
     values = {"account": "m1234", "partition": "debug", "options": ["--gpus-per-node=2"]}
     site = Site.model_validate({"name": "m", "interface": "lo", "simulation": ON_NODES, "slurm": values})
+    script = submit_scripts(site)["simulation"].splitlines()
+    for option in ("account=m1234", "partition=debug", "no-requeue", "gpus-per-node=2", "nodes=2", "time=2"):
+        assert f"#SBATCH --{option}" in script
     executor = next(each for each in parsl_config(site, tmp_path).executors if each.label == "simulation")
-    provider = executor.provider
-    options = [f"#SBATCH --{each}" for each in ("account=m1234", "partition=debug", "no-requeue", "gpus-per-node=2")]
-    assert all(option in provider.scheduler_options for option in options)
-    assert (provider.nodes_per_block, provider.init_blocks, provider.walltime) == (2, 2, "00:02:00")
+    assert (executor.provider.nodes_per_block, executor.provider.init_blocks) == (2, 2)
+    assert (executor.heartbeat_period, executor.heartbeat_threshold) == (15, 120)
+
+
+def test_the_other_nodes_of_a_block_go_on_when_one_dies() -> None:
+    """Slurm ends all of a job and of a step otherwise; ranks of an MPI program cannot go on."""
+    script = submit_scripts(load_site("slurm"))["simulation"]
+    assert "#SBATCH --no-kill" in script.splitlines()
+    assert "--no-kill --kill-on-bad-exit=0 /bin/bash" in script
+    assert "--no-kill" not in submit_scripts(load_site("slurm", {"simulation.nodes": 1}))["simulation"]
 
 
 def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> None:
@@ -193,22 +206,35 @@ def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> No
     assert site.simulation.count == 6
     executor = next(each for each in parsl_config(site, tmp_path).executors if each.label == "simulation")
     assert executor.max_workers_per_block == 3
-    assert executor.resources == {"num_nodes": 2, "ranks_per_node": 4, "launcher_options": ""}
+    assert executor.resources == {"num_nodes": 2, "ranks_per_node": 4, "launcher_options": "--kill-on-bad-exit=1"}
     script = submit_scripts(site)["simulation"]
     assert "srun" not in script, "the workers run on the first node, and start ranks on the others"
     assert f"export PATH=$PATH:{BINARIES}" in script, "a mpiexec of this environment does not hide the site's"
 
 
-def test_nodes_that_walkers_cannot_share_are_refused() -> None:
+def test_nodes_that_walkers_cannot_share_or_would_not_find_are_refused() -> None:
+    with pytest.raises(BadSite, match=r"simulation.mpi: .* not with LSF"):
+        load_site("lsf", {"simulation.mpi": {"nodes": 2}})
     with pytest.raises(BadSite, match="multiple of 2"):
         load_site("slurm", {"simulation.nodes": 3, "simulation.mpi": {"nodes": 2}})
 
 
 def test_scratch_is_a_folder_of_the_node_and_its_variables_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_site("laptop").scratch_here("simulation") is None
-    site = Site(name="ours", simulation=Executor(scratch="$NODE_DISK/frames"))
+    site = Site(name="ours", simulation=Walkers(scratch="$NODE_DISK/frames"))
     monkeypatch.setenv("NODE_DISK", "/local")
     assert site.scratch_here("simulation") == Path("/local/frames")
     monkeypatch.delenv("NODE_DISK")
     with pytest.raises(BadSite, match=r"simulation.scratch = \$NODE_DISK/frames: not all of its variables are set on"):
         site.scratch_here("simulation")
+
+
+@pytest.mark.parametrize("folder", ["short", "a" * 120])
+def test_sockets_of_workers_have_room_in_any_tmpdir_and_files_lie_in_it(folder: str, tmp_path: Path) -> None:
+    code = "import os, multiprocessing as m, tempfile as t; m.Manager(); print(os.path.realpath(t.gettempdir()))"
+    (tmp_path / folder).mkdir()
+    script = f"export TMPDIR={tmp_path / folder}\n{SHORT_TMPDIR}\n{sys.executable} -c '{code}'; echo $TMPDIR"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    there, short = done.stdout.split()
+    assert Path(there) == tmp_path / folder
+    assert Path(short).exists() == (folder == "short"), "the other way to it is gone again"

@@ -87,18 +87,15 @@ def test_when_one_side_of_a_job_fails_both_end(tmp_path: Path) -> None:
         {"training": {"nodes": 1, "workers": 2, "walltime_s": 60}},
         {"pbs": None, "inside": True},
         {"pbs": None, "slurm": {}, "launcher": "srun --nodes={nodes}"},
-        {"training": {"nodes": 2, "workers": 2, "walltime_s": 600, "mpi": {"nodes": 2}}},
     ],
 )
 def test_what_cannot_be_shared_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(
-        ValueError, match=r"together: name a scheduler|where a share of nodes begins|mpi is for walkers"
-    ):
+    with pytest.raises(ValueError, match=r"together: name a scheduler|where a share of nodes begins"):
         site(**changes)
 
 
 def test_the_nodes_of_a_job_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation("slurm", 4, None))
+    monkeypatch.setattr("steersman.executors.allocation.allocation", lambda: Allocation(4, None))
     inside = Site.model_validate({"name": "m", "inside": True, "training": {"nodes": 1, "workers": 1}})
     found = settled(inside)
     assert (found.simulation.nodes, found.first_node("simulation"), found.first_node("training")) == (3, 1, 0)

@@ -127,6 +127,7 @@ margin_s: 15
 simulation: {nodes: 1, blocks: 2, workers: 1, walltime_s: 600, scratch: /dev/shm/frames}    # each node has its own
 training: {workers: 1}
 slurm: {partition: debug}
+heartbeat_s: 1
 """,
     "pbs": """
 simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}

@@ -228,7 +228,7 @@ def test_a_site_is_checked_with_the_schedulers_own_test(campaigns: dict[str, Cam
     assert found["simulation nodes"] == "sbatch --test-only accepts it"
     assert "its lines work here" in found["worker_init"]
     assert "2 nodes; 0.0333 for each round of blocks" in found["node hours"]
-    assert "#SBATCH --gpus-per-node=2" in found["slurm script of simulation"]
+    assert "#SBATCH --gpus-per-node=2" in found["script of simulation"]
 
 
 REFUSED = {

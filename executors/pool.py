@@ -1,0 +1,124 @@
+"""Parsl's executors of worker processes: how a site's become them, and what the engine asks of them while they run."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from parsl.config import Config
+from parsl.executors import HighThroughputExecutor, MPIExecutor
+
+from steersman.executors.network import driver_address
+from steersman.executors.registration import NoWorkers, Registration
+from steersman.executors.site import Site
+from steersman.executors.workers import Mpi, Workers
+
+HERE_S = 1  # between two signs of life of workers on the driver's machine
+MISSED = 8  # so many in a row, and a worker is lost
+ANSWER_S = 5.0  # Parsl's interchange answers within so long
+
+
+def started(site: Site, role: str, wanted: Workers, provider: Any) -> HighThroughputExecutor:
+    """Parsl's executor of one role; Parsl starts it."""
+    period_s = site.heartbeat_s if wanted.nodes else HERE_S
+    shared = {
+        "label": role,
+        "address": driver_address(site),
+        "loopback_address": "127.0.0.1",
+        "heartbeat_period": period_s,
+        "heartbeat_threshold": MISSED * period_s,
+        "poll_period": 10,
+        "drain_period": None if wanted.walltime_s is None else max(1, int(wanted.walltime_s - site.margin_s)),
+        "block_error_handler": Registration(site.name, silent_s=site.starts_s),
+        "provider": provider,
+    }
+    if wanted.mpi_walkers:
+        return OverNodes(wanted.mpi_walkers, max_workers_per_block=wanted.per_block, **shared)
+    return HighThroughputExecutor(
+        max_workers_per_node=wanted.per_node,
+        cores_per_worker=1e-3,  # the count above decides, not the cores that this machine has
+        available_accelerators=wanted.gpu_names,
+        cpu_affinity=wanted.binding,
+        **shared,
+    )
+
+
+class OverNodes(MPIExecutor):  # type: ignore[misc]  # Parsl has no types
+    """Parsl's executor of MPI programs.
+
+    Attributes:
+        resources: what each job of it asks for.
+    """
+
+    def __init__(self, mpi: Mpi, **shared: Any) -> None:
+        super().__init__(mpi_launcher=mpi.launcher, **shared)
+        # Whatever a site says by default: ranks that are left would wait for the one that died.
+        options = f"--kill-on-bad-exit=1 {mpi.options}".strip() if mpi.launcher == "srun" else mpi.options
+        self.resources = {"num_nodes": mpi.nodes, "ranks_per_node": mpi.ranks, "launcher_options": options}
+
+
+class Pool:
+    """The worker processes of one role while a run uses them, ours or those of a site in Parsl's own words."""
+
+    def __init__(self, executor: HighThroughputExecutor) -> None:
+        self._executor = executor
+        self._ended: set[str] = set()  # blocks; Parsl knows of it some seconds later
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """What each job asks for besides a worker."""
+        return dict(self._executor.resources) if isinstance(self._executor, OverNodes) else {}
+
+    @property
+    def waiting(self) -> str:
+        """In words what is waited for while no block runs; "" while one does."""
+        handler = self._executor.block_error_handler
+        return handler.waiting if isinstance(handler, Registration) else ""
+
+    @property
+    def died(self) -> str:
+        """How the interchange died, if it did; Parsl itself would wait for it for ever."""
+        interchange = self._executor.interchange_proc
+        if interchange is None or interchange.poll() is None:
+            return ""
+        return f"the interchange of the {self._executor.label} workers died (exit code {interchange.returncode})"
+
+    @property
+    def broken(self) -> str:
+        """Why it cannot be used, where another Parsl may help."""
+        failed = self._executor.bad_state_is_set and not self.hopeless
+        why = f"the {self._executor.label} workers cannot be used: {self._executor.executor_exception}"
+        return self.died or why * failed
+
+    @property
+    def hopeless(self) -> str:
+        """Why no worker ever comes, if none does; another Parsl would not change it."""
+        cause = self._executor.executor_exception
+        return str(cause) if isinstance(cause, NoWorkers) else ""
+
+    def managers(self) -> list[dict[str, Any]]:
+        """What is known of managers; nothing where the interchange died meanwhile, and will not answer."""
+        found: list[dict[str, Any]] = []
+        asking = threading.Thread(
+            target=lambda: found.extend(self._executor.connected_managers()), name="managers", daemon=True
+        )
+        asking.start()
+        asking.join(ANSWER_S)
+        return found
+
+    def end(self, block: str) -> bool:
+        """End a block, once. Returns: whether it was now."""
+        if block in self._ended:
+            return False
+        self._executor.provider.cancel([self._executor.blocks_to_job_id[block]])
+        self._ended.add(block)
+        return True
+
+    def hold(self, manager: str) -> None:
+        """Give a manager no more work."""
+        self._executor._hold_manager(manager)  # Parsl has no public name for it
+
+
+def pools(config: Config) -> dict[str, Pool]:
+    """Those that a configuration has, by role."""
+    return {each.label: Pool(each) for each in config.executors if isinstance(each, HighThroughputExecutor)}

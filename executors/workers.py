@@ -1,0 +1,201 @@
+"""Worker processes, which Parsl starts in blocks: of walkers, of trainings, of scorings."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from steersman.executors.executor import Executor, Gpus, names
+from steersman.executors.values import Line, Strict, matching
+
+if TYPE_CHECKING:
+    from steersman.executors.site import Site
+
+Count = Annotated[int, Field(ge=1)] | Literal["cores"]
+Affinity = Annotated[
+    str,
+    matching(
+        r"none|block|block-reverse|alternating|list:[0-9,:-]+",
+        "write none, block, block-reverse, alternating, or cores as in list:0-7:8-15",
+    ),
+]
+
+
+class Mpi(Strict):
+    """A walker that is an MPI program over several nodes: PARSL_MPI_PREFIX is what starts it there.
+
+    Args:
+        nodes: of one walker; a block has room for nodes // this of them.
+        ranks: on each node.
+        launcher: what starts ranks.
+        options: further words of the launcher, e.g. "--mpi=pmi2".
+    """
+
+    nodes: int = Field(default=2, ge=1)
+    ranks: int = Field(default=1, ge=1)
+    launcher: Literal["srun", "mpiexec", "aprun"] = "mpiexec"
+    options: Line = ""
+
+
+class Workers(Executor):
+    """Worker processes for one role.
+
+    Args:
+        workers: processes on a node, one slot each; "cores" for one on each core of the driver's machine, bound to it.
+        gpus: GPUs of a node, or their names (MIG devices, tiles of Intel's: "0.1"); each worker has one of its own.
+        affinity: cores of the workers: none, block, block-reverse, alternating, or Parsl's list:0-7:8-15:...
+        nodes: of a block, asked of the scheduler; 0: the block is on the driver's machine, no scheduler is asked.
+        blocks: so many times the above, each in its own allocation.
+        walltime_s: a block is ended after this, and another takes its place; None: blocks do not end.
+    """
+
+    workers: Count = "cores"
+    gpus: Gpus = 0
+    affinity: Affinity = "none"
+    nodes: int = Field(default=0, ge=0)
+    blocks: int = Field(default=1, ge=1)
+    walltime_s: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _nodes_are_described(self) -> Self:
+        if self.mpi_walkers:
+            return self
+        if self.nodes and self.workers == "cores":
+            raise ValueError("nodes of a scheduler need `workers`, a number for each node")
+        if not self.nodes and self.affinity != "none" and self.per_node > len(os.sched_getaffinity(0)):
+            raise ValueError(f"affinity: {self.per_node} workers for {len(os.sched_getaffinity(0))} cores here")
+        # Parsl would start as many workers as there are GPUs, and the others' slots would wait for ever.
+        if self.gpu_names and self.per_node > len(self.gpu_names):
+            raise ValueError(
+                f"{self.per_node} workers and {len(self.gpu_names)} GPUs on a node: each worker has a GPU of its own; "
+                "lower `workers`, or name MIG devices as `gpus`"
+            )
+        return self
+
+    @property
+    def mpi_walkers(self) -> Mpi | None:
+        """What each worker starts over several whole nodes, if it does; then `workers` and `gpus` are not looked at."""
+        return None
+
+    @property
+    def on_first_node(self) -> bool:
+        """Whether workers are on the first node of a block only, and start ranks on the others."""
+        return False
+
+    @property
+    def gpu_names(self) -> tuple[str, ...]:
+        return names(self.gpus)
+
+    @property
+    def gpus_held(self) -> int:
+        return len(self.gpu_names) * max(1, self.nodes) * self.blocks
+
+    @property
+    def binding(self) -> str:
+        """How Parsl binds workers to cores: a process whose threads share one core need not wake another."""
+        return "block" if (self.workers, self.affinity) == ("cores", "none") else self.affinity
+
+    @property
+    def per_node(self) -> int:
+        return len(os.sched_getaffinity(0)) if self.workers == "cores" else self.workers
+
+    @property
+    def per_block(self) -> int:
+        return self.per_node * max(1, self.nodes)
+
+    @property
+    def count(self) -> int:
+        return self.per_block * self.blocks
+
+    @property
+    def hours(self) -> float:
+        """Of a block; 0: it does not end."""
+        return (self.walltime_s or 0.0) / 3600
+
+    def parsl(self, site: Site, role: str, provider: Any) -> Any:
+        from steersman.executors.pool import started  # Parsl's import takes a second
+
+        return started(site, role, self, provider)
+
+    def where(self, site: Site) -> str:
+        if site.parsl:
+            return f"{self.count} slots, as {site.parsl} says"
+        workers = _plural(self.per_node, "worker") + (f", {len(self.gpu_names)} GPUs" if self.gpu_names else "")
+        if not self.nodes:
+            return f"{workers} on this machine"
+        blocks = "this job's" if site.inside else f"{self.blocks} x" if self.blocks > 1 else "a block of"
+        each = "on the first, ranks of a training on all" if self.on_first_node and self.nodes > 1 else "on each"
+        shared = "; of an allocation that executors share" if site.together and site.shares else ""
+        has = f" (a node has {site.node.cores} cores, {site.node.gpus} GPUs)" if site.node else ""
+        limit = f" for {self.hours:.3g} h" if self.walltime_s else ""
+        return f"{self.count} slots: {blocks} {_plural(self.nodes, 'node')}{limit}, {workers} {each}{has}{shared}"
+
+
+class Walkers(Workers):
+    """Workers that simulate.
+
+    Args:
+        mpi: each worker has so many whole nodes for ranks that it starts; `workers` and `gpus` are not looked at.
+        scratch: a folder on each node's own disk, such as "$TMPDIR" or "/mnt/bb/$USER". Frames grow there and are moved
+            to the run directory now and then. Empty: they do not.
+    """
+
+    mpi: Mpi | None = None
+    scratch: Line = ""
+
+    @model_validator(mode="after")
+    def _nodes_are_shared_evenly(self) -> Self:
+        if self.mpi and (not self.nodes or self.nodes % self.mpi.nodes):
+            raise ValueError(f"mpi needs `nodes` that are a multiple of {self.mpi.nodes}")
+        return self
+
+    @property
+    def mpi_walkers(self) -> Mpi | None:
+        return self.mpi
+
+    @property
+    def on_first_node(self) -> bool:
+        return self.mpi is not None
+
+    @property
+    def per_block(self) -> int:
+        return self.nodes // self.mpi.nodes if self.mpi else super().per_block
+
+    def where(self, site: Site) -> str:
+        if self.mpi is None:
+            return super().where(site)
+        ranks = f"{self.mpi.ranks} ranks on each of {self.mpi.nodes} nodes, by {self.mpi.launcher}"
+        return f"{self.count} slots in {self.blocks} blocks of {self.nodes} nodes, each with {ranks}"
+
+
+class Trainers(Workers):
+    """Workers that train; they are on the first node of a block, and place a training's ranks on all.
+
+    Args:
+        scratch: a folder on each node's own disk. Ranks of a training read their window there: a byte is read once from
+            the shared file system and passed on between nodes. Empty: they do not.
+    """
+
+    workers: Count = 2
+    scratch: Line = ""
+
+    @property
+    def on_first_node(self) -> bool:
+        return self.nodes > 0
+
+    @property
+    def per_block(self) -> int:
+        return self.per_node
+
+
+class Scorers(Workers):
+    """Workers that score. One scoring runs at a time, on one node: a second worker is there when the first hangs."""
+
+    workers: Count = 1
+    nodes: int = Field(default=0, ge=0, le=1)
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count > 1)}"
