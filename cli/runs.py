@@ -57,9 +57,11 @@ def watch(run: RunPath) -> None:
     history = History(directory)
     state, shown = history.state, display.Display(str(run), out)
     with shown.live():
-        while state.end is None:
+        while True:
             params = loading.checked(workflow, history.settings()["params"])
             shown.show(state, workflow.stop_rule(params), time.time())
+            if state.end is not None:
+                break
             time.sleep(display.DRAW_S)
             history.catch_up()
     out.print(display.closing(state, state.now))

@@ -66,9 +66,9 @@ class RunDirectory:
             raise BadDirectory(str(self.settings_file), f"cannot be read: {error.strerror}") from None
         except (yaml.YAMLError, ValueError) as error:  # ValueError: bytes that are no text
             raise BadDirectory(str(self.settings_file), f"this is not YAML: {error}") from None
-        if not isinstance(loaded, dict) or not {"workflow", "params", "site", "seed", "rounds"} <= loaded.keys():
-            raise BadDirectory(str(self.settings_file), "it lacks workflow, params, site, seed or rounds; see `verify`")
-        return loaded
+        if not isinstance(loaded, dict):
+            raise BadDirectory(str(self.settings_file), "it has no `key: value` lines; see `steersman verify`")
+        return _Settings(self.settings_file, loaded)
 
     def card(self, version: int) -> dict[str, Any] | None:
         """The card of a model; None before it is saved whole."""
@@ -81,6 +81,17 @@ class RunDirectory:
     def cards(self) -> list[dict[str, Any]]:
         """Model cards in order of version."""
         return [json.loads(path.read_text()) for path in sorted(self.path.glob("models/*/card.json"))]
+
+
+class _Settings(dict[str, Any]):
+    """What a run is, by key. Raises: BadDirectory: a key is missing."""
+
+    def __init__(self, file: Path, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self._file = file
+
+    def __missing__(self, key: str) -> Any:
+        raise BadDirectory(str(self._file), f"it has no {key!r}; see `steersman verify`")
 
 
 def check_path(path: Path) -> None:

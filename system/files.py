@@ -31,7 +31,7 @@ def locked(path: Path) -> Iterator[None]:
 
     Some file systems of clusters are mounted without locks: there nobody waits.
     """
-    with path.open("w") as file:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from steersman.cli.display import Display, closing, line, view
 from steersman.journal.records import End, Epoch, Hired, Note, Run, Session, Trained, Training
+from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.steering import budget
 from steersman.worker.training import profile
@@ -80,11 +81,13 @@ def test_wall_time_goes_on_while_nothing_is_recorded(state: State) -> None:
 def test_the_closing_table_tells_what_idle_slots_did(state: State) -> None:
     """And what was noted last; nothing of models where none was trained."""
     state.apply(Hired(t=4.0, walker=0, slot=0))
-    state.walkers[0].seconds.update({"first wait": 2.0, "waited": 5.0, "read": 1.0, "ran": 12.0})
+    state.walkers[0].seconds.update({"waited": 5.0, "read": 1.0, "ran": 12.0})
+    state.walkers[0].segments.append(Segment(0, 0, 0, 0, end=1))
+    state.walkers[0].seconds["started"] = 2.0
     console = Console(file=io.StringIO(), width=120)
-    console.print(closing(state, state.now))
+    console.print(closing(state, 24.0))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "40.0 %, most of it to wait for a start" in shown
+    assert "40.0 %, most of it waiting for a start" in shown
     assert TEXT in shown
     assert "models" not in shown
 

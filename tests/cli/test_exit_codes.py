@@ -13,7 +13,7 @@ def test_an_error_ends_the_command_line_with_its_code(
 ) -> None:
     error = kind(**values(kind))
 
-    def fail() -> None:
+    def fail(**_: object) -> None:
         raise error
 
     monkeypatch.setattr(command_line, "app", fail)
