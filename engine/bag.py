@@ -10,6 +10,7 @@ from typing import Any
 from steersman.bus import TupleSpace
 from steersman.journal.file import Record
 from steersman.journal.recorder import Recorder
+from steersman.journal.scoreboard import unscored, waiting_ends
 from steersman.journal.walkers import Broken
 from steersman.steering import Choice, Decider, Scores, Steering
 from steersman.steering.streams import decision_rng, start_seed
@@ -31,7 +32,7 @@ class Bag:
         self, recorder: Recorder, space: TupleSpace, steering: Steering, decisions: Path, *, seed: int, rounds: bool
     ) -> None:
         self._recorder, self._space = recorder, space
-        self._decider = Decider(steering)
+        self._steering, self._decider = steering, Decider(steering)
         self._seed, self._rounds = seed, rounds
         _cut_decisions(decisions, recorder.state.next_start)
         self._decisions = decisions.open("a", encoding="utf-8")
@@ -43,13 +44,19 @@ class Bag:
     def fill(self, newest: Callable[[], Scores], slots: int) -> None:
         """Choose as many starts as slots have not got one ahead: explained, then in the journal, then on the bus.
 
+        A patient policy chooses for slots that are free, once it can see where the segment that ended has come to.
         The newest scores are asked for when something is chosen and not otherwise, as a replay does.
         """
         state = self._recorder.state
-        wanted = range(slots - state.waiting_starts)
+        policy = self._steering.deciding(scored=state.scored > 0)
+        wanted = range(slots - (len(state.starts) if policy.patient else state.waiting_starts))
         if not wanted:
             return
-        scores = newest()
+        scores = newest() if policy.needs or not policy.patient else unscored(state)
+        if policy.patient:
+            wanted = range(len(wanted) - (waiting_ends(state) - scores.waiting))  # of the others the end has no scores
+        if not wanted:
+            return
         if self._rounds:
             self._decider.forget()
         chosen = [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)]

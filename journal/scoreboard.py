@@ -120,6 +120,12 @@ def unscored(state: State) -> Scores:
     return _scores(state, made, ordered["walker"][at].astype(np.int32), row, {}, 0)
 
 
+def waiting_ends(state: State) -> int:
+    """How many ended segments whose frames are published nobody went on from."""
+    made = published.segments(state)
+    return int((_waiting(state, made) & made["counts"] & (made["end"] > made["first"])).sum())
+
+
 def _waiting(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:
     """Whether a segment has ended, is published, and no segment was started from its last frame."""
     last = frame_key(made["walker"], made["end"] - 1)

@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from steersman.steering.policies import NEW, Candidate, Policy, Random
+from steersman.steering.policies import NEW, Candidate, Policy, Random, Unsteered
 from steersman.steering.pruning import SegmentRule
 from steersman.steering.scores import Scores
 
@@ -39,7 +39,7 @@ class Steering:
 
     policy: Policy = field(default_factory=Random)
     explore: float = 0.0
-    fallback: Policy = field(default_factory=Random)
+    fallback: Policy = field(default_factory=Unsteered)
     prune: SegmentRule | None = None
 
     def __post_init__(self) -> None:
@@ -49,6 +49,10 @@ class Steering:
     @property
     def guided(self) -> bool:
         return self.policy.guided or self.fallback.guided
+
+    def deciding(self, *, scored: bool) -> Policy:
+        """Which policy chooses, when all goes well."""
+        return self.policy if scored or not self.policy.needs else self.fallback
 
 
 class Decider:
@@ -91,6 +95,8 @@ class Decider:
             if (int(scores.walker[candidate.index]), int(scores.row[candidate.index])) not in blamed:
                 policy = "explore" if explores else candidate.policy
                 refused = tuple(islice(ranking, min(SHOWN_ALTERNATIVES, len(ranking) - 1)))
+                if candidate.exact:
+                    ranking.pop()  # nor is a segment continued twice from one ranking
                 return Choice(candidate, candidate.reason, policy, refused)
         return Choice(None, "the prepared start: there is no better one yet", "prepared")
 

@@ -45,10 +45,12 @@ class Policy:
 
     Attributes:
         draws: it proposes new members, so it is asked before there are frames, too.
+        patient: it goes on from the newest ends, so a start is chosen when a slot is free and not one ahead.
     """
 
     guided: ClassVar[bool] = False
     draws: ClassVar[bool] = False
+    patient: ClassVar[bool] = False
     needs: tuple[str, ...] = ()
 
     @property
@@ -197,7 +199,12 @@ class Random(Policy):
 
 @dataclass(frozen=True)
 class Unsteered(Policy):
-    """No steering: every ended segment is continued exactly from its restart state, as plain long simulations."""
+    """No steering: every ended segment is continued exactly from its restart state, as plain long simulations.
+
+    There are as many of them as slots, and each is continued once: a choice ahead would branch them.
+    """
+
+    patient: ClassVar[bool] = True
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         waiting = np.flatnonzero(scores.ends & (scores.starts == 0))[:LONGEST]
@@ -225,6 +232,10 @@ class Turns(Policy):
     @property
     def draws(self) -> bool:  # type: ignore[override]
         return any(policy.draws for policy in self.policies)
+
+    @property
+    def patient(self) -> bool:  # type: ignore[override]
+        return all(policy.patient for policy in self.policies)
 
     def load(self) -> None:
         for policy in self.policies:
