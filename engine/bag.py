@@ -166,6 +166,8 @@ class Bag:
         refused = [{"frame": scores.frame(c.index), "policy": c.policy, "reason": c.reason} for c in choice.refused]
         line = {"t": self._recorder.state.now, "candidates": len(scores), "frame": fields["parent"], "refused": refused}
         line |= {key: fields[key] for key in ("start", "model", "policy", "reason")}
+        line |= {"ranked_s": round(self._decider.ranked_s, 6)}
+        self._decider.ranked_s = 0.0
         self._decisions.write(json.dumps(line) + "\n")
 
     def _put(self, *records: Record) -> None:

@@ -188,6 +188,7 @@ class Learner:
                 self._scoring = None
             return False
         (job, board, spans), self._scoring = self._scoring, None
+        took_s = time.monotonic() - self._scoring_since
         error = job.exception()
         if lost(error) and self._failed_scorings < LOSSES:
             self._failed_scorings += 1
@@ -207,7 +208,7 @@ class Learner:
         if board is not self._board:
             return False
         self._scores = None
-        self._recorder.record("scored", model=board.model, frames=board.frames)
+        self._recorder.record("scored", model=board.model, frames=board.frames, took_s=took_s)
         self._measure()
         return True
 

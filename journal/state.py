@@ -43,6 +43,7 @@ class State:
         self.models: list[Model] = []
         self.scored = 0
         self.scored_with = 0
+        self.scoring_s = 0.0
         self.metrics: dict[str, list[float]] = {}
         self.decisions: deque[Record] = deque(maxlen=REMEMBERED)
         self.notes: deque[Record] = deque(maxlen=REMEMBERED)
@@ -305,6 +306,7 @@ class State:
 
     def _on_scored(self, record: Record) -> None:
         self.scored, self.scored_with = record["frames"], record["model"]
+        self.scoring_s += record.get("took_s", 0.0)
 
     def _on_metrics(self, record: Record) -> None:
         for name, value in record["values"].items():

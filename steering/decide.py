@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -60,11 +61,13 @@ class Decider:
 
     Attributes:
         trouble: what went wrong with the policy at the last ranking, or "".
+        ranked_s: how long ranking took since this was last set to 0.
     """
 
     def __init__(self, steering: Steering) -> None:
         self.steering = steering
         self.trouble = ""
+        self.ranked_s = 0.0
         self._scores: Scores | None = None
         self._ranking: deque[Candidate] = deque()
         for policy in (steering.policy, steering.fallback):
@@ -81,7 +84,9 @@ class Decider:
             blamed: (walker, row) of frames that made every segment fail.
         """
         if scores is not self._scores:
+            began = time.monotonic()
             self._scores, self._ranking = scores, deque(self._rank(scores, rng))
+            self.ranked_s += time.monotonic() - began
         explores = len(scores) > 0 and rng.random() < self.steering.explore
         ranking = deque(Random().rank(scores, rng)) if explores else self._ranking
         for _ in range(len(ranking)):
