@@ -131,7 +131,7 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick) -> Row:
     times = {level: _reached(runs.curves[name], level, less=yardstick.less) for level in levels}
     return Row(
         runs.arm, name, yardstick.less, mine, times,
-        {level: speed_up(before[level], times[level], rng) for level in levels}, difference(base, mine, rng),
+        {level: speed_up(before[level], times[level], rng) for level in levels}, difference(base, mine),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.apps.molecular_dynamics.contacts import contact_maps, native_fraction
+from steersman.apps.molecular_dynamics.contacts import contact_maps, hairpin, native_fraction
 from steersman.apps.molecular_dynamics.superposition import rmsd
 
 with warnings.catch_warnings():
@@ -78,3 +78,10 @@ def test_the_native_fraction_counts_each_distant_contact_once() -> None:
     half[[0, 5], [5, 0]] = False
     assert native_fraction(np.stack([native, half, np.eye(6, dtype=bool)]), native).tolist() == [1, 0.5, 0]
     assert np.isnan(native_fraction(native[None], np.eye(6, dtype=bool))).all()
+
+
+def test_a_hairpin_of_ten_residues_has_ten_far_contacts_and_is_its_own_native_state() -> None:
+    native = hairpin(10)
+    assert np.triu(native, 3).sum() == 10
+    assert {(0, 9), (1, 8), (2, 7), (3, 6)} <= set(zip(*np.nonzero(native), strict=True))
+    assert native_fraction(native[None], native)[0] == 1.0
