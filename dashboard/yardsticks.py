@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from steersman.dashboard.errors import BadYardstick
+from steersman.dashboard import style
+from steersman.dashboard.errors import BadYardstick, NothingToDraw
 from steersman.journal.history import History
 from steersman.stages.workflow import Params, Workflow, Yardstick
 from steersman.store import Span, Window
@@ -57,6 +59,21 @@ def measure(history: History, workflow: Workflow, params: Params) -> dict[str, C
         name: Curve(spent, amount(np.concatenate([batch[name] for batch in worth])[order], yardstick))
         for name, yardstick in workflow.yardsticks.items()
     }
+
+
+def draw(history: History, workflow: Workflow, params: Params) -> tuple[Figure, str]:
+    """Each yardstick against simulated time."""
+    curves = measure(history, workflow, params)
+    if not curves:
+        raise NothingToDraw("there are no frames yet")
+    scale = history.clock.simulated_scale
+    figure = style.sheet(2.4)
+    for axes, (name, curve) in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves.items(), strict=True):
+        timed = history.state.simulated > 0
+        axes.plot(curve.spent / (scale.divisor if timed else 1), curve.value, color=style.BLUE)
+        axes.set(xlabel=scale.label if timed else "frames", ylabel=style.words(name))
+    last = ", ".join(f"{style.words(name)} {curve.value[-1]:.4g}" for name, curve in curves.items())
+    return figure, f"At the end: {last}. These are functions of stored frames alone and can be compared between runs."
 
 
 def _worth(history: History, own: np.ndarray, workflow: Workflow, params: Params) -> dict[str, np.ndarray]:

@@ -10,7 +10,9 @@ from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
 from steersman.compare.comparison import Runs, collect, rows
 from steersman.compare.write import table, write
+from steersman.dashboard.figures import contributed
 from steersman.dashboard.yardsticks import amount
+from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow, Yardstick
@@ -106,3 +108,12 @@ def test_a_budget_that_is_none_is_refused() -> None:
     for wrong in ("sim_ns", "frames=x", "nights=3", "frames=0"):
         with pytest.raises(BadInput):
             budget_of(wrong)
+
+
+def test_the_report_draws_what_compare_measures(job: Job) -> None:
+    history = History(RunDirectory(Path(job.run)))
+    title, draw = contributed(history)["yardsticks"]
+    figure, caption = draw(history)
+    assert title == "What was reached"
+    assert [axes.get_ylabel() for axes in figure.axes] == ["wells", "cells"]
+    assert "cells" in caption

@@ -1,0 +1,71 @@
+"""The bag of starts: plain sampling stays one trajectory a slot, however late its ends are known."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steersman.engine.bag import Bag
+from steersman.journal.file import Journal, read
+from steersman.journal.recorder import Recorder
+from steersman.journal.scoreboard import unscored
+from steersman.journal.state import State
+from steersman.steering import LocalOutlierFactor, Policy, Steering, Unsteered
+
+SLOTS, FRAMES, SEGMENTS = 3, 4, 20
+
+
+class Basket:
+    """Stands for the bus: what was put and not taken."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+
+    def put_many(self, tuples: Iterator[tuple[str, int, dict[str, object]]]) -> None:
+        self.starts += [start for _, start, _ in tuples]
+
+
+def parents(folder: Path, policy: Policy) -> list[list[int] | None]:
+    """Where each start began: slots end their segments in turn, and their frames are published one segment later."""
+    state, bus = State(), Basket()
+    recorder = Recorder(Journal(folder / "journal.jsonl"), state)
+    bag = Bag(recorder, bus, Steering(policy), folder / "decisions.jsonl", seed=1, rounds=False)  # type: ignore[arg-type]
+    recorder.record("run")
+    for walker in range(SLOTS):
+        recorder.record("walker", walker=walker, slot=walker)
+    random, running, late = np.random.default_rng(0), dict[int, int](), list[int]()
+    ended = [0] * SLOTS
+    while sum(ended) < SLOTS * SEGMENTS:
+        bag.fill(lambda: unscored(state), SLOTS)
+        for walker in set(range(SLOTS)) - set(running):
+            if bus.starts:
+                running[walker] = bus.starts.pop(0)
+                recorder.record(
+                    "began", walker=walker, segment=ended[walker], start=running[walker],
+                    first_row=FRAMES * ended[walker], waited_s=0.0,
+                )  # fmt: skip
+        if late and (not running or random.random() < 0.5):
+            walker = late.pop(0)
+            recorder.record("frames", walker=walker, frames=FRAMES * ended[walker], segments=ended[walker])
+        elif running:
+            walker = int(random.choice(list(running)))
+            first = FRAMES * ended[walker]
+            recorder.record(
+                "ended", walker=walker, segment=ended[walker], start=running.pop(walker), first_row=first,
+                end_row=first + FRAMES, how="finished", cause="", simulated=1.0, read_s=0.0, ran_s=1.0,
+            )  # fmt: skip
+            ended[walker] += 1
+            late.append(walker)
+    bag.close()
+    return [record["parent"] for record in read(folder / "journal.jsonl") if record["kind"] == "start"]
+
+
+@pytest.mark.parametrize("policy", [Unsteered(), LocalOutlierFactor("z")], ids=["plain", "until there are scores"])
+def test_plain_sampling_is_one_trajectory_a_slot_and_no_end_is_continued_twice(policy: Policy, tmp_path: Path) -> None:
+    begun = parents(tmp_path, policy)
+    assert begun[:SLOTS] == [None] * SLOTS
+    assert None not in begun[SLOTS:]
+    continued = [tuple(parent) for parent in begun[SLOTS:] if parent]
+    assert len(set(continued)) == len(continued)
+    assert all(row % FRAMES == FRAMES - 1 for _, row, _ in continued)
