@@ -60,8 +60,12 @@ def compare(
             for seed in range(seeds)
         }
     by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in chosen]  # a table can be made of those that are done
-    with err.status(f"{len(by_seed)} campaigns in {folder}") as status:
-        run_all(by_seed, beside, lambda done, all_: status.update(f"{done} of {all_} campaigns are done"))
+    try:
+        with err.status(f"{len(by_seed)} campaigns in {folder}") as status:
+            run_all(by_seed, beside, lambda done, all_: status.update(f"{done} of {all_} campaigns are done"))
+    except KeyboardInterrupt:
+        err.print("stopped; the same command goes on", highlight=False)
+        raise typer.Exit(130) from None
     runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded) for arm in chosen}
     plain = {arm.assignments: runs[arm] for arm in chosen if arm.plain}
     found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.assignments], runs[arm], loaded)]

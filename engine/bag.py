@@ -10,7 +10,7 @@ from typing import Any
 from steersman.bus import TupleSpace
 from steersman.journal.file import Record
 from steersman.journal.recorder import Recorder
-from steersman.journal.scoreboard import unscored, waiting_ends
+from steersman.journal.scoreboard import ends_without_scores, unscored
 from steersman.journal.walkers import Broken
 from steersman.steering import Choice, Decider, Scores, Steering
 from steersman.steering.streams import decision_rng, start_seed
@@ -54,7 +54,7 @@ class Bag:
             return
         scores = newest() if policy.needs or not policy.patient else unscored(state)
         if policy.patient:
-            wanted = range(len(wanted) - (waiting_ends(state) - scores.waiting))  # of the others the end has no scores
+            wanted = range(len(wanted) - ends_without_scores(state, scores))  # these slots wait for them
         if not wanted:
             return
         if self._rounds:

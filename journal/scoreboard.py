@@ -120,10 +120,15 @@ def unscored(state: State) -> Scores:
     return _scores(state, made, ordered["walker"][at].astype(np.int32), row, {}, 0)
 
 
-def waiting_ends(state: State) -> int:
-    """How many ended segments whose frames are published nobody went on from."""
+def ends_without_scores(state: State, scores: Scores) -> int:
+    """How many ended segments nobody went on from, whose frames are published, and whose last frame has no scores yet.
+
+    What `scores` say of starts may be older than the state.
+    """
     made = published.segments(state)
-    return int((_waiting(state, made) & made["counts"] & (made["end"] > made["first"])).sum())
+    last = frame_key(made["walker"], made["end"] - 1)
+    waiting = _waiting(state, made) & made["counts"] & (made["end"] > made["first"])
+    return int((~np.isin(last[waiting], frame_key(scores.walker.astype(np.int64), scores.row.astype(np.int64)))).sum())
 
 
 def _waiting(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -33,11 +33,6 @@ class Scores:
     def __len__(self) -> int:
         return len(self.row)
 
-    @property
-    def waiting(self) -> int:
-        """How many ended segments nobody went on from."""
-        return int((self.ends & (self.starts == 0)).sum())
-
     def frame(self, index: int) -> list[int] | None:
         """[walker, row, segment] of the frame at a position; None of a new member, which has none."""
         return None if index < 0 else [int(self.walker[index]), int(self.row[index]), int(self.segment[index])]

@@ -1,6 +1,8 @@
 """The bag of starts: plain sampling stays one trajectory a slot, however late its ends are known."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ from steersman.journal.file import Journal, read
 from steersman.journal.recorder import Recorder
 from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
-from steersman.steering import LocalOutlierFactor, Policy, Steering, Unsteered
+from steersman.steering import Frontier, LocalOutlierFactor, Novelty, Policy, Scores, Steering, Unsteered
 
 SLOTS, FRAMES, SEGMENTS = 3, 4, 20
 
@@ -26,7 +28,7 @@ class Basket:
         self.starts += [start for _, start, _ in tuples]
 
 
-def parents(folder: Path, policy: Policy) -> list[list[int] | None]:
+def parents(folder: Path, policy: Policy, newest: Callable[[State], Scores] = unscored) -> list[list[int] | None]:
     """Where each start began: slots end their segments in turn, and their frames are published one segment later."""
     state, bus = State(), Basket()
     recorder = Recorder(Journal(folder / "journal.jsonl"), state)
@@ -37,7 +39,8 @@ def parents(folder: Path, policy: Policy) -> list[list[int] | None]:
     random, running, late = np.random.default_rng(0), dict[int, int](), list[int]()
     ended = [0] * SLOTS
     while sum(ended) < SLOTS * SEGMENTS:
-        bag.fill(lambda: unscored(state), SLOTS)
+        bag.fill(lambda: newest(state), SLOTS)
+        assert len(state.starts) <= SLOTS
         for walker in set(range(SLOTS)) - set(running):
             if bus.starts:
                 running[walker] = bus.starts.pop(0)
@@ -69,3 +72,20 @@ def test_plain_sampling_is_one_trajectory_a_slot_and_no_end_is_continued_twice(p
     continued = [tuple(parent) for parent in begun[SLOTS:] if parent]
     assert len(set(continued)) == len(continued)
     assert all(row % FRAMES == FRAMES - 1 for _, row, _ in continued)
+
+
+def test_who_waits_for_scores_starts_no_more_than_there_are_slots(tmp_path: Path) -> None:
+    """Scores that come late, and know nothing of the newest starts."""
+    known: list[Scores] = []
+
+    def late(state: State) -> Scores:
+        if not known or np.random.default_rng(state.frames).random() < 0.6:
+            state.scored = state.frames
+            frames = unscored(state)
+            known[:] = [replace(frames, values={"z": np.arange(len(frames), dtype=float)})]
+        return known[0]
+
+    begun = parents(tmp_path, Frontier(Novelty("z"), newest=2 * SLOTS), late)
+    assert begun.count(None) <= 2 * SLOTS
+    counts = Counter(tuple(parent) for parent in begun if parent)
+    assert max(counts.values()) <= 2
