@@ -30,6 +30,9 @@ def compare(
     rounds: Rounds = False,
     beside: Annotated[int, typer.Option("--beside", min=1, help="campaigns at a time")] = os.cpu_count() or 1,
     folder: Annotated[Path | None, typer.Option("--out", help="folder of the comparison; the same goes on")] = None,
+    model_of: Annotated[
+        Path | None, typer.Option("--model-of", metavar="RUN", help="judge all by cells of this run's latent space")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare policies: the same budget and seeds for each, beside plain sampling and random restarts."""
@@ -37,11 +40,15 @@ def compare(
     from steersman.compare.campaigns import Job, run_all
     from steersman.compare.comparison import collect, rows
     from steersman.compare.errors import NoYardstick
+    from steersman.compare.latent import yardstick_of
     from steersman.compare.write import table, write
+    from steersman.journal import run_directory
     from steersman.stages import loading
 
     source = loading.find(workflow)
     loaded = loading.load(source)
+    if model_of:
+        loaded.yardsticks["cells"] = yardstick_of(run_directory.open_run(model_of), loaded)
     if not loaded.yardsticks:
         raise NoYardstick(loaded.name)
     chosen = of.arms(loaded, policy, _values(vary))
