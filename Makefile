@@ -23,7 +23,7 @@ train-demo: $(BIN)/.installed
 # The tables and figures of docs/results.md: an hour of two cores, and it goes on where it was stopped.
 compare: $(BIN)/.installed
 	$(BIN)/steersman compare workflows/reference/wells.py --seeds 10 --workers 8 --rounds --policy 'LocalOutlierFactor("z")' \
-		--policy 'LeastCounts("z")' --policy 'Diverse(LocalOutlierFactor("z"), "z")' --out runs/compare-wells
+		--policy 'LeastCounts("z")' --out runs/compare-wells
 	$(BIN)/steersman compare workflows/reference/chignolin.py --params workflows/demo.yaml --budget sim_ns=0.6 --seeds 4 --beside 1 \
 		--policy 'LocalOutlierFactor("z") | Novelty("z"), explore=0.2, fallback=Random()' \
 		--policy 'Frontier(LocalOutlierFactor("z"), 4)' --out runs/compare-chignolin

@@ -82,7 +82,8 @@ class Row:
 
 
 def _times(ratio: Interval) -> str:
-    return f"{'at least ' if ratio.at_least else ''}{ratio.value:.3g} times ({ratio.low:.2g} to {ratio.high:.2g})"
+    bounds = f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}"
+    return f"{'at least ' if ratio.at_least else ''}{ratio.value:.2g} times ({bounds})"
 
 
 def collect(arm: Arm, directories: Mapping[int, Path], workflow: Workflow) -> Runs:

@@ -29,7 +29,11 @@ def draw(all_runs: Sequence[Runs]) -> Figure:
             guided = " (guided)" if runs.arm.guided else ""
             axes.plot(x, middle, color=colour, label=runs.arm.label + guided)
             axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
-        axes.set(xlabel=f"simulated time ({runs.unit})" if runs.unit not in ("1", "frames") else "spent", ylabel=name)
+        axes.set(xlabel=_spent(all_runs[0].unit), ylabel=name)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=1)
     return figure
+
+
+def _spent(unit: str) -> str:
+    return unit if unit == "frames" else "simulated time" + (f" ({unit})" if unit != "1" else "")

@@ -58,8 +58,10 @@ def _reached(row: Row, level: float) -> str:
 
 
 def _ratio(ratio: Interval) -> str:
-    high = "more" if np.isinf(ratio.high) else f"{ratio.high:.2g}"
-    return f"{'> ' if ratio.at_least else ''}{ratio.value:.2g}x, {ratio.low:.2g} to {high}"
+    if not ratio.value and np.isinf(ratio.high):
+        return "ratio unknown"
+    bounds = f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}"
+    return f"{'> ' if ratio.at_least else ''}{ratio.value:.2g}x, {bounds}"
 
 
 def _costs(rows: Sequence[tuple[Row, Runs]]) -> list[str]:
