@@ -78,7 +78,7 @@ class Row:
     def _sooner(self, level: float, ratio: Interval) -> str:
         if ratio.low > 1:
             return f"{level:g} is reached {_times(ratio)} sooner"
-        return f"{level:g} is reached later, {_times(ratio)} as soon" if ratio.high < 1 else ""
+        return f"{level:g} is reached later, at most {ratio.high:.2g} times as soon" if ratio.high < 1 else ""
 
 
 def _times(ratio: Interval) -> str:
