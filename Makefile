@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 EXTRAS := md,mpi,dev
 
-.PHONY: demo train-demo test quick soak format lint types wheel-test clean
+.PHONY: demo train-demo compare test quick soak format lint types wheel-test clean
 
 $(BIN)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -19,6 +19,15 @@ demo: $(BIN)/.installed
 # A CVAE on a recorded window, two ranks; the figure of where the time went is runs/train-demo/profile.png.
 train-demo: $(BIN)/.installed
 	$(BIN)/python -m steersman.benchmarks.train_demo
+
+# The tables and figures of docs/results.md: an hour of two cores, and it goes on where it was stopped.
+compare: $(BIN)/.installed
+	$(BIN)/steersman compare workflows/reference/wells.py --seeds 10 --workers 8 --rounds --policy 'LocalOutlierFactor("z")' \
+		--policy 'LeastCounts("z")' --out runs/compare-wells
+	$(BIN)/steersman compare workflows/reference/chignolin.py --params workflows/demo.yaml --budget sim_ns=0.6 --seeds 4 --beside 1 \
+		--policy 'LocalOutlierFactor("z") | Novelty("z"), explore=0.2, fallback=Random()' \
+		--policy 'Frontier(LocalOutlierFactor("z"), 4)' --out runs/compare-chignolin
+	$(BIN)/python docs/figures/results.py runs/compare-wells runs/compare-chignolin
 
 # Two processes, a file to each, in the order of tests/conftest.py.
 PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder

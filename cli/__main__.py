@@ -18,6 +18,7 @@ from rich.markup import escape
 
 from steersman.cli.bus import bus
 from steersman.cli.campaigns import check, resume, run
+from steersman.cli.compare import compare
 from steersman.cli.printing import err, shown
 from steersman.cli.runs import journal, replay, status, tell, verify, watch, why
 from steersman.cli.shipped import bench, new, workflows
@@ -38,7 +39,24 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-VERBS = (run, check, resume, status, watch, tell, why, replay, journal, verify, bus, workflows, new, doctor, bench)
+VERBS = (
+    run,
+    check,
+    resume,
+    status,
+    watch,
+    tell,
+    why,
+    replay,
+    compare,
+    journal,
+    verify,
+    bus,
+    workflows,
+    new,
+    doctor,
+    bench,
+)
 OPEN = {  # words of theirs may look like options
     tell: {"ignore_unknown_options": True},
     bench: {"allow_extra_args": True, "ignore_unknown_options": True},

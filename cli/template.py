@@ -38,10 +38,16 @@ def place(p, model, frames):
     return {"x": frames["x"]}
 
 
-wf.steer(Novelty("x"), explore=0.1)
+wf.steer(Novelty("x"))
 
 
 @wf.metric
 def spread(scores):
     return float(np.ptp(scores.values["x"]))
+
+
+@wf.yardstick("highest")
+def farthest(p, frames):
+    """What `steersman compare NAME.py` judges by: a function of stored frames alone."""
+    return np.abs(frames["x"])
 '''

@@ -10,7 +10,18 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from steersman.dashboard import choices, epochs, learning, lineage, sampling, slots, sphere, structure, style
+from steersman.dashboard import (
+    choices,
+    epochs,
+    learning,
+    lineage,
+    sampling,
+    slots,
+    sphere,
+    structure,
+    style,
+    yardsticks,
+)
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.results import Results
 from steersman.journal.history import History
@@ -73,7 +84,10 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
 
         return draw
 
-    return {name: (title, drawn_by(function)) for name, (title, function) in workflow.figures.items()}
+    drawn = {name: (title, drawn_by(function)) for name, (title, function) in workflow.figures.items()}
+    if workflow.yardsticks:
+        drawn["yardsticks"] = ("What was reached", lambda history: yardsticks.draw(history, workflow, params))
+    return drawn
 
 
 def save_svg(figure: Figure, path: Path) -> str:

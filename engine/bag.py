@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from steersman.bus import TupleSpace
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Blame, FrameId, Start, Tell
+from steersman.journal.scoreboard import ends_without_scores, unscored
 from steersman.journal.walkers import Broken, Failed
 from steersman.steering import Choice, Decider, Scores, Steering
 from steersman.steering.streams import decision_rng, start_seed
@@ -61,13 +62,19 @@ class Bag:
     def fill(self, newest: Callable[[], Scores], slots: int) -> None:
         """Choose as many starts as slots have not got one ahead: explained, then in the journal, then on the bus.
 
+        A patient policy chooses for slots that are free, once it can see where the segment that ended has come to.
         The newest scores are asked for when something is chosen and not otherwise, as a replay does.
         """
         state = self._recorder.state
-        wanted = range(slots - state.waiting_starts)
+        policy = self._steering.deciding(scored=state.scored > 0)
+        wanted = range(slots - (len(state.starts) if policy.patient else state.waiting_starts))
         if not wanted:
             return
-        scores = newest()
+        scores = newest() if policy.needs or not policy.patient else unscored(state)
+        if policy.patient:
+            wanted = range(len(wanted) - ends_without_scores(state, scores))  # these slots wait for them
+        if not wanted:
+            return
         if self._rounds:
             self._decider.forget()
         chosen = [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)]
@@ -192,6 +199,8 @@ class Bag:
         refused = [{"frame": scores.frame(c.index), "policy": c.policy, "reason": c.reason} for c in choice.refused]
         line = {"t": self._recorder.state.now, "candidates": len(scores), "frame": start.parent, "refused": refused}
         line |= {key: getattr(start, key) for key in ("start", "model", "policy", "reason")}
+        line |= {"ranked_s": round(self._decider.ranked_s, 6)}
+        self._decider.ranked_s = 0.0
         self._decisions.write(json.dumps(line) + "\n")
 
     def _put(self, *starts: Start) -> None:

@@ -135,7 +135,7 @@ class Scorer:
         if board is not self._board:
             return False
         self._scores = None
-        self._recorder.record(Scored(model=board.model, frames=board.frames))
+        self._recorder.record(Scored(model=board.model, frames=board.frames, took_s=batch.work.ran_s))
         self._recorder.works("score")
         self._check_needs()
         self._measure()

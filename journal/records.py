@@ -262,6 +262,7 @@ class Scored(Record, tag="scored", frozen=True):
 
     model: Number
     frames: Number
+    took_s: Amount = 0.0  # to score the newest of them
 
 
 class Metrics(Record, tag="metrics", frozen=True):

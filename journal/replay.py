@@ -121,6 +121,9 @@ class _Replay:
     def _known(self) -> Scores:
         """What the engine knew when it decided."""
         state = self._state
+        policy = self._decider.steering.deciding(scored=state.scored > 0)
+        if policy.patient and not policy.needs:
+            return unscored(state)
         if self._scores is None and state.scored:
             self._scores = self._scored(state.scored_with, state.scored)
         elif self._scores is None or (not state.scored and stale(self._seen, state.published, len(state.walkers))):

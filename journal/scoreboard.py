@@ -120,6 +120,17 @@ def unscored(state: State) -> Scores:
     return _scores(state, made, ordered["walker"][at].astype(np.int32), row, {}, 0)
 
 
+def ends_without_scores(state: State, scores: Scores) -> int:
+    """How many ended segments nobody went on from, whose frames are published, and whose last frame has no scores yet.
+
+    What `scores` say of starts may be older than the state.
+    """
+    made = published.segments(state)
+    last = frame_key(made["walker"], made["end"] - 1)
+    waiting = _waiting(state, made) & made["counts"] & (made["end"] > made["first"])
+    return int((~np.isin(last[waiting], frame_key(scores.walker.astype(np.int64), scores.row.astype(np.int64)))).sum())
+
+
 def _waiting(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:
     """Whether a segment has ended, is published, and no segment was started from its last frame."""
     last = frame_key(made["walker"], made["end"] - 1)

@@ -46,6 +46,7 @@ class State:
         self.models: list[Model] = []
         self.scored = 0
         self.scored_with = 0
+        self.scoring_s = 0.0
         self.metrics: dict[str, list[float]] = {}
         self.stages: dict[str, Stage] = {}  # that have worked or failed
         self.decisions: deque[records.Start] = deque(maxlen=REMEMBERED)
@@ -328,6 +329,7 @@ class State:
 
     def _on_scored(self, record: records.Scored) -> None:
         self.scored, self.scored_with = record.frames, record.model
+        self.scoring_s += record.took_s
 
     def _on_metrics(self, record: records.Metrics) -> None:
         for name, value in record.values.items():

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from steersman.models.ranks.strategy import Strategy
-from steersman.steering import Policy, Random, Scores, SegmentRule, Steering, StopRule
+from steersman.steering import Policy, Scores, SegmentRule, Steering, StopRule, Unsteered
 from steersman.store import Variable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,6 +75,19 @@ class Score:
     hang_s: float = HANG_S
 
 
+TAKES = ("distinct", "highest", "lowest", "mean")
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """A measure of a run by its stored frames alone, see `Workflow.yardstick`."""
+
+    function: Callable[[Any, Mapping[str, np.ndarray]], np.ndarray]
+    take: str = "distinct"
+    less: bool = False
+    levels: tuple[float, ...] = ()
+
+
 class Workflow:
     """What a workflow file builds. Every stage is given by a decorator and stays callable as it is.
 
@@ -103,8 +117,9 @@ class Workflow:
         self.training: Train | None = None
         self.scoring: Score | None = None
         self.metrics: dict[str, Callable[[Scores], float]] = {}
+        self.yardsticks: dict[str, Yardstick] = {}
         self.figures: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {}
-        self._stop, self._steering = stop, Steering()
+        self.stop, self._steering = stop, Steering()
 
     @overload
     def prepare(self, function: F, /) -> F: ...
@@ -214,8 +229,8 @@ class Workflow:
     def steer(
         self, policy: Policy, *, explore: float = 0.0, fallback: Policy | None = None, prune: SegmentRule | None = None
     ) -> None:
-        """Say how starts are chosen, see `Steering`."""
-        self._steering = Steering(policy, explore, fallback or Random(), prune)
+        """Say how starts are chosen, see `Steering`; until a model is there segments go on, as plain simulations."""
+        self._steering = Steering(policy, explore, fallback or Unsteered(), prune)
 
     @overload
     def metric(self, function: F, /) -> F: ...
@@ -229,6 +244,32 @@ class Workflow:
             return function
 
         return decorate(function) if function else decorate
+
+    def yardstick(
+        self, take: str = "distinct", *, less: bool = False, levels: Sequence[float] = ()
+    ) -> Callable[[F], F]:
+        """Decorate `function(params, frames) -> (n, ...)`: what each of n stored frames is worth, whatever the model.
+
+        A metric sees scores, which are a run's own: its latent space, its model. A yardstick sees frames alone, so that
+        its values can be compared between runs.
+
+        Args:
+            take: what the frames amount to, over those that a run has made so far: "distinct", how many different rows
+                (of whole numbers, those below 0 do not count); "highest"; "lowest"; or the "mean".
+            less: a smaller value is better; of "lowest" it always is.
+            levels: values whose first time is compared; by default what plain sampling reaches at half time and at its
+                end.
+        Raises: ValueError: another `take`.
+        """
+        if take not in TAKES:
+            raise ValueError(f"@wf.yardstick({take!r}): take one of {', '.join(TAKES)}")
+
+        def decorate(function: F) -> F:
+            checked = _stage("yardstick", function, ("params", "frames"))
+            self.yardsticks[function.__name__] = Yardstick(checked, take, less or take == "lowest", tuple(levels))
+            return function
+
+        return decorate
 
     def figure(self, title: str) -> Callable[[F], F]:
         """Decorate `function(params, results) -> (matplotlib Figure, caption)`, drawn for the report under this title.
@@ -251,7 +292,7 @@ class Workflow:
         return self._steering
 
     def stop_rule(self, params: Params) -> StopRule:
-        return self._stop if isinstance(self._stop, StopRule) else self._stop(params)
+        return self.stop if isinstance(self.stop, StopRule) else self.stop(params)
 
     def train_rule(self, params: Params) -> Every | None:
         if self.training is None:

@@ -1,7 +1,9 @@
 """What to do next: pure functions of scores and progress."""
 
 from steersman.steering.decide import Choice, Decider, Steering
+from steersman.steering.frontier import Frontier
 from steersman.steering.importance import DRAWN, Importance
+from steersman.steering.merit import Dbscan, Diverse, ExpectedImprovement, Fast, Highest, Reap
 from steersman.steering.policies import (
     NEW,
     Candidate,
@@ -24,7 +26,13 @@ __all__ = [
     "SECONDS",
     "Candidate",
     "Choice",
+    "Dbscan",
     "Decider",
+    "Diverse",
+    "ExpectedImprovement",
+    "Fast",
+    "Frontier",
+    "Highest",
     "Hopeless",
     "Importance",
     "LeastCounts",
@@ -33,6 +41,7 @@ __all__ = [
     "Policy",
     "Progress",
     "Random",
+    "Reap",
     "Redundant",
     "Scores",
     "SegmentRule",

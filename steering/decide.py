@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from itertools import islice
 
 import numpy as np
 
-from steersman.steering.policies import NEW, Candidate, Policy, Random
+from steersman.steering.policies import NEW, Candidate, Policy, Random, Unsteered
 from steersman.steering.pruning import SegmentRule
 from steersman.steering.scores import Scores
 
@@ -39,7 +40,7 @@ class Steering:
 
     policy: Policy = field(default_factory=Random)
     explore: float = 0.0
-    fallback: Policy = field(default_factory=Random)
+    fallback: Policy = field(default_factory=Unsteered)
     prune: SegmentRule | None = None
 
     def __post_init__(self) -> None:
@@ -50,17 +51,23 @@ class Steering:
     def guided(self) -> bool:
         return self.policy.guided or self.fallback.guided
 
+    def deciding(self, *, scored: bool) -> Policy:
+        """Which policy chooses, when all goes well."""
+        return self.policy if scored or not self.policy.needs else self.fallback
+
 
 class Decider:
     """Hands out starts from one ranking until the scores change.
 
     Attributes:
         trouble: what went wrong with the policy at the last ranking, or "".
+        ranked_s: how long ranking took since this was last set to 0.
     """
 
     def __init__(self, steering: Steering) -> None:
         self.steering = steering
         self.trouble = ""
+        self.ranked_s = 0.0
         self._scores: Scores | None = None
         self._ranking: deque[Candidate] = deque()
         for policy in (steering.policy, steering.fallback):
@@ -77,7 +84,9 @@ class Decider:
             blamed: (walker, row) of frames that made every segment fail.
         """
         if scores is not self._scores:
+            began = time.monotonic()
             self._scores, self._ranking = scores, deque(self._rank(scores, rng))
+            self.ranked_s += time.monotonic() - began
         explores = len(scores) > 0 and rng.random() < self.steering.explore
         ranking = deque(Random().rank(scores, rng)) if explores else self._ranking
         for _ in range(len(ranking)):
@@ -91,6 +100,8 @@ class Decider:
             if (int(scores.walker[candidate.index]), int(scores.row[candidate.index])) not in blamed:
                 policy = "explore" if explores else candidate.policy
                 refused = tuple(islice(ranking, min(SHOWN_ALTERNATIVES, len(ranking) - 1)))
+                if candidate.exact:
+                    ranking.pop()  # nor is a segment continued twice from one ranking
                 return Choice(candidate, candidate.reason, policy, refused)
         return Choice(None, "the prepared start: there is no better one yet", "prepared")
 

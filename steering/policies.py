@@ -61,6 +61,11 @@ class Policy:
         """It proposes new members, so it is asked before there are frames, too."""
         return False
 
+    @property
+    def patient(self) -> bool:
+        """It goes on from the newest ends, so a start is chosen when a slot is free and not one ahead."""
+        return False
+
     def load(self) -> None:
         """Import what ranking needs: slow at the first time, and a slot must not wait for it."""
 
@@ -204,7 +209,14 @@ class Random(Policy):
 
 @dataclass(frozen=True)
 class Unsteered(Policy):
-    """No steering: every ended segment is continued exactly from its restart state, as plain long simulations."""
+    """No steering: every ended segment is continued exactly from its restart state, as plain long simulations.
+
+    There are as many of them as slots, and each is continued once: a choice ahead would branch them.
+    """
+
+    @property
+    def patient(self) -> bool:
+        return True
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         waiting = np.flatnonzero(scores.ends & (scores.starts == 0))[:LONGEST]
@@ -232,6 +244,10 @@ class Turns(Policy):
     @property
     def draws(self) -> bool:
         return any(policy.draws for policy in self.policies)
+
+    @property
+    def patient(self) -> bool:
+        return all(policy.patient for policy in self.policies)
 
     def load(self) -> None:
         for policy in self.policies:

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROOMS = (
     "system", "bus", "store", "steering", "journal", "models", "stages", "apps", "executors", "worker", "engine",
-    "workflows", "dashboard", "benchmarks", "cli", "site_configs",
+    "workflows", "dashboard", "compare", "benchmarks", "cli", "site_configs",
 )  # fmt: skip
 MAY_IMPORT = {
     "system": set(),
@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "engine": {"system", "bus", "store", "steering", "journal", "models", "stages", "executors", "worker"},
     "workflows": {"stages", "apps", "models", "steering", "store"},
     "dashboard": {"system", "store", "steering", "journal", "stages", "models"},
+    "compare": {"system", "steering", "journal", "stages", "engine", "dashboard"},
     "benchmarks": set(ROOMS),
     "cli": set(ROOMS),
     "site_configs": set(),

@@ -41,3 +41,16 @@ def native_fraction(contacts_TRR: np.ndarray, native_RR: np.ndarray, min_separat
     formed_T = (contacts_TRR & native_RR).sum(axis=(1, 2))
     count = native_RR.sum()
     return formed_T / count if count else np.full(len(contacts_TRR), np.nan)
+
+
+def hairpin(residues: int) -> np.ndarray:
+    """The contacts of a hairpin that folds in its middle: residue i lies beside residue R - 1 - i, and its neighbours.
+
+    In chignolin and CLN025 these are the pairs 1-10, 2-9, 3-8 and 4-7 around the turn D3-G7, and those next to them:
+    10 with native_fraction's minimal separation of 3.
+
+    Returns: (R, R) bool, symmetric.
+    Source: Honda et al. (2008), Crystal structure of a ten-amino acid protein (CLN025, PDB 5AWL): its strand pairing.
+    """
+    i = np.arange(residues)
+    return np.asarray(np.abs(i[:, None] + i - (residues - 1)) <= 1)

@@ -19,14 +19,20 @@ from tests.engine.conftest import completed, steersman
 pytestmark = pytest.mark.slow
 
 DEMO = Path(__file__).parents[2] / "workflows" / "demo.yaml"
+STEERED = """
+from steersman.steering import LocalOutlierFactor, Novelty
+wf.steer(LocalOutlierFactor("z", neighbours=20) | Novelty("z"), explore=0.2)
+"""
 TINY = ["sequence=GYDPETG", "segment_ps=0.4", "train_every=30", "sim_ns=0.04"]
 
 
 @pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3 specification")  # packed bits
 def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
     settings = [word for setting in TINY for word in ("--set", setting)]
+    file = tmp_path / "steered.py"
+    file.write_text(loading.find("fold").read_text() + STEERED)
     directory, state, summary = completed(
-        "fold", "--params", DEMO, *settings, "--rounds", "--seed", 3, cwd=tmp_path, code=3
+        file, "--params", DEMO, *settings, "--rounds", "--seed", 3, cwd=tmp_path, code=3
     )
     assert summary["outcome"] == "budget"
     assert state.simulated >= 30

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from steersman.steering import (
     Decider,
+    Frontier,
     LeastCounts,
     LocalOutlierFactor,
     Novelty,
@@ -187,3 +188,33 @@ def test_a_score_of_other_dimensions_is_told(
 ) -> None:
     with pytest.raises(ValueError, match=told):
         policy.rank(scores(np.zeros((5, dimensions))), rng)
+
+
+def test_a_frontier_goes_on_from_the_newest_ends_alone_and_exactly(rng: np.random.Generator) -> None:
+    z = np.random.default_rng(1).normal(size=(200, 2))
+    z[57], z[199] = (30.0, 30.0), (20.0, 20.0)
+    ends, starts = np.zeros(200, bool), np.zeros(200, int)
+    ends[9::10] = True
+    starts[189], starts[179] = 1, 2
+    ranking = Frontier(LocalOutlierFactor("z"), newest=4).rank(scores(z, starts=starts, ends=ends), rng)
+    assert ranking[0].index == 199
+    assert {candidate.index for candidate in ranking} == {199, 189, 169}  # 179 has two branches already
+    assert all(candidate.exact for candidate in ranking)
+
+
+@pytest.mark.parametrize("policy", [Unsteered(), Frontier(Novelty("z"), branches=1)])
+def test_an_end_is_continued_once_from_one_ranking(policy: Policy, rng: np.random.Generator) -> None:
+    """A choice that comes before the next scores would branch plain simulations, which then are short."""
+    ends = np.zeros(40, bool)
+    ends[[9, 19]] = True
+    table, decider = scores(np.zeros((40, 2)), ends=ends), Decider(Steering(policy))
+    chosen = [decider.choose(table, rng).candidate for _ in range(3)]
+    assert [c and c.index for c in chosen][2] is None
+    assert {c.index for c in chosen[:2] if c} == {9, 19}
+
+
+def test_steering_goes_on_until_there_are_scores_and_is_patient_then() -> None:
+    steering = Steering(LocalOutlierFactor("z"))
+    assert steering.deciding(scored=False).patient
+    assert not steering.deciding(scored=True).patient
+    assert not (Unsteered() | Random()).patient

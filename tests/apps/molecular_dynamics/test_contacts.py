@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.apps.molecular_dynamics.contacts import contact_maps, native_fraction
+from steersman.apps.molecular_dynamics.contacts import contact_maps, hairpin, native_fraction
 from steersman.apps.molecular_dynamics.dihedral import dihedral
 from steersman.apps.molecular_dynamics.superposition import rmsd
 
@@ -101,3 +101,10 @@ def test_a_twist_is_the_angle_that_was_made_wherever_the_molecule_is() -> None:
     assert dihedral(np.arange(12.0).reshape(4, 3)) == 0, "on a line"
     with pytest.raises(ValueError, match="4, 3"):
         dihedral(points[:, :3])
+
+
+def test_a_hairpin_of_ten_residues_has_ten_far_contacts_and_is_its_own_native_state() -> None:
+    native = hairpin(10)
+    assert np.triu(native, 3).sum() == 10
+    assert {(0, 9), (1, 8), (2, 7), (3, 6)} <= set(zip(*np.nonzero(native), strict=True))
+    assert native_fraction(native[None], native)[0] == 1.0

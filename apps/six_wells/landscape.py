@@ -1,0 +1,57 @@
+"""Angles -> energy, force, well and cell: six Gaussian wells in a flat torus.
+
+Axes: n points, 2 angles in radians, periodic in 2 pi. Energies in kT. The shape of alanine dipeptide's (phi, psi) map,
+with barriers of 4 to 8 kT between wells that plain sampling crosses rarely.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+TURN = 2 * np.pi
+CENTRES = np.array([[-1.4, 1.2], [-2.6, 2.7], [-1.3, -0.6], [1.0, 0.9], [1.1, -1.2], [2.6, -2.4]])  # rad
+DEPTHS = np.array([9.0, 8.0, 8.0, 8.5, 8.0, 7.5])  # kT below the plain
+WIDTHS = np.array([0.55, 0.5, 0.5, 0.45, 0.45, 0.5])  # rad
+RADIUS = 0.3  # rad; nearer to a centre than this a point is in the well
+CELLS = 24  # per angle
+LEVEL = 8.5  # kT above the minimum: a cell whose centre lies lower is worth a visit; the plain lies at 9.2
+
+
+def energy(points: np.ndarray) -> np.ndarray:
+    """(..., 2) rad -> (...) kT."""
+    return np.asarray(-_gaussians(points).sum(-1))
+
+
+def force(points: np.ndarray) -> np.ndarray:
+    """-grad of the energy: (..., 2) rad -> (..., 2) kT/rad."""
+    pull = _gaussians(points) / WIDTHS**2
+    return np.asarray(-(pull[..., None] * _apart(points)).sum(-2))
+
+
+def wells(points: np.ndarray) -> np.ndarray:
+    """(n, 2) rad -> (n,) int: the well that each point lies in, 0 to 5, or -1."""
+    distance = np.linalg.norm(_apart(points), axis=-1)
+    return np.where(distance.min(-1) < RADIUS, distance.argmin(-1), -1)
+
+
+def cells(points: np.ndarray) -> np.ndarray:
+    """(n, 2) rad -> (n,) int: the cell of a grid of 24 x 24 if its centre lies below 8.5 kT, else -1."""
+    grid = np.floor((np.asarray(points, np.float64) + np.pi) / TURN * CELLS).astype(int) % CELLS
+    cell = grid[..., 0] * CELLS + grid[..., 1]
+    return np.where(reachable()[cell], cell, -1)
+
+
+def reachable() -> np.ndarray:
+    """(576,) bool: the cells whose centres lie below 8.5 kT; 350 of them."""
+    middle = (np.arange(CELLS) + 0.5) / CELLS * TURN - np.pi
+    height = energy(np.stack(np.meshgrid(middle, middle, indexing="ij"), -1).reshape(-1, 2))
+    return np.asarray(height - height.min() < LEVEL)
+
+
+def _apart(points: np.ndarray) -> np.ndarray:
+    """(..., 2) -> (..., 6, 2): from each centre to the point, the short way round."""
+    return np.asarray((np.asarray(points, np.float64)[..., None, :] - CENTRES + np.pi) % TURN - np.pi)
+
+
+def _gaussians(points: np.ndarray) -> np.ndarray:
+    return np.asarray(DEPTHS * np.exp(-(_apart(points) ** 2).sum(-1) / (2 * WIDTHS**2)))

@@ -1,0 +1,101 @@
+"""`steersman compare`: the same campaign with each policy, several times, and which one pays."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
+from steersman.cli.printing import err
+from steersman.system.errors import BadValue
+
+
+def compare(
+    workflow: WorkflowName,
+    policy: Annotated[
+        list[str],
+        typer.Option("--policy", help="""what wf.steer takes, e.g. 'Novelty("z"), explore=0.2'; may be repeated"""),
+    ] = [],  # noqa: B006 (Typer wants a list)
+    vary: Annotated[list[str], typer.Option("--vary", metavar="KEY=A,B", help="values of a parameter to compare")] = [],  # noqa: B006
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="campaigns of each arm")] = 8,
+    budget: Annotated[str, typer.Option("--budget", help="of each campaign, e.g. sim_ns=4 or frames=10000")] = "",
+    assignments: Set = [],  # noqa: B006
+    params: ParamsFile = None,
+    site: SiteName = "laptop",
+    workers: Workers = None,
+    rounds: Rounds = False,
+    beside: Annotated[int, typer.Option("--beside", min=1, help="campaigns at a time")] = os.cpu_count() or 1,
+    folder: Annotated[Path | None, typer.Option("--out", help="folder of the comparison; the same goes on")] = None,
+    model_of: Annotated[
+        Path | None, typer.Option("--model-of", metavar="RUN", help="judge all by cells of this run's latent space")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare policies: the same budget and seeds for each, beside plain sampling and random restarts."""
+    from steersman.compare import arms as of
+    from steersman.compare.campaigns import Job, run_all
+    from steersman.compare.comparison import collect, rows
+    from steersman.compare.errors import NoYardstick
+    from steersman.compare.latent import yardstick_of
+    from steersman.compare.write import table, write
+    from steersman.journal import run_directory
+    from steersman.stages import loading
+
+    source = loading.find(workflow)
+    loaded = loading.load(source)
+    if model_of:
+        loaded.yardsticks["cells"] = yardstick_of(run_directory.open_run(model_of), loaded)
+    if not loaded.yardsticks:
+        raise NoYardstick(loaded.name)
+    chosen = of.arms(loaded, policy, _values(vary))
+    limits = of.budget_of(budget) if budget else {}
+    folder = (folder or Path("runs") / f"compare-{loaded.name}").absolute()
+    jobs: dict[of.Arm, dict[int, Job]] = {}
+    for arm in chosen:
+        of.check_needs(arm, loaded)
+        loading.parameters(loaded, params, [*assignments, *arm.assignments])
+        file = folder / f"{arm.slug}.py"
+        _write(file, of.variant(source, arm, limits))
+        words = (*assignments, *arm.assignments)
+        given = str(params.absolute()) if params else None
+        jobs[arm] = {
+            seed: Job(str(folder / arm.slug / f"seed-{seed}"), str(file), seed, words, given, site, workers, rounds)
+            for seed in range(seeds)
+        }
+    by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in chosen]  # a table can be made of those that are done
+    try:
+        with err.status(f"{len(by_seed)} campaigns in {folder}") as status:
+            run_all(by_seed, beside, lambda done, all_: status.update(f"{done} of {all_} campaigns are done"))
+    except KeyboardInterrupt:
+        err.print("stopped; the same command goes on", highlight=False)
+        raise typer.Exit(130) from None
+    runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded) for arm in chosen}
+    plain = {arm.assignments: runs[arm] for arm in chosen if arm.plain}
+    found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.assignments], runs[arm], loaded)]
+    written = write(folder, list(runs.values()), found)
+    typer.echo(json.dumps(written) if as_json else table(found) + f"\nFigure, CSV and JSON: {folder}")
+
+
+def _values(vary: list[str]) -> dict[str, list[str]]:
+    found = {}
+    for text in vary:
+        key, equals, values = text.partition("=")
+        if not equals or not values:
+            raise BadValue("--vary", text, "write --vary key=a,b,c")
+        found[key.strip()] = values.split(",")
+    return found
+
+
+def _write(file: Path, text: str) -> None:
+    """A comparison that goes on runs what it began with.
+
+    Raises: BadValue: the folder holds another comparison.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.exists() and file.read_text() != text:
+        raise BadValue("--out", str(file.parent), f"{file.name} was made of another workflow or budget; take another")
+    file.write_text(text)

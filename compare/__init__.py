@@ -1,0 +1,1 @@
+"""Policies -> the same campaign with each of them, several times -> which one pays."""

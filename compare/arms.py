@@ -1,0 +1,100 @@
+"""What a person compares -> arms: variants of a workflow file that differ in their steering, or in parameters."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steersman.stages.modules import MODULE
+from steersman.stages.workflow import Workflow
+from steersman.steering import Steering, budget
+from steersman.steering.expression import parse_steering
+from steersman.system.errors import BadValue
+
+PLAIN, RANDOM, OWN = "Unsteered()", "Random(), fallback=Random()", ""
+
+APPENDED = """
+
+# Appended by `steersman compare`.
+import steersman.steering as _steering
+
+for _name in _steering.__all__:
+    globals().setdefault(_name, getattr(_steering, _name))
+"""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to run the workflow.
+
+    Args:
+        steer: arguments of `wf.steer`, as text; OWN keeps the file's.
+        assignments: `key=value` of the parameters that vary.
+        guided: it steers to a known target.
+    """
+
+    steer: str
+    assignments: tuple[str, ...] = ()
+    guided: bool = False
+
+    @property
+    def label(self) -> str:
+        return ", ".join([self.steer or "as written", *self.assignments])
+
+    @property
+    def slug(self) -> str:
+        """A name for folders."""
+        return re.sub(r"[^A-Za-z0-9.]+", "-", self.label).strip("-")
+
+    @property
+    def plain(self) -> bool:
+        return self.steer == PLAIN
+
+
+def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequence[str]]) -> list[Arm]:
+    """The arms of a comparison: plain sampling, random restarts, and what was asked for, with all varied parameters.
+
+    Args:
+        policies: arguments of `wf.steer`, e.g. 'Novelty("z"), explore=0.2'; none: what the workflow file says.
+        vary: parameter -> its values, as text.
+    Raises: BadValue, UnknownName: one is no policy.
+    """
+    names = vars(sys.modules[MODULE])
+    texts = list(dict.fromkeys([PLAIN, RANDOM, *(text.strip() for text in policies or [OWN])]))
+    found = []
+    for values in itertools.product(*vary.values()):
+        assignments = tuple(f"{key}={value}" for key, value in zip(vary, values, strict=True))
+        for text in texts:
+            steering = parse_steering(text, names) if text else workflow.steering
+            found.append(Arm(text, assignments, steering.guided))
+    return found
+
+
+def check_needs(arm: Arm, workflow: Workflow) -> None:
+    """Raises: BadValue: the policy needs scores, and the workflow gives none."""
+    steering: Steering = parse_steering(arm.steer, vars(sys.modules[MODULE])) if arm.steer else workflow.steering
+    if steering.policy.needs and workflow.scoring is None:
+        raise BadValue("--policy", arm.label, f"it needs the score {steering.policy.needs[0]!r}; there is no @wf.score")
+
+
+def budget_of(text: str) -> dict[str, float]:
+    """sim_ns=4 -> the budget. Raises: BadValue: it is none."""
+    key, _, value = text.partition("=")
+    try:
+        return dict(budget(**{key.strip(): float(value)}).limits)
+    except ValueError as error:
+        raise BadValue("--budget", text, f"{error}; write e.g. frames=10000 or sim_ns=4") from None
+
+
+def variant(source: Path, arm: Arm, limits: Mapping[str, float]) -> str:
+    """The text of a workflow file that steers as an arm does, and stops at the budget."""
+    module: dict[str, Any] = vars(sys.modules[MODULE])
+    name = next(name for name, value in module.items() if isinstance(value, Workflow))
+    text = source.read_text() + APPENDED
+    text += f"{name}.steer({arm.steer})\n" if arm.steer else ""
+    return text + (f"{name}.stop = _steering.budget(**{dict(limits)!r})\n" if limits else "")

@@ -1,0 +1,95 @@
+"""Arms and seeds -> a finished run directory for each: campaigns beside each other, and resumable."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from steersman.compare.errors import CampaignFailed
+from steersman.journal.file import read
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.system.processes import end_with_parent
+
+LOOK_S = 0.2
+
+
+@dataclass(frozen=True)
+class Job:
+    """One campaign, as its process gets it: paths and words."""
+
+    run: str
+    workflow: str
+    seed: int
+    assignments: tuple[str, ...]
+    params: str | None
+    site: str
+    workers: int | None
+    rounds: bool
+
+    @property
+    def finished(self) -> bool:
+        journal = RunDirectory(Path(self.run)).journal
+        return journal.exists() and State(read(journal)).finished
+
+
+def run_all(jobs: Sequence[Job], beside: int, show: Callable[[int, int], None] = lambda done, all_: None) -> None:
+    """Run every campaign that is not finished, so many at a time.
+
+    Raises: CampaignFailed: one ended without its budget spent; the others that run are ended.
+    """
+    waiting = [job for job in jobs if not job.finished]
+    running: dict[subprocess.Popen[bytes], Job] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < beside:
+                running.update([_started(waiting.pop(0))])
+            time.sleep(LOOK_S)
+            for process in [each for each in running if each.poll() is not None]:
+                job = running.pop(process)
+                if process.returncode or not job.finished:
+                    raise CampaignFailed(job.run, log_of(job).read_text()[-2000:])
+                show(len(jobs) - len(waiting) - len(running), len(jobs))
+    finally:
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.wait()
+
+
+def log_of(job: Job) -> Path:
+    return Path(f"{job.run}.log")
+
+
+def _started(job: Job) -> tuple[subprocess.Popen[bytes], Job]:
+    log_of(job).parent.mkdir(parents=True, exist_ok=True)
+    with log_of(job).open("wb") as log:
+        command = [sys.executable, "-m", "steersman.compare.campaigns", json.dumps(asdict(job))]
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log), job
+
+
+def _campaign(job: Job) -> None:
+    """Begin the campaign or go on with it; a directory that never came to a journal is made anew."""
+    from steersman.engine import campaign
+
+    path = Path(job.run)
+    if path.exists():
+        run = campaign.resume(RunDirectory(path))
+    else:
+        plan = campaign.plan(
+            job.workflow, params_file=Path(job.params) if job.params else None, assignments=job.assignments,
+            site=job.site, site_changes={"simulation.workers": job.workers} if job.workers else {}, seed=job.seed,
+            rounds=job.rounds,
+        )  # fmt: skip
+        _, run = campaign.begin(plan, run_dir=path)
+    run.execute()
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    _campaign(Job(**json.loads(sys.argv[1])))

@@ -1,0 +1,183 @@
+"""Finished campaigns -> what is known of each arm: curves, times to levels, what they cost, and a verdict in words.
+
+Axes: K seeds, m points of a curve.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from steersman.compare.arms import Arm
+from steersman.compare.errors import NoYardstick
+from steersman.compare.statistics import Interval, Times, difference, median_time, speed_up
+from steersman.dashboard.yardsticks import Curve, measure
+from steersman.journal.decisions import ranking_seconds
+from steersman.journal.history import History
+from steersman.journal.run_directory import RunDirectory
+from steersman.stages import loading
+from steersman.stages.workflow import Workflow, Yardstick
+
+POINTS = 200
+SEED = 0  # of the bootstrap: a table that is made again is the same
+
+
+@dataclass
+class Runs:
+    """The runs of one arm, in order of seeds.
+
+    Args:
+        curves: yardstick -> one Curve for each seed.
+        cost: part -> seconds, all seeds together.
+    """
+
+    arm: Arm
+    seeds: list[int] = field(default_factory=list)
+    curves: dict[str, list[Curve]] = field(default_factory=dict)
+    cost: Counter[str] = field(default_factory=Counter)
+    unit: str = "frames"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One arm by one yardstick, beside plain sampling with the same parameters.
+
+    Args:
+        final: (K,) float, the values when as much was spent as every run did spend.
+        times: level -> when each seed reached it.
+        sooner: level -> how many times sooner than plain.
+        more: final value minus plain's.
+    """
+
+    arm: Arm
+    yardstick: str
+    less: bool
+    final: np.ndarray
+    times: Mapping[float, Times]
+    sooner: Mapping[float, Interval]
+    more: Interval
+
+    @property
+    def verdict(self) -> str:
+        """In plain words."""
+        if self.arm.plain:
+            return "plain sampling: what the others are compared with"
+        said = [self._sooner(level, ratio) for level, ratio in self.sooner.items()]
+        better, worse = self.more.low > 0, self.more.high < 0
+        if self.less:
+            better, worse = worse, better
+        if better or worse:
+            amount = f"{self.more.value:+.3g} ({self.more.low:+.3g} to {self.more.high:+.3g})"
+            said.insert(0, f"{'better' if better else 'worse'} at the end, {amount}")
+        return "; ".join(word for word in said if word) or "no difference shown"
+
+    def _sooner(self, level: float, ratio: Interval) -> str:
+        if ratio.low > 1:
+            return f"{level:g} is reached {_times(ratio)} sooner"
+        return f"{level:g} is reached later, at most {ratio.high:.2g} times as soon" if ratio.high < 1 else ""
+
+
+def _times(ratio: Interval) -> str:
+    bounds = f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}"
+    return f"{'at least ' if ratio.at_least else ''}{ratio.value:.2g} times ({bounds})"
+
+
+def collect(arm: Arm, directories: Mapping[int, Path], workflow: Workflow) -> Runs:
+    """Measure every run of an arm by the yardsticks of `workflow`.
+
+    Raises: NoYardstick: it has none.
+    """
+    if not workflow.yardsticks:
+        raise NoYardstick(workflow.name)
+    runs = Runs(arm)
+    for seed, path in directories.items():
+        directory = RunDirectory(path)
+        history = History(directory)
+        params = loading.checked(workflow, directory.settings()["params"])
+        for name, curve in measure(history, workflow, params).items():
+            runs.curves.setdefault(name, []).append(curve)
+        runs.seeds.append(seed)
+        runs.cost.update(_cost(history))
+        runs.unit = history.state.time_unit if history.state.simulated else "frames"
+    return runs
+
+
+def _cost(history: History) -> dict[str, float]:
+    state = history.state
+    return {
+        "simulation": state.spent["ran"],
+        "training": sum(model.fit.seconds or 0.0 for model in state.models if model.fit),
+        "scoring": state.scoring_s,
+        "steering": ranking_seconds(history.directory),
+        "slots waiting": state.spent["waited"],
+        "wall": 3600 * state.hours(state.now),
+    }
+
+
+def rows(plain: Runs, runs: Runs, workflow: Workflow) -> list[Row]:
+    """One arm beside plain sampling, by every yardstick."""
+    return [_row(plain, runs, name, yardstick) for name, yardstick in workflow.yardsticks.items()]
+
+
+def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick) -> Row:
+    rng = np.random.default_rng(SEED)
+    end = min(curve.spent[-1] for each in (plain, runs) for curve in each.curves[name])
+    base, mine = (np.array([float(curve.at(end)) for curve in each.curves[name]]) for each in (plain, runs))
+    levels = yardstick.levels or _levels(plain.curves[name])
+    before = {level: _reached(plain.curves[name], level, less=yardstick.less) for level in levels}
+    times = {level: _reached(runs.curves[name], level, less=yardstick.less) for level in levels}
+    return Row(
+        runs.arm, name, yardstick.less, mine, times,
+        {level: speed_up(before[level], times[level], rng) for level in levels}, difference(base, mine),
+    )  # fmt: skip
+
+
+def _levels(curves: Sequence[Curve]) -> tuple[float, ...]:
+    """What plain sampling reaches at half time and at its end, in the median."""
+    end = min(curve.spent[-1] for curve in curves)
+    return tuple(float(f"{np.median([curve.at(share * end) for curve in curves]):.3g}") for share in (0.5, 1.0))
+
+
+def _reached(curves: Sequence[Curve], level: float, *, less: bool) -> Times:
+    time, reached = [], []
+    for curve in curves:
+        there = curve.value <= level if less else curve.value >= level
+        reached.append(bool(there.any()))
+        time.append(float(curve.spent[there.argmax()] if there.any() else curve.spent[-1]))
+    return Times(np.array(time), np.array(reached))
+
+
+def grid(all_runs: Sequence[Runs], name: str) -> np.ndarray:
+    """(m,) float: what was spent, up to where every run came."""
+    end = min(curve.spent[-1] for runs in all_runs for curve in runs.curves[name])
+    return np.linspace(end / POINTS, end, POINTS)
+
+
+def as_json(row: Row, runs: Runs) -> dict[str, object]:
+    """Plain values of a row; null is a time that was not reached in the median, or a bound that is not known."""
+    return {
+        "arm": row.arm.label, "guided": row.arm.guided, "yardstick": row.yardstick, "unit": runs.unit,
+        "seeds": runs.seeds, "final": row.final.tolist(), "final_median": float(np.median(row.final)),
+        "more": _finite(row.more), "verdict": row.verdict,
+        "levels": [
+            {
+                "level": level, "median_time": _number(median_time(times)), "reached": int(times.reached.sum()),
+                "times": times.time.tolist(), "censored": (~times.reached).tolist(),
+                "sooner": _finite(row.sooner[level]),
+            }
+            for level, times in row.times.items()
+        ],
+        "cost_s": {part: round(seconds, 2) for part, seconds in runs.cost.items()},
+    }  # fmt: skip
+
+
+def _finite(interval: Interval) -> list[float | None]:
+    return [_number(each) for each in (interval.value, interval.low, interval.high)]
+
+
+def _number(value: float) -> float | None:
+    return value if np.isfinite(value) else None

@@ -1,0 +1,28 @@
+"""What can keep policies from being compared.
+
+EngineError
+├── CampaignFailed    a campaign of the comparison did not spend its budget
+└── NoYardstick       the workflow has none
+"""
+
+from __future__ import annotations
+
+from steersman.system.errors import EngineError
+
+
+class CampaignFailed(EngineError):
+    run: str
+    log: str
+
+    def __str__(self) -> str:
+        return f"{self.run} did not come to its end; the same command goes on with the others' runs kept:\n{self.log}"
+
+
+class NoYardstick(EngineError):
+    workflow: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.workflow} has no yardstick, and metrics see a run's own latent space, which cannot be compared "
+            "between runs; decorate a function of stored frames with @wf.yardstick()"
+        )

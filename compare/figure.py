@@ -1,0 +1,39 @@
+"""Runs of all arms -> figure: each yardstick against what was spent, median of the seeds with its 95 % band."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from steersman.compare.comparison import SEED, Runs, grid
+from steersman.compare.statistics import band
+from steersman.dashboard import style
+
+COLOURS = (
+    style.INK, style.SKY, style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.ORANGE, style.YELLOW, style.GREY
+)  # fmt: skip
+
+
+def draw(all_runs: Sequence[Runs]) -> Figure:
+    """One panel for each yardstick."""
+    names = list(all_runs[0].curves)
+    figure = style.sheet(2.6 + 0.16 * len(all_runs))
+    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    for axes, name in zip(panels, names, strict=True):
+        x = grid(all_runs, name)
+        for runs, colour in zip(all_runs, COLOURS * len(all_runs), strict=False):
+            values = np.array([curve.at(x) for curve in runs.curves[name]])
+            middle, low, high = band(values, np.random.default_rng(SEED))
+            guided = " (guided)" if runs.arm.guided else ""
+            axes.plot(x, middle, color=colour, label=runs.arm.label + guided)
+            axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+        axes.set(xlabel=_spent(all_runs[0].unit), ylabel=name)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=1)
+    return figure
+
+
+def _spent(unit: str) -> str:
+    return unit if unit == "frames" else "simulated time" + (f" ({unit})" if unit != "1" else "")

@@ -1,0 +1,41 @@
+"""A run with a model -> a yardstick for workflows that have none: cells of that model's latent space, the same for all.
+
+The model is one of many that could have been trained, on the frames of its own run: prefer a yardstick of frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from steersman.dashboard.results import Results
+from steersman.journal.history import History
+from steersman.journal.run_directory import RunDirectory
+from steersman.stages.workflow import Workflow, Yardstick
+from steersman.system.errors import BadValue
+
+BINS = 20  # per dimension, over what the run itself sampled; a frame beyond that lies in a cell of its own further out
+OFFSET = 2**20  # cells below the run's range are cells, too
+
+
+def yardstick_of(directory: RunDirectory, workflow: Workflow) -> Yardstick:
+    """Count the cells that frames occupy, of the score with the most dimensions, under a run's newest model.
+
+    Raises: BadValue: the run has no model, or no scores.
+    """
+    results = Results(directory, History(directory).state)
+    model, scores = results.model, results.scores
+    if model is None or not scores.values or workflow.scoring is None:
+        raise BadValue("--model-of", str(directory.path), "it has no model with scores; name a run that trained one")
+    name = max(scores.values, key=lambda each: scores.matrix(each).shape[1])
+    low = scores.matrix(name).min(axis=0)
+    width = np.maximum(np.ptp(scores.matrix(name), axis=0), 1e-12) / BINS
+    score = workflow.scoring.function
+
+    def cells(params: Any, frames: Mapping[str, np.ndarray]) -> np.ndarray:
+        value = np.asarray(score(params, model, frames)[name], np.float64)
+        return np.asarray(np.floor((value.reshape(len(value), -1) - low) / width), np.int64) + OFFSET
+
+    return Yardstick(cells)

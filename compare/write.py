@@ -1,0 +1,85 @@
+"""A comparison -> table, CSV, JSON and figure, in its folder."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from steersman.compare.comparison import Row, Runs, as_json
+from steersman.compare.figure import draw
+from steersman.compare.statistics import Interval, median_time
+from steersman.dashboard import style
+
+
+def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs]]) -> dict[str, object]:
+    """Write table.md, runs.csv, comparison.json and figure.png; returns what the JSON holds."""
+    found: dict[str, object] = {"folder": str(folder), "rows": [as_json(row, runs) for row, runs in rows]}
+    (folder / "comparison.json").write_text(json.dumps(found, indent=1) + "\n")
+    (folder / "table.md").write_text(table(rows))
+    with (folder / "runs.csv").open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["arm", "guided", "yardstick", "seed", "final", "level", "time", "reached"])
+        for row, runs in rows:
+            for level, times in row.times.items():
+                each = zip(runs.seeds, row.final, times.time, times.reached, strict=True)
+                for seed, final, time, reached in each:
+                    out.writerow([row.arm.label, row.arm.guided, row.yardstick, seed, final, level, time, int(reached)])
+    with style.applied():
+        draw(all_runs).savefig(folder / "figure.png")
+    return found
+
+
+def table(rows: Sequence[tuple[Row, Runs]]) -> str:
+    """The comparison as a table in Markdown, one for each yardstick, and what each arm cost."""
+    text = []
+    for name in dict.fromkeys(row.yardstick for row, _ in rows):
+        mine = [(row, runs) for row, runs in rows if row.yardstick == name]
+        levels, unit = list(mine[0][0].times), mine[0][1].unit
+        head = ["arm", "at the end, median (range)", *(f"median {_unit(unit)} to {level:g}" for level in levels)]
+        text += [f"**{name}**", "", _line([*head, "compared with plain sampling"]), _line(["---"] * (len(head) + 1))]
+        for row, _ in mine:
+            low, middle, high = np.quantile(row.final, [0, 0.5, 1])
+            cells = [_label(row), f"{middle:.3g} ({low:.3g} to {high:.3g})"]
+            cells += [_reached(row, level) for level in levels]
+            text.append(_line([*cells, row.verdict]))
+        text.append("")
+    return "\n".join([*text, *_costs(rows)]) + "\n"
+
+
+def _reached(row: Row, level: float) -> str:
+    times, middle = row.times[level], median_time(row.times[level])
+    ratio = "" if row.arm.plain else f"; {_ratio(row.sooner[level])}"
+    count = f"{times.reached.sum()} of {len(times.reached)}"
+    return f"{f'{middle:,.4g}' if np.isfinite(middle) else 'not reached'} ({count}{ratio})"
+
+
+def _ratio(ratio: Interval) -> str:
+    if not ratio.value and np.isinf(ratio.high):
+        return "ratio unknown"
+    bounds = f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}"
+    return f"{'> ' if ratio.at_least else ''}{ratio.value:.2g}x, {bounds}"
+
+
+def _costs(rows: Sequence[tuple[Row, Runs]]) -> list[str]:
+    each = {row.arm.label: (row, runs) for row, runs in rows}
+    parts = list(next(iter(each.values()))[1].cost)
+    text = ["**cost of a run**, s", "", _line(["arm", *parts]), _line(["---"] * (len(parts) + 1))]
+    for row, runs in each.values():
+        text.append(_line([_label(row), *(f"{runs.cost[part] / len(runs.seeds):.1f}" for part in parts)]))
+    return text
+
+
+def _label(row: Row) -> str:
+    return f"`{row.arm.label}`" + (" (guided)" if row.arm.guided else "")
+
+
+def _unit(unit: str) -> str:
+    return "time" if unit == "1" else unit
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

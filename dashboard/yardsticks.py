@@ -1,0 +1,107 @@
+"""Run directory -> curves of its yardsticks: what its frames amount to, by one code for every run.
+
+Axes: n frames in the order in which they were made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from steersman.dashboard import style
+from steersman.dashboard.errors import BadYardstick, NothingToDraw
+from steersman.journal.history import History
+from steersman.stages.workflow import Params, Workflow, Yardstick
+from steersman.store import Span, Window
+
+BATCH = 16_384  # frames that are read at a time
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A yardstick against what was spent.
+
+    Args:
+        spent: (n,) float, simulated time in the run's unit, or frames where there is none; it rises evenly.
+        value: (n,) float, what the frames up to there amount to.
+    """
+
+    spent: np.ndarray
+    value: np.ndarray
+
+    def at(self, spent: np.ndarray) -> np.ndarray:
+        """The value when so much was spent; NaN before the first frame, the last value behind the end."""
+        found = np.searchsorted(self.spent, np.asarray(spent) * (1 + 1e-12), side="right") - 1
+        return np.where(found >= 0, self.value[np.maximum(found, 0)], np.nan)
+
+
+def measure(history: History, workflow: Workflow, params: Params) -> dict[str, Curve]:
+    """Measure a run by every yardstick of a workflow, which may be another than the one that it ran.
+
+    Raises: BadYardstick: one does not give one row for each frame.
+    """
+    segments = history.segments
+    own = np.flatnonzero(segments.end > segments.first)
+    if not len(own):
+        return {}
+    rows = (segments.end - segments.first)[own]
+    moment = np.concatenate([
+        segments.moments(np.full(n, i), np.arange(segments.first[i], segments.end[i]))
+        for i, n in zip(own, rows, strict=True)
+    ])  # fmt: skip
+    order = np.argsort(moment, kind="stable")
+    spent = (history.state.simulated or float(len(order))) * np.arange(1, len(order) + 1) / len(order)
+    batches = np.split(own, np.flatnonzero(np.diff(np.cumsum(rows) // BATCH)) + 1)
+    worth = [_worth(history, batch, workflow, params) for batch in batches]
+    return {
+        name: Curve(spent, amount(np.concatenate([batch[name] for batch in worth])[order], yardstick))
+        for name, yardstick in workflow.yardsticks.items()
+    }
+
+
+def draw(history: History, workflow: Workflow, params: Params) -> tuple[Figure, str]:
+    """Each yardstick against simulated time."""
+    curves = measure(history, workflow, params)
+    if not curves:
+        raise NothingToDraw("there are no frames yet")
+    scale = history.clock.simulated_scale
+    figure = style.sheet(2.4)
+    for axes, (name, curve) in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves.items(), strict=True):
+        timed = history.state.simulated > 0
+        axes.plot(curve.spent / (scale.divisor if timed else 1), curve.value, color=style.BLUE)
+        axes.set(xlabel=scale.label if timed else "frames", ylabel=style.words(name))
+    last = ", ".join(f"{style.words(name)} {curve.value[-1]:.4g}" for name, curve in curves.items())
+    return figure, f"At the end: {last}. These are functions of stored frames alone and can be compared between runs."
+
+
+def _worth(history: History, own: np.ndarray, workflow: Workflow, params: Params) -> dict[str, np.ndarray]:
+    """What each yardstick gives for the frames of some segments."""
+    segments, found = history.segments, {}
+    spans = [Span(f"w{segments.walker[i]}", int(segments.first[i]), int(segments.end[i])) for i in own]
+    frames = Window(history.directory.frames, spans)
+    for name, yardstick in workflow.yardsticks.items():
+        value = np.asarray(yardstick.function(params, frames))
+        if value.ndim == 0 or len(value) != frames.rows:
+            raise BadYardstick(name, value.shape, frames.rows)
+        found[name] = value
+    return found
+
+
+def amount(values: np.ndarray, yardstick: Yardstick) -> np.ndarray:
+    """(n, ...) what each frame is worth -> (n,) float, what the first 1, 2, ... of them amount to."""
+    match yardstick.take:
+        case "highest":
+            return np.maximum.accumulate(values.astype(float))
+        case "lowest":
+            return np.minimum.accumulate(values.astype(float))
+        case "mean":
+            return np.asarray(np.cumsum(values.astype(float)) / np.arange(1, len(values) + 1))
+    counted = values.reshape(len(values), -1)
+    _, first = np.unique(counted, axis=0, return_index=True)
+    if counted.shape[1] == 1 and np.issubdtype(counted.dtype, np.signedinteger):
+        first = first[counted[first, 0] >= 0]
+    fresh = np.zeros(len(values))
+    fresh[first] = 1
+    return np.cumsum(fresh)

@@ -1,0 +1,229 @@
+"""Scores -> merit -> ranking: policies that give every frame one number, the larger the better."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import ClassVar
+
+import numpy as np
+
+from steersman.steering.policies import Candidate, Policy
+from steersman.steering.scores import Scores
+
+
+class ByMerit(Policy):
+    """Ranks by `merit`; a subclass gives it, and `reason`, a format string of its `value`."""
+
+    reason: ClassVar[str]
+
+    def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
+        """(n,) float, larger is better; -inf of a frame that is not proposed."""
+        raise NotImplementedError
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        merit, shuffled = self.merit(scores, rng), rng.permutation(len(scores))
+        order = shuffled[np.argsort(-merit[shuffled], kind="stable")]
+        return self.candidates(scores, order[merit[order] > -np.inf], merit, self.reason)
+
+
+@dataclass(frozen=True)
+class Highest(ByMerit):
+    """Frames where a score is highest: the disagreement of an ensemble of models (query by committee), an error, a CV.
+
+    Source: Seung, Opper and Sompolinsky (1992), Query by committee.
+    """
+
+    score: str
+    reason: ClassVar[str] = "its score is {value:.3g}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score,)
+
+    def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
+        return scores.matrix(self.score)[:, 0]
+
+
+@dataclass(frozen=True)
+class ExpectedImprovement(ByMerit):
+    """Frames from which a score is expected to rise most above its best, by a surrogate's mean and its uncertainty.
+
+    Args:
+        mean, deviation: names of scores: what the surrogate expects there, and its standard deviation, >= 0.
+    Source: Jones, Schonlau and Welch (1998), Efficient global optimization of expensive black-box functions, eq. 15.
+    """
+
+    mean: str
+    deviation: str
+    reason: ClassVar[str] = "an improvement of {value:.3g} is expected"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.mean, self.deviation)
+
+    def load(self) -> None:
+        import_module("scipy.special")
+
+    def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
+        from scipy.special import ndtr
+
+        mean, deviation = scores.matrix(self.mean)[:, 0], np.maximum(scores.matrix(self.deviation)[:, 0], 1e-12)
+        gain = mean - mean.max()
+        u = gain / deviation
+        return np.asarray(gain * ndtr(u) + deviation * np.exp(-0.5 * u * u) / np.sqrt(2 * np.pi))
+
+
+@dataclass(frozen=True)
+class Reap(ByMerit):
+    """Least visited frames that lie far from the mean in the directions that pay: the weights of these are learned.
+
+    Args:
+        score: its d dimensions are the candidates for a direction.
+        bins: cells per dimension in which visits are counted.
+        among: so many of the frames in the emptiest cells are compared.
+    Source: Shamsi, Cheng and Shukla (2018), Reinforcement learning based adaptive sampling: REAPing rewards by
+        exploring protein conformational landscapes, eq. 1-3; weights move freely on the simplex, so the best single
+        direction wins.
+    """
+
+    score: str
+    bins: int = 20
+    among: int = 50
+    reason: ClassVar[str] = "it lies {value:.2f} deviations out in the direction that pays most"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score,)
+
+    def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
+        x = scores.matrix(self.score)
+        out = np.abs(x - x.mean(0)) / np.maximum(x.std(0), 1e-12)
+        crowd = scores.crowd(self.score, self.bins) + rng.random(len(x))
+        rare = np.argsort(crowd)[: self.among]
+        merit = np.full(len(x), -np.inf)
+        merit[rare] = out[rare, out[rare].sum(0).argmax()]
+        return merit
+
+
+@dataclass(frozen=True)
+class Fast(ByMerit):
+    """Frames that are good by a score and rarely visited: exploitation and exploration in one sum.
+
+    Args:
+        score: a scalar score, the higher the better.
+        among: name of the score whose cells are counted.
+        explore: weight of the counts, relative to the score's.
+    Source: Zimmerman and Bowman (2015), FAST conformational searches by balancing exploration/exploitation
+        trade-offs, eq. 2.
+    """
+
+    score: str
+    among: str
+    explore: float = 1.0
+    bins: int = 20
+    reason: ClassVar[str] = "its score and its rarity amount to {value:.2f}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score, self.among)
+
+    def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
+        directed = scores.matrix(self.score)[:, 0]
+        return _unit(directed) + self.explore * _unit(-scores.crowd(self.among, self.bins).astype(float))
+
+
+@dataclass(frozen=True)
+class Dbscan(ByMerit):
+    """Frames that belong to no cluster, as in DeepDriveMD; of those, the farthest from all clusters first.
+
+    Args:
+        score: name of the score.
+        neighbours: frames that make a place dense.
+        share: so many of the frames, at most, are outliers; the radius follows from it.
+        sample: at most so many frames, drawn at random, are clustered.
+    Source: Ester et al. (1996), A density-based algorithm for discovering clusters (DBSCAN); Lee et al. (2019),
+        DeepDriveMD, arXiv 1909.07817.
+    """
+
+    score: str
+    neighbours: int = 10
+    share: float = 0.05
+    sample: int = 4000
+    reason: ClassVar[str] = "it is an outlier, {value:.3g} from its neighbours"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score,)
+
+    def load(self) -> None:
+        import_module("sklearn.cluster")
+
+    def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
+        from sklearn.cluster import DBSCAN
+        from sklearn.neighbors import NearestNeighbors
+
+        merit, x = np.full(len(scores), -np.inf), scores.matrix(self.score)
+        chosen = np.sort(rng.permutation(len(x))[: self.sample])
+        if len(chosen) <= self.neighbours:
+            return merit
+        distance = NearestNeighbors(n_neighbors=self.neighbours).fit(x[chosen]).kneighbors(x[chosen])[0][:, -1]
+        radius = max(float(np.quantile(distance, 1 - self.share)), 1e-12)
+        alone = DBSCAN(eps=radius, min_samples=self.neighbours).fit(x[chosen]).labels_ == -1
+        merit[chosen[alone]] = distance[alone]
+        return merit
+
+
+@dataclass(frozen=True)
+class Diverse(Policy):
+    """The best frames of another policy, reordered so that those that are taken one after another lie far apart.
+
+    Args:
+        policy: ranks the frames; its first is the first here.
+        score: in which distance is measured.
+        among: so many of its best are reordered.
+    Source: k-center by farthest points, Gonzalez (1985).
+    """
+
+    policy: Policy
+    score: str
+    among: int = 64
+
+    @property
+    def name(self) -> str:
+        return f"Diverse({self.policy.name})"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.policy.needs, self.score)))
+
+    @property
+    def guided(self) -> bool:
+        return self.policy.guided
+
+    def load(self) -> None:
+        self.policy.load()
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        ranking = self.policy.rank(scores, rng)
+        best, rest = ranking[: self.among], ranking[self.among :]
+        if not best:
+            return []
+        order = farthest_first(scores.matrix(self.score)[[c.index for c in best]])
+        return [replace(best[i], policy=self.name) for i in order] + rest
+
+
+def farthest_first(points: np.ndarray) -> Sequence[int]:
+    """An order of (n, d) points, n >= 1: the first, then always the one farthest from all before it."""
+    order, nearest = [0], np.linalg.norm(points - points[0], axis=1)
+    while len(order) < len(points):
+        nearest[order] = -1
+        order.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, np.linalg.norm(points - points[order[-1]], axis=1))
+    return order
+
+
+def _unit(values: np.ndarray) -> np.ndarray:
+    """Scaled to 0..1; all 0 where they are equal."""
+    return np.asarray((values - values.min()) / max(float(np.ptp(values)), 1e-300))

@@ -1,0 +1,36 @@
+"""Find six wells on a torus: Langevin dynamics whose truth is known exactly, by steersman.apps.six_wells.exact.
+
+    steersman compare workflows/reference/wells.py
+"""
+import numpy as np
+from pydantic import Field
+
+from steersman import Params, Workflow, budget
+from steersman.apps import six_wells
+from steersman.steering import LocalOutlierFactor
+
+
+class Wells(Params):
+    steps: int = Field(500, ge=25)  # of a segment
+    frames: int = Field(9_600, ge=1)  # budget; a frame is 25 steps
+
+
+wf = Workflow("wells", Wells, stop=lambda p: budget(frames=p.frames))
+
+@wf.simulate(variables=six_wells.VARIABLES)
+def segment(p, start, out):
+    for time, angles in six_wells.run(start, seed=out.seed, steps=p.steps):
+        out.append(time=time, angles=angles)
+        if out.stopped: break
+
+@wf.score()
+def place(p, model, frames):
+    return {"z": np.concatenate([np.cos(frames["angles"]), np.sin(frames["angles"])], axis=1)}
+
+wf.steer(LocalOutlierFactor("z"))
+
+@wf.yardstick(levels=(2, 4, 6))
+def wells(p, frames): return six_wells.wells(frames["angles"])
+
+@wf.yardstick(levels=(105, 175, 245))  # of 350 cells: 30, 50 and 70 %
+def cells(p, frames): return six_wells.cells(frames["angles"])
