@@ -19,7 +19,7 @@ BOXES = {  # name: (x, y, colour, what it does, how)
     "score": (5.6, BELOW, PURPLE, "every frame under", "the newest accepted model"),
 }
 CARRIERS = (
-    ("bus", "every message is a tuple: starts are leased, events are told, segments are stopped"),
+    ("bus", "every message is a tuple: starts are leased, events are reported, segments are stopped"),
     ("journal", "every event and every choice with its reason: resume, why and the report read it"),
 )
 
