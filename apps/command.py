@@ -18,7 +18,7 @@ from steersman.system.processes import end
 
 FrameT = TypeVar("FrameT")
 GRACE_S = 5.0  # between TERM and KILL: time enough to write a checkpoint
-TAIL_CHARS = 4000  # of stderr that an error tells
+TAIL_CHARS = 4000  # of stderr that an error quotes
 
 
 def command(

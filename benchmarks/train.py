@@ -120,7 +120,7 @@ def measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
 
 
 def clock_of(here: torch.device) -> Callable[[], float]:
-    """What tells how long this process was at work."""
+    """What measures how long this process was at work."""
     return time.process_time if here.type == "cpu" else time.perf_counter
 
 
@@ -163,7 +163,7 @@ def _ratios(one: list[float], other: list[float]) -> np.ndarray:
 
 
 def timed(act: Callable[[], object]) -> float:
-    """Seconds, those that a GPU works on after it was told included."""
+    """Seconds, those that a GPU works on after it was asked included."""
     began = time.perf_counter()
     act()
     if device.best().type != "cpu":

@@ -86,7 +86,7 @@ class Bus:
 
 
 def bus_of(places: Sequence[Place]) -> Bus:
-    """The bus whose servers these are, or the one that a single bus.json tells of."""
+    """The bus whose servers these are, or the one that a single bus.json names."""
     if len(places) == 1 and "://" not in str(places[0]):
         file = _file(Path(places[0]))
         if file.exists() and "servers" in (record := _record(file)):

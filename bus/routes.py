@@ -114,7 +114,7 @@ class Routes(Generic[C]):
         return True
 
     def all(self) -> list[Pool[C]]:
-        """All servers, those too that a cluster told us of."""
+        """All servers, those too that a cluster named."""
         return [*self.pools, *self._nodes.values()]
 
     def drain(self) -> list[C]:

@@ -80,7 +80,7 @@ def main() -> None:
 def _main() -> None:
     """Print in one line what a person did wrong, and end with code 2."""
     os.environ.setdefault("PATH", os.defpath)  # Parsl starts its programs by it
-    logging.raiseExceptions = False  # a full disk is told once, not by every line that Parsl cannot log
+    logging.raiseExceptions = False  # a full disk is reported once, not by every line that Parsl cannot log
     try:
         sys.exit(app(standalone_mode=False))
     except UsageError as error:

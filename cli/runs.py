@@ -74,7 +74,7 @@ def tell(
         list[str], typer.Argument(help="pause | continue | stop SEGMENT | pin SEGMENT:FRAME | set key=value | finish")
     ],
 ) -> None:
-    """Tell a running campaign something; it is journalled with who said it and when."""
+    """Say something to a running campaign; it is journalled with who said it and when."""
     say(people.tell(run_directory.open_run(run), words))
 
 
@@ -84,7 +84,7 @@ def why(
     tree: Annotated[bool, typer.Option("--tree", help="all it follows from, back to the prepared start")] = False,
     as_json: Json = False,
 ) -> None:
-    """Tell where a segment started, who chose it and what was refused, and how it ended."""
+    """Say where a segment started, who chose it and what was refused, and how it ended."""
     tell, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
     told = tell(History(run_directory.open_run(run)), segment)
     say(json.dumps(told) if as_json else "\n".join(words(told)))

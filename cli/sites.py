@@ -68,7 +68,7 @@ def doctor(
     within: Annotated[float, typer.Option("--within", metavar="SECONDS", help="for the job to start and end")] = 900,
     as_json: Json = False,
 ) -> None:
-    """Run a small job on a site and tell what its nodes are like, what is wrong, and the cure."""
+    """Run a small job on a site and report what its nodes are like, what is wrong, and the cure."""
     from steersman.engine.doctor import examine
 
     loaded = load_site(site, site_changes(account=account, queue=queue))

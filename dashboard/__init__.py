@@ -1,1 +1,1 @@
-"""Run directory -> the page that tells what was sampled and why."""
+"""Run directory -> the page that shows what was sampled and why."""

@@ -1,4 +1,4 @@
-"""History -> figures of the report: drawn, saved, and told apart from those that could not be drawn."""
+"""History -> figures of the report: drawn, saved, and kept apart from those that could not be drawn."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from steersman.dashboard.errors import NothingToDraw
 from steersman.journal.history import History
 from steersman.journal.segment_table import Segments
 
-MOST_SEGMENTS = 500  # more branches than this cannot be told apart on a page
+MOST_SEGMENTS = 500  # more branches than this cannot be distinguished on a page
 
 
 def draw(history: History) -> tuple[Figure, str]:

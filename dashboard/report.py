@@ -50,7 +50,7 @@ def _sections(history: History) -> Iterator[str]:
     yield from _figures(history, FIGURES)
     try:
         yield from _figures(history, contributed(history))
-    except BadInput as error:  # of an older Steersman, say: the run is told all the same
+    except BadInput as error:  # of an older Steersman, say: the run is reported all the same
         yield page.section("The workflow's own figures", page.paragraph(str(error), "failed"))
     yield _part("Models", lambda: page.table(MODELS, tables.models(history)))
     yield _part("The most influential starts", lambda: page.table(STARTS, tables.influential(history)))

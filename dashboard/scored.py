@@ -29,7 +29,7 @@ class Plane:
         return np.where(reach > 0, reach, 1.0)
 
     def places(self) -> np.ndarray:
-        """(n,) int: the same number for points that cannot be told apart on a page."""
+        """(n,) int: the same number for points that cannot be distinguished on a page."""
         fine = (self.points / self.extent / INDISTINGUISHABLE).round().astype(np.int64)
         return np.unique(fine, axis=0, return_inverse=True)[1].ravel()
 

@@ -1,4 +1,4 @@
-"""How every figure looks: colours that colour-blind people tell apart, sizes of a paper, nothing that says nothing."""
+"""How every figure looks: colours that colour-blind people distinguish, sizes of a paper, nothing that says nothing."""
 
 from __future__ import annotations
 

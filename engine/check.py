@@ -72,7 +72,7 @@ def _writable(root: Path) -> Check:
     place = root if root.exists() else root.absolute().parent
     try:
         check_path(root)
-        with tempfile.TemporaryFile(dir=place):  # permission bits do not tell of a read-only file system, nor of root
+        with tempfile.TemporaryFile(dir=place):  # permission bits do not show a read-only file system, nor of root
             return Check("run directory", True, str(root.absolute()))
     except BadDirectory as error:
         return Check("run directory", False, str(error))

@@ -17,7 +17,7 @@ from steersman.journal.records import FROM_WORKERS, BadRecord, Name, Number, Rec
 from steersman.worker.orders import EVENT, JOB, refuse
 
 QUIET_S = 5.0  # after so long without a word from anybody the bus is tried
-TELL = "tell"  # (words): what people tell a run
+TELL = "tell"  # (words): what people say to a run
 MOST_SENDERS = 50  # whose refused messages are noted
 
 
@@ -29,7 +29,7 @@ class JobBegan(Struct, frozen=True):
 
 
 class Words(Struct, frozen=True):
-    """What a person tells a run.
+    """What a person says to a run.
 
     Args:
         id: under which the answer is awaited.
@@ -63,7 +63,7 @@ class Inbox:
         return [each for each in read if each is not None]
 
     def words(self) -> list[Words]:
-        """What people have told. Raises: BusError."""
+        """What people have said. Raises: BusError."""
         read = (self._words(message) for _, message in self._space.take_many_nowait(TELL, dict))
         return [each for each in read if each is not None]
 

@@ -1,4 +1,4 @@
-"""What people tell a running campaign -> records: `steersman tell RUN pause | continue | stop | pin | set | finish`.
+"""What people say to a running campaign -> records: `steersman tell RUN pause | continue | stop | pin | set | finish`.
 
 A word changes the state and nothing else. What follows from it is done where all else is done, by the driver's next
 step, and done again if the bus fails meanwhile.
@@ -38,7 +38,7 @@ Check = Callable[[dict[str, Any]], object]  # of changed parameters; raises BadI
 
 
 def tell(directory: RunDirectory, words: list[str]) -> str:
-    """Tell a running campaign something and wait for its answer.
+    """Say something to a running campaign and wait for its answer.
 
     Raises: BadInput: the campaign refused it. NotRunning.
     """
@@ -64,7 +64,7 @@ def expect_driver(directory: RunDirectory) -> None:
 
 
 class People:
-    """Takes what people tell a run, checks it, and writes it down with who and when.
+    """Takes what people say to a run, checks it, and writes it down with who and when.
 
     Args:
         check: raises BadInput for parameters that cannot be set.

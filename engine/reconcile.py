@@ -1,4 +1,4 @@
-"""Store -> journal: what walkers committed and could not tell any more is taken over, and those walkers are given up.
+"""Store -> journal: what walkers committed and could not report any more is taken over, and those walkers are given up.
 
 It is called with the walkers of a driver, or of a Parsl, that died. They are fenced off: another walker takes their
 slot, what they still write is not read. See docs/design/004-durable-campaign.md.
@@ -34,8 +34,8 @@ def reconcile(recorder: Recorder, frames: Frames, *, keep: bool, cause: str) -> 
 
 
 def catch_up(recorder: Recorder, frames: Frames) -> None:
-    """Adopt what walkers have committed and a killed server forgot to hand on: they do not tell it twice, and one that
-    waits for its next start tells nothing."""
+    """Adopt what walkers have committed and a killed server forgot to hand on: they report it only once, and one that
+    waits for its next start reports nothing."""
     for walker in list(recorder.state.walkers.values()):
         if walker.alive:
             try:

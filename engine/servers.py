@@ -47,7 +47,7 @@ class RunServers:
             self.bring_back()
 
     def mend(self, error: BusError) -> None:
-        """Tell what a server refused, or bring it back where it is gone."""
+        """Note what a server refused, or bring it back where it is gone."""
         if not self._servers.alive():
             self.bring_back()
             return

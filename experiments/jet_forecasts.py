@@ -41,7 +41,7 @@ def coarser(states: torch.Tensor, truncation: int, days: float) -> np.ndarray:
 
 
 def solver(truncation: int, rows: int | None = None) -> ShallowWater:
-    """A model for jets, on its own grid unless told otherwise."""
+    """A model for jets, on its own grid unless asked otherwise."""
     return forecasts.jet_solver(truncation, rows=rows, every_s=FRAME_S)
 
 

@@ -4,7 +4,7 @@
 
 Frames of jets at T42 (height, u, v on 64 x 128), the two that learn from some runs, all judged on others: root of the
 mean square error over the spread of the field, averaged over the three fields. What is stored once for all frames (the
-components, the network) is told beside, not counted.
+components, the network) is reported beside, not counted.
 """
 
 from __future__ import annotations

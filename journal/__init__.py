@@ -1,1 +1,1 @@
-"""A run as its directory tells it: records, state, history, decisions. No Parsl, no bus, no torch."""
+"""A run as its directory records it: records, state, history, decisions. No Parsl, no bus, no torch."""

@@ -30,7 +30,7 @@ class Scale:
 
 
 class Clock:
-    """Tells how far a run had come at a moment.
+    """Says how far a run had come at a moment.
 
     Args:
         sessions: when each session began and when the one before it ended, in seconds since 1970.

@@ -30,7 +30,7 @@ _TIMES = np.dtype([("walker", "i4"), ("number", "i4"), ("began", "f8"), ("ended"
 
 
 class History:
-    """A run as its journal tells it, with times.
+    """A run as its journal records it, with times.
 
     Attributes:
         state: the run at its last record.
@@ -112,7 +112,7 @@ class History:
 
     @property
     def clock(self) -> Clock:
-        """Tells how far the run had come at a moment."""
+        """Says how far the run had come at a moment."""
         began = self.state.run.t or self.state.now
         sessions = [(each.t, each.after or each.t) for each in self.state.sessions] or [(began, began)]
         return Clock(sessions, self.segments.ended, self.segments.simulated, self.state.time_unit)

@@ -1,4 +1,4 @@
-"""Who drives a run: one process at a time, told by a file that it keeps fresh."""
+"""Who drives a run: one process at a time, named by a file that it keeps fresh."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SILENT_S = 60.0  # a driver on another machine that has not been heard of for so
 
 @dataclass(frozen=True)
 class Owner:
-    """A driver. `started` tells a process from a later one of the same number: clock ticks since its machine booted."""
+    """A driver. `started` separates a process from a later one of its number: clock ticks since its machine booted."""
 
     host: str
     pid: int
@@ -95,7 +95,7 @@ class Lock:
 
     def _beat(self) -> None:
         while not self._over.wait(BEAT_S):
-            with contextlib.suppress(OSError):  # a full disk is told by the journal; one that is away comes back
+            with contextlib.suppress(OSError):  # a full disk is reported by the journal; one that is away comes back
                 now = owner(self._run)
                 if now is None or (now.host, now.pid) != (platform.node(), os.getpid()):
                     self.lost = True

@@ -37,7 +37,7 @@ class Segment:
 class Segments(Sequence[Segment]):
     """A walker's segments in order; a segment that was packed is given as a copy, for it does not change.
 
-    A copy does not tell what was simulated: sums are made of segments as they are published (Walker).
+    A copy does not say what was simulated: sums are made of segments as they are published (Walker).
     """
 
     def __init__(self, walker: int) -> None:

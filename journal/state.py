@@ -27,7 +27,7 @@ def frame_key(walker: Any, row: Any) -> Any:
 
 
 class State:
-    """A run as its journal tells it."""
+    """A run as its journal records it."""
 
     def __init__(self, story: Iterable[Record] = ()) -> None:
         self.run = records.Run()

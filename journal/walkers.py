@@ -132,7 +132,7 @@ class Walker:
         return True
 
     def heard_of(self, segments: int) -> bool:
-        """Whether so many segments are known to have begun and ended: a server that is killed may forget to tell."""
+        """Whether so many segments are known to have begun and ended: a server that is killed may forget a report."""
         return segments <= len(self.segments) and (segments == 0 or self.segments[segments - 1].end is not None)
 
     def rows_end(self, segment: Segment) -> int:

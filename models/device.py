@@ -34,7 +34,7 @@ def take(local_rank: int) -> None:
 
 
 def identity() -> str:
-    """Tell this process's device from those of others: "cpu", or kind, machine and GPU."""
+    """Distinguish this process's device from those of others: "cpu", or kind, machine and GPU."""
     if best().type == "cpu":
         return "cpu"
     gpus = torch.get_device_module(best())

@@ -11,10 +11,10 @@ import numpy as np
 
 from steersman.store import FRAME, SEGMENT, BadVariable, GroupWriter, StoreError
 
-TAKEN = {"segment", "segments"}  # variables that tell which segment made a frame, and of each segment
+TAKEN = {"segment", "segments"}  # variables that say which segment made a frame, and of each segment
 
 # A look at the bus costs 0.3 ms here and 0.05 ms of the server, which thousands of walkers share: so a segment that has
-# run for long looks less often. It is stopped, and its frames are told, late by a tenth of that, within these bounds.
+# run for long looks less often. It is stopped, and its frames reported, late by a tenth of that, within these bounds.
 LOOK_SHARE, LOOK_AT_LEAST_S, LOOK_AT_MOST_S = 0.1, 0.05, 10.0
 
 

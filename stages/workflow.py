@@ -163,7 +163,7 @@ class Workflow:
             gpus: GPUs that a slot needs.
             retries: how often a start that failed is tried again.
             variables: meaning (dimensions, units) of what is appended.
-            hang_s: a segment without a new frame for so long is told to stop, then its process is ended.
+            hang_s: a segment without a new frame for so long is asked to stop, then its process is ended.
         """
 
         def decorate(function: F) -> F:

@@ -4,7 +4,7 @@
     wf.steer(storms)
     storms.estimate(scores)  # 0.0103 (95 %: 0.0071 to 0.0149), 200 runs, 41 extremes
 
-What is drawn is told to the simulation as `start.draw`: `point`, `weight` and `trust`. The simulation stores them with
+What is drawn is given to the simulation as `start.draw`: `point`, `weight` and `trust`. The simulation stores them with
 its frames and the score function returns them again, so that all that counts lies beside the frames.
 """
 

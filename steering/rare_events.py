@@ -49,7 +49,7 @@ class Estimate:
         From fewer than ten extremes it may be too narrow: it held the truth in 85 % of tries that met four.
         """
         p = min(max(self.probability, 0.0), 1.0)
-        known = 0 < p < 1 and self.error > 1e-9 * p  # runs that all came out alike do not tell their scatter
+        known = 0 < p < 1 and self.error > 1e-9 * p  # runs that all came out alike do not show their scatter
         n = p * (1 - p) / self.error**2 if known else float(self.runs)
         middle, half = p + Z_95**2 / (2 * n), Z_95 * math.sqrt(p * (1 - p) / n + Z_95**2 / (4 * n**2))
         return max((middle - half) / (1 + Z_95**2 / n), 0.0), min((middle + half) / (1 + Z_95**2 / n), 1.0)

@@ -49,7 +49,7 @@ class StopRule:
         raise NotImplementedError
 
     def share(self, progress: Progress) -> float:
-        """Share of the way to the end, 0 to 1; 0 when it cannot be told."""
+        """Share of the way to the end, 0 to 1; 0 when it is not known."""
         return 0.0
 
     def __or__(self, other: StopRule) -> AnyOf:

@@ -57,7 +57,7 @@ class Column:
         return {**self._metadata, "shape": [rows, *self._row]}
 
     def publish(self, rows: int) -> None:
-        """Say how many rows there are to readers of this array alone; those of the group are told by the group."""
+        """Say how many rows there are to readers of this array alone; those of the group are given by the group."""
         replace_file(self._path / "zarr.json", json.dumps(self.metadata(rows)))
 
     def check(self, block: np.ndarray, n: int) -> None:

@@ -1,7 +1,7 @@
 """Rows -> one Zarr group: gathered in memory, written as whole shards, published after the data.
 
 Chunks have a fixed encoded length (bit-packed booleans, plain numbers, a checksum each), so writing an open shard again
-never moves a chunk that a reader may be looking at; docs/design/001-frames-on-disk.md tells why that matters.
+never moves a chunk that a reader may be looking at; docs/design/001-frames-on-disk.md says why that matters.
 """
 
 from __future__ import annotations

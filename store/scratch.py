@@ -1,6 +1,6 @@
 """Rows -> one Zarr group by way of a node's own storage: written there often, moved to where all nodes read it seldom.
 
-docs/design/006-node-local-frames.md tells what that is good for, and what is lost when.
+docs/design/006-node-local-frames.md says what that is good for, and what is lost when.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Appended rows -> published frames: beside a simulation, on time, told to the engine; starts are acknowledged then."""
+"""Appended rows -> published frames: beside a simulation, on time, and reported; starts are acknowledged then."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Publisher:
             self._pause_s = max(PUBLISH_EVERY_S, (time.monotonic() - began) / PUBLISH_SHARE)
 
     def _settle(self) -> None:
-        """Tell the engine what is published, then acknowledge; what fails is tried again at the next round."""
+        """Report to the engine what is published, then acknowledge; what fails is tried again at the next round."""
         rows = dict(self._writer.published)
         frames, segments = rows.get(FRAME, 0), rows.get(SEGMENT, 0)
         if rows != self._sent:

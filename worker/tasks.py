@@ -85,7 +85,7 @@ def _space(bus: str) -> TupleSpace:
 def begin(
     bus: str, job: int, function: Callable[..., Any], *args: Any, parsl_resource_specification: Any = None
 ) -> Any:
-    """Tell the engine that a job begins, on which manager's workers, and do it; Parsl has read the last argument."""
+    """Report that a job begins, on which manager's workers, and do it; Parsl has read the last argument."""
     _pin()
     with contextlib.suppress(BusError):
         _space(bus).put(EVENT, JOB, {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})

@@ -110,7 +110,7 @@ def judge(
 
 
 def collapsed(new: Mapping[str, Any], old: Mapping[str, Any]) -> str | None:
-    """Name the coordinates (n, Z) that no longer tell frames apart, by the predecessor's spread or their own size."""
+    """Name the coordinates (n, Z) that no longer separate frames, by the predecessor's spread or their own size."""
     for name, values in new.items():
         if np.ndim(values) < 2:
             continue

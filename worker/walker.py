@@ -27,7 +27,7 @@ from steersman.worker.orders import DONE, LEAVE, refuse, stop_name
 from steersman.worker.publisher import Outbox, Publisher
 from steersman.worker.watchdog import Watchdog
 
-DISMISSED, BLOCK_ENDS = "dismissed", "its block ends"  # why a walker went home; or the engine told it to:
+DISMISSED, BLOCK_ENDS = "dismissed", "its block ends"  # why a walker went home; or the engine asked it to:
 ASIDE, REPLACED = "its node is set aside", "it failed again and again"
 LEASE_S = 15.0  # a lost walker's starts come back after this; renewed well before
 AWAY_S = 0.1  # between two tries while the server is away

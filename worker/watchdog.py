@@ -6,7 +6,7 @@ import faulthandler
 import math
 from typing import Self
 
-GRACE_S = 30.0  # after it was told to stop, or less where hanging itself is counted in less
+GRACE_S = 30.0  # after it was asked to stop, or less where hanging itself is counted in less
 
 
 class Watchdog:

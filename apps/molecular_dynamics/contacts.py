@@ -11,7 +11,7 @@ CUTOFF_NM = 0.8  # C-alpha to C-alpha; the contact of DeepDriveMD and DeepEx
 
 
 def contact_maps(positions_TR3: np.ndarray, cutoff_nm: float = CUTOFF_NM) -> np.ndarray:
-    """Tell for every frame which residues touch.
+    """Say for every frame which residues touch.
 
     Args:
         positions_TR3: (T, R, 3) float, nm; C-alpha positions.
@@ -28,7 +28,7 @@ def contact_maps(positions_TR3: np.ndarray, cutoff_nm: float = CUTOFF_NM) -> np.
 
 
 def native_fraction(contacts_TRR: np.ndarray, native_RR: np.ndarray, min_separation: int = 3) -> np.ndarray:
-    """Tell which share of the native contacts each frame has formed.
+    """Measure which share of the native contacts each frame has formed.
 
     Args:
         contacts_TRR: (T, R, R) bool.

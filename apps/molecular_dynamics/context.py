@@ -107,7 +107,7 @@ class SimulationContext:
         )
 
     def temperature_K(self, state: PhaseState) -> float:
-        """Tell the instantaneous temperature from the kinetic energy."""
+        """Give the instantaneous temperature from the kinetic energy."""
         return 2 * state.kinetic / (self._freedom * GAS_CONSTANT)
 
     def complaint(self, state: PhaseState) -> str:

@@ -169,7 +169,7 @@ def _segment(
 def advanced(simulation: SimulationContext, steps: int, time_ps: float, seed: int) -> PhaseState:
     """Integrate, and read where that led.
 
-    Raises: SimulationUnstable: it led nowhere; time_ps and seed are told.
+    Raises: SimulationUnstable: it led nowhere; time_ps and seed are in it.
     """
     try:
         simulation.step(steps)

@@ -32,7 +32,7 @@ class Estimate(Protocol):
 
 
 def probability(estimates: Sequence[Estimate], event: str) -> tuple[Figure, str] | None:
-    """An estimated probability as runs came in, beside what as many plain runs would tell.
+    """An estimated probability as runs came in, beside what as many plain runs would give.
 
     Args:
         estimates: after each run.

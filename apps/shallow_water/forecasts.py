@@ -51,7 +51,7 @@ def one_step_error(model: Forecaster, frames: Mapping[str, np.ndarray]) -> np.nd
 
 
 def laws(truncation: int) -> dict[str, Any]:
-    """What a network that forecasts height, u and v of a solver is told to keep, see Forecaster.
+    """What a network that forecasts height, u and v of a solver has to keep, see Forecaster.
 
     The mean height; nothing beyond the truncation; no more than the energy g h^2 + H (u^2 + v^2) of the step before.
     """
@@ -59,7 +59,7 @@ def laws(truncation: int) -> dict[str, Any]:
 
 
 def forecast(model: Forecaster, runs: np.ndarray, *, steps: int | None = None) -> np.ndarray:
-    """Runs as a network continues their first frames, over as many steps unless told otherwise."""
+    """Runs as a network continues their first frames, over as many steps unless asked otherwise."""
     rolled = model.forecast(torch.from_numpy(runs[:, 0]), runs.shape[1] - 1 if steps is None else steps)
     return np.concatenate([runs[:, :1], rolled.transpose(0, 1).numpy()], 1)
 

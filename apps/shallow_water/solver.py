@@ -100,7 +100,7 @@ def run(
         rows: latitudes of the grid, half as many as longitudes; None takes the fewest for the truncation.
         device: "cpu", or where there is a GPU "cuda", "cuda:1", "xpu".
     Raises:
-        UnknownCase, UnknownChoice, OutOfRange, WrongStart: told before the first step.
+        UnknownCase, UnknownChoice, OutOfRange, WrongStart: raised before the first step.
         FlowUnstable: NaN, no water left, or a wind too strong for the step; the frames before that have been given.
     """
     if not 0 <= perturbation_m < math.inf:

@@ -1,4 +1,4 @@
-"""How many walkers one driver keeps busy, as `steersman bench scale --json` printed it, a line for each number of walkers.
+"""How many walkers one driver keeps busy, from `steersman bench scale --json`, a line for each number of walkers.
 
 python docs/figures/scale.py docs/figures/scale.jsonl
 """

@@ -32,7 +32,7 @@ Loss = Callable[[ModelT, Tensor], dict[str, Tensor]]  # scalars, means over the 
 Record = dict[str, float]
 Listener = Callable[[int, int, Record], object]  # epochs done, of how many, and the record of the last one
 
-# A campaign tells how far its training is, whatever the train function does with the reports of fit().
+# A campaign reports how far its training is, whatever the train function does with the reports of fit().
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 

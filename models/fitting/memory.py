@@ -118,7 +118,7 @@ def _give_back_freed() -> None:
 
 
 def peak_bytes(device: torch.device) -> float:
-    """Tell the most that was in use since the last reset: resident in this process, or allocated on its GPU."""
+    """Give the most that was in use since the last reset: resident in this process, or allocated on its GPU."""
     if device.type != "cpu":
         return float(torch.get_device_module(device).max_memory_allocated())
     if CLEAR.exists():

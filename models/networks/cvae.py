@@ -156,9 +156,9 @@ class CVAE(Model):
         return evaluate(self, checked_maps(contacts, self.size), elbo, batch=batch)
 
     def latent_spread(self, contacts: np.ndarray) -> np.ndarray:
-        """Tell how far the maps lie apart in each latent dimension.
+        """Measure how far the maps lie apart in each latent dimension.
 
-        Returns: (Z,) float32, standard deviation; a dimension near 0 (below 0.1) has collapsed and tells nothing.
+        Returns: (Z,) float32, standard deviation; a dimension near 0 (below 0.1) has collapsed and says nothing.
         Raises: UnusableData: no maps, NaN, or maps of another size.
         """
         return np.asarray(self.encode(contacts)[0].std(axis=0))

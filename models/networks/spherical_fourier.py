@@ -26,7 +26,7 @@ class SphericalFourier(Forecaster):
     """Filters by degree, which do not know where on the sphere they are, beside 3x3 convolutions.
 
     What is far is for the filters to see, what is near for the convolutions; those of 1x1 between them mix the
-    channels, and the first is told the latitude.
+    channels, and the first is given the latitude.
 
     All layers work on the smallest Gaussian grid of their own truncation, whatever that of the fields.
 

@@ -90,7 +90,7 @@ def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
 
     Raises:
         RankLost: not all ranks arrived within timeout_s; each waits that long itself. Also with the error of another
-            rank as its reason, where that told one.
+            rank as its reason, where that gave one.
         RanksDiffer: they run different versions of torch or steersman.
     """
     limit = timedelta(seconds=timeout_s)
@@ -120,7 +120,7 @@ def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
 
 @contextmanager
 def _sharing_errors(store: TCPStore, where: Place) -> Iterator[None]:
-    """Leave the first rank's error at the meeting point: those who only see that it is gone tell it as their reason."""
+    """Leave the first rank's error at the meeting point: those who only see that it is gone give it as their reason."""
     try:
         yield
     except RankLost as lost:

@@ -20,7 +20,7 @@ from steersman.system.files import take_lock
 
 @contextmanager
 def scratch(disk: str, node: str) -> Iterator[dict[str, str]]:
-    """Make a folder while a node's ranks run; gives the variable that tells them of it.
+    """Make a folder while a node's ranks run; gives the variable that names it to them.
 
     Args:
         disk: a folder on the node's own disk, "" for none; may hold $TMPDIR and the like.
