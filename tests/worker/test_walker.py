@@ -90,7 +90,7 @@ def test_a_process_that_dies_says_of_what_and_what_it_printed_lies_beside(
             {fault}
         """)
     with Server.start(directory.bus) as server, TupleSpace.connect(server.url) as space:
-        space.put("bag", 0, {"seed": 1})
+        space.put("bag", 0, plain(Start(start=0, seed=1)))
         code = f"from steersman.worker import tasks; tasks.walk({str(directory.path)!r}, 3, 'bag')"
         died = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert died.returncode < 0
