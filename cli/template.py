@@ -14,7 +14,7 @@ from steersman.store import Variable
 
 class Parameters(Params):
     steps: int = 50  # of a segment
-    frames: int = 2_000  # budget
+    frames: int = 20_000  # budget
 
 
 wf = Workflow("NAME", Parameters, stop=lambda p: budget(frames=p.frames))

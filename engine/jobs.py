@@ -71,6 +71,7 @@ class Jobs:
     Args:
         bus: where jobs say that they began.
         begins_s: a job that a manager has held for so long begins, or the manager's block is ended.
+        starts_s: the same for the first job of a manager, whose workers may take long to import what they need.
         clock: seconds, for this.
     Raises: ExecutorLost: an interchange died while Parsl was starting.
     """
@@ -82,6 +83,7 @@ class Jobs:
         bus: Path,
         *,
         begins_s: float,
+        starts_s: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._space, self._bus, self._clock = space, bus, clock
@@ -90,7 +92,8 @@ class Jobs:
         self._numbers = itertools.count()
         self._open: dict[int, _Job] = {}
         self._lock = threading.Lock()
-        self._begins_s = begins_s
+        self._begins_s, self._starts_s = begins_s, starts_s
+        self._known: set[str | None] = set()  # managers that have begun a job
         self._stuck_since: dict[str, float] = {}  # by manager
         self._looked = 0.0
         self._reported = {""}
@@ -118,6 +121,7 @@ class Jobs:
     def began(self, number: int, manager: str) -> None:
         """Take in what a job said."""
         with self._lock:
+            self._known.add(manager)
             if number in self._open:
                 self._open[number].said = manager
 
@@ -142,7 +146,9 @@ class Jobs:
         held = {m["manager"]: (role, m) for role in waiting for m in self._pools[role].managers()}
         stuck = {name for name, (role, m) in held.items() if m["tasks"] > at_work[role, name] + at_work[role, ""]}
         self._stuck_since = {name: self._stuck_since.get(name, now) for name in stuck}
-        late = [held[name] for name in stuck if now - self._stuck_since[name] > self._begins_s]
+        first_s = max(self._begins_s, self._starts_s)
+        limits = {name: self._begins_s if name in self._known else first_s for name in stuck}
+        late = [held[name] for name in stuck if now - self._stuck_since[name] > limits[name]]
         due = sorted({(role, manager["block_id"]) for role, manager in late})
         ended = [role for role, block in due if self._pools[role].end(block)]
         within = f"within {self._begins_s:.0f} s"

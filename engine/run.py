@@ -106,7 +106,7 @@ class Run:
         try:
             jobs = Jobs(
                 parsl_config(self.site, self.directory.parsl), self._space, self.directory.bus,
-                begins_s=BEGINS_LEASES * self.site.lease_s,
+                begins_s=BEGINS_LEASES * self.site.lease_s, starts_s=self.site.starts_s,
             )  # fmt: skip
         except ExecutorLost as error:
             orphans.reap_earlier(self.directory.path, keep=self._servers.pids)
