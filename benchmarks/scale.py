@@ -157,7 +157,7 @@ class Crowd:
         if role != "simulation":
             future.set_result(None)
             return future
-        _, number, bag = args
+        _, number, bag, _ = args
         self._open[number] = future
         self._waiting.put((number, bag))
         return future

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -125,13 +124,13 @@ def check(
 
 def _execute(directory: RunDirectory, made: Run) -> State:
     shown = display.Display(str(directory.path))
-    made.show = lambda state, rule: shown.show(state, rule, time.time())
+    made.show = lambda state, rule: shown.show(state, rule, made.recorder.now())
     try:
         with shown.live():
             return made.execute()
     except KeyboardInterrupt:
-        told = escape(f"stopped at once; `steersman resume {directory.path}` goes on")
-        err.print(told, highlight=False, soft_wrap=True)
+        words = escape(f"stopped at once; `steersman resume {directory.path}` goes on")
+        err.print(words, highlight=False, soft_wrap=True)
         raise typer.Exit(EXIT["interrupted"]) from None
 
 

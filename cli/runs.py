@@ -33,13 +33,13 @@ def status(run: RunPath, as_json: Json = False) -> None:
     directory = run_directory.open_run(run)
     history = History(directory)
     state = history.state
-    told = summary(directory, state)
+    found = summary(directory, state)
     if as_json:
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(found))
         return
     driver, driven = owner(directory.path), is_driven(directory.path)
     out.print(display.closing(state, time.time() if driven else state.now))
-    out.print(files.told(told["files"], Site.model_validate(directory.settings()["site"])), highlight=False)
+    out.print(files.in_words(found["files"], Site.model_validate(directory.settings()["site"])), highlight=False)
     if state.end:
         out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
     elif driven:
@@ -86,8 +86,8 @@ def why(
 ) -> None:
     """Say where a segment started, who chose it and what was refused, and how it ended."""
     tell, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
-    told = tell(History(run_directory.open_run(run)), segment)
-    say(json.dumps(told) if as_json else "\n".join(words(told)))
+    found = tell(History(run_directory.open_run(run)), segment)
+    say(json.dumps(found) if as_json else "\n".join(words(found)))
 
 
 def replay(
@@ -101,8 +101,8 @@ def replay(
     directory = run_directory.open_run(run)
     own = loading.load(directory.workflow).steering
     other = parse(policy, vars(sys.modules[MODULE])) if policy else None
-    told = replaying.replay(directory, own, other)
-    say(json.dumps(told) if as_json else "\n".join(replaying.lines(told)))
+    found = replaying.replay(directory, own, other)
+    say(json.dumps(found) if as_json else "\n".join(replaying.lines(found)))
 
 
 def journal(

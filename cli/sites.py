@@ -75,8 +75,8 @@ def doctor(
     with err.status(escape(f"a small job on {loaded.name}")):
         found = examine(loaded, Path.cwd(), within)
     if as_json:
-        told = {"probes": [asdict(each) for each in found.probes], "findings": [f._asdict() for f in found.findings]}
-        typer.echo(json.dumps(told))
+        facts = {"probes": [asdict(each) for each in found.probes], "findings": [f._asdict() for f in found.findings]}
+        typer.echo(json.dumps(facts))
     else:
         out.print(_table(found.probes))
         print_checks(found.findings)

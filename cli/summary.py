@@ -25,12 +25,12 @@ def summary(directory: RunDirectory, state: State) -> dict[str, Any]:
         "segments": dict(state.ended),
         "walkers": len(state.walkers),
         "files": files.count(directory.path),
-        "models": [_told(model) for model in state.models],
+        "models": [_facts(model) for model in state.models],
         "paused_by": state.paused.who if state.paused else None,
         "metrics": {name: values[-1] for name, values in state.metrics.items()},
     }
 
 
-def _told(model: Model) -> dict[str, Any]:
+def _facts(model: Model) -> dict[str, Any]:
     known = {name: getattr(model.fit, name, None) for name in ("loss", "held_out")}
     return {"version": model.version, "accepted": model.accepted, **known}

@@ -23,7 +23,7 @@ def draw(history: History) -> tuple[Figure, str]:
     for axes, name in zip(others, names, strict=True):
         metric(axes, history, name)
     figure.axes[-1].set_xlabel(history.clock.progress_scale.label)
-    return figure, " ".join([_told_shares(history), *(_told_metric(history, name) for name in names)])
+    return figure, " ".join([_caption_shares(history), *(_caption_metric(history, name) for name in names)])
 
 
 def shares_of_policies(axes: Axes, history: History) -> None:
@@ -67,7 +67,7 @@ def models_in_use(history: History) -> list[tuple[float, int]]:
     ]
 
 
-def _told_shares(history: History) -> str:
+def _caption_shares(history: History) -> str:
     policies = _chosen(history)["policy"]
     times = np.bincount(policies, minlength=len(history.policies))
     shares = (
@@ -81,6 +81,6 @@ def _chosen(history: History) -> np.ndarray:
     return history.starts[history.starts["moment"] > 0]
 
 
-def _told_metric(history: History, name: str) -> str:
+def _caption_metric(history: History, name: str) -> str:
     values = history.metrics[name][:, 1]
     return f"{style.words(name).capitalize()} went from {values[0]:.4g} to {values[-1]:.4g}."

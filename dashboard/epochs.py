@@ -45,10 +45,10 @@ def drawn(epochs: Sequence[dict[str, Any]]) -> tuple[Figure, str]:
     axes = figure.subplots()
     _stack(axes, profiled)
     style.legend_above(axes)
-    return figure, told(profiled)
+    return figure, caption(profiled)
 
 
-def told(epochs: Sequence[dict[str, Any]]) -> str:
+def caption(epochs: Sequence[dict[str, Any]]) -> str:
     """A sentence: how long, and the share of each label."""
     seconds = sum(epoch["seconds"] for epoch in epochs)
     shares = ", ".join(f"{label} {sum(epoch[label] for epoch in epochs) / seconds:.1%}" for label in STACKED)

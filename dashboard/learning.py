@@ -29,7 +29,7 @@ def draw(history: History) -> tuple[Figure, str]:
         right = figure.subplots()
     _held_out(right, cards)
     accepted = sum(bool(card["accepted"]) for card in cards)
-    return figure, f"Models trained: {len(cards)}, used: {accepted}. {_told(cards[-1])}"
+    return figure, f"Models trained: {len(cards)}, used: {accepted}. {_caption(cards[-1])}"
 
 
 def _losses(axes: Axes, cards: list[Card]) -> None:
@@ -82,6 +82,6 @@ def _mark(axes: Axes, version: int, value: float, kind: str, seen: dict[str, boo
     axes.plot(version, value, linestyle="none", markersize=6, label=label, **MARKS[kind])
 
 
-def _told(card: Card) -> str:
+def _caption(card: Card) -> str:
     verdict = "is used" if card["accepted"] else "is not used"
     return f"The last one, version {card['version']}, {verdict}: {card['reason']}."

@@ -23,7 +23,7 @@ def draw(history: History) -> tuple[Figure, str]:
     kept = longest_lineages(segments, MOST_SEGMENTS)
     figure = style.sheet(min(6.0, 2.2 + 0.012 * len(kept)))
     tree(figure.subplots(), history, kept)
-    return figure, _told(history, kept)
+    return figure, _caption(history, kept)
 
 
 def tree(axes: Axes, history: History, kept: np.ndarray) -> None:
@@ -95,7 +95,7 @@ def _leaves(children: dict[int, list[int]]) -> list[int]:
     return found
 
 
-def _told(history: History, kept: np.ndarray) -> str:
+def _caption(history: History, kept: np.ndarray) -> str:
     segments = history.segments
     depth, below = segments.generations(), segments.descendants()
     part = "" if len(kept) == len(segments) else f"The longest lineages, {len(kept)} of {len(segments):,} segments. "

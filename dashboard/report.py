@@ -39,8 +39,8 @@ def _page(directory: RunDirectory) -> str:
     try:
         history = History(directory)
     except Exception as error:  # a page that says what is wrong is better than none
-        told = page.paragraph(f"The journal cannot be read: {type(error).__name__}: {error}", "failed")
-        return page.page(directory.path.name, [told])
+        words = page.paragraph(f"The journal cannot be read: {type(error).__name__}: {error}", "failed")
+        return page.page(directory.path.name, [words])
     return page.page(f"{history.name} - {directory.path.name}", _sections(history))
 
 
@@ -75,7 +75,7 @@ def _heading(history: History) -> str:
         page.paragraph(outcome, "outcome"),
     ]
     if state.run.guided:
-        lines.append(page.paragraph("Guided by a known reference: this run was told where to go.", "guided"))
+        lines.append(page.paragraph("Guided by a known reference: this run knew where to go.", "guided"))
     if flaws := history.flaws:
         lines.append(page.paragraph(f"The journal is not whole: {flaws[0]}; lines set aside: {len(flaws)}", "failed"))
     lines.append(page.paragraph(f"{history.directory.path}, seed {state.run.seed}", "soft"))
@@ -86,8 +86,8 @@ def _part(title: str, make: Callable[[], str]) -> str:
     try:
         return page.section(title, make())
     except Exception as error:  # a damaged file may cost its own table, never the report
-        told = f"This part is missing: {type(error).__name__}: {error}."
-        return page.section(title, page.paragraph(told, "failed"))
+        words = f"This part is missing: {type(error).__name__}: {error}."
+        return page.section(title, page.paragraph(words, "failed"))
 
 
 def _failures(history: History) -> str:
@@ -95,7 +95,7 @@ def _failures(history: History) -> str:
     more = len(history.causes) - len(shown)
     lines = [page.details(f"{name}: {cause}", text or "it left no file in errors/") for name, cause, text in shown]
     if more > 0:
-        lines.append(page.paragraph(f"{more:,} more are told in {history.directory.errors}.", "soft"))
+        lines.append(page.paragraph(f"{more:,} more are in {history.directory.errors}.", "soft"))
     return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ def draw(history: History) -> tuple[Figure, str]:
     left, right = figure.subplots(1, 2, width_ratios=(4, 1))
     gantt(left, history)
     where_time_went(right, shares(history.state, history.state.now))
-    return figure, _told(history, slots)
+    return figure, _caption(history, slots)
 
 
 def gantt(axes: Axes, history: History) -> None:
@@ -125,9 +125,9 @@ def _when(history: History, moments: np.ndarray) -> np.ndarray:
     return np.asarray(history.clock.elapsed(moments) / history.clock.wall.divisor)
 
 
-def _told(history: History, slots: int) -> str:
+def _caption(history: History, slots: int) -> str:
     found = sorted(shares(history.state, history.state.now).items(), key=lambda item: -item[1])
-    told = ", ".join(f"{cause} {100 * share:.1f} %" for cause, share in found if share >= 0.0005)
+    words = ", ".join(f"{cause} {100 * share:.1f} %" for cause, share in found if share >= 0.0005)
     before = min(walker.started for walker in history.state.walkers.values())
     ready = history.clock.wall.text(float(history.clock.elapsed(before)))
-    return f"What {slots} slots spent their time on: {told}. The first worker was hired after {ready}."
+    return f"What {slots} slots spent their time on: {words}. The first worker was hired after {ready}."

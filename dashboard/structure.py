@@ -53,9 +53,9 @@ def draw_quantities(history: History) -> tuple[Figure, str]:
         raise NothingToDraw("the frames hold no quantity with a number per frame")
     figure = style.sheet(0.5 + 1.35 * len(measured))
     column = figure.subplots(len(measured), 1, sharex=True, squeeze=False)[:, 0]
-    told = [_over_time(axes, history, *quantity) for axes, quantity in zip(column, measured, strict=True)]
+    words = [_over_time(axes, history, *quantity) for axes, quantity in zip(column, measured, strict=True)]
     column[-1].set_xlabel(history.clock.progress_scale.label)
-    return figure, " ".join(["Dots are sampled frames, lines their median.", *told])
+    return figure, " ".join(["Dots are sampled frames, lines their median.", *words])
 
 
 def is_contact_map(variable: StoredVariable) -> bool:

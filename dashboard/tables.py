@@ -121,16 +121,16 @@ def commands(history: History) -> list[Row]:
 
 
 def _segments(history: History) -> str:
-    told = [f"{number:,} {how}" for how, number in history.state.ended.items()]
+    words = [f"{number:,} {how}" for how, number in history.state.ended.items()]
     left_out = sum(not segment.counts for segment in history.state.segments)
-    return ", ".join(told or ["none ended"]) + (f"; {left_out:,} lost or run twice, left out" if left_out else "")
+    return ", ".join(words or ["none ended"]) + (f"; {left_out:,} lost or run twice, left out" if left_out else "")
 
 
 def _models(history: History) -> str:
     verdicts = [model.accepted for model in history.state.models]
     refused, open_ = verdicts.count(False), verdicts.count(None)
-    told = f"{verdicts.count(True)} used, {refused} not used"
-    return told + (f", {open_} not finished" if open_ else "")
+    words = f"{verdicts.count(True)} used, {refused} not used"
+    return words + (f", {open_} not finished" if open_ else "")
 
 
 def _candidates(history: History, wanted: set[int]) -> dict[int, int]:
@@ -139,8 +139,8 @@ def _candidates(history: History, wanted: set[int]) -> dict[int, int]:
     if not wanted or not file.exists():
         return {}
     with file.open(encoding="utf-8") as lines:
-        told = (json.loads(line) for line in lines if line.endswith("\n"))
-        return {each["start"]: each["candidates"] for each in told if each["start"] in wanted}
+        words = (json.loads(line) for line in lines if line.endswith("\n"))
+        return {each["start"]: each["candidates"] for each in words if each["start"] in wanted}
 
 
 def _number(value: float | None) -> str:

@@ -84,7 +84,7 @@ def _files(plan: Plan) -> Check:
     assert plan.workflow.simulation is not None
     slots = plan.site.simulation.count
     least = files.expected(slots, len(plan.workflow.simulation.variables))
-    words = f"at least {files.told(least, plan.site)}, with {slots} walkers"
+    words = f"at least {files.in_words(least, plan.site)}, with {slots} walkers"
     return Check("files", True, words)
 
 

@@ -99,12 +99,12 @@ def findings(probes: list[Probe], here: dict[str, str]) -> list[Finding]:
 
 def _came(asked: list[Future[Any]], probes: list[Probe], took_s: float, cause: str) -> Finding:
     nodes = len({found.node for found in probes})
-    told = f"{len(probes)} of {len(asked)} on {nodes} nodes answered within {took_s:.0f} s"
+    words = f"{len(probes)} of {len(asked)} on {nodes} nodes answered within {took_s:.0f} s"
     if len(probes) == len(asked):
-        return Finding("workers", True, told)
+        return Finding("workers", True, words)
     errors = (str(job.exception()) for job in asked if job.done() and job.exception())
     why = cause or next(errors, "the rest wait in the queue, or do not reach the driver: give --within a longer time")
-    return Finding("workers", False, f"{told}: {why}")
+    return Finding("workers", False, f"{words}: {why}")
 
 
 def _versions(probes: list[Probe], here: dict[str, str]) -> Finding:
@@ -134,24 +134,24 @@ def _gpus(probes: list[Probe]) -> list[Finding]:
 
 def _clocks(probes: list[Probe]) -> Finding:
     worst = max(probes, key=lambda found: abs(found.behind_s))
-    told = f"at most {abs(worst.behind_s) * 1e3:.1f} ms from the driver's ({worst.node})"
+    words = f"at most {abs(worst.behind_s) * 1e3:.1f} ms from the driver's ({worst.node})"
     cure = "" if abs(worst.behind_s) < SKEW_S else "; leases and time limits go by clocks: have them set (NTP)"
-    return Finding("clocks", not cure, told + cure)
+    return Finding("clocks", not cure, words + cure)
 
 
 def _bus(probes: list[Probe]) -> Finding:
     slowest = min(probes, key=lambda found: found.bus)
-    told = f"{slowest.bus:.0f} MB/s and more for each worker, all at once"
+    words = f"{slowest.bus:.0f} MB/s and more for each worker, all at once"
     cure = "" if slowest.bus >= SLOWEST_BUS else f"; slow from {slowest.node}: does `interface:` name the fast network?"
-    return Finding("bus", not cure, told + cure)
+    return Finding("bus", not cure, words + cure)
 
 
 def _store(probes: list[Probe]) -> Finding:
     slowest = min(probes, key=lambda found: found.store_write)
     reading = min(found.store_read for found in probes)
-    told = f"{slowest.store_write:.0f} MB/s written, {reading:.0f} MB/s read for each worker, all at once"
+    words = f"{slowest.store_write:.0f} MB/s written, {reading:.0f} MB/s read for each worker, all at once"
     cure = "" if slowest.store_write >= SLOWEST_STORE else f"; slow from {slowest.node}: use a faster file system"
-    return Finding("store", not cure, told + cure)
+    return Finding("store", not cure, words + cure)
 
 
 def _mpi(site: Site, across: Future[Any] | None) -> Iterable[Finding]:

@@ -284,7 +284,7 @@ class Driver:
         if self._lock.lost:
             return End(outcome="interrupted", reason="another driver has taken this run over")
         if self._state.finish:
-            return End(outcome="finished", reason=f"told by {self._state.finish}")
+            return End(outcome="finished", reason=f"by {self._state.finish}")
         if hopeless := self._jobs.hopeless or self._crew.hopeless or self._scorer.hopeless:
             return End(outcome="failed", reason=hopeless)
         if end := ending.failed(self._state, self._slots, self._bounds, self._directory.errors):

@@ -23,7 +23,7 @@ def expected(slots: int, variables: int) -> int:
     return OF_A_RUN + slots * (OF_A_WALKER + OF_A_VARIABLE * max(1, variables))
 
 
-def told(files: int, site: Site) -> str:
+def in_words(files: int, site: Site) -> str:
     """The number, and what to do where there are too many."""
     if files <= site.most_files:
         return f"{files:,} files"

@@ -67,9 +67,9 @@ class RunServers:
             self._recorder.note("the bus server has been silent for a minute, but it is there; the run waits for it")
             return
         gone = "the bus server is gone; it is started again" if self.pids != before else ""
-        told = gone or "the bus server did not answer for a while"
-        self._recorder.note(told)
-        self.troubles.add(told)  # made good in the next step, where a server may be gone again
+        words = gone or "the bus server did not answer for a while"
+        self._recorder.note(words)
+        self.troubles.add(words)  # made good in the next step, where a server may be gone again
 
     def _started(self) -> Servers:
         return Servers.start(

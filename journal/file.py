@@ -73,7 +73,7 @@ class Journal:
 
     Args:
         path: the file; what is torn at its end is cut off.
-        clock: seconds since 1970.
+        clock: seconds since 1970; by default one that goes on evenly.
         replay: called with each record that is there; it raises BadRecord for one that does not fit those before it.
     Attributes:
         repaired: the torn text that was cut off, or "".
@@ -81,9 +81,12 @@ class Journal:
     """
 
     def __init__(
-        self, path: Path, clock: Callable[[], float] = time.time, replay: Callable[[Record], object] = lambda _: None
+        self,
+        path: Path,
+        clock: Callable[[], float] | None = None,
+        replay: Callable[[Record], object] = lambda _: None,
     ) -> None:
-        self.path, self.clock = Path(path), clock
+        self.path, self.clock = Path(path), clock or steady_clock()
         place, self.repaired = cut_torn_end(self.path, replay)
         self.flaws, self._number, self._crc = place.flaws, place.number, place.crc or FIRST
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -122,6 +125,13 @@ class Journal:
     def close(self) -> None:
         self.sync()
         os.close(self._file)
+
+
+def steady_clock() -> Callable[[], float]:
+    """Seconds since 1970 by a clock that no one sets, so that a correction of the machine's time ends no budget of
+    hours; the time that a machine is suspended counts."""
+    began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return lambda: began + time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def encode(record: Record, number: int, before: int) -> tuple[bytes, int]:

@@ -51,19 +51,19 @@ def replay(directory: RunDirectory, own: Steering, policy: Policy | None = None)
     }
 
 
-def lines(told: dict[str, Any]) -> list[str]:
+def lines(found: dict[str, Any]) -> list[str]:
     """The same as sentences for a terminal."""
-    different = told["different"]
+    different = found["different"]
     text = [
-        f"{told['policy']} ({told['label']}): of {told['decisions']} decisions it chooses {told['same']} as recorded, "
-        f"{len(different)} otherwise; {told['kept']} were drawn at random or pinned"
+        f"{found['policy']} ({found['label']}): of {found['decisions']} decisions it chooses {found['same']} as "
+        f"recorded, {len(different)} otherwise; {found['kept']} were drawn at random or pinned"
     ]
     for each in different[:SHOWN]:
         before, now = each["recorded"], each["chosen"]
         text.append(f"  start {each['start']:<5} {_words(before)} ({before['policy']}: {before['reason']})")
         text.append(f"  {'instead':<11} {_words(now)} ({now['policy']}: {now['reason']})")
     if len(different) > SHOWN:
-        text.append(f"  and {len(different) - SHOWN} more: --json tells all")
+        text.append(f"  and {len(different) - SHOWN} more: --json prints all")
     return text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import types
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -248,3 +249,11 @@ def test_a_line_whose_rest_is_written_while_it_is_read_is_no_damage(
     assert len(list(follow(path, place))) == 2
     assert len(list(follow(path, place))) == 1
     assert not place.flaws
+
+
+def test_setting_the_clock_moves_no_time_of_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A correction by an hour would end a budget of hours."""
+    journal = Journal(tmp_path / "journal.jsonl")
+    before = journal.append(Note(text="before"))[0].t
+    monkeypatch.setattr(time, "time", lambda: before + 3600.0)
+    assert 0 <= journal.append(Note(text="after"))[0].t - before < 60
