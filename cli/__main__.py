@@ -22,6 +22,7 @@ from steersman.cli.printing import err, shown
 from steersman.cli.runs import journal, replay, status, tell, verify, watch, why
 from steersman.cli.shipped import bench, new, workflows
 from steersman.cli.sites import doctor, sites
+from steersman.cli.trying import try_
 from steersman.system.errors import BadInput, EngineError
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # Typer has no public name for it
@@ -38,13 +39,30 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-VERBS = (run, check, resume, status, watch, tell, why, replay, journal, verify, bus, workflows, new, doctor, bench)
+VERBS = (
+    run,
+    check,
+    try_,
+    resume,
+    status,
+    watch,
+    tell,
+    why,
+    replay,
+    journal,
+    verify,
+    bus,
+    workflows,
+    new,
+    doctor,
+    bench,
+)
 OPEN = {  # words of theirs may look like options
     tell: {"ignore_unknown_options": True},
     bench: {"allow_extra_args": True, "ignore_unknown_options": True},
 }
 for verb in VERBS:
-    app.command(context_settings=OPEN.get(verb))(verb)
+    app.command(verb.__name__.rstrip("_"), context_settings=OPEN.get(verb))(verb)
 app.add_typer(sites, name="sites", help="List the site files that come with Steersman, or show one.")
 
 

@@ -30,6 +30,7 @@ from steersman.cli.options import (
 )
 from steersman.cli.printing import err, out, print_checks
 from steersman.cli.summary import summary
+from steersman.cli.trying import print_steps, steps
 from steersman.journal import manifest, run_directory
 from steersman.journal.crate import write_crate
 from steersman.journal.run_directory import RunDirectory
@@ -106,6 +107,7 @@ def check(
     walltime: Walltime = None,
     account: Account = None,
     queue: Queue = None,
+    with_try: Annotated[bool, typer.Option("--try", help="then call every stage once, see `steersman try`")] = False,
     as_json: Json = False,
 ) -> None:
     """Check everything that can be wrong before a job starts."""
@@ -116,10 +118,13 @@ def check(
     plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, site_changes=changes)
     checks = check_plan(plan)
     if as_json:
-        typer.echo(json.dumps([each._asdict() for each in checks]))
+        tried = list(steps(plan.workflow, plan.params, plan.source)) if with_try else []
+        typer.echo(json.dumps([*(each._asdict() for each in checks), *map(vars, tried)]))
+        ok = all(step.ok for step in tried)
     else:
         print_checks(checks)
-    if not all(each.ok for each in checks):
+        ok = not with_try or print_steps(plan.workflow, plan.params, plan.source)
+    if not ok or not all(each.ok for each in checks):
         raise typer.Exit(2)
 
 
