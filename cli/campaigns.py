@@ -74,16 +74,27 @@ def run(
     _finish(directory, state, made, as_json=as_json)
 
 
-def resume(run: RunPath, bus: BusUrl = None, as_json: Json = False) -> None:
-    """Go on with a run that was interrupted, whatever died."""
+def resume(
+    run: RunPath,
+    assignments: Set = [],  # noqa: B006
+    bus: BusUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was interrupted, whatever died; with --set also with one that is finished."""
     from steersman.engine import campaign
 
     directory = run_directory.open_run(run)
-    made = campaign.resume(directory, bus_url=bus)
-    if made.state.finished:
+    made = campaign.resume(directory, bus_url=bus, assignments=assignments)
+    if made.state.finished and not made.told:
         assert made.state.end is not None
         reason = made.state.end.reason
-        err.print(escape(f"{run} is finished: {reason}; there is nothing to resume"), highlight=False)
+        err.print(
+            escape(
+                f"{run} is finished: {reason}; there is nothing to resume; "
+                "`--set key=value` goes on with other parameters"
+            ),
+            highlight=False,
+        )
         if not directory.report.exists():  # Ctrl-C came while it was drawn, say
             _describe(directory, made.state)
         if as_json:
