@@ -71,7 +71,7 @@ garbage = st.dictionaries(st.sampled_from(Start.__struct_fields__) | st.text(max
 sound = st.builds(
     lambda start, parent, odd: plain(Start(start=start, seed=start)) | parent | odd,
     st.integers(0, 3),
-    st.just({}) | st.builds(lambda parent: {"parent": parent}, st.tuples(*3 * [st.integers(0, 2)])),
+    st.just({}) | st.builds(lambda parent: {"parent": parent}, st.lists(st.integers(0, 2), min_size=3, max_size=3)),
     st.just({}) | st.just({}) | garbage.map(lambda fields: dict(list(fields.items())[:1])),
 )
 
