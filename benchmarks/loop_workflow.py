@@ -5,7 +5,7 @@ import time
 from steersman import Params, Workflow, budget, every, models
 from steersman.apps import molecular_dynamics as md
 from steersman.apps.molecular_dynamics.context import SimulationContext
-from steersman.steering import LocalOutlierFactor, Novelty
+from steersman.steering import LocalOutlierFactor, Novelty, Random
 from steersman.store import Variable
 
 TIMES = {
@@ -50,7 +50,7 @@ def embed(p, model, frames):
     return {"z": z, "error": error}
 
 
-wf.steer(LocalOutlierFactor("z") | Novelty("z"), explore=0.2)
+wf.steer(LocalOutlierFactor("z") | Novelty("z"), explore=0.2, fallback=Random())
 
 _step = SimulationContext.step
 

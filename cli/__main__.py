@@ -23,6 +23,7 @@ from steersman.cli.printing import err, shown
 from steersman.cli.runs import journal, replay, status, tell, verify, watch, why
 from steersman.cli.shipped import bench, new, workflows
 from steersman.cli.sites import doctor, sites
+from steersman.cli.trying import try_
 from steersman.system.errors import BadInput, EngineError
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # Typer has no public name for it
@@ -42,6 +43,7 @@ app = typer.Typer(
 VERBS = (
     run,
     check,
+    try_,
     resume,
     status,
     watch,
@@ -62,7 +64,7 @@ OPEN = {  # words of theirs may look like options
     bench: {"allow_extra_args": True, "ignore_unknown_options": True},
 }
 for verb in VERBS:
-    app.command(context_settings=OPEN.get(verb))(verb)
+    app.command(verb.__name__.rstrip("_"), context_settings=OPEN.get(verb))(verb)
 app.add_typer(sites, name="sites", help="List the site files that come with Steersman, or show one.")
 
 

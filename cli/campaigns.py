@@ -29,6 +29,7 @@ from steersman.cli.options import (
 )
 from steersman.cli.printing import err, out, print_checks
 from steersman.cli.summary import summary
+from steersman.cli.trying import print_steps, steps
 from steersman.journal import manifest, run_directory
 from steersman.journal.crate import write_crate
 from steersman.journal.run_directory import RunDirectory
@@ -72,16 +73,27 @@ def run(
     _finish(directory, state, made, as_json=as_json)
 
 
-def resume(run: RunPath, bus: BusUrl = None, as_json: Json = False) -> None:
-    """Go on with a run that was interrupted, whatever died."""
+def resume(
+    run: RunPath,
+    assignments: Set = [],  # noqa: B006
+    bus: BusUrl = None,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was interrupted, whatever died; with --set also with one that is finished."""
     from steersman.engine import campaign
 
     directory = run_directory.open_run(run)
-    made = campaign.resume(directory, bus_url=bus)
-    if made.state.finished:
+    made = campaign.resume(directory, bus_url=bus, assignments=assignments)
+    if made.state.finished and not made.told:
         assert made.state.end is not None
         reason = made.state.end.reason
-        err.print(escape(f"{run} is finished: {reason}; there is nothing to resume"), highlight=False)
+        err.print(
+            escape(
+                f"{run} is finished: {reason}; there is nothing to resume; "
+                "`--set key=value` goes on with other parameters"
+            ),
+            highlight=False,
+        )
         if not directory.report.exists():  # Ctrl-C came while it was drawn, say
             _describe(directory, made.state)
         if as_json:
@@ -105,6 +117,7 @@ def check(
     walltime: Walltime = None,
     account: Account = None,
     queue: Queue = None,
+    with_try: Annotated[bool, typer.Option("--try", help="then call every stage once, see `steersman try`")] = False,
     as_json: Json = False,
 ) -> None:
     """Check everything that can be wrong before a job starts."""
@@ -115,10 +128,13 @@ def check(
     plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, site_changes=changes)
     checks = check_plan(plan)
     if as_json:
-        typer.echo(json.dumps([each._asdict() for each in checks]))
+        tried = list(steps(plan.workflow, plan.params, plan.source)) if with_try else []
+        typer.echo(json.dumps([*(each._asdict() for each in checks), *map(vars, tried)]))
+        ok = all(step.ok for step in tried)
     else:
         print_checks(checks)
-    if not all(each.ok for each in checks):
+        ok = not with_try or print_steps(plan.workflow, plan.params, plan.source)
+    if not ok or not all(each.ok for each in checks):
         raise typer.Exit(2)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steersman.engine import ending, people
 from steersman.engine.driver import Show
 from steersman.engine.run import Run
 from steersman.executors import site_files
@@ -25,7 +26,7 @@ from steersman.journal.state import State
 from steersman.models.ranks.strategy import Strategy
 from steersman.stages import loading, modules
 from steersman.stages.workflow import Params, Workflow
-from steersman.system.errors import BadValue
+from steersman.system.errors import BadRequest, BadValue
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,13 @@ def begin(
     return directory, run
 
 
-def resume(directory: RunDirectory, *, bus_url: str | None = None) -> Run:
+def resume(directory: RunDirectory, *, bus_url: str | None = None, assignments: Sequence[str] = ()) -> Run:
     """The run of a directory, as its journal leaves it; of a new directory, from its beginning.
 
-    Raises: RunIsLocked: another process drives it. JournalError. NoRoom: the journal cannot be written. BadDirectory.
+    Args:
+        assignments: `key=value`, parameters to go on with; so a run that is finished goes on with a new budget.
+    Raises: BadInput: a parameter cannot be set so, or the run would end at once. RunIsLocked: another process
+            drives it. JournalError. NoRoom: the journal cannot be written. BadDirectory.
     """
     holder = owner(directory.path)
     if holder and not holder.why_gone:
@@ -111,11 +115,20 @@ def resume(directory: RunDirectory, *, bus_url: str | None = None) -> Run:
     state = State()
     with needing_room(directory.path):
         recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
+    told = people.set_to_go_on(assignments, state, lambda changed: _goes_on(workflow, params, changed, state))
     site = site_files.checked(str(directory.settings_file), settings["site"]).serving(workflow.stages)
     return Run(
         directory, workflow, params, settled(site), recorder,
-        seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url,
+        seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told,
     )  # fmt: skip
+
+
+def _goes_on(workflow: Workflow, params: Params, settings: Mapping[str, Any], state: State) -> None:
+    """Raises: BadInput: with these settings the run cannot go on."""
+    changed = loading.changed(workflow, params, settings)
+    loading.check_rules(workflow, changed)
+    if state.finished and (end := ending.met(state, workflow.stop_rule(changed), state.now)):
+        raise BadRequest(f"with these parameters the run would end at once: {end.reason}")
 
 
 def _check_ranks(workflow: Workflow, site: Site) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -43,7 +43,7 @@ def tell(directory: RunDirectory, words: list[str]) -> str:
     Raises: BadInput: the campaign refused it. NotRunning.
     """
     expect_driver(directory)
-    message = Words(id=secrets.token_hex(6), who=f"{user()}@{platform.node()}", words=words)
+    message = Words(id=secrets.token_hex(6), who=who(), words=words)
     try:
         with TupleSpace.connect(directory.bus, patience_s=ANSWER_S) as space:
             space.put(TELL, {"id": message.id, "who": message.who, "words": words}, ttl_s=ANSWER_S)
@@ -53,6 +53,36 @@ def tell(directory: RunDirectory, words: list[str]) -> str:
     if not done:
         raise BadRequest(text)
     return str(text)
+
+
+def changes(
+    assignments: Iterable[str], known: Mapping[str, Any], check: Check, option: str = "--set"
+) -> dict[str, Any]:
+    """The parameters that `key=value` change, beside those that were changed before.
+
+    Raises: BadInput: one of them cannot be set, or not be written down.
+    """
+    changed = loading.assigned(assignments, option)
+    check({**known, **changed})
+    for key, value in changed.items():
+        try:
+            json.encode(value)
+        except (OverflowError, TypeError, UnicodeEncodeError) as error:
+            raise BadValue(key, f"{value!r:.80}", f"it cannot be written down: {error}") from None
+    return changed
+
+
+def set_to_go_on(assignments: Sequence[str], state: State, check: Check) -> Tell | None:
+    """What a person sets before a run goes on, as its record. Raises: BadInput, see `changes`."""
+    if not assignments:
+        return None
+    settings, text = changes(assignments, state.settings, check), f"{who()}: set {' '.join(assignments)}"
+    return Tell(id=secrets.token_hex(6), who=who(), verb="set", text=text, settings=settings)
+
+
+def who() -> str:
+    """Name and host of the person at this process."""
+    return f"{user()}@{platform.node()}"
 
 
 def expect_driver(directory: RunDirectory) -> None:
@@ -106,7 +136,7 @@ class People:
             case "pin", [frame]:
                 return said(frame=self._frame(frame))
             case "set", [assignment]:
-                return said(settings=self._settings(assignment))
+                return said(settings=changes([assignment], self._state.settings, self._check, "set"))
         return said()
 
     def _running(self, name: str) -> str:
@@ -123,18 +153,6 @@ class People:
         if not segment.first <= row < end:
             raise BadValue("pin", frame, f"write SEGMENT:FRAME; {name} has frames 0 to {end - segment.first - 1}")
         return FrameId(segment.walker, row, segment.number)
-
-    def _settings(self, assignment: str) -> dict[str, Any]:
-        key, equals, text = assignment.partition("=")
-        if not equals:
-            raise BadValue("set", assignment, "write set key=value")
-        changed = {key.strip(): loading.value(key, text)}
-        self._check(self._state.settings | changed)
-        try:
-            json.encode(changed)
-        except (OverflowError, TypeError, UnicodeEncodeError) as error:
-            raise BadValue(key, f"{text:.80}", f"it cannot be written down: {error}") from None
-        return changed
 
     def _segment(self, name: str) -> Segment:
         walker, _, number = name.removeprefix("w").partition(".")

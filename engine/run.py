@@ -22,7 +22,7 @@ from steersman.executors.site import Site
 from steersman.journal import manifest, run_directory
 from steersman.journal.lock import Lock
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import End, Note, Session
+from steersman.journal.records import End, Note, Record, Session, Tell
 from steersman.journal.records import Run as RunRecord
 from steersman.journal.run_directory import RunDirectory, needing_room
 from steersman.journal.state import State
@@ -42,6 +42,7 @@ class Run:
         recorder: journal and state; the state is empty for a new run, replayed for a resumed one.
         rounds: synchronous order that repeats bit for bit from the seed.
         show: called with the state and the stop rule a few times a second.
+        told: parameters that a person set to go on with.
     """
 
     def __init__(
@@ -56,10 +57,11 @@ class Run:
         rounds: bool = False,
         bus_url: str | None = None,
         show: Show = lambda state, rule: None,
+        told: Tell | None = None,
     ) -> None:
         self.directory, self.workflow, self.params, self.site = directory, workflow, params, site
         self.recorder, self.state = recorder, recorder.state
-        self.seed, self.rounds, self.bus_url, self.show = seed, rounds, bus_url, show
+        self.seed, self.rounds, self.bus_url, self.show, self.told = seed, rounds, bus_url, show, told
         self.slots = site.simulation.count
         self.lock = Lock(directory.path)
         self.interrupts = Interrupts()
@@ -155,7 +157,9 @@ class Run:
         after = state.now if state.sessions else None
         if not state.sessions:
             recorder.record(self._described())
-        recorder.record(Session(host=platform.node(), pid=os.getpid(), after=after))
+        session = Session(host=platform.node(), pid=os.getpid(), after=after)
+        begin: list[Record] = [self.told, session] if self.told else [session]
+        recorder.record_all(begin)
         if self.lock.took_over:
             recorder.note(self.lock.took_over)
         if left_over:

@@ -360,6 +360,8 @@ class State:
                 self.pins.append(record)
             case "set":
                 self.settings |= record.settings
+                if self.finished:  # it is to go on
+                    self.end, self.finish = None, ""
             case "finish":
                 self.finish = record.who
         self.notes.append(record)

@@ -10,10 +10,11 @@ from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import nn
 
 from steersman.models.errors import UnreadableModel
+from steersman.system.files import replace_file
 
 WEIGHTS, CARD = "weights.safetensors", "model.json"
 
@@ -57,7 +58,7 @@ class Model(nn.Module):
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
-        save_file(weights, folder / WEIGHTS)
+        replace_file(folder / WEIGHTS, save(weights))  # save_file() would make it the owner's alone
         (folder / CARD).write_text(json.dumps(self._described(sha256(folder / WEIGHTS)), indent=2) + "\n")
 
     @classmethod

@@ -83,13 +83,18 @@ def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]
 
     Raises: BadInput: an unknown key (with the nearest valid one), a wrong type or range, an unreadable file.
     """
-    given = _from_file(file) if file else {}
+    return checked(workflow, (_from_file(file) if file else {}) | assigned(assignments))
+
+
+def assigned(assignments: Iterable[str], option: str = "--set") -> dict[str, Any]:
+    """The values of `key=value`, by key. Raises: BadValue: one has no `=`, or is not YAML."""
+    given = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals:
-            raise BadValue("--set", assignment, "write --set key=value")
+            raise BadValue(option, assignment, f"write {option} key=value")
         given[key.strip()] = value(key, text)
-    return checked(workflow, given)
+    return given
 
 
 def value(key: str, text: str) -> Any:

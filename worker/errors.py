@@ -30,3 +30,22 @@ class StageExited(EngineError):
 
     def __str__(self) -> str:
         return f"it called sys.exit({self.code}); a stage returns, or raises what is wrong"
+
+
+class NoFrames(EngineError):
+    def __str__(self) -> str:
+        return "it appended no frame; call out.append(name=value, ...) for each"
+
+
+class BadPolicy(EngineError):
+    problem: str
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class WrongFigure(EngineError):
+    made: str
+
+    def __str__(self) -> str:
+        return f"it returned {self.made}; a figure function returns (matplotlib Figure, caption), or None"

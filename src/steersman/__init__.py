@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steersman.stages.out import Out as Out
+    from steersman.stages.start import Start as Start
     from steersman.stages.workflow import Params as Params
     from steersman.stages.workflow import Workflow as Workflow
     from steersman.stages.workflow import every as every
@@ -12,7 +14,9 @@ if TYPE_CHECKING:
     from steersman.steering import reached as reached
 
 _HOMES = {
+    "Out": "steersman.stages.out",
     "Params": "steersman.stages.workflow",
+    "Start": "steersman.stages.start",
     "Workflow": "steersman.stages.workflow",
     "every": "steersman.stages.workflow",
     "budget": "steersman.steering",
@@ -20,7 +24,7 @@ _HOMES = {
     "reached": "steersman.steering",
 }
 
-__all__ = ["Params", "Workflow", "budget", "every", "plateau", "reached"]
+__all__ = ["Out", "Params", "Start", "Workflow", "budget", "every", "plateau", "reached"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from steersman.cli.__main__ import main
+from steersman.engine import campaign
 from steersman.executors import site_files
 from steersman.journal import run_directory
-from steersman.journal.file import Journal
-from steersman.journal.records import End, Run, Session
+from steersman.journal.file import Journal, read
+from steersman.journal.records import Began, End, Hired, Published, Record, Run, Session, Start, Tell
+from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.system.errors import BadRequest
 
 
 @pytest.fixture
@@ -51,3 +54,66 @@ def test_resume_of_a_finished_run_prints_the_object_that_it_would_have_printed(
 ) -> None:
     found = json.loads(said(["resume", str(ended), "--json"], monkeypatch, capsys))
     assert (found["outcome"], found["run"]) == ("goal", str(ended))
+
+
+@pytest.mark.parametrize(
+    ("assignments", "words"),
+    [
+        (["fraems=9"], "did you mean 'frames'"),  # codespell:ignore
+        (["frames=0"], "frames = 0"),
+        (["frames=none"], "frames = 'none'"),
+        (["frames"], "write --set key=value"),
+        (["steps=7", "barrier_kT=x"], "barrier_kT"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_in_one_line_and_a_finished_run_stays_as_it_is(
+    assignments: list[str], words: str, ended: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (ended / "journal.jsonl").read_bytes()
+    options = [word for assignment in assignments for word in ("--set", assignment)]
+    monkeypatch.setattr(sys, "argv", ["steersman", "resume", str(ended), *options])
+    with pytest.raises(SystemExit) as end:
+        main()
+    error = capsys.readouterr().err
+    assert end.value.code == 2
+    assert words in error
+    assert len(error.splitlines()) == 1
+    assert (ended / "journal.jsonl").read_bytes() == before
+
+
+def test_a_finished_run_goes_on_unless_its_new_budget_is_spent(ended: Path) -> None:
+    """What is set is a person's word, with who and when; wall time does not run while nobody drives."""
+    journal = Journal(ended / "journal.jsonl")
+    journal.append(Hired(walker=0, slot=0), Start(start=0, seed=1), Began(walker=0, segment=0, start=0, first_row=0))
+    journal.append(Published(walker=0, frames=500, segments=0), End(outcome="budget", reason="500 frames"))
+    journal.sync()
+    directory = run_directory.open_run(ended)
+    with pytest.raises(BadRequest):
+        campaign.resume(directory, assignments=["frames=500"])
+    made = campaign.resume(directory, assignments=["frames=501", "steps=7"])
+    assert made.told is not None
+    assert (made.told.verb, dict(made.told.settings)) == ("set", {"frames": 501, "steps": 7})
+    assert "@" in made.told.who
+    state = made.state
+    ended_at = state.now
+    made._record_session(0)
+    assert not state.finished
+    assert state.settings == {"frames": 501, "steps": 7}
+    assert state.sessions[-1].after == ended_at
+    assert made.stop_rule.reason(state.progress(state.now)) is None
+    again = State(read(directory.journal))
+    assert (again.settings, again.finished) == (state.settings, False)
+    tell, session = [record for record in read(directory.journal) if isinstance(record, Tell | Session)][-2:]
+    assert (tell.more, session.kind) == (1, "session"), "after a crash both are there, or none"
+
+
+def test_a_parameter_that_is_set_while_a_run_ends_does_not_keep_it_from_ending() -> None:
+    """Only a run that is over goes on by it, also one that a person finished."""
+    story: list[Record] = [Session(host="here", pid=1), said_by("finish"), said_by("set")]
+    assert State(story).finish == "me@here"
+    over = State([*story, End(outcome="finished", reason="told"), said_by("set")])
+    assert (over.finish, over.finished) == ("", False)
+
+
+def said_by(verb: str) -> Tell:
+    return Tell(id="1", who="me@here", verb=verb, text=verb)

@@ -16,6 +16,7 @@ from steersman.journal import lock, published
 from steersman.journal.records import Began, Ended, FrameId, Note, Published, Start, words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.journal.verify import verify
 from steersman.store import Span, Window
 from tests.engine.conftest import (
     WriteWorkflow,
@@ -217,6 +218,18 @@ def test_a_finished_run_says_so(interrupted: tuple[RunDirectory, State, dict[str
     assert "is finished" in again.stderr
     assert (run / "report.html").exists(), "one that Ctrl-C cut short is drawn now"
     assert (run / "journal.jsonl").stat().st_size == size
+
+
+def test_a_finished_run_goes_on_with_a_new_budget(interrupted: tuple[RunDirectory, State, dict[str, int]]) -> None:
+    directory = interrupted[0]
+    before = opened(directory.path)[1]
+    done = steersman("resume", directory.path, "--set", f"frames={before.frames + 100}", cwd=directory.path)
+    assert done.returncode == 3, done.stderr
+    state = opened(directory.path)[1]
+    assert state.end is not None
+    assert state.end.outcome == "budget"
+    assert state.frames >= before.frames + 100
+    assert verify(directory) == []
 
 
 def test_a_second_ctrl_c_stops_at_once_and_leaves_a_run_to_go_on_with(

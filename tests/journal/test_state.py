@@ -1,6 +1,11 @@
 """What a state makes of the story that the journal tells."""
 
-from steersman.journal.records import Began, FrameId, Hired, Lost, Start
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steersman.journal.records import Began, Ended, FrameId, Hired, Lost, Published, Record, Start
 from steersman.journal.state import State
 
 
@@ -14,3 +19,61 @@ def test_only_the_segment_that_ran_is_blamed_for_its_walkers_death() -> None:
     state.apply(Lost(t=2.0, walker=0, cause="WorkerLost", keep=True, blame=True))
     assert state.deaths == {(7, 1): 1}
     assert [state.starts[start].losses for start in (0, 1)] == [0, 1]
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> list[Record]:
+    """What up to three walkers say, in the order of each, mixed; a frame is one unit of time.
+
+    They may run the same start, publish late or never, and be lost at any point.
+    """
+    told = [_of_walker(draw, walker) for walker in range(draw(st.integers(1, 3)))]
+    order = draw(st.permutations([walker for walker, events in enumerate(told) for _ in events]))
+    queues = [iter(events) for events in told]
+    starts: list[Record] = [Start(start=start, seed=start) for start in range(4)]
+    return starts + [Hired(walker=walker, slot=0) for walker in range(len(told))] + [next(queues[w]) for w in order]
+
+
+def _of_walker(draw: st.DrawFn, walker: int) -> list[Record]:
+    said: list[Record] = []
+    first = 0
+    for segment in range(draw(st.integers(0, 3))):
+        start, frames = draw(st.integers(0, 3)), draw(st.integers(0, 4))
+        said.append(Began(walker=walker, segment=segment, start=start, first_row=first))
+        for part in sorted(draw(st.sets(st.integers(0, frames), max_size=2))):
+            said.append(Published(walker=walker, frames=first + part, segments=segment, simulated=float(part)))
+        how = draw(st.sampled_from(["finished", "stopped", "failed"]))
+        end = first + frames
+        ended: dict[str, Any] = {
+            "walker": walker,
+            "segment": segment,
+            "start": start,
+            "first_row": first,
+            "end_row": end,
+        }
+        said.append(Ended(**ended, how=how, simulated=float(frames)))
+        if draw(st.booleans()):
+            said.append(Published(walker=walker, frames=end, segments=segment + 1))
+        first = end
+    if draw(st.booleans()):
+        said = said[: draw(st.integers(0, len(said)))]
+        said.append(Lost(walker=walker, cause="killed", keep=draw(st.booleans()), blame=draw(st.booleans())))
+    return said
+
+
+@settings(max_examples=400, deadline=None)
+@given(stories())
+def test_time_is_simulated_once_for_each_frame_that_counts(story: list[Record]) -> None:
+    """Of running, ended and lost segments, whichever of two runs of a start came first, after every record."""
+    state = State()
+    for record in story:
+        state.apply(record)
+        assert state.simulated == state.frames
+    assert State(story).simulated == state.simulated
+
+
+@given(st.lists(st.integers(0, 50), unique=True, min_size=1))
+def test_the_next_walker_has_a_number_that_none_had(hired: list[int]) -> None:
+    """Also where numbers have holes, as after the end of a journal was lost with its machine."""
+    state = State([Hired(walker=number, slot=0) for number in hired])
+    assert state.next_walker == max(hired) + 1

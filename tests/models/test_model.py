@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,13 @@ def edit(folder: Path, **changes: Any) -> None:
     """Change the card."""
     card = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps({**card, **changes}))
+
+
+def test_weights_may_be_read_by_whom_the_card_may(saved: Path) -> None:
+    """All files of a run have the mode that the user's umask says."""
+    modes = {stat.S_IMODE(file.stat().st_mode) for file in saved.iterdir()}
+    (saved / "usual").touch()
+    assert modes == {stat.S_IMODE((saved / "usual").stat().st_mode)}
 
 
 def test_a_saved_model_comes_back_bit_for_bit(tmp_path: Path, chains: Chains) -> None:

@@ -1,19 +1,29 @@
 """A walker in this process: real server, real frames."""
 
 import errno
+import functools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import ValidationError, convert
 
 from steersman.bus import ALL, Server, TupleSpace
+from steersman.bus.tuples import dead_letters
 from steersman.journal.records import Start
+from steersman.stages import loading
 from steersman.stages.segment import Segment
-from steersman.store import Frames, GroupWriter
+from steersman.stages.workflow import Params, Workflow
+from steersman.steering import budget
+from steersman.store import SEGMENT, Frames, GroupWriter
 from steersman.worker.last_words import last_words
 from steersman.worker.orders import EVENT, plain
 from steersman.worker.walker import DISMISSED, Walker
@@ -28,17 +38,66 @@ def space(tmp_path: Path) -> Iterator[TupleSpace]:
 
 def run_walker(space: TupleSpace, folder: Path, simulate: Callable[[Any, Any, Segment], None], starts: int = 1) -> str:
     """Give a walker so many starts and then the word to go home; returns why it went."""
-    orders: list[dict[str, Any]] = [*(plain(Start(start=n, seed=n)) for n in range(starts)), {"end": True}]
-    space.put_many(("bag", start, order) for start, order in enumerate(orders))
+    orders = [(n, plain(Start(start=n, seed=n))) for n in range(starts)]
+    return run_orders(space, folder, simulate, orders)
+
+
+def run_orders(
+    space: TupleSpace,
+    folder: Path,
+    simulate: Callable[[Any, Any, Segment], None],
+    orders: Sequence[tuple[int, dict[Any, Any]]],
+) -> str:
+    space.put_many(("bag", *order) for order in [*orders, (-1, {"end": True})])
     (folder / "errors").mkdir()
+    workflow = Workflow("w", stop=budget(frames=1))
     return Walker(
-        number=0, bag="bag", simulate=simulate, params=None, prepared=None, frames=Frames(folder / "frames"),
+        number=0, bag="bag", simulate=simulate, params=Params(), prepared=None, frames=Frames(folder / "frames"),
         space=space, variables={}, attributes={}, errors=folder / "errors",
+        with_settings=functools.partial(loading.changed, workflow),
     ).run()  # fmt: skip
 
 
 def events(space: TupleSpace, kind: str) -> list[dict[str, Any]]:
     return [fields for _, name, fields in space.take_many_nowait(EVENT, str, dict, n=ALL) if name == kind]
+
+
+numbers = st.integers(-2, 3)
+odd = (
+    st.none() | st.booleans() | numbers | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=9)
+    | st.just(np.zeros(2)) | st.lists(numbers, max_size=4) | st.dictionaries(st.text(max_size=5), numbers, max_size=2)
+)  # fmt: skip
+garbage = st.dictionaries(st.sampled_from(Start.__struct_fields__) | st.text(max_size=9) | numbers, odd, max_size=8)
+sound = st.builds(
+    lambda start, parent, odd: plain(Start(start=start, seed=start)) | parent | odd,
+    st.integers(0, 3),
+    st.just({}) | st.builds(lambda parent: {"parent": parent}, st.lists(st.integers(0, 2), min_size=3, max_size=3)),
+    st.just({}) | st.just({}) | garbage.map(lambda fields: dict(list(fields.items())[:1])),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(numbers, sound | sound | garbage), max_size=6))
+def test_a_start_that_is_none_costs_no_walker_and_is_found_among_the_dead_letters(
+    space: TupleSpace, orders: list[tuple[int, dict[Any, Any]]]
+) -> None:
+    """All others are run, each once; one whose frame is not there, or whose parameters are none, has failed."""
+    with TemporaryDirectory() as folder:
+        assert run_orders(space, Path(folder), lambda p, start, out: out.append(x=1.0), orders) == DISMISSED
+        good = [number for number, fields in orders if is_start(number, fields)]
+        assert [each["start"] for each in events(space, "ended")] == good
+        dead = space.take_many_nowait(dead_letters("bag"), int, dict, n=ALL)
+        unfit = [order for order in orders if not is_start(*order)]
+        assert [repr((number, fields)) for _, number, fields in dead] == [repr(order) for order in unfit]
+        assert Frames(Path(folder) / "frames").rows("w0", SEGMENT) == len(good)
+        assert space.count("bag", int, dict) == 0
+
+
+def is_start(number: int, fields: dict[Any, Any]) -> bool:
+    try:
+        return convert(fields, Start).start == number
+    except ValidationError:
+        return False
 
 
 def wait_until_stopped(p: Any, start: Any, out: Segment) -> None:

@@ -1,0 +1,57 @@
+"""Call every stage of a workflow file once: `steersman try`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from steersman.cli.options import ParamsFile, Set, WorkflowName
+from steersman.cli.printing import out, say
+from steersman.stages import loading
+from steersman.stages.workflow import Params, Workflow
+
+if TYPE_CHECKING:
+    from steersman.worker.trying import Step
+
+
+def try_(
+    workflow: WorkflowName,
+    assignments: Set = [],  # noqa: B006 (Typer wants a list)
+    params: ParamsFile = None,
+) -> None:
+    """Call every stage in this process, on a few frames: errors with file and line, and nothing is left behind."""
+    source = loading.find(workflow)
+    loaded = loading.load(source)
+    checked = loading.parameters(loaded, params, assignments)
+    loading.check_rules(loaded, checked)
+    if not print_steps(loaded, checked, source):
+        raise typer.Exit(2)
+
+
+def print_steps(workflow: Workflow, params: Params, source: Path) -> bool:
+    """Print what came of each stage, as it comes; returns whether all of them work."""
+    ok = True
+    for step in steps(workflow, params, source):
+        ok &= step.ok
+        mark = "[green]ok[/]" if step.ok else "[red]no[/]"
+        out.print(f"{mark}  [bold]{step.what}[/]  [dim]{step.seconds:.2f} s[/]", highlight=False)
+        say("\n".join(f"      {line}" for line in step.found.splitlines()))
+    return ok
+
+
+def steps(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
+    """Try the stages; what these print goes to standard error."""
+    from steersman.worker import trying
+
+    trial = trying.tried(workflow, params, source)
+    while True:
+        with contextlib.redirect_stdout(sys.stderr):
+            step = next(trial, None)
+        if step is None:
+            return
+        yield step

@@ -1,0 +1,282 @@
+"""Each mistake that a workflow file may hold is found in this process, with the line that made it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steersman import Out, Start
+from steersman.cli.__main__ import main
+from steersman.cli.template import TEMPLATE
+from steersman.stages import loading
+from steersman.stages.out import Enough
+from steersman.store import BadVariable, ShapeMismatch, StoreError
+from steersman.worker.trying import Step, tried
+
+SOUND = {
+    "head": """
+        import numpy as np
+        from steersman import Params, Workflow, budget, every, models
+        from steersman.steering import *
+        from steersman.steering import Candidate
+        from helper import noise
+
+        class P(Params):
+            frames: int = 400
+
+        wf = Workflow("mine", P, stop=lambda p: budget(frames=p.frames))
+        """,
+    "prepare": """
+        @wf.prepare
+        def prepare(p): return {"x": np.zeros(2)}
+        """,
+    "simulate": """
+        @wf.simulate
+        def simulate(p, start, out):
+            rng = np.random.default_rng(out.seed)
+            x = np.array(start.frame.get("x", start.prepared["x"]))
+            for step in range(30):
+                x += noise(rng)
+                out.append(time=float(step), x=x)
+                if out.stopped: break
+            out.state(x_state=x)
+        """,
+    "train": """
+        @wf.train(when=every(frames=100))
+        def fit(p, frames, last): return models.PCA.fit(frames["x"], latent=1)
+        """,
+    "score": """
+        @wf.score
+        def score(p, model, frames):
+            z, error = model.encode(frames["x"])
+            return {"z": z, "error": error}
+        """,
+    "steer": """
+        wf.steer(Novelty("z"), explore=0.1, prune=Redundant("z", patience=5, crowd=1))
+        """,
+    "metric": """
+        @wf.metric
+        def far(scores): return scores.values["z"].max()
+        """,
+    "figure": """
+        @wf.figure("where")
+        def where(p, results):
+            from matplotlib.figure import Figure
+            figure = Figure()
+            figure.subplots().plot(results.scores.values["z"], results.held_out["x"][:, 0])
+            results.frame(0), results.model.encode(results.held_out["x"])
+            return figure, "it went there"
+        """,
+}
+WriteMine = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteMine:
+    """Write a workflow file with some of its stages replaced, and a module beside it."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "helper", raising=False)
+
+    def write(**stages: str) -> Path:
+        (tmp_path / "helper.py").write_text("def noise(rng): return rng.normal(size=2)\n")
+        (tmp_path / "mine.py").write_text("".join(textwrap.dedent(text) for text in (SOUND | stages).values()))
+        return tmp_path / "mine.py"
+
+    return write
+
+
+def steps(source: Path, *assignments: str) -> dict[str, Step]:
+    workflow = loading.load(source)
+    return {step.what: step for step in tried(workflow, loading.parameters(workflow, None, assignments), source)}
+
+
+def test_a_sound_workflow_passes_in_every_stage(write: WriteMine) -> None:
+    """A segment is also run from a chosen frame, a model also trained from the last."""
+    found = steps(write())
+    assert [name for name, step in found.items() if not step.ok] == []
+    assert list(found) == [
+        "prepare", "simulate", "train", "score", "train again", "steer", "simulate from there", "prune", "metric far",
+        "figure where",
+    ]  # fmt: skip
+    assert found["simulate"].found.startswith("25 frames of time (), x (2,)")
+    assert "redundant" in found["prune"].found
+
+
+POOL = """
+    import multiprocessing
+
+    def square(x):
+        if x == {bad}: raise ZeroDivisionError("of a child")
+        return x * x
+
+    @wf.simulate
+    def simulate(p, start, out):
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            for x in pool.map(square, range(3)): out.append(time=float(x), x=np.ones(2) * x)
+    """
+HEADS = {
+    "prepare": "@wf.prepare\ndef prepare(p):",
+    "simulate": "@wf.simulate\ndef simulate(p, start, out):",
+    "train": "@wf.train(when=every(frames=9))\ndef fit(p, frames, last):",
+    "score": "@wf.score\ndef score(p, model, frames):",
+    "metric": "@wf.metric\ndef far(scores):",
+    "figure": "@wf.figure('t')\ndef where(p, results):",
+}
+FIT = "return models.PCA.fit(frames['x'], latent=1)"
+ELSE = "return {'z': frames['x'] if len(frames['x']) > 1 else frames['x'][:, 0]}"
+THERE = "for t in range(9): out.append(time=t, x=np.zeros(3 if start.frame else 2) + t)"
+RANK = "class Mine(Policy):\n    def rank(self, scores, rng):\n        return {}\nwf.steer(Mine())\n"
+JUDGE = "class Mine(SegmentRule):\n    def reason(self, scores, rows):\n        return rows[99]\n"
+MISTAKES = [  # the step that fails, the stage that is replaced, by what, the line that is shown, words of the error
+    ("prepare", "prepare", "return lambda: 1", "in prepare", "pickle"),
+    ("simulate", "simulate", "1 / 0", "1 / 0", "ZeroDivisionError"),
+    ("simulate", "simulate", "exit(3)", "exit(3)", "SystemExit: 3"),
+    ("simulate", "simulate", "pass", "in simulate", "NoFrames"),
+    ("simulate", "simulate", "out.append(x=np.nan)", "out.append(x=np.nan)", "NotFinite"),
+    ("simulate", "simulate", "out.append(x=1.0); out.append(y=1.0)", "out.append(y=1.0)", "BadVariable"),
+    ("simulate", "simulate", "out.append(x=1.0); out.append(x=[1., 2.])", "out.append(x=[1", "ShapeMismatch"),
+    ("simulate", "simulate", POOL.format(bad=2), "pool.map(square", "in square"),
+    ("simulate from there", "simulate", THERE, "out.append(time", "ShapeMis"),
+    ("train", "train", "frames['y']", "frames['y']", "MissingVariable"),
+    ("train", "train", "return 3", "in fit", "int; it returns a Model"),
+    ("train again", "train", f"assert last is None; {FIT}", "assert last is None", "AssertionError"),
+    ("train again", "train", HEADS["train"].replace("9)", "9), gate='eror'") + FIT, "in fit", "did you mean 'error'"),
+    ("score", "score", "return {'z': model.latent}", "model.latent", "AttributeError"),
+    ("score", "score", "return {'z': 1.0}", "in score", "its shape is () for 25"),
+    ("score", "score", "return {'z': frames['x'][1:]}", "in score", "(24, 2) for 25"),
+    ("score", "score", "return {'z': frames['x'] * np.nan}", "in score", "not finite"),
+    ("score", "score", "return frames['x']", "in score", "ndarray"),
+    ("score", "score", ELSE, "in score", "BadScores"),
+    ("steer", "steer", "wf.steer(Novelty('zz'))", "", "no score for Novelty 'zz'; did you mean 'z'? Valid: error, z"),
+    ("steer", "steer", "wf.steer(Novelty('z'), fallback=LeastCounts('eror'))", "", "did you mean 'error'"),
+    ("steer", "steer", RANK.format("scores.values['q']"), "scores.values['q']", "KeyError: 'q'"),
+    ("steer", "steer", RANK.format("[Candidate(99, 'Mine', 0.0, '')]"), "", "proposed frame 99 of 25"),
+    ("prune", "steer", "wf.steer(Random(), prune=Hopeless('distanc'))", "", "no score for Hopeless 'distanc'"),
+    ("prune", "steer", JUDGE + "wf.steer(Random(), prune=Mine())", "rows[99]", "IndexError"),
+    ("metric far", "metric", "return scores.values['w'].max()", "scores.values['w']", "KeyError: 'w'"),
+    ("metric far", "metric", "return scores.values['z']", "in far", "TypeError"),
+    ("figure where", "figure", "1 / 0", "1 / 0", "ZeroDivisionError"),
+    ("figure where", "figure", "return 7", "in where", "it returned 7"),
+]
+
+
+@pytest.mark.parametrize(("step", "stage", "text", "line", "words"), MISTAKES)
+def test_a_mistake_is_found_in_its_stage_with_the_line_that_made_it(
+    step: str, stage: str, text: str, line: str, words: str, write: WriteMine
+) -> None:
+    whole = text.lstrip().startswith(("wf.", "class", "@wf.", "import"))
+    source = write(
+        **{stage: f"\n{text}\n" if whole else f"\n{HEADS[stage]}\n    {text.replace('; ', chr(10) + '    ')}\n"}
+    )
+    wrong = [tried for tried in steps(source).values() if not tried.ok]
+    assert wrong[0].what == step
+    assert words in wrong[0].found
+    assert line in wrong[0].found
+    assert not line or str(source) in wrong[0].found
+    assert "worker/trying.py" not in wrong[0].found, "the lines are the user's, not ours"
+
+
+def test_a_module_beside_the_file_is_shown_with_its_line(write: WriteMine) -> None:
+    source = write()
+    (source.parent / "helper.py").write_text("def noise(rng):\n    return rng.nothing()\n")
+    assert 'helper.py", line 2, in noise' in steps(source)["simulate"].found
+
+
+def test_a_stage_may_use_a_pool_that_is_spawned(write: WriteMine) -> None:
+    assert steps(write(simulate=POOL.format(bad=9)))["simulate"].ok
+
+
+@pytest.mark.parametrize("keeps", ["", "try: out.append(x=1.0)\n        except Exception: continue"])
+def test_a_segment_that_never_looks_at_stopped_ends(keeps: str, write: WriteMine) -> None:
+    source = write(
+        simulate=f"@wf.simulate\ndef simulate(p, start, out):\n    while True:\n        {keeps or 'out.append(x=1.0)'}"
+    )
+    found = steps(source)["simulate"]
+    assert found.ok
+    assert "does not look at out.stopped" in found.found
+
+
+@pytest.mark.parametrize(("stages", "code"), [({}, 0), ({"metric": "@wf.metric\ndef far(scores): return 1 / 0\n"}, 2)])
+@pytest.mark.parametrize("words", [["try"], ["check", "--try"], ["check", "--try", "--json"]])
+def test_the_exit_code_says_whether_all_stages_work(
+    words: list[str], stages: dict[str, str], code: int, write: WriteMine,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Standard output is this verb's alone, whatever a stage prints."""
+    source = write(
+        **stages | {"prepare": "@wf.prepare\ndef prepare(p):\n    print('noise')\n    return {'x': np.zeros(2)}\n"}
+    )
+    monkeypatch.chdir(source.parent)
+    monkeypatch.setattr(sys, "argv", ["steersman", *words, "mine.py"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert (ended.value.code or 0) == code
+    assert "noise" in said.err
+    assert "noise" not in said.out
+    if "--json" in words:
+        assert all(each["ok"] for each in json.loads(said.out)) == (code == 0)
+    assert sorted(path.name for path in source.parent.iterdir() if path.name != "__pycache__") == [
+        "helper.py",
+        "mine.py",
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", [["double_well"], ["fold", "sequence=AAA"], ["shallow_water"]], ids=lambda words: words[0]
+)
+def test_the_shipped_workflows_pass(words: list[str]) -> None:
+    name, *assignments = words
+    assert all(step.ok for step in steps(loading.find(name), *assignments).values())
+
+
+def test_an_out_of_a_test_stores_what_a_run_would() -> None:
+    """Frames come back as they were appended; a segment after it goes on, and its frames must agree."""
+    rows = np.random.default_rng(1).normal(size=(7, 3))
+    out = Out(seed=5)
+    for time, row in enumerate(rows):
+        out.append(time=float(time), x=row)
+    assert np.array_equal(out.stored["x"], rows)
+    assert np.array_equal(out.frame()["x"], rows[-1])
+    assert np.array_equal(out.frame(2)["x"], rows[2])
+    assert (out.seed, out.stopped) == (5, False)
+    later = Out(after=out)
+    start = Start(frame=out.frame())
+    later.append(time=0.0, x=start.frame["x"] + 1)
+    assert np.array_equal(later.stored["x"], rows[-1:] + 1)
+    assert out.stored.rows == 7
+    for wrong, error in (({"time": 1.0, "x": 1.0}, ShapeMismatch), ({"x": rows[0]}, BadVariable)):
+        with pytest.raises(error):
+            later.append(**wrong)
+
+
+def test_the_example_of_the_documentation_passes(tmp_path: Path) -> None:
+    """With the file that `steersman new my` writes."""
+    text = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text()
+    example = text.partition("## Test your stages")[2].partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "my.py").write_text(TEMPLATE.replace("NAME", "my"))
+    (tmp_path / "example.py").write_text(example + "\n\ntest_a_walk_goes_on_where_it_was()\n")
+    done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_out_of_a_test_is_stopped_by_frames_or_by_time() -> None:
+    by_frames = Out(frames=3)
+    for _ in range(3):
+        assert not by_frames.stopped
+        by_frames.append(x=1.0)
+    assert by_frames.stopped
+    for _ in range(3):
+        by_frames.append(x=1.0)
+    with pytest.raises(Enough):
+        by_frames.append(x=1.0)
+    assert Out(seconds=0).stopped
+    with pytest.raises(StoreError):
+        _ = Out().stored

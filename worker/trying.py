@@ -1,0 +1,250 @@
+"""Workflow and parameters -> every stage called in this process, on a few frames: what a run would trip over.
+
+It uses what a run uses: the store, the checks of frames and scores, the saving of models, the choice of starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import math
+import pickle
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steersman.stages.modules import MODULE, imported
+from steersman.stages.out import Enough, Out
+from steersman.stages.start import Start
+from steersman.stages.workflow import Params, Workflow
+from steersman.steering import NEW, Candidate, Decider, Policy, Scores, SegmentRule
+from steersman.steering.errors import BadScores
+from steersman.store import Span, Window
+from steersman.system.errors import UnknownName
+from steersman.worker import torch_defaults, training
+from steersman.worker.errors import BadPolicy, NoFrames, WrongFigure
+
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage that was tried, how long it took in seconds, and what came of it, or what is wrong."""
+
+    what: str
+    ok: bool
+    seconds: float
+    found: str
+
+
+@dataclass(frozen=True)
+class TriedResults:
+    """What a figure is drawn from, as of a run that has ended."""
+
+    scores: Scores
+    model: Any
+    held_out: Window
+
+    def frame(self, index: int) -> dict[str, np.ndarray]:
+        return {name: self.held_out[name][index] for name in self.held_out}
+
+
+class _Stage(NamedTuple):
+    what: str
+    act: Callable[[], str]
+    function: Any = None  # of the workflow file
+    needed: bool = True  # by the stages after it
+
+
+def tried(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
+    """Try the stages in their order, as far as they work; each uses what those before it gave.
+
+    Args:
+        source: the workflow file; of a traceback its lines are shown, and those of the files beside it that it imports.
+    """
+    files = {str(file) for file in (source, *imported(source))}
+    with TemporaryDirectory(prefix="steersman-try-") as folder, _importable(source, Path(folder)):
+        for stage in _Trial(workflow, params, Path(folder)).stages():
+            began, trouble = time.monotonic(), ""
+            try:
+                with torch_defaults.kept():
+                    found = stage.act()
+            except (Exception, SystemExit) as error:  # a user's stage may raise anything
+                trouble = explained(error, files, stage.function)
+            yield Step(stage.what, not trouble, time.monotonic() - began, trouble or found)
+            if trouble and stage.needed:
+                return
+
+
+def explained(error: BaseException, files: set[str], function: Any) -> str:
+    """The lines of these files that led to an error, or else where the function is, and the error."""
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    where = "".join(traceback.format_list(lines))
+    if not lines and (code := getattr(function, "__code__", None)):
+        where = f'  File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name}\n'
+    cause = f"{error.__cause__}\n" if error.__cause__ else ""  # of a process of a Pool it holds the traceback
+    return f"{where}{cause}{type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def _importable(source: Path, folder: Path) -> Iterator[None]:
+    """Let processes that a stage spawns import the workflow file by its name as a module."""
+    (folder / f"{MODULE}.py").symlink_to(source.absolute())
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+class _Trial:
+    def __init__(self, workflow: Workflow, params: Params, folder: Path) -> None:
+        assert workflow.simulation is not None
+        self._workflow, self._params, self._folder = workflow, params, folder
+        self._simulation, self._steering = workflow.simulation, workflow.steering
+        self._prepared: Any = None
+        self._model: Any = None
+        self._out: Out | None = None
+        self._scores = _scores(0, {}, 0)
+        self._candidate: Candidate | None = None
+        self._rng = np.random.default_rng(SEED)
+
+    def stages(self) -> Iterator[_Stage]:
+        workflow, steering = self._workflow, self._steering
+        if workflow.prepare_function:
+            yield _Stage("prepare", self._prepare, workflow.prepare_function)
+        if steering.policy.draws or steering.fallback.draws:
+            yield _Stage("steer, before there are frames", self._steer)
+        yield _Stage("simulate", self._simulate, self._simulation.function)
+        if workflow.training:
+            yield _Stage("train", lambda: self._train(None), workflow.training.function)
+        yield _Stage("score", self._score, getattr(workflow.scoring, "function", None))
+        if workflow.training:
+            yield _Stage("train again", lambda: self._train(self._model), workflow.training.function, needed=False)
+        yield _Stage("steer", self._steer)
+        yield _Stage("simulate from there", self._simulate, self._simulation.function, needed=False)
+        if steering.prune:
+            yield _Stage("prune", functools.partial(self._prune, steering.prune), needed=False)
+        for name, metric in workflow.metrics.items():
+            yield _Stage(f"metric {name}", functools.partial(self._measure, metric), metric, needed=False)
+        for name, (_, figure) in workflow.figures.items():
+            yield _Stage(f"figure {name}", functools.partial(self._draw, figure), figure, needed=False)
+
+    def _prepare(self) -> str:
+        assert self._workflow.prepare_function is not None
+        self._prepared = pickle.loads(pickle.dumps(self._workflow.prepare_function(self._params)))
+        return type(self._prepared).__name__
+
+    def _simulate(self) -> str:
+        out, start = Out(SEED, after=self._out, variables=self._simulation.variables), self._start()
+        ended = "it looked at out.stopped and ended"
+        try:
+            self._simulation.function(self._params, start, out)
+        except Enough:
+            ended = "it does not look at out.stopped, so steering cannot stop it"
+        if not out.frames:
+            raise NoFrames
+        self._out = self._out or out
+        shapes = ", ".join(f"{name} {out.stored[name].shape[1:]}" for name in sorted(out.stored) if name != "segment")
+        return f"{out.frames} frames of {shapes}" + (f"; {ended}" if out.was_stopped or "not" in ended else "")
+
+    def _start(self) -> Start:
+        """Where the choice says, or the prepared start."""
+        chosen = self._candidate
+        if chosen is None or self._out is None or chosen.index == NEW:
+            draw = {name: np.asarray(value, np.float64) for name, value in chosen.draw.items()} if chosen else {}
+            return Start(self._prepared, draw=draw)
+        return Start(self._prepared, self._out.frame(chosen.index), self._out.restart if chosen.exact else {})
+
+    @property
+    def _frames(self) -> Window:
+        assert self._out is not None
+        return self._out.stored
+
+    def _train(self, last: Any) -> str:
+        stage, scoring = self._workflow.training, self._workflow.scoring
+        assert stage is not None
+        assert scoring is not None
+        version = 2 if last else 1
+        if last and stage.gate not in ("error", *self._scores.values):
+            raise UnknownName("score to be the gate", stage.gate, self._scores.values)
+        card = training.train(
+            fit=functools.partial(stage.function, self._params),
+            score=functools.partial(scoring.function, self._params),
+            frames=self._frames,
+            held_out=self._frames if last else None,
+            last=last,
+            gate=stage.gate,
+            directory=self._folder / f"{version}",
+            version=version,
+        )
+        self._model = self._model or training.load_model(self._folder / f"{version}")
+        return f"{type(self._model).__name__}, {'used' if card['accepted'] else 'not used'}: {card['reason']}"
+
+    def _score(self) -> str:
+        frames = self._frames
+        values = self._scored(frames) if self._workflow.scoring else {}
+        if values:
+            self._check_one(values, self._scored(Window(frames.frames, [Span("w0", 0, 1)])))
+        self._scores = _scores(frames.rows, values, int(self._model is not None))
+        return ", ".join(f"{name} {value.shape[1:]}" for name, value in values.items()) or "there is no score stage"
+
+    def _scored(self, frames: Window) -> dict[str, np.ndarray]:
+        assert self._workflow.scoring is not None
+        return training.checked_scores(self._workflow.scoring.function(self._params, self._model, frames), frames.rows)
+
+    def _check_one(self, many: Mapping[str, np.ndarray], one: Mapping[str, np.ndarray]) -> None:
+        """Frames are scored as they come, one alone too."""
+        for name in many.keys() | one.keys():
+            shapes = [values[name].shape[1:] if name in values else None for values in (many, one)]
+            if shapes[0] != shapes[1]:
+                raise BadScores(name, f"of a frame among others its shape is {shapes[0]}, of one alone {shapes[1]}")
+
+    def _steer(self) -> str:
+        for policy in (self._steering.policy, self._steering.fallback):
+            if len(self._scores) or policy.draws:
+                self._needed(policy)
+                policy.load()
+                policy.rank(self._scores, self._rng)  # a decider would keep what it raises for itself
+        decider = Decider(self._steering)
+        choice = decider.choose(self._scores, self._rng)
+        if decider.trouble:
+            raise BadPolicy(decider.trouble)
+        self._candidate = choice.candidate
+        return f"{choice.policy}: {choice.reason}"
+
+    def _needed(self, rule: Policy | SegmentRule) -> None:
+        for name in rule.needs if len(self._scores) else ():
+            if name not in self._scores.values:
+                raise UnknownName(f"score for {type(rule).__name__}", name, self._scores.values)
+
+    def _prune(self, rule: SegmentRule) -> str:
+        self._needed(rule)
+        return rule.reason(self._scores, np.arange(len(self._scores))) or "the segment goes on"
+
+    def _measure(self, metric: Callable[[Scores], float]) -> str:
+        value = float(metric(self._scores))
+        return f"{value:.6g}" + ("" if math.isfinite(value) else ", which a run does not record")
+
+    def _draw(self, function: Callable[[Any, Any], Any]) -> str:
+        made = function(self._params, TriedResults(self._scores, self._model, self._frames))
+        if made is None:
+            return "nothing to draw yet"
+        if not (isinstance(made, tuple) and len(made) == 2 and callable(getattr(made[0], "savefig", None))):
+            raise WrongFigure(f"{made!r:.60}")
+        made[0].savefig(io.BytesIO(), format="svg")
+        return str(made[1])
+
+
+def _scores(rows: int, values: Mapping[str, np.ndarray], model: int) -> Scores:
+    """Of the frames of one ended segment."""
+    row, zeros = np.arange(rows, dtype=np.int32), np.zeros(rows, np.int32)
+    return Scores(zeros, row, zeros, zeros, row == rows - 1, values, model)
