@@ -31,15 +31,16 @@ from steersman.steering.expression import parse
 def status(run: RunPath, as_json: Json = False) -> None:
     """Say how far a run has come."""
     directory = run_directory.open_run(run)
-    history = History(directory)
-    state = history.state
-    found = summary(directory, state)
+    with run_directory.reading(directory):
+        state = History(directory).state
+        found = summary(directory, state)
+        site = Site.model_validate(directory.settings()["site"])
     if as_json:
         typer.echo(json.dumps(found))
         return
     driver, driven = owner(directory.path), is_driven(directory.path)
     out.print(display.closing(state, time.time() if driven else state.now))
-    out.print(files.in_words(found["files"], Site.model_validate(directory.settings()["site"])), highlight=False)
+    out.print(files.in_words(found["files"], site), highlight=False)
     if state.end:
         out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
     elif driven:
@@ -86,7 +87,9 @@ def why(
 ) -> None:
     """Say where a segment started, who chose it and what was refused, and how it ended."""
     tell, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
-    found = tell(History(run_directory.open_run(run)), segment)
+    directory = run_directory.open_run(run)
+    with run_directory.reading(directory):
+        found = tell(History(directory), segment)
     say(json.dumps(found) if as_json else "\n".join(words(found)))
 
 
@@ -101,7 +104,8 @@ def replay(
     directory = run_directory.open_run(run)
     own = loading.load(directory.workflow).steering
     other = parse(policy, vars(sys.modules[MODULE])) if policy else None
-    found = replaying.replay(directory, own, other)
+    with run_directory.reading(directory):
+        found = replaying.replay(directory, own, other)
     say(json.dumps(found) if as_json else "\n".join(replaying.lines(found)))
 
 

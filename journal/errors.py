@@ -5,6 +5,7 @@ EngineError
 │   ├── NoSuchSegment     `why` was asked about a segment that the journal does not know
 │   └── BadDirectory      a run directory that exists, does not exist, or cannot be written
 ├── RunIsLocked           another process drives this run
+├── RunDamaged            a file of a run cannot be read
 ├── NoRoom                the disk is full, read-only, or there are too many open files
 └── JournalError          a journal that cannot be read
     ├── JournalDamaged    a record in the middle is not whole
@@ -54,6 +55,16 @@ class NoRoom(EngineError):
         return (
             f"{self.path}: {self.problem}; what was committed is whole. "
             f"Remove the cause, then go on with `steersman resume {self.path}`"
+        )
+
+
+class RunDamaged(EngineError):
+    path: str
+    problem: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: a file of this run cannot be read: {self.problem}; `steersman verify {self.path}` says which"
         )
 
 

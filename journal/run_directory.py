@@ -19,8 +19,9 @@ from typing import Any
 
 import yaml
 
-from steersman.journal.errors import BadDirectory, NoRoom
+from steersman.journal.errors import BadDirectory, NoRoom, RunDamaged
 from steersman.store import Frames
+from steersman.system.errors import EngineError
 from steersman.system.files import replace_file
 
 PACKAGES = ("steersman", "parsl", "torch", "zarr", "redis", "openmm", "numpy", "scikit-learn")
@@ -134,6 +135,17 @@ def needing_room(path: Path) -> Iterator[None]:
         if error.errno not in NO_ROOM:
             raise
         raise NoRoom(str(path), error.strerror or str(error)) from None
+
+
+@contextlib.contextmanager
+def reading(directory: RunDirectory) -> Iterator[None]:
+    """Raises: RunDamaged: in place of whatever a damaged file makes its reader raise."""
+    try:
+        yield
+    except (EngineError, PermissionError):
+        raise
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunDamaged(str(directory.path), f"{type(error).__name__}: {error!s:.200}") from None
 
 
 def open_run(path: Path) -> RunDirectory:

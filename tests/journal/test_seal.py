@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from steersman.cli.__main__ import main
 from steersman.journal import manifest
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.verify import repair, verify
@@ -79,3 +82,25 @@ def test_the_manifest_is_what_sha256sum_reads(sealed: RunDirectory) -> None:
     lines = (sealed.path / manifest.UNSEALED[0]).read_text().splitlines()
     assert all(len(line.split("  ")[0]) == 64 for line in lines)
     assert {"journal.jsonl", "report.html", "run.yaml"} <= {line.split("  ")[1] for line in lines}
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "gone": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "no text": lambda path: path.write_bytes(b"\xf3" + path.read_bytes()[1:]),
+    "a folder": lambda path: path.rename(path.with_name("elsewhere")).with_name(path.name).mkdir(),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["journal.jsonl", "decisions.jsonl", "run.yaml", "environment.json", "scores.zarr"])
+def test_no_verb_ends_with_a_traceback(
+    sealed: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: str
+) -> None:
+    copy = shutil.copytree(sealed.path, tmp_path / "run")
+    path = copy / name
+    DAMAGES[damage](next(path.glob("*/zarr.json")) if path.is_dir() else path)
+    for words in (["status"], ["why", "w0.0"], ["why", "w0.0", "--tree"], ["journal"], ["replay"], ["verify"]):
+        monkeypatch.setattr(sys, "argv", ["steersman", words[0], str(copy), *words[1:]])
+        with pytest.raises(SystemExit):
+            main()
