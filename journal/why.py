@@ -123,7 +123,8 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
         *text,
         f"code     workflow.py sha256 {found['workflow'][:16]}",
         f"engine   Steersman's commit {environment['git_commit'] or 'unknown'}",
-        f"run      seed {found['seed']}, " + ", ".join(f"{key}={value}" for key, value in found["params"].items()),
+        f"run      seed {found['seed']}, {_assignments(found['params'])}",
+        *([f"set      {_assignments(found['set'])}"] if found["set"] else []),
         f"on       {environment['host']}, Python {environment['python']}, {packages}",
     ]
 
