@@ -24,9 +24,10 @@ from steersman.stages.segment import Segment
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import budget
 from steersman.store import SEGMENT, Frames, GroupWriter
+from steersman.worker import walker as walker_module
 from steersman.worker.last_words import last_words
 from steersman.worker.orders import EVENT, plain
-from steersman.worker.walker import DISMISSED, Walker
+from steersman.worker.walker import DISMISSED, MOST_CAUSES, Walker
 from tests.worker.conftest import MadeRun
 
 
@@ -159,3 +160,18 @@ def test_a_process_that_dies_says_of_what_and_what_it_printed_lies_beside(
     told = last_words(directory.errors, 3)
     assert said in told
     assert told.endswith("see errors/w3.stderr")
+
+
+def test_causes_of_failed_segments_do_not_fill_the_disk(
+    space: TupleSpace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is kept, which is worth most, and the newest."""
+    monkeypatch.setattr(walker_module, "FAILING_S", 0.0)
+
+    def fail(p: Any, start: Any, out: Segment) -> None:
+        raise RuntimeError("a dead context")
+
+    run_walker(space, tmp_path, fail, starts=MOST_CAUSES + 10)
+    kept = {path.name for path in (tmp_path / "errors").glob("w0.*.txt")}
+    assert len(kept) == MOST_CAUSES
+    assert {"w0.0.txt", f"w0.{MOST_CAUSES + 9}.txt"} <= kept
