@@ -61,7 +61,7 @@ def rows(space: TupleSpace, *, last: int = 0) -> list[Row]:
 
 
 def follow(space: TupleSpace, name: str) -> Iterator[str]:
-    """Each tuple put under a name from now on, on one line, without taking it; for ever."""
+    """Each tuple put under a name from now on, on one line, without taking it; forever."""
     for found in space.follow(name):
         if found is not None:
             yield f"{found.number}  {line(found)}"

@@ -67,7 +67,7 @@ class Operations:
     ) -> Operation[bool]:
         """Put all as one; True, or False when the key `once` was put before.
 
-        Raises: NameFull: the bound of a name is reached, still after timeout_s (None waits for ever, 0 refuses).
+        Raises: NameFull: the bound of a name is reached, still after timeout_s (None waits forever, 0 refuses).
         """
         bases, triples = self._triples(items)
         name = items[0].name

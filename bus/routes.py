@@ -1,4 +1,4 @@
-"""Name -> server: names are spread over the servers by a hash that is the same everywhere and for ever.
+"""Name -> server: names are spread over the servers by a hash that is the same everywhere and forever.
 
 Where a bus.json says which names are spread, all others live on its first server: they keep one order.
 """

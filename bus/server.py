@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import json
 import os
+import random
 import secrets
 import shutil
 import socket
@@ -65,6 +66,7 @@ class Settings:
         maxmemory: bytes, 0 is unlimited; a put beyond it fails with OutOfMemory and nothing is evicted.
         tls: certificate, key and CA file; the server then speaks TLS only.
         program: the server's binary; empty takes binary().
+        ports: the first and the last of those that it may listen on; None: any.
     """
 
     bind: str = "127.0.0.1"
@@ -72,6 +74,7 @@ class Settings:
     maxmemory: int = 0
     tls: tuple[str, str, str] | None = None
     program: str = ""
+    ports: tuple[int, int] | None = None
 
 
 @dataclass
@@ -94,6 +97,7 @@ class Server:
         maxmemory: int = 0,
         tls: tuple[str, str, str] | None = None,
         program: str = "",
+        ports: tuple[int, int] | None = None,
     ) -> Server:
         """Start a server in a directory, or adopt the one that lives there; after a crash it comes back with its data.
 
@@ -106,7 +110,7 @@ class Server:
         """
         home = Path(directory).absolute()
         private_folder(home)
-        settings = Settings(bind, fsync, maxmemory, tls, program)
+        settings = Settings(bind, fsync, maxmemory, tls, program, ports)
         with locked(home / ".bus.lock"):  # two drivers that start at once get one server
             if url is not None:
                 return cls._borrow(home, url)
@@ -128,7 +132,7 @@ class Server:
         before, pid = known or (None, None)
         password = before.password if before else secrets.token_urlsafe(24)
         for attempt in range(3):
-            port = before.port if before and attempt == 0 else _free_port(settings.bind)
+            port = before.port if before and attempt == 0 else _free_port(settings, home)
             ca = settings.tls[2] if settings.tls else ""
             address = Address(_reachable(settings.bind), port, "", USER, password, settings.tls is not None, ca)
             write_private(home / "users.acl", _users(password))
@@ -300,10 +304,17 @@ def _refuses(address: Address) -> bool:
     return False
 
 
-def _free_port(bind: str) -> int:
-    with socket.socket(socket.AF_INET6 if ":" in bind else socket.AF_INET) as probe:
-        probe.bind((bind, 0))
-        return int(probe.getsockname()[1])
+def _free_port(settings: Settings, home: Path) -> int:
+    """Raises: ServerFailed: all that it may have are taken."""
+    first, last = settings.ports or (0, 0)
+    for port in random.sample(range(first, last + 1), last + 1 - first):
+        with (
+            contextlib.suppress(OSError),
+            socket.socket(socket.AF_INET6 if ":" in settings.bind else socket.AF_INET) as probe,
+        ):
+            probe.bind((settings.bind, port))
+            return int(probe.getsockname()[1])
+    raise ServerFailed(str(home), f"no port of {first} to {last} is free on {settings.bind}")
 
 
 def _reachable(bind: str) -> str:

@@ -64,7 +64,7 @@ class TupleSpace:
         Args:
             ttl_s: it vanishes after this when nobody took it; None keeps it.
             once: a key; a second put of this name with the same key changes nothing.
-            timeout_s: how long to wait for room where the name has a bound; None for ever, 0 not at all.
+            timeout_s: how long to wait for room where the name has a bound; None forever, 0 not at all.
         Returns: False when `once` was put before, else True.
         Raises: NotPlain; NameFull; OutOfMemory; ServerLost.
         """
@@ -85,7 +85,7 @@ class TupleSpace:
 
         Args:
             fields: a plain value, a type, or ANY each.
-            timeout_s: None waits for ever.
+            timeout_s: None waits forever.
             lease_s: the tuple is ours for so long; without ack() it is then offered again, first in line.
         Raises: BusTimeout: none within timeout_s. DamagedMessage: what matched was no tuple of ours.
         """

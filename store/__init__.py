@@ -9,8 +9,8 @@ from steersman.store.errors import (
     ShapeMismatch,
     StoreError,
 )
-from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Window
-from steersman.store.group import GroupWriter
+from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Stored, Window
+from steersman.store.group import GroupWriter, make_root
 from steersman.store.scratch import MOVE_EVERY_S, ScratchWriter
 from steersman.store.variables import Variable
 
@@ -32,6 +32,8 @@ __all__ = [
     "ShapeMismatch",
     "Span",
     "StoreError",
+    "Stored",
     "Variable",
     "Window",
+    "make_root",
 ]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.store.frames import FRAME, SEGMENT, Frames, Span
+from steersman.store.shard import shards_there
 
 READ_ROWS = 2**15  # one read looks at a shard or two
 
@@ -23,7 +24,7 @@ def damages(groups: Frames, name: str) -> Iterator[str]:
     for variable, metadata in described.items():
         yield from _metadata(path / variable, metadata)
         yield from _shards(path / variable, metadata)
-    for dimension in (FRAME, SEGMENT):
+    for dimension in {FRAME, SEGMENT, *(metadata["dimension_names"][0] for metadata in described.values())}:
         rows = groups.rows(name, dimension)
         for variable in groups.variables(name, dimension):
             for first in range(0, rows, READ_ROWS):
@@ -41,7 +42,7 @@ def _shards(array: Path, published: dict[str, Any]) -> Iterator[str]:
     """Zarr reads a shard that is missing as fill values."""
     rows, *row = published["shape"]
     shard_rows = published["chunk_grid"]["configuration"]["chunk_shape"][0]
-    there = {int(each.name) for each in (array / "c").glob("*") if each.joinpath(*["0"] * len(row)).is_file()}
+    there = {number for number in shards_there(array) if array.joinpath("c", str(number), *["0"] * len(row)).is_file()}
     wanted = range(min(there, default=0), math.ceil(rows / shard_rows))  # a state may begin with a later segment
     if missing := sorted(set(wanted) - there):
         yield f"{array.name}: shard {missing[0]} is missing"

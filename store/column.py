@@ -81,12 +81,18 @@ class Column:
             done += rows
 
     def pending(self) -> dict[int, np.ndarray]:
-        """Take the shards to write; full ones leave memory with this call."""
+        """Take the shards to write; `settle` says what came of it."""
         shards = {number: self._shards[number][: self._rows[number]] for number in sorted(self._dirty)}
         self._dirty.clear()
-        for number in sorted(self._shards)[:-1]:
-            del self._shards[number], self._rows[number]
         return shards
+
+    def settle(self, shards: Mapping[int, np.ndarray], *, written: bool) -> None:
+        """Full shards leave memory once they are written; those that could not be written are written the next time."""
+        if not written:
+            self._dirty.update(shards)
+        newest = max(self._shards, default=0)
+        for number in shards.keys() - self._dirty - {newest}:
+            del self._shards[number], self._rows[number]
 
     def write(self, shards: Mapping[int, np.ndarray]) -> None:
         """Write shards whole; the rows given here change no more, while others come behind them."""

@@ -11,7 +11,7 @@ StoreError
 
 from __future__ import annotations
 
-from steersman.system.errors import EngineError
+from steersman.system.errors import DamagedFile, EngineError
 
 
 class StoreError(EngineError):
@@ -55,7 +55,7 @@ class MissingFrame(StoreError, LookupError):
         return f"walker {self.walker} has {self.rows} published frames, row {self.row} is not one of them"
 
 
-class DamagedShard(StoreError, ValueError):
+class DamagedShard(StoreError, DamagedFile, ValueError):
     path: str
 
     def __str__(self) -> str:

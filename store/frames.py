@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 import zarr
-from zarr.abc.store import ByteRequest
-from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.core.metadata.v3 import ArrayV3Metadata
-from zarr.storage import LocalStore
 
 from steersman.store.errors import EmptyWindow, MissingFrame, MissingVariable
-from steersman.store.shard import read_row
+from steersman.store.shard import read_rows
 
-FRAME, SEGMENT = "frame", "segment"
+# The two dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of
+# each frame, the segment that made it, by which xarray groups.
+FRAME, SEGMENT = "frame", "ended_segment"
+_OF_0_1 = {"segment": SEGMENT}  # what Steersman 0.1 called it
 
 # Columns of the segments table, one int64 row for every ended segment of a walker; -1 where there is none.
 SEGMENT_FIELDS = ("number", "start", "parent_walker", "parent_row", "seed", "model", "first_row", "end_row", "ended")
@@ -40,13 +40,33 @@ class Span:
         return self.end - self.first
 
 
-class _LocalStore(LocalStore):
-    """Reads in the thread that asks: on a busy node a hop to another and back takes longer than to read a chunk."""
+@dataclass(frozen=True)
+class Stored:
+    """An array as a publication of its group describes it.
 
-    async def get(
-        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
-        return self.get_sync(key, prototype=prototype, byte_range=byte_range)
+    Args:
+        path: its folder.
+        rows: that are published.
+        like: a row as it is where none was written: shape, dtype, fill value.
+        layout: rows of a chunk and of a shard.
+        dims: names of its dimensions.
+        attributes: units and long_name.
+    """
+
+    path: Path
+    rows: int
+    like: np.ndarray
+    layout: tuple[int, int]
+    dims: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+    def read(self, first: int, end: int) -> np.ndarray:
+        """(end - first, ...). Raises: DamagedShard."""
+        return read_rows(self.path, first, end, self.like, self.layout, sparse=True)
+
+    def row(self, row: int) -> np.ndarray:
+        """(...) of a row that was written. Raises: DamagedShard."""
+        return read_rows(self.path, row, row + 1, self.like, self.layout)[0]  # type: ignore[no-any-return]
 
 
 class Frames:
@@ -58,7 +78,6 @@ class Frames:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self._opened: dict[tuple[str, str], tuple[int, dict[str, zarr.Array[Any]]]] = {}
 
     def __contains__(self, walker: str) -> bool:
         """Whether there is anything of this walker; of thousands, `walkers` would look at each."""
@@ -69,94 +88,76 @@ class Frames:
 
     def count(self, walker: str) -> int:
         """Published frames of a walker; 0 before its first publication."""
-        return self._open(walker, FRAME)[0]
+        return self.rows(walker, FRAME)
 
     def rows(self, walker: str, dimension: str) -> int:
         """Published rows along a dimension."""
-        return self._open(walker, dimension)[0]
+        return _rows(self.stored(walker, dimension))
 
     def spans(self) -> list[Span]:
         return [Span(walker, 0, rows) for walker in self.walkers() if (rows := self.count(walker))]
 
     def attributes(self, walker: str) -> dict[str, Any]:
         """What the walker said of its group at its last publication."""
-        return dict(self._group(walker).attrs)
+        return _published(self.path / walker)[0]
 
     def variables(self, walker: str, dimension: str = FRAME) -> list[str]:
-        return list(_arrays(self._group(walker), dimension))
+        return list(self.stored(walker, dimension))
+
+    def stored(self, walker: str, dimension: str | None = None) -> dict[str, Stored]:
+        """The arrays of a walker as they are published now, by name; those along one dimension, or all."""
+        return _along(_published(self.path / walker)[1], dimension)
 
     def read(self, name: str, span: Span, *, dimension: str = FRAME) -> np.ndarray:
         """Read (rows, ...) of one variable.
 
         Raises: MissingFrame: the span reaches beyond what is published. MissingVariable: there is none of this name.
         """
-        rows, arrays = self._known(span.walker, dimension, span.end)
+        return self.array(name, span, dimension=dimension).read(span.first, span.end)
+
+    def array(self, name: str, span: Span, *, dimension: str = FRAME) -> Stored:
+        """One variable, to read rows of a span from. Raises: MissingFrame, MissingVariable: see `read`."""
+        arrays = self.stored(span.walker, dimension)
+        rows = _rows(arrays)
         if name not in arrays:
             raise MissingVariable(name, ", ".join(arrays))
         if not 0 <= span.first <= span.end <= rows:
             raise MissingFrame(span.walker, span.end - 1, rows)
-        return np.asarray(arrays[name][span.first : span.end])
+        return arrays[name]
 
     def row(self, walker: str, row: int, *, dimension: str = FRAME) -> Row:
         """One row along `dimension` by variable; a variable is read when it is asked for.
 
         Raises: MissingFrame: that row is not published.
         """
-        group = self.path / walker
-        arrays = _described(group, dimension)
-        rows = min((each["shape"][0] for each in arrays.values()), default=0)
-        if not 0 <= row < rows:
+        arrays = self.stored(walker, dimension)
+        if not 0 <= row < (rows := _rows(arrays)):
             raise MissingFrame(walker, row, rows)
-        return Row(group, arrays, row)
+        return Row(arrays, row)
 
     def read_table(self, walker: str) -> np.ndarray:
         """The segments that a walker has ended: (segments, len(SEGMENT_FIELDS)) int64."""
-        return _table(self._group(walker), 0)
+        return self.publication(walker, 0)[1]
 
     def publication(self, walker: str, segments: int) -> tuple[int, np.ndarray, dict[str, Any]]:
         """Frames, the table of segments behind its first so many rows, and attributes, all of one publication."""
-        group = self._group(walker)
-        return _rows(_arrays(group, FRAME)), _table(group, segments), dict(group.attrs)
-
-    def _known(self, walker: str, dimension: str, end: int) -> tuple[int, dict[str, zarr.Array[Any]]]:
-        """Rows and arrays of a walker; an older look serves when it reaches `end`, for published rows do not change."""
-        known = self._opened.get((walker, dimension))
-        if known is None or end > known[0]:
-            known = self._opened[walker, dimension] = self._open(walker, dimension)
-        return known
-
-    def _open(self, walker: str, dimension: str) -> tuple[int, dict[str, zarr.Array[Any]]]:
-        arrays = _arrays(self._group(walker), dimension)
-        return _rows(arrays), arrays
-
-    def _group(self, walker: str) -> zarr.Group:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
-            return zarr.open_group(_LocalStore(self.path / walker, read_only=True), mode="r", use_consolidated=None)
+        attributes, arrays = _published(self.path / walker)
+        table = arrays.get("segments")
+        empty = np.empty((0, len(SEGMENT_FIELDS)), np.int64)
+        read = empty if table is None else table.read(min(segments, table.rows), table.rows)
+        return _rows(_along(arrays, FRAME)), read, attributes
 
 
 class Row(Mapping[str, np.ndarray]):
-    """The variables of one published frame, or of one ended segment.
+    """The variables of one published frame, or of one ended segment."""
 
-    A walker waits for it between two segments, so zarr does not open the group: that costs hops between threads.
-
-    Args:
-        path: of the group.
-        arrays: its arrays' metadata, as a publication wrote them.
-    """
-
-    def __init__(self, path: Path, arrays: Mapping[str, dict[str, Any]], row: int) -> None:
-        self._path, self._arrays, self._row = path, arrays, row
+    def __init__(self, arrays: Mapping[str, Stored], row: int) -> None:
+        self._arrays, self._row = arrays, row
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._arrays:
             raise MissingVariable(name, ", ".join(self._arrays))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
-            array = ArrayV3Metadata.from_dict(dict(self._arrays[name]))
-        like = np.full(array.shape[1:], array.fill_value, array.dtype.to_native_dtype())
-        assert array.shards is not None
-        return read_row(self._path / name, self._row, like, array.chunks[0], array.shards[0])
+        return self._arrays[name].row(self._row)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
@@ -191,6 +192,11 @@ class Window(Mapping[str, np.ndarray]):
     def rows(self) -> int:
         return sum(span.rows for span in self.spans)
 
+    @property
+    def ids(self) -> np.ndarray:
+        """(rows,) int64, one for each frame: the same in every window of a run."""
+        return np.concatenate([(int(s.walker[1:]) << 40) + np.arange(s.first, s.end) for s in self.spans])
+
     def _read_variable(self, name: str) -> np.ndarray:
         """One read for each walker, however many spans it has here: segments are short."""
         first: dict[str, int] = {}
@@ -203,30 +209,37 @@ class Window(Mapping[str, np.ndarray]):
         return np.concatenate([rows[s.walker][s.first - at(s.walker) : s.end - at(s.walker)] for s in self.spans])
 
 
-def _described(group: Path, dimension: str) -> dict[str, dict[str, Any]]:
-    """Metadata of the arrays along a dimension, by name."""
-    told = json.loads((group / "zarr.json").read_bytes())["consolidated_metadata"]["metadata"]
-    return {name: array for name, array in told.items() if array["dimension_names"][0] == dimension}
+def _published(group: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
+    """Attributes and arrays of a group, all of its last publication.
+
+    A walker waits for frames between two segments, so zarr does not open the group: that costs hops between threads.
+    """
+    described = json.loads((group / "zarr.json").read_bytes())
+    arrays = described["consolidated_metadata"]["metadata"]
+    return described["attributes"], {name: _stored(group / name, array) for name, array in arrays.items()}
 
 
-def _dimension(array: zarr.Array[Any]) -> str | None:
-    names = getattr(array.metadata, "dimension_names", None)
-    return names[0] if names else None
+def _stored(path: Path, described: Mapping[str, Any]) -> Stored:
+    rows, *row = described["shape"]
+    return Stored(path, rows, *_layout(json.dumps({**described, "shape": [0, *row]})))
 
 
-def _arrays(group: zarr.Group, dimension: str) -> dict[str, zarr.Array[Any]]:
-    with warnings.catch_warnings():  # before the first publication zarr looks at every file, half-written ones too
+@functools.lru_cache(maxsize=256)
+def _layout(described: str) -> tuple[np.ndarray, tuple[int, int], tuple[str, ...], dict[str, Any]]:
+    """What walkers and publications have in common, for zarr takes a while to read it: see Stored."""
+    with warnings.catch_warnings():  # packed booleans are not in the Zarr 3 text yet
         warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
-        return {name: array for name, array in group.arrays() if _dimension(array) == dimension}
+        array = ArrayV3Metadata.from_dict(json.loads(described))
+    like = np.full(array.shape[1:], array.fill_value, array.dtype.to_native_dtype())
+    like.flags.writeable = False
+    assert array.shards is not None
+    first, *others = map(str, array.dimension_names or ())
+    return like, (array.chunks[0], array.shards[0]), (_OF_0_1.get(first, first), *others), dict(array.attributes)
 
 
-def _rows(arrays: Mapping[str, zarr.Array[Any]]) -> int:
-    return min((int(array.shape[0]) for array in arrays.values()), default=0)
+def _along(arrays: Mapping[str, Stored], dimension: str | None) -> dict[str, Stored]:
+    return {name: array for name, array in arrays.items() if dimension in (None, array.dims[0])}
 
 
-def _table(group: zarr.Group, first: int) -> np.ndarray:
-    if "segments" not in group:
-        return np.empty((0, len(SEGMENT_FIELDS)), np.int64)
-    array = group["segments"]
-    assert isinstance(array, zarr.Array)
-    return np.asarray(array[first:])
+def _rows(arrays: Mapping[str, Stored]) -> int:
+    return min((array.rows for array in arrays.values()), default=0)

@@ -20,6 +20,16 @@ from steersman.store.variables import Variable
 from steersman.system.files import replace_file
 
 
+def make_root(path: Path) -> None:
+    """Make the folder of the groups a group itself, so that the whole store opens; one that is there stays.
+
+    It has no consolidated metadata: those of each group are its own, and new groups come while the run goes on.
+    """
+    path.mkdir(exist_ok=True)
+    if not (path / "zarr.json").exists():
+        replace_file(path / "zarr.json", json.dumps({"zarr_format": 3, "node_type": "group", "attributes": {}}))
+
+
 class GroupWriter:
     """Appends rows to the variables of one group, along one or more growing dimensions. One writer a group.
 
@@ -67,9 +77,10 @@ class GroupWriter:
         """
         self.check(dimension, blocks)
         n = len(next(iter(blocks.values())))
-        for name in blocks.keys() - self._columns.keys():
+        for name in [name for name in blocks if name not in self._columns]:
             column = Column(self.path / name, dimension, self._variables.get(name), blocks[name])
             self._columns = {**self._columns, name: column}  # a new one, for a publication may go through the old one
+            self._place_points(name, blocks[name].shape[1:])
         columns = [column for column in self._columns.values() if column.dimension == dimension]
         with self._lock:
             first = self.rows.get(dimension, 0)
@@ -90,9 +101,16 @@ class GroupWriter:
             if column is None:
                 check_new(name, block, n)
             elif column.dimension != dimension:
-                raise BadVariable(name, f"there is one of this name for each {column.dimension}; take another")
+                raise BadVariable(name, f"there is one of this name along {column.dimension}; take another")
             else:
                 column.check(block, n)
+
+    def _place_points(self, name: str, shape: tuple[int, ...]) -> None:
+        """Store where the points of a variable's dimensions lie, if that is known."""
+        for dimension, size in zip(getattr(self._variables.get(name), "dims", ()), shape, strict=False):
+            of = self._variables.get(dimension)
+            if of is not None and of.points is not None and dimension not in self._columns:
+                self.extend(dimension, {dimension: np.asarray(of.points(size))})
 
     def publish(self, *, now: bool = False) -> dict[str, int]:
         """Write what was appended and then let readers see it; returns the published rows by dimension.
@@ -115,8 +133,15 @@ class GroupWriter:
             with self._lock:
                 rows, attributes, columns = dict(self.rows), dict(self.attributes), self._columns.values()
                 pending = [(column, column.pending()) for column in columns]
-            for column, shards in pending:
-                column.write(shards)
+            written = False
+            try:
+                for column, shards in pending:
+                    column.write(shards)
+                written = True
+            finally:
+                with self._lock:
+                    for column, shards in pending:
+                        column.settle(shards, written=written)
             self._publish_metadata(rows, attributes, columns)
         return rows
 

@@ -23,13 +23,13 @@ def move(here: Path, there: Path) -> None:
 
     A writer writes each file whole, and an open shard again from memory: so files are taken away from under it.
     """
-    told = (here / GROUP).read_bytes()  # before the files: the rows that it counts are in them by now, or there
+    described = (here / GROUP).read_bytes()  # before the files: the rows that it counts are in them by now, or there
     for file in _waiting(here):
         taken = file if file.suffix == TAKEN else file.rename(f"{file}{TAKEN}")
         _copy(taken, there / taken.relative_to(here).with_suffix(""))
         taken.unlink()
     partial = there / f"{GROUP}{PARTIAL}"
-    partial.write_bytes(told)
+    partial.write_bytes(described)
     partial.replace(there / GROUP)
 
 

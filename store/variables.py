@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
 
 
 @dataclass(frozen=True)
 class Variable:
-    """Meaning of one per-frame variable.
+    """Meaning of one per-frame variable, or of a dimension of others, such as the latitudes of a field.
 
     Args:
         dims: names of its dimensions after `frame`, e.g. ("atom", "xyz").
         units: UDUNITS text, e.g. "nm", "ps"; "1" when dimensionless.
         long_name: what a figure's axis says.
+        points: of a dimension: its size -> where its points lie, (size,). They are stored beside the variables, once,
+            and xarray shows them as coordinates.
     """
 
     dims: tuple[str, ...] = ()
     units: str = "1"
     long_name: str = ""
+    points: Callable[[int], np.ndarray] | None = None

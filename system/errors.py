@@ -1,7 +1,9 @@
 """What can be wrong, whatever the room: the base of the errors, and what a person wrote wrong.
 
-EngineError               anything that Steersman reports: the base of every room's errors; exit code 4
-└── BadInput              something the user wrote; exit code 2
+EngineError               anything that Steersman reports: the base of every room's errors; exit status 4
+├── DamagedFile           a file of a run is not as Steersman wrote it; exit status 6
+├── MissingExtra          an optional package is not installed
+└── BadInput              something the user wrote; exit status 2
     ├── UnknownName       a key, workflow or site that does not exist, with the nearest that does
     ├── BadValue          a parameter of the wrong type or out of range
     └── BadRequest        something that cannot be done as it was asked for
@@ -20,7 +22,12 @@ class EngineError(Exception):
     """An error whose subclasses only annotate their fields, in the order of the arguments, and give `__str__`.
 
     It survives pickle: one that does not kills the thread of a Parsl executor that hands results back.
+
+    Attributes:
+        exit_status: what the command line ends with; the README has the table of them.
     """
+
+    exit_status = 4  # without an annotation: no field
 
     def __init_subclass__(cls) -> None:
         dataclass(eq=False)(cls)
@@ -29,8 +36,24 @@ class EngineError(Exception):
         self.args = tuple(vars(self).values())  # what pickle and copy make it from again
 
 
+class DamagedFile(EngineError):
+    """A file of a run is not as Steersman wrote it."""
+
+    exit_status = 6
+
+
+class MissingExtra(EngineError, ImportError):
+    package: str
+    extra: str
+
+    def __str__(self) -> str:
+        return f"{self.package} is not installed; pip install 'steersman[{self.extra}]'"
+
+
 class BadInput(EngineError, ValueError):
     """Something the user wrote."""
+
+    exit_status = 2
 
 
 class UnknownName(BadInput):

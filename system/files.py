@@ -1,4 +1,4 @@
-"""Files that several processes share: replaced whole, and locked."""
+"""Files that several processes share: replaced whole, locked, and read whatever they hold."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+
+
+def text_of(path: Path) -> str:
+    """Whatever was written to a file, as text; "" when there is none."""
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
 def replace_file(path: Path, content: str | bytes, *, sync: bool = False, mode: int = 0o666) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,10 @@ class _Bounded(yaml.SafeLoader):
         return int(number)
 
 
+# 1e4 is a number in YAML 1.2 and in every other language; PyYAML reads 1.1, where it is a text.
+_Bounded.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"), list("-+.0123456789")
+)
 _Bounded.add_constructor("tag:yaml.org,2002:int", _Bounded.construct_yaml_int)
 
 
