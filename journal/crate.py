@@ -21,6 +21,7 @@ TERMS = "https://w3id.org/ro/terms/workflow-run/context"
 DONE, FAILED = "http://schema.org/CompletedActionStatus", "http://schema.org/FailedActionStatus"
 RESULTS = (
     ("frames.zarr", "", "frames of the simulations, a Zarr group for each walker"),
+    ("topology.pdb", "chemical/x-pdb", "atoms and bonds of the frames, and the prepared start"),
     ("scores.zarr", "", "scores of the frames, a Zarr group for each model"),
     ("models", "", "weights and cards of the models"),
     ("journal.jsonl", "application/jsonl", "everything that happened, record after record"),
@@ -36,7 +37,7 @@ def write_crate(directory: RunDirectory, state: State) -> None:
 
     assert state.end is not None
     settings = directory.settings()
-    environment = json.loads((directory.path / "environment.json").read_text())
+    environment = directory.environment()
     name = f"{settings['workflow']} in {directory.path.name}"
     crate = ROCrate(version="1.1")
     crate.metadata.extra_contexts.append(TERMS)

@@ -3,19 +3,21 @@
 EngineError
 ├── BadInput
 │   ├── NoSuchSegment     `why` was asked about a segment that the journal does not know
-│   └── BadDirectory      a run directory that exists, does not exist, or cannot be written
+│   ├── BadDirectory      a run directory that exists, does not exist, or cannot be written
+│   └── IsACopy           what can only be done with the run itself was asked of a copy
+├── DamagedFile
+│   └── RunDamaged        a file of a run cannot be read
 ├── RunIsLocked           another process drives this run
-├── RunDamaged            a file of a run cannot be read
 ├── NoRoom                the disk is full, read-only, or there are too many open files
 └── JournalError          a journal that cannot be read
-    ├── JournalDamaged    a record in the middle is not whole
+    ├── JournalDamaged    a record in the middle is not whole (also a DamagedFile)
     ├── JournalTooNew     a newer Steersman wrote it
     └── UnknownRecord     a record of a kind that this Steersman does not know
 """
 
 from __future__ import annotations
 
-from steersman.system.errors import BadInput, EngineError
+from steersman.system.errors import BadInput, DamagedFile, EngineError
 
 FINISHED = ("goal", "budget", "finished")  # outcomes of a run that there is nothing to go on with
 
@@ -39,6 +41,15 @@ class BadDirectory(BadInput):
         return f"{self.path}: {self.problem}"
 
 
+class IsACopy(BadInput):
+    path: str
+    run: str
+    at: str
+
+    def __str__(self) -> str:
+        return f"{self.path} is a copy of run {self.run} at {self.at}; use `steersman remote tell | resume {self.run}`"
+
+
 class RunIsLocked(EngineError):
     path: str
     owner: str
@@ -58,7 +69,7 @@ class NoRoom(EngineError):
         )
 
 
-class RunDamaged(EngineError):
+class RunDamaged(DamagedFile):
     path: str
     problem: str
 
@@ -72,7 +83,7 @@ class JournalError(EngineError):
     """A journal that cannot be read."""
 
 
-class JournalDamaged(JournalError):
+class JournalDamaged(JournalError, DamagedFile):
     path: str
     line: int
 

@@ -6,7 +6,7 @@ numbers are kept; the words of a start are read from the journal again when they
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +18,7 @@ from steersman.journal.clock import Clock
 from steersman.journal.file import Flaw, Place
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.segment_table import Segments, tabulate
+from steersman.journal.segment_table import SegmentTable, tabulate
 from steersman.journal.state import State
 from steersman.journal.table import Table
 
@@ -32,6 +32,8 @@ _TIMES = np.dtype([("walker", "i4"), ("number", "i4"), ("began", "f8"), ("ended"
 class History:
     """A run as its journal records it, with times.
 
+    Args:
+        read: read all there is at once; else the first `catch_up` or `follow` does.
     Attributes:
         state: the run at its last record.
         policies: who chose starts, in order of first appearance.
@@ -41,26 +43,28 @@ class History:
         place: how far the journal was read; its flaws are the lines that were set aside.
     """
 
-    def __init__(self, directory: RunDirectory) -> None:
+    def __init__(self, directory: RunDirectory, *, read: bool = True) -> None:
         self.directory, self.state, self.place = directory, State(), Place()
         self.policies: list[str] = []
         self.causes: dict[str, str] = {}
         self.stops: dict[str, records.Stop | records.Tell] = {}
         self.noted = Counter[str]()
         self._starts, self._times = Table(_START), Table(_TIMES)
-        self._running: dict[int, int] = {}  # walker -> row of its segment that runs
-        self._made: Segments | None = None  # from all records so far
+        self._running: dict[int, tuple[int, records.Began]] = {}  # walker -> row and record of its segment that runs
+        self._made: SegmentTable | None = None  # from all records so far
         self._metrics: dict[str, list[tuple[float, float]]] = {}
         self._take: dict[type[Record], Callable[[Any], None]] = {
             records.Start: self._on_start, records.Began: self._on_began, records.Ended: self._on_ended,
             records.Metrics: self._on_metrics,
             records.Note: self._on_note, records.Stop: self._on_stop, records.Tell: self._on_stop,
         }  # fmt: skip
-        self.catch_up()
+        if read:
+            self.catch_up()
 
     def catch_up(self) -> None:
         """Read what is new; costs what is new."""
-        deque(self.follow(), maxlen=0)
+        for record in journal.follow(self.directory.journal, self.place):
+            journal.fits(self.place, self._apply, record)
 
     def follow(self) -> Iterator[Record]:
         """Read what is new, record for record."""
@@ -104,7 +108,7 @@ class History:
         return {name: np.array(series) for name, series in self._metrics.items()}
 
     @property
-    def segments(self) -> Segments:
+    def segments(self) -> SegmentTable:
         """Every segment, as columns, in the order in which they began."""
         if self._made is None:
             self._made = tabulate(self.state, self._times.columns, self.starts, self.policies)
@@ -128,6 +132,11 @@ class History:
         settings = self.directory.settings()
         return settings | {"params": settings["params"] | self.state.settings}
 
+    @property
+    def params(self) -> dict[str, Any]:
+        """Parameters, with what people changed since; empty when they are not kept."""
+        return dict(self.settings().get("params") or {})
+
     def _on_start(self, record: records.Start) -> None:
         if record.policy not in self.policies:
             self.policies.append(record.policy)
@@ -136,15 +145,17 @@ class History:
         self._starts.put(record.start, (record.t, *parent, policy, record.model, self.place.at))
 
     def _on_began(self, record: records.Began) -> None:
-        row = self._running[record.walker] = len(self._times)
+        row = len(self._times)
+        self._running[record.walker] = row, record
         self._times.put(row, (record.walker, record.segment, record.t, np.nan, 0.0))
 
     def _on_ended(self, record: records.Ended) -> None:
-        row = self._running.pop(record.walker, len(self._times))
-        known = row < len(self._times) and self._times.columns["number"][row] == record.segment
-        began = self._times.columns["began"][row] if known else record.t - record.ran_s
-        at = row if known else len(self._times)
-        self._times.put(at, (record.walker, record.segment, began, record.t, record.simulated))
+        row, begun = self._running.pop(record.walker, (0, None))
+        if begun is None or begun.segment != record.segment:  # the event that it began was lost with the server
+            row, began = len(self._times), record.t - record.ran_s
+        else:
+            began = begun.t
+        self._times.put(row, (record.walker, record.segment, began, record.t, record.simulated))
         if record.cause:
             self.causes[f"w{record.walker}.{record.segment}"] = record.cause
 

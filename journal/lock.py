@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from steersman.journal import copies
 from steersman.journal.errors import RunIsLocked
 from steersman.system.files import replace_file
 
@@ -51,7 +52,9 @@ def owner(run: Path) -> Owner | None:
 
 
 def driven(run: Path) -> bool:
-    """Whether a process drives a run now, as far as can be seen from here."""
+    """Whether a process drives a run now, as far as can be seen from here; of a copy, as it was when it was fetched."""
+    if origin := copies.of(run):
+        return origin.state == "running"
     holder = owner(run)
     return holder is not None and not holder.why_gone
 

@@ -9,10 +9,12 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from steersman.journal import copies
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.system.files import replace_file
 
-UNSEALED = ("manifest.sha256", "driver.json", ".lock", "aside")  # the file itself, and what is of no run that ended
+# The file itself, what is of no run that ended, and Parsl's logs, to which a scheduler may add when all is over.
+UNSEALED = ("manifest.sha256", "driver.json", ".lock", "aside", ".remote", "__pycache__", "parsl")
 
 
 def seal(directory: RunDirectory) -> None:
@@ -25,18 +27,29 @@ def unseal(directory: RunDirectory) -> None:
     directory.manifest.unlink(missing_ok=True)
 
 
+def renew(directory: RunDirectory, *made_again: Path) -> None:
+    """Take files and folders that were made again as they are now; what else has changed since the seal still shows."""
+    if not directory.manifest.exists():
+        return
+    known = dict(_lines(directory.manifest.read_bytes()))
+    for name, path in _files(directory.path):
+        if any(each in (path, *path.parents) for each in made_again):
+            known[_escaped(name)] = sha256(path)
+    replace_file(directory.manifest, _text(known))
+
+
 def changes(directory: RunDirectory) -> Iterator[tuple[str, str]]:
     """Give each file that is not what it was sealed as, and what is wrong with it.
 
     Raises: OSError: the manifest cannot be read.
     """
     text = directory.manifest.read_bytes()
-    lines = text.decode(errors="replace").splitlines()
-    known = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    known = dict(_lines(text))
     if _text(known).encode() != text:
         yield directory.manifest.name, "it is not as it was written"
+    known = {name: digest for name, digest in known.items() if name.partition("/")[0] not in UNSEALED}  # of 0.1
     there = {_escaped(name): path for name, path in _files(directory.path)}
-    for name in sorted(known.keys() - there.keys()):
+    for name in sorted(known.keys() - there.keys()) if copies.of(directory.path) is None else ():  # a copy has a part
         yield name, "it is missing"
     for name in sorted(there.keys() - known.keys()):
         yield name, "it was not there when the run was sealed"
@@ -56,6 +69,13 @@ def _files(top: Path) -> Iterator[tuple[str, Path]]:
             path = Path(folder, name)
             if path.is_file():  # sockets of servers have no content
                 yield str(path.relative_to(top)), path
+
+
+def _lines(text: bytes) -> Iterator[tuple[str, str]]:
+    """Name and digest of each line."""
+    for line in text.decode(errors="replace").splitlines():
+        digest, _, name = line.partition("  ")
+        yield name, digest
 
 
 def _text(digests: Mapping[str, str]) -> str:

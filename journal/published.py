@@ -12,7 +12,7 @@ from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.store import Span
 
-HELD_OUT = 10  # every tenth start is held out of training
+HELD_OUT = 10  # every tenth start is held out of training, where none was drawn for that
 
 
 def segments(state: State) -> dict[str, np.ndarray]:
@@ -55,13 +55,20 @@ def spans(state: State, *, held_out: bool | None = None, most: int | None = None
     made = segments(state)
     order = in_order(made)
     if held_out is not None:
-        order = order[(made["start"][order] % HELD_OUT == HELD_OUT - 1) == held_out]
+        order = order[is_held_out(state, made["start"][order]) == held_out]
     walker, first, end = (made[name][order] for name in ("walker", "first", "published"))
     if most is not None:
         newer = np.cumsum((end - first)[::-1])[::-1] - (end - first)
         first = np.maximum(first, end - (most - newer))
         walker, first, end = (column[newer < most] for column in (walker, first, end))
     return [Span(f"w{w}", a, b) for w, a, b in zip(walker.tolist(), first.tolist(), end.tolist(), strict=True)]
+
+
+def is_held_out(state: State, starts: np.ndarray) -> np.ndarray:
+    """(n,) bool: which starts are held out of training: those that were drawn for it, or every tenth."""
+    if state.held_out:
+        return np.isin(starts, np.fromiter(state.held_out, np.int64))
+    return np.asarray(starts % HELD_OUT == HELD_OUT - 1)
 
 
 def spans_after(state: State, done: Mapping[str, int]) -> list[Span]:

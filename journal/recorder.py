@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TypeVar
 
+from msgspec import to_builtins
+
+from steersman.journal import records
 from steersman.journal.file import Journal
 from steersman.journal.records import Note, Record, Stage
 from steersman.journal.state import State
 
 R = TypeVar("R", bound=Record)
+TROUBLE = (records.Lost, records.Aside, records.Damaged, records.Blame)
+FREQUENT = (
+    records.Start,
+    records.Began,
+    records.Published,
+    records.Ended,
+    records.Epoch,
+    records.Scored,
+    records.Metrics,
+)
+log = logging.getLogger("steersman.journal")
 
 
 class Recorder:
@@ -24,6 +39,7 @@ class Recorder:
         written: list[R] = self.journal.append(*several)
         for record in written:
             self.state.apply(record)
+            _log(record)
         return written
 
     def works(self, stage: str) -> None:
@@ -43,3 +59,12 @@ class Recorder:
     def note(self, text: str) -> None:
         """Note something for people, in the journal and on the display."""
         self.record(Note(text=text))
+
+
+def _log(record: Record) -> None:
+    """What people follow in driver.log is what the journal says; of frequent records only at level DEBUG."""
+    failed = isinstance(record, TROUBLE) or (isinstance(record, Stage) and not record.ok)
+    level = logging.WARNING if failed else logging.DEBUG if isinstance(record, FREQUENT) else logging.INFO
+    if log.isEnabledFor(level):
+        fields = {key: value for key, value in to_builtins(record).items() if key not in ("kind", "t", "more", "files")}
+        log.log(level, "%s %s", record.kind, ", ".join(f"{key}={value}" for key, value in fields.items()))

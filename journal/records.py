@@ -158,6 +158,9 @@ class Start(Record, tag="start", frozen=True):
     model: Number = 0  # whose scores it was chosen by; 0: none
     exact: bool = False  # goes on with the full restart state
     draw: Mapping[str, float | list[float]] = {}  # of a new member, by name
+    held_out: bool = False  # drawn before anything was steered: no training sees its frames
+    weight: Amount = 0.0  # of a member of a weighted ensemble
+    round: Number = 0  # of that member, from 1 on
     set: Mapping[str, Any] = {}  # parameters that people changed
     again: Number | None = None  # the start that this one repeats
     attempt: Number = 0  # how often it failed before
@@ -178,7 +181,7 @@ class Began(Record, tag="began", frozen=True):
 
 
 class Published(Record, tag="frames", frozen=True):
-    """Frames of a walker can be read: so many in all, and so many ended segments."""
+    """Frames of a walker became readable; the numbers are of all its frames and all its ended segments."""
 
     walker: Number
     frames: Number
@@ -258,7 +261,7 @@ class Trained(Record, tag="model", frozen=True):
 
 
 class Scored(Record, tag="scored", frozen=True):
-    """So many frames have scores under a model (0: without one)."""
+    """Scores were computed: the number of frames that have scores of a model (0: without a model)."""
 
     model: Number
     frames: Number

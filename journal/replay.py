@@ -7,6 +7,7 @@ led to. The run's own policy chooses again what it chose.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, stale, unscored
 from steersman.journal.state import State
-from steersman.steering import Decider, Policy, Scores, Steering
+from steersman.steering import Choice, Decider, Policy, Scores, Steering
 from steersman.steering.streams import decision_rng
 from steersman.system.errors import BadValue
 
@@ -56,7 +57,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     different = found["different"]
     text = [
         f"{found['policy']} ({found['label']}): of {found['decisions']} decisions it chooses {found['same']} as "
-        f"recorded, {len(different)} otherwise; {found['kept']} were drawn at random or pinned"
+        f"recorded, {len(different)} otherwise; {found['kept']} were drawn at random, held out or pinned"
     ]
     for each in different[:SHOWN]:
         before, now = each["recorded"], each["chosen"]
@@ -80,6 +81,7 @@ class _Replay:
         self._boards: dict[int, Scoreboard] = {}
         self._scores: Scores | None = None
         self._seen = (-1, -1)
+        self._round = deque[Choice]()  # of a policy of rounds: those that were not compared yet
         self._more = 0  # starts of the same act that follow
         self.names: set[str] = set()
         self.decisions = self.kept = 0
@@ -97,23 +99,30 @@ class _Replay:
 
     def _decide(self, record: records.Start) -> None:
         state = self._state
-        if state.run.rounds and not self._more:
+        first, self._more = not self._more, record.more
+        if state.run.rounds and first:
             self._decider.forget()
-        self._more = record.more
         self.decisions += 1
         explored = float(record.policy == "explore")
         self._decider.steering = replace(self._decider.steering, explore=explored)
-        if record.policy == "pin":
+        if record.policy == "pin" or record.held_out:
             self.kept += 1
             return
         scores = self._known()
-        choice = self._decider.choose(scores, decision_rng(state.run.seed, record.start), state.blamed)
+        rng = decision_rng(state.run.seed, record.start)
+        if self._decider.steering.policy.rounds:
+            if first:
+                self._round = deque(self._decider.choose_round(scores, rng))
+            choice = self._round.popleft() if self._round else Choice(None, "the round has no more members", "none")
+        else:
+            choice = self._decider.choose(scores, rng, state.blamed)
         if explored:
             self.kept += 1
             return
         candidate = choice.candidate
         chosen = None if candidate is None else scores.frame(candidate.index)
-        if (chosen, dict(candidate.draw) if candidate else {}) != (_frame(record.parent), dict(record.draw)):
+        same = (chosen, dict(candidate.draw), candidate.weight) if candidate else (chosen, {}, 0.0)
+        if same != (_frame(record.parent), dict(record.draw), record.weight):
             before = {"frame": _frame(record.parent), "policy": record.policy, "reason": record.reason}
             now = {"frame": chosen, "policy": choice.policy, "reason": choice.reason}
             self.different.append({"start": record.start, "recorded": before, "chosen": now})
@@ -122,6 +131,8 @@ class _Replay:
         """What the engine knew when it decided."""
         state = self._state
         policy = self._decider.steering.deciding(scored=state.scored > 0)
+        if self._decider.steering.policy.rounds and not state.scored:
+            return unscored(state)
         if policy.patient and not policy.needs:
             return unscored(state)
         if self._scores is None and state.scored:

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from steersman.journal.errors import BadDirectory, NoRoom, RunDamaged
-from steersman.store import Frames
+from steersman.store import Frames, make_root
 from steersman.system.errors import EngineError
 from steersman.system.files import replace_file
 
@@ -39,8 +39,11 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
         self.settings_file = self.path / "run.yaml"
+        self.site_file = self.path / "site.yaml"  # of a run that was resumed on another site
+        self.environment_file = self.path / "environment.json"
         self.workflow = self.path / "workflow.py"
         self.prepared = self.path / "prepared.pkl"
+        self.topology = self.path / "topology.pdb"
         self.journal = self.path / "journal.jsonl"
         self.decisions = self.path / "decisions.jsonl"
         self.frames = Frames(self.path / "frames.zarr")
@@ -50,6 +53,7 @@ class RunDirectory:
         self.bus = self.path / "bus"
         self.figures = self.path / "figures"
         self.report = self.path / "report.html"
+        self.log = self.path / "driver.log"
         self.manifest = self.path / "manifest.sha256"
 
     def model(self, version: int) -> Path:
@@ -61,15 +65,19 @@ class RunDirectory:
 
     def settings(self) -> dict[str, Any]:
         """What the run is. Raises: BadDirectory: it cannot be read, or is not what the run wrote."""
-        try:
-            loaded = yaml.safe_load(self.settings_file.read_text())
-        except OSError as error:
-            raise BadDirectory(str(self.settings_file), f"cannot be read: {error.strerror}") from None
-        except (yaml.YAMLError, ValueError) as error:  # ValueError: bytes that are no text
-            raise BadDirectory(str(self.settings_file), f"this is not YAML: {error}") from None
-        if not isinstance(loaded, dict):
-            raise BadDirectory(str(self.settings_file), "it has no `key: value` lines; see `steersman verify`")
-        return _Settings(self.settings_file, loaded)
+        return _settings(self.settings_file)
+
+    def site(self) -> dict[str, Any]:
+        """The site that it is on: that of its beginning, or of the last `resume --site`. Raises: as `settings`."""
+        if self.site_file.exists():
+            return _settings(self.site_file)
+        found: dict[str, Any] = self.settings()["site"]
+        return found
+
+    def environment(self) -> dict[str, Any]:
+        """What the run was made with, see `environment`; empty when that is not kept."""
+        found = self.environment_file
+        return dict(json.loads(found.read_text())) if found.exists() else {}
 
     def card(self, version: int) -> dict[str, Any] | None:
         """The card of a model; None before it is saved whole."""
@@ -93,6 +101,18 @@ class _Settings(dict[str, Any]):
 
     def __missing__(self, key: str) -> Any:
         raise BadDirectory(str(self._file), f"it has no {key!r}; see `steersman verify`")
+
+
+def _settings(file: Path) -> _Settings:
+    try:
+        loaded = yaml.safe_load(file.read_text())
+    except OSError as error:
+        raise BadDirectory(str(file), f"cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: bytes that are no text
+        raise BadDirectory(str(file), f"this is not YAML: {error}") from None
+    if not isinstance(loaded, dict):
+        raise BadDirectory(str(file), "it has no `key: value` lines; see `steersman verify`")
+    return _Settings(file, loaded)
 
 
 def check_path(path: Path) -> None:
@@ -121,8 +141,9 @@ def create(root: Path, name: str, explicit: Path | None = None) -> RunDirectory:
     except OSError as error:
         raise BadDirectory(str(path), f"cannot be made: {error.strerror}; choose a writable --run-dir") from None
     directory = RunDirectory(path)
-    for folder in (directory.errors, directory.bus, directory.frames.path, directory.figures):
+    for folder in (directory.errors, directory.bus, directory.figures):
         folder.mkdir()
+    make_root(directory.frames.path)
     return directory
 
 
@@ -148,14 +169,19 @@ def reading(directory: RunDirectory) -> Iterator[None]:
         raise RunDamaged(str(directory.path), f"{type(error).__name__}: {error!s:.200}") from None
 
 
+def runs_in(folder: Path) -> list[RunDirectory]:
+    """The runs of a folder, by name."""
+    return [RunDirectory(file.parent) for file in sorted(folder.glob("*/journal.jsonl"))]
+
+
 def open_run(path: Path) -> RunDirectory:
     """The directory of a run that was started.
 
     Raises: BadDirectory: there is no run here.
     """
     if not (path / "journal.jsonl").is_file():
-        known = sorted(entry.parent for entry in Path("runs").glob("*/journal.jsonl"))
-        newest = f"; the newest here is {known[-1]}" if known else ""
+        known = runs_in(Path("runs"))
+        newest = f"; the newest here is {known[-1].path}" if known else ""
         raise BadDirectory(str(path), f"this is not a run directory (it has no journal.jsonl){newest}")
     return RunDirectory(path)
 
@@ -164,12 +190,12 @@ def write_settings(directory: RunDirectory, settings: Mapping[str, Any], source:
     """Write what the run is: resolved settings, the exact workflow file, the environment."""
     replace_file(directory.settings_file, yaml.safe_dump(dict(settings), sort_keys=False))
     directory.workflow.write_text(source.read_text())
-    replace_file(directory.path / "environment.json", json.dumps(environment(), indent=1))
+    replace_file(directory.environment_file, json.dumps(environment(), indent=1))
 
 
 def digests(directory: RunDirectory) -> dict[str, str]:
     """SHA-256 of what was written once, at the beginning, by its name in the directory."""
-    files = (directory.settings_file, directory.workflow, directory.path / "environment.json")
+    files = (directory.settings_file, directory.workflow, directory.environment_file)
     return {file.name: sha256(file) for file in files if file.exists()}
 
 

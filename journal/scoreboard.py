@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from steersman.journal import published
+from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.segments import RUNNING
-from steersman.journal.state import State, frame_key
+from steersman.journal.state import State
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
-from steersman.store import FRAME, Frames, GroupWriter, Span
+from steersman.store import FRAME, Frames, GroupWriter, Span, make_root
 
 STALE = 100
 MOST = 2**18  # frames without values that are looked at; to choose among so many takes 30 ms and 5 MB
@@ -40,8 +41,7 @@ class Scoreboard:
         """What an earlier session scored: the first `frames` of them, for the journal knows of no more."""
         board = cls(path, model)
         groups = Frames(path)
-        names = [name for name in groups.walkers() if name.split("-")[0] == f"{model:04d}"]
-        rows, name = max(((groups.count(name), name) for name in names), default=(0, ""))
+        rows, name = fullest(groups, model)
         rows = min(rows, frames)
         if not rows:
             return board
@@ -69,7 +69,7 @@ class Scoreboard:
         """
         if self._writer is None:
             group = self.path / f"{self.model:04d}"
-            self.path.mkdir(exist_ok=True)
+            make_root(self.path)
             self._writer = GroupWriter(_unused(group), attributes={"model": self.model})
             for loaded in self._blocks if self._loaded else []:
                 self._writer.extend(FRAME, loaded)
@@ -92,6 +92,12 @@ class Scoreboard:
         self._blocks = [{name: np.concatenate([block[name] for block in self._blocks]) for name in self._blocks[0]}]
         columns = {name: column[:frames] for name, column in self._blocks[0].items()}
         return _scores(state, published.segments(state), columns.pop("walker"), columns.pop("row"), columns, self.model)
+
+
+def fullest(groups: Frames, model: int) -> tuple[int, str]:
+    """Rows and name of the fullest group of a model: a resumed session writes its own beside the first one's."""
+    names = [name for name in groups.walkers() if name.split("-")[0] == f"{model:04d}"]
+    return max(((groups.count(name), name) for name in names), default=(0, ""))
 
 
 def stale(seen: tuple[int, int], published: tuple[int, int], walkers: int) -> bool:
@@ -128,7 +134,7 @@ def ends_without_scores(state: State, scores: Scores) -> int:
     made = published.segments(state)
     last = frame_key(made["walker"], made["end"] - 1)
     waiting = _waiting(state, made) & made["counts"] & (made["end"] > made["first"])
-    return int((~np.isin(last[waiting], frame_key(scores.walker.astype(np.int64), scores.row.astype(np.int64)))).sum())
+    return int((~np.isin(last[waiting], frame_key(scores.walker, scores.row))).sum())
 
 
 def _waiting(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -148,7 +154,7 @@ def _scores(
     # An empty segment shares its first row with the next one, which is the one that made the frame.
     kept = np.flatnonzero((made["end"] == RUNNING) | (made["end"] > made["first"]) | ~made["counts"])
     made = {name: column[kept] for name, column in made.items()}
-    keys = frame_key(walker.astype(np.int64), row.astype(np.int64))
+    keys = frame_key(walker, row)
     starts = _times_used(state, keys)
     at = np.searchsorted(frame_key(made["walker"], made["first"]), keys, side="right") - 1
     known = at >= 0
@@ -158,15 +164,32 @@ def _scores(
     counts = ~known | made["counts"][at] if len(kept) else np.ones(len(row), bool)
     keep = slice(None) if counts.all() else np.flatnonzero(counts)  # no second copy of all there is, where all of it is
     columns = {name: value[keep] for name, value in values.items()}
-    return Scores(walker[keep], row[keep].astype(np.int32), segment[keep], starts[keep], ends[keep], columns, model)
+    start_of = np.where(known, made["start"][at], 0) if len(kept) else np.zeros(len(row), np.int64)
+    held_out = (known & published.is_held_out(state, start_of))[keep]
+    members = {}
+    if state.rounds and len(kept):
+        start = np.where(known & (made["start"][at] < len(state.rounds)), made["start"][at], -1)[keep]
+        for name, column in (("weight", state.weights), ("round", state.rounds)):
+            members[name] = np.append(np.array(column), 0)[start]  # the last one is of those that are none
+    return Scores(
+        walker[keep],
+        row[keep].astype(np.int32),
+        segment[keep],
+        starts[keep],
+        ends[keep],
+        columns,
+        model,
+        held_out=held_out,
+        **members,
+    )
 
 
 def _times_used(state: State, keys: np.ndarray) -> np.ndarray:
     if not state.used:
         return np.zeros(len(keys), np.int32)
     used, times = np.unique(np.array(state.used, np.int64), return_counts=True)
-    at = np.minimum(np.searchsorted(used, keys), len(used) - 1)
-    return np.where(used[at] == keys, times[at], 0).astype(np.int32)
+    at = places(used, keys)
+    return np.where(at >= 0, times[at], 0).astype(np.int32)
 
 
 def _unused(group: Path) -> Path:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from steersman.journal import published
+from steersman.journal.errors import NoSuchSegment
+from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.segments import HOW
-from steersman.journal.state import State, frame_key
+from steersman.journal.state import State
 
 
 @dataclass(frozen=True)
-class Segments:
+class SegmentTable:
     """Segments in the order in which they began; n of them.
 
     Args:
         walker, number, slot, start: (n,) int.
         parent: (n,) int, position of the segment whose frame it started from, -1 for the prepared start.
         parent_row: (n,) int, row of that frame in its walker's group, -1.
-        policy, how: (n,) str, who chose the start and how the segment ended.
+        policy: (n,) str, who chose the start.
+        how: (n,) str, how it ended: finished, stopped, failed or lost; running: it has not.
         model: (n,) int, version of the model that chose.
-        began, ended: (n,) float, seconds since 1970.
-        simulated: (n,) float, in the run's unit of time.
+        began, ended: (n,) float, seconds since 1970; one that runs ends now.
+        simulated: (n,) float, in the run's unit of time; of one that runs 0.
         first, end: (n,) int, its rows [first, end) in its walker's group; none when it does not count.
     """
 
@@ -48,9 +52,30 @@ class Segments:
     def name(self, i: int) -> str:
         return f"w{self.walker[i]}.{self.number[i]}"
 
+    def find(self, name: str) -> int:
+        """The position of a segment. Raises: NoSuchSegment: the journal does not know it."""
+        found = re.fullmatch(r"w?(\d{1,12})\.(\d{1,12})", name)
+        same = (self.walker == int(found[1])) & (self.number == int(found[2])) if found else np.zeros(0, bool)
+        if not same.any():
+            raise NoSuchSegment(name, self.name(len(self) - 1) if len(self) else "none yet")
+        return int(same.argmax())
+
+    @property
+    def made(self) -> np.ndarray:
+        """Positions of the segments that have published frames that count."""
+        return np.flatnonzero(self.end > self.first)
+
+    def lineage(self, at: int) -> list[int]:
+        """Positions of the segments that led to one, itself last."""
+        found = []
+        while at >= 0:
+            found.append(at)
+            at = int(self.parent[at])
+        return found[::-1]
+
     def of_frames(self, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
         """(m,) int: the segment that made each frame, -1 when none that counts did."""
-        own = np.flatnonzero(self.end > self.first)
+        own = self.made
         own = own[np.lexsort((self.first[own], self.walker[own]))]
         if not len(own):
             return np.full(len(row), -1)
@@ -81,7 +106,7 @@ class Segments:
         return above
 
 
-def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequence[str]) -> Segments:
+def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequence[str]) -> SegmentTable:
     """Put what the state knows of each segment beside its times and its start.
 
     Args:
@@ -90,28 +115,21 @@ def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequ
         policies: names of the policies that `starts` numbers.
     """
     made = published.segments(state)
-    keys, found = (
-        frame_key(made["walker"], made["number"]),
-        frame_key(times["walker"].astype(np.int64), times["number"]),
-    )
-    at = np.searchsorted(keys, found)  # the columns are in order of walkers and their segments
+    found = frame_key(times["walker"], times["number"])
+    at = np.searchsorted(frame_key(made["walker"], made["number"]), found)  # which are in order
     own = {name: column[at] for name, column in made.items()}
     known = own["start"] < len(starts)
     chosen = starts[np.where(known, own["start"], 0)] if len(starts) else np.zeros(len(times), starts.dtype)
     known &= chosen["moment"] > 0
     names = np.array([*policies, "unknown"], dtype=object)
-    parent = np.where(known, chosen["walker"], -1).astype(np.int64)
-    order = np.argsort(found, kind="stable")
-    wanted = frame_key(parent, chosen["segment"])
-    place = np.minimum(np.searchsorted(found, wanted, sorter=order), max(len(order) - 1, 0))
-    position = order[place] if len(order) else place
-    earlier = (parent >= 0) & (found[position] == wanted) & (position < np.arange(len(times))) if len(order) else place
+    parent = places(found, frame_key(np.where(known, chosen["walker"], -1), chosen["segment"]))
     slots = np.zeros(state.next_walker + 1, int)
     for walker in state.walkers.values():
         slots[walker.number] = walker.slot
-    return Segments(
+    return SegmentTable(
         walker=times["walker"].astype(int), number=times["number"].astype(int), slot=slots[times["walker"]],
-        start=own["start"], parent=np.where(earlier, position, -1), parent_row=np.where(known, chosen["row"], -1),
+        start=own["start"], parent=np.where(parent < np.arange(len(times)), parent, -1),
+        parent_row=np.where(known, chosen["row"], -1),
         policy=names[np.where(known, chosen["policy"], -1)], how=np.array(HOW, dtype=object)[own["how"]],
         model=np.where(known, chosen["model"], 0), began=times["began"],
         ended=np.where(np.isnan(times["ended"]), state.now, times["ended"]), simulated=times["simulated"],

@@ -51,6 +51,11 @@ class Segments(Sequence[Segment]):
         """The one that has no end yet."""
         return self._open[-1] if self._open and self._open[-1].end is None else None
 
+    @property
+    def unpacked(self) -> Sequence[Segment]:
+        """The newest ones, which may still change."""
+        return self._open
+
     def append(self, segment: Segment) -> None:
         self._open.append(segment)
 

@@ -2,68 +2,28 @@
 
 from __future__ import annotations
 
-from array import array
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 from msgspec.structs import replace
 
 from steersman.journal import records
-from steersman.journal.errors import FINISHED
+from steersman.journal.frame_keys import frame_key
 from steersman.journal.records import BadRecord, Record
 from steersman.journal.segments import Segment
+from steersman.journal.standing import Standing
 from steersman.journal.walkers import Broken, Failed, Model, Stage, Start, Walker
-from steersman.steering import SECONDS, Progress
-
-WALKER = np.int64(2**40)  # of this type, for columns of walkers may be narrower than a key
-REMEMBERED = 8  # newest decisions and notes that displays show
 
 
-def frame_key(walker: Any, row: Any) -> Any:
-    """One number for a frame, or for arrays of them: in order of walkers, then rows."""
-    return walker * WALKER + row
+class State(Standing):
+    """A run as its journal records it.
 
-
-class State:
-    """A run as its journal records it."""
+    Args:
+        story: records to begin with.
+    """
 
     def __init__(self, story: Iterable[Record] = ()) -> None:
-        self.run = records.Run()
-        self.sessions: list[records.Session] = []
-        self.prepared = ""  # SHA-256 of what prepare made
-        self.walkers: dict[int, Walker] = {}
-        self.next_walker = 0
-        self.starts: dict[int, Start] = {}
-        self.next_start = 0
-        self.failed: dict[int, Failed] = {}  # starts whose segment failed: to be tried again, or blamed
-        self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
-        self.used = array("q")  # frame_key of each frame that a segment was started from, as often as that was
-        self.deaths = Counter[tuple[int, int]]()  # (walker, row) -> walkers that died on a start from it
-        self.killed = 0  # walkers that died of what they ran, it may be
-        self.blamed: set[tuple[int, int]] = set()
-        self.models: list[Model] = []
-        self.scored = 0
-        self.scored_with = 0
-        self.scoring_s = 0.0
-        self.metrics: dict[str, list[float]] = {}
-        self.stages: dict[str, Stage] = {}  # that have worked or failed
-        self.decisions: deque[records.Start] = deque(maxlen=REMEMBERED)
-        self.notes: deque[Record] = deque(maxlen=REMEMBERED)
-        self.ended = Counter[str]()
-        self.failures_in_a_row = self.frameless_in_a_row = 0
-        self.node_failures = Counter[str]()  # by node, since its last good segment
-        self.aside: set[str] = set()  # nodes that get no more work
-        self.last_cause = ""
-        self.stopping: dict[str, Record] = {}  # segments that are to end, and who wants it
-        self.paused: records.Tell | None = None  # who paused the run
-        self.pins: list[records.Tell] = []  # frames that people want started from next
-        self.settings: dict[str, Any] = {}  # parameters that people changed while the run went on
-        self.finish = ""  # who wants the run to finish
-        self.end: records.End | None = None
-        self.now = 0.0
-        self._sums: dict[str, float] = {}  # over all walkers, since the last record: a step asks for them several times
+        super().__init__()
         self._apply: dict[type[Record], Callable[[Any], None]] = {
             kind: getattr(self, f"_on_{name}") for name, kind in records.KINDS.items()
         }
@@ -81,85 +41,6 @@ class State:
             self._apply[type(record)](record)
         except (KeyError, IndexError, ValueError) as error:
             raise BadRecord(record.kind, f"it does not fit the records before it: no {error}") from None
-
-    # What follows from the state
-
-    @property
-    def frames(self) -> int:
-        """Published frames that count."""
-        return int(self._sum("counted_frames"))
-
-    @property
-    def published(self) -> tuple[int, int]:
-        """Frames and ended segments that readers can see."""
-        return self.frames, int(self._sum("published_segments"))
-
-    @property
-    def simulated(self) -> float:
-        """Simulated time in all, in the unit of the run's `time` variable."""
-        return self._sum("counted_time")
-
-    @property
-    def time_unit(self) -> str:
-        return self.run.time_unit
-
-    @property
-    def segments(self) -> Iterator[Segment]:
-        return (segment for walker in self.walkers.values() for segment in walker.segments)
-
-    @property
-    def model(self) -> int:
-        """Version of the newest accepted model, 0 before there is one."""
-        return max((model.version for model in self.models if model.accepted), default=0)
-
-    @property
-    def training(self) -> Model | None:
-        return self.models[-1] if self.models and self.models[-1].accepted is None else None
-
-    @property
-    def trained_at(self) -> int | None:
-        return self.models[-1].frames if self.models else None
-
-    @property
-    def waiting_starts(self) -> int:
-        return sum(start.segment is None for start in self.starts.values())
-
-    @property
-    def busy_segments(self) -> bool:
-        """Whether a segment runs, or waits for its publication."""
-        return any(walker.alive and walker.running for walker in self.walkers.values())
-
-    @property
-    def finished(self) -> bool:
-        """Whether there is nothing to go on with."""
-        return self.end is not None and self.end.outcome in FINISHED
-
-    def hours(self, now: float) -> float:
-        """Wall time over all sessions; a session ends with its last record, and one that goes on has come to `now`."""
-        begins = [session.t for session in self.sessions]
-        last = max(self.now, now) if self.end is None else self.now
-        ends = [*(session.after or session.t for session in self.sessions[1:]), last]
-        return float(sum(end - begin for begin, end in zip(begins, ends, strict=False))) / 3600
-
-    def progress(self, now: float) -> Progress:
-        simulated_s, hours = self.simulated * SECONDS.get(self.time_unit, 1.0), self.hours(now)
-        return Progress(self.frames, simulated_s, hours, hours * self.run.gpus, self.metrics)
-
-    @property
-    def spent(self) -> dict[str, float]:
-        """Seconds that the slots spent, by what they did."""
-        seconds = defaultdict[str, float](float)
-        for walker in self.walkers.values():
-            for what, spent in walker.seconds.items():
-                seconds[what] += spent
-        return seconds
-
-    def _sum(self, name: str) -> float:
-        if name not in self._sums:
-            self._sums[name] = sum(getattr(walker, name) for walker in self.walkers.values())
-        return self._sums[name]
-
-    # How records change it
 
     def _on_run(self, record: records.Run) -> None:
         self.run = record
@@ -212,17 +93,34 @@ class State:
         walker.partial = 0.0
 
     def _on_start(self, record: records.Start) -> None:
-        before = self.starts.get(-1 if record.again is None else record.again)
-        renewed = before is not None and before.segment is None
-        if before is not None and renewed:  # the same with other parameters, before anybody ran it
-            del self.starts[before.record.start]
+        renewed = False
+        if record.again is not None:
+            before = self.starts.get(record.again)
+            renewed = before is not None and before.segment is None
+            if renewed:  # the same with other parameters, before anybody ran it
+                del self.starts[record.again]
+            self._done_with(record.again)
         self.starts[record.start] = Start(record, losses=record.losses)
         self.next_start = max(self.next_start, record.start + 1)
-        self._done_with(record.again)
+        if record.round:
+            self._weigh(record)
+        if record.held_out:
+            self.held_out.add(record.start)
+            self.held_out_draws += record.again is None
         if record.parent and not record.attempt and not renewed:
             self.used.append(frame_key(*record.parent[:2]))
-        self.pins = [pin for pin in self.pins if pin.id != record.pin]
+        if record.pin:
+            self.pins = [pin for pin in self.pins if pin.id != record.pin]
         self.decisions.append(record)
+
+    def _weigh(self, record: records.Start) -> None:
+        """A member of a weighted ensemble; of several runs of one start the newest has its weight."""
+        missing = record.start + 1 - len(self.weights)
+        self.weights.extend([0.0] * missing)
+        self.rounds.extend([0] * missing)
+        self.weights[record.start], self.rounds[record.start] = record.weight, record.round
+        if record.again is not None:
+            self.weights[record.again] = self.rounds[record.again] = 0
 
     def _on_began(self, record: records.Began) -> None:
         walker = self.walkers[record.walker]

@@ -83,6 +83,11 @@ class Walker:
         return self.heard > self.started
 
     @property
+    def was_lost(self) -> bool:
+        """Whether its last segment was lost with it."""
+        return not self.alive and any(segment.how == "lost" for segment in self.segments[-1:])
+
+    @property
     def counted_frames(self) -> int:
         if self.damaged:
             return 0
@@ -100,6 +105,19 @@ class Walker:
         left_out = (each.simulated for each in self.left_out if each.number < self.published_segments)
         partial = 0.0 if any(each.number == self.published_segments for each in self.left_out) else self.partial
         return self.simulated + partial - sum(left_out)
+
+    @property
+    def whole(self) -> tuple[int, int, float]:
+        """Its segments that have ended, and the frames and the time of them that count, published or soon to be."""
+        ended, rows, time = self.published_segments, self.frames, self.counted_time
+        if not self.alive or self.damaged:
+            return ended, self.counted_frames, time
+        time -= self.partial
+        for segment in self.segments.unpacked:  # none or one, but for those that are published late
+            rows = segment.first if segment.end is None else segment.end
+            if segment.end is not None and segment.number >= self.published_segments:
+                ended, time = ended + 1, time + segment.simulated
+        return ended, self.counted_frames + rows - self.frames, time
 
     def keep_partial(self, segment: Segment) -> None:
         """A segment that was cut short keeps what its published frames simulated."""
@@ -130,10 +148,6 @@ class Walker:
             case records.Published():
                 return record.frames >= self.frames and record.segments <= len(self.segments)
         return True
-
-    def heard_of(self, segments: int) -> bool:
-        """Whether so many segments are known to have begun and ended: a server that is killed may forget a report."""
-        return segments <= len(self.segments) and (segments == 0 or self.segments[segments - 1].end is not None)
 
     def rows_end(self, segment: Segment) -> int:
         """Row behind the last published one of a segment."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import re
 from typing import Any
 
 from steersman.journal import records
-from steersman.journal.errors import NoSuchSegment
 from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.records import FrameId
@@ -24,7 +23,7 @@ def why(history: History, name: str) -> dict[str, Any]:
         candidates, refused, ended, frames, cause and stopped_by; times in seconds since 1970.
     Raises: NoSuchSegment: the journal does not know it.
     """
-    at = _find(history, name)
+    at = history.segments.find(name)
     segments = history.segments
     start = history.start(int(segments.start[at]))
     decision = _decision(history.directory, start.start)
@@ -64,16 +63,6 @@ def _stopped_by(record: records.Stop | records.Tell) -> dict[str, str]:
     return {"by": record.by, "reason": record.reason}
 
 
-def _find(history: History, name: str) -> int:
-    """The position of a segment among all of them."""
-    segments, found = history.segments, re.fullmatch(r"w?(\d{1,12})\.(\d{1,12})", name)
-    same = (segments.walker == int(found[1])) & (segments.number == int(found[2])) if found else []
-    positions = [i for i, each in enumerate(same) if each] if found else []
-    if not positions:
-        raise NoSuchSegment(name, segments.name(len(segments) - 1) if len(segments) else "none yet")
-    return positions[0]
-
-
 def tree(history: History, name: str) -> dict[str, Any]:
     """Trace a segment back to the prepared start: everything that its frames follow from.
 
@@ -84,13 +73,12 @@ def tree(history: History, name: str) -> dict[str, Any]:
     """
     directory, found = history.directory, history.segments
     segments: list[dict[str, Any]] = []
-    at = _find(history, name)
-    while at >= 0:
+    for at in reversed(found.lineage(found.find(name))):
         start = history.start(int(found.start[at]))
         known = {key: getattr(start, key) for key in ("start", "seed", "model", "policy", "exact")}
-        changed = {"set": dict(start.set), "draw": dict(start.draw)}
+        drawn = {**start.draw, **({"weight": start.weight, "round": start.round} if start.round else {})}
+        changed = {"set": dict(start.set), "draw": drawn}
         segments.append({"segment": found.name(at), "parent": _named(start.parent), **changed, **known})
-        at = int(found.parent[at])
     versions = sorted({each["model"] for each in segments if each["model"]})
     return {
         "segments": segments,
@@ -99,7 +87,7 @@ def tree(history: History, name: str) -> dict[str, Any]:
         "workflow": hashlib.sha256(directory.workflow.read_bytes()).hexdigest(),
         "params": directory.settings()["params"],
         "set": history.state.settings,
-        "environment": json.loads((directory.path / "environment.json").read_text()),
+        "environment": json.loads(directory.environment_file.read_text()),
     }
 
 
@@ -163,11 +151,11 @@ def _card(directory: RunDirectory, version: int) -> dict[str, Any]:
 
 
 def _decision(directory: RunDirectory, start: int) -> dict[str, Any]:
-    with directory.decisions.open() as file:
+    named = f'"start": {start},'.encode()  # to parse each of a million lines would take seconds
+    with contextlib.suppress(FileNotFoundError), directory.decisions.open("rb") as file:
         for text in file:
-            decision: dict[str, Any] = json.loads(text)
-            if decision["start"] == start:
-                return decision
+            if named in text and (decision := json.loads(text))["start"] == start:
+                return dict(decision)
     return {}
 
 

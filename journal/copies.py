@@ -1,0 +1,54 @@
+"""A run directory that is a copy of one at another machine: which run it is of, and when it was fetched."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+import msgspec
+
+from steersman.journal.errors import IsACopy
+from steersman.system.files import replace_file
+
+FOLDER = ".remote"  # in the copy; it is no part of the run
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """The run that a directory is a copy of.
+
+    Args:
+        run: its name at the site.
+        at: the endpoint's name.
+        path: the run directory there.
+        fetched: seconds since 1970.
+        state: unknown, waiting, running, ended or lost, then.
+    """
+
+    run: str
+    at: str
+    path: str
+    fetched: float
+    state: str
+
+    def __str__(self) -> str:
+        return f"at {self.at}, as of {max(0.0, time.time() - self.fetched):.0f} s ago"
+
+
+def of(run: Path) -> Origin | None:
+    """What a run directory is a copy of; None when it is none."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+        return msgspec.json.decode((run / FOLDER / "copy.json").read_bytes(), type=Origin)
+    return None
+
+
+def refuse(run: Path) -> None:
+    """Raises: IsACopy: what is about to be done can only be done with the run itself."""
+    if origin := of(run):
+        raise IsACopy(str(run), origin.run, origin.at)
+
+
+def mark(run: Path, origin: Origin) -> None:
+    """Make a directory known as a copy."""
+    (run / FOLDER).mkdir(parents=True, exist_ok=True)
+    replace_file(run / FOLDER / "copy.json", msgspec.json.encode(origin))

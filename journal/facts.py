@@ -1,0 +1,93 @@
+"""State -> the run in words, as `status` shows it, and in plain values, as `--json` and `open_run` give it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.journal.records import words
+from steersman.journal.slot_time import SIMULATING, shares
+from steersman.journal.state import State
+from steersman.journal.walkers import Model
+
+
+def facts(state: State, now: float) -> dict[str, str]:
+    """What there is to know at a glance; `now` in seconds since 1970, that of the last record where nobody drives."""
+    none_used = state.models and not state.model and (state.end is not None or state.training is None)
+    found = {
+        "frames": f"{state.frames:,} ({simulated(state)})",
+        "wall time": clock(3600 * state.hours(now)),
+        "segments": ", ".join(f"{number} {how}" for how, number in state.ended.items()) or "none",
+        **({"models": _accepted(state)} if state.models else {}),
+        **({"no model": state.models[-1].reason or "none was done in time"} if none_used else {}),
+        **{name: f"{values[-1]:.4g}" for name, values in state.metrics.items()},
+        "slots idle": _idle(state, now),
+    }
+    if broken := failing(state):
+        found["fails"] = "; ".join(broken)
+    if state.notes:
+        found["last note"] = words(state.notes[-1])
+    if state.run.guided:
+        found["guided"] = "by a known reference"
+    return found
+
+
+def summary(state: State) -> dict[str, Any]:
+    """A run in plain values; `simulated` is in `time_unit`."""
+    return {
+        "workflow": state.run.workflow,
+        "outcome": state.end.outcome if state.end else "running",
+        "reason": state.end.reason if state.end else None,
+        "seed": state.run.seed,
+        "guided": state.run.guided,
+        "frames": state.frames,
+        "simulated": state.simulated,
+        "time_unit": state.time_unit,
+        "hours": round(state.hours(state.now), 5),
+        "segments": dict(state.ended),
+        "walkers": len(state.walkers),
+        "models": [_fit(model) for model in state.models],
+        "paused_by": state.paused.who if state.paused else None,
+        "metrics": {name: values[-1] for name, values in state.metrics.items()},
+    }
+
+
+def clock(seconds: float) -> str:
+    """Seconds as h:mm:ss or m:ss."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def simulated(state: State) -> str:
+    unit = "" if state.time_unit == "1" else f" {state.time_unit}"
+    return f"{state.simulated:,.4g}{unit} simulated"
+
+
+def failing(state: State) -> list[str]:
+    """Stages of the workflow that fail, with the cause of the last failure."""
+    return [
+        f"the {name} stage "
+        + ("fails" if stage.worked else "has never worked")
+        + f" ({stage.failures} times): {stage.cause}"
+        for name, stage in state.stages.items()
+        if stage.failures
+    ]
+
+
+def _fit(model: Model) -> dict[str, Any]:
+    known = {name: getattr(model.fit, name, None) for name in ("loss", "held_out")}
+    return {"version": model.version, "accepted": model.accepted, **known}
+
+
+def _accepted(state: State) -> str:
+    return f"{sum(bool(model.accepted) for model in state.models)} accepted of {len(state.models)}"
+
+
+def _idle(state: State, now: float) -> str:
+    """`2.1 %, most of it waiting for a start`: what slots did that did not simulate."""
+    found = shares(state, now)
+    if not found:
+        return "-"
+    rest = {cause: share for cause, share in found.items() if cause != SIMULATING}
+    idle, most = sum(rest.values()), max(rest, key=lambda cause: rest[cause])
+    return f"{100 * idle:.1f} %" + (f", most of it {most}" if rest[most] else "")
