@@ -1,7 +1,6 @@
 """What can go wrong in an app, one class per cause.
 
 AppError
-├── MissingExtra          an optional package is not installed
 ├── OutOfRange            a setting that no simulation can run with
 ├── UnknownResidue        a sequence letter that is no amino acid
 ├── IncompleteStructure   a file without the atoms that are needed
@@ -24,16 +23,6 @@ from steersman.system.errors import BadInput, EngineError
 
 class AppError(EngineError):
     """Anything that an app raises instead of a result."""
-
-
-class MissingExtra(AppError, ImportError):
-    """An optional package is not installed."""
-
-    package: str
-    extra: str
-
-    def __str__(self) -> str:
-        return f"{self.package} is not installed; pip install 'steersman[{self.extra}]'"
 
 
 class OutOfRange(AppError, BadInput):

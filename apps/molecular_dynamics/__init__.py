@@ -1,6 +1,6 @@
 """Molecular dynamics of peptides and proteins in OpenMM."""
 
-from steersman.apps.errors import MissingExtra
+from steersman.system.errors import MissingExtra
 
 try:
     import openmm  # noqa: F401 (every module here needs it)

@@ -39,16 +39,17 @@ NAMES = dict(zip(LETTERS, SIDE_CHAINS, strict=True))
 UNKNOWN = "X"
 
 
-def checked_sequence(sequence: str) -> str:
+def checked_sequence(sequence: str, fewest: int = 2) -> str:
     """Return the sequence without blanks and in capitals.
 
-    Raises: UnknownResidue: it is empty, or a letter is none of the 20; OutOfRange: it is one letter.
+    Raises: UnknownResidue: it is empty, or a letter is none of the 20; OutOfRange: it has fewer letters than
+        `fewest`, 1 or 2.
     """
     letters = "".join(sequence.split()).upper()
     unknown = [position for position, letter in enumerate(letters, 1) if letter not in LETTERS]
     if unknown or not letters:
         raise UnknownResidue(letters, unknown[0] if unknown else 0, " ".join(sorted(LETTERS)))
-    if len(letters) == 1:
+    if len(letters) < fewest:
         raise OutOfRange(
             "the number of residues", 1, "2 or more: the force field knows no residue with two charged ends"
         )
@@ -56,7 +57,7 @@ def checked_sequence(sequence: str) -> str:
 
 
 # Type of a workflow's parameter: a sequence that is checked before any job starts.
-Sequence = Annotated[str, AfterValidator(checked_sequence)]
+Sequence = Annotated[str, AfterValidator(lambda sequence: checked_sequence(sequence))]
 
 
 def letter(residue: str) -> str:

@@ -6,16 +6,17 @@ import io
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import openmm
 from openmm import app, unit
 
-from steersman.apps.errors import MissingExtra
 from steersman.apps.molecular_dynamics.amino_acids import checked_sequence
 from steersman.apps.molecular_dynamics.force_field import PROTEIN, implicit_system
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.apps.molecular_dynamics.relaxation import relaxed
+from steersman.system.errors import MissingExtra
 
 try:
     from Bio.PDB import PDBIO
@@ -28,16 +29,17 @@ HELIX = (-57.0, -47.0)  # of the ideal alpha helix; Pauling, Corey and Branson (
 WARM_PS = 1.0  # long enough to fill the modes that a minimum leaves cold, too short to fold
 
 
-def build_peptide(sequence: str, *, temperature_K: float = 300.0) -> Molecule:
+def build_peptide(sequence: str, *, temperature_K: float = 300.0, capped: bool = False) -> Molecule:
     """Build an extended peptide in implicit solvent, minimized and warmed.
 
     Args:
-        sequence: one letter per residue, of the 20 amino acids; charged ends.
+        sequence: one letter per residue, of the 20 amino acids.
         temperature_K: to which it is warmed, for 1 ps.
+        capped: the ends are acetyl and N-methyl groups instead of charged; "A" is alanine dipeptide then.
     Returns: the same molecule, bit for bit, every time it is called on one machine.
-    Raises: UnknownResidue: an impossible letter; OutOfRange: a single one.
+    Raises: UnknownResidue: an impossible letter; OutOfRange: a single one with charged ends.
     """
-    return _built(sequence, EXTENDED, temperature_K=temperature_K, warm_ps=WARM_PS)
+    return _built(sequence, EXTENDED, temperature_K=temperature_K, warm_ps=WARM_PS, capped=capped)
 
 
 def ideal_helix(sequence: str) -> Molecule:
@@ -48,17 +50,49 @@ def ideal_helix(sequence: str) -> Molecule:
     return _built(sequence, HELIX, temperature_K=300.0, warm_ps=0.0)
 
 
-def _built(sequence: str, angles: tuple[float, float], *, temperature_K: float, warm_ps: float) -> Molecule:
-    topology, positions_nm = with_hydrogens(app.PDBFile(io.StringIO(heavy_atoms(checked_sequence(sequence), angles))))
+def _built(
+    sequence: str, angles: tuple[float, float], *, temperature_K: float, warm_ps: float, capped: bool = False
+) -> Molecule:
+    letters = checked_sequence(sequence, fewest=1 if capped else 2)
+    text = capped_atoms(letters, angles) if capped else heavy_atoms(letters, angles)
+    topology, positions_nm = with_hydrogens(app.PDBFile(io.StringIO(text)))
     return relaxed(topology, positions_nm, implicit_system(topology), temperature_K=temperature_K, warm_ps=warm_ps)
 
 
 def heavy_atoms(sequence: str, angles: tuple[float, float]) -> str:
     """Place the heavy atoms of a peptide whose residues all have these phi and psi, degrees. Returns: PDB text."""
+    return _pdb(add_terminal_OXT(_chain(sequence, angles)))
+
+
+def capped_atoms(sequence: str, angles: tuple[float, float]) -> str:
+    """Place the heavy atoms of a peptide between caps, which lie where the backbone of one more glycine would.
+
+    Returns: PDB text.
+    """
+    structure = _chain(f"G{sequence}G", angles)
+    first, *_, last = structure.get_residues()
+    for residue, name, kept in (
+        (first, "ACE", {"CA": "CH3", "C": "C", "O": "O"}),
+        (last, "NME", {"N": "N", "CA": "C"}),
+    ):
+        residue.resname = name
+        for atom in list(residue):
+            if atom.id not in kept:
+                residue.detach_child(atom.id)
+        for atom in residue:
+            atom.fullname = f" {kept[atom.id]}".ljust(4)
+    return _pdb(structure)
+
+
+def _chain(sequence: str, angles: tuple[float, float]) -> Any:
     phi, psi = angles
     turns = len(sequence) - 1
+    return make_structure(sequence, [phi] * turns, [psi] * turns)
+
+
+def _pdb(structure: Any) -> str:
     text, writer = io.StringIO(), PDBIO()
-    writer.set_structure(add_terminal_OXT(make_structure(sequence, [phi] * turns, [psi] * turns)))
+    writer.set_structure(structure)
     writer.save(text)
     return text.getvalue()
 

@@ -21,7 +21,7 @@ SPHERE = np.polynomial.legendre.leggauss(512)
 
 @dataclass(frozen=True)
 class Case:
-    """Fields (latitude, longitude): wind and depth at the beginning; orography and Coriolis parameter for ever.
+    """Fields (latitude, longitude): wind and depth at the beginning; orography and Coriolis parameter forever.
 
     Args:
         u, v: eastward and northward wind, m/s.

@@ -14,6 +14,7 @@ import zarr
 
 from steersman.apps.shallow_water import VARIABLES, Frame
 from steersman.apps.shallow_water.cosine_codec import CosineCodec
+from steersman.apps.shallow_water.solver import latitudes, longitudes
 from steersman.store import GroupWriter, Variable
 
 CHANNELS = ("height", "u", "v", "vorticity")
@@ -64,7 +65,6 @@ def load(path: Path) -> np.ndarray:
 
 def _coordinates(writer: GroupWriter, fields: np.ndarray) -> None:
     channels, rows, columns = fields.shape
-    latitudes = np.degrees(np.arcsin(np.polynomial.legendre.leggauss(rows)[0][::-1]))
-    writer.extend("lat", {"lat": latitudes})
-    writer.extend("lon", {"lon": np.arange(columns) * 360 / columns})
+    writer.extend("lat", {"lat": latitudes(rows)})
+    writer.extend("lon", {"lon": longitudes(columns)})
     writer.extend("channel", {"channel": np.arange(channels)})

@@ -53,8 +53,8 @@ def probability(estimates: Sequence[Estimate], event: str) -> tuple[Figure, str]
     axes.plot(runs, 100 * known, color="C0", label="this run")
     axes.set(xlabel="simulated jets", ylabel="extreme (% of jets)", xlim=(0, runs[-1]), ylim=(0, 500 * p or None))
     axes.legend(**ABOVE)
-    told = f"{100 * p:.2g} % (95 %: {low[-1]:.2g} to {high[-1]:.2g} %) from {runs[-1]} runs"
-    return figure, f"{event}: {told}; as many plain runs would tell {plain[0][-1]:.2g} to {plain[1][-1]:.2g} %."
+    words = f"{100 * p:.2g} % (95 %: {low[-1]:.2g} to {high[-1]:.2g} %) from {runs[-1]} runs"
+    return figure, f"{event}: {words}; as many plain runs would give {plain[0][-1]:.2g} to {plain[1][-1]:.2g} %."
 
 
 def forecast_errors(
@@ -85,8 +85,8 @@ def forecast_errors(
     axes.set(xlabel="lead time (days)", ylabel="VRMSE, mean of height, u, v", xlim=(0, days[-1]), ylim=(0, None))
     axes.legend(**ABOVE)
     last = {name: forecasts.vrmse(found, true)[-1, 3] for name, found in curves.items()}
-    told = ", ".join(f"{name} {value:.2f}" for name, value in last.items())
-    return figure, f"{len(true)} runs that no training saw, from day {BEGIN_DAYS:g}; after {days[-1]:g} days: {told}."
+    words = ", ".join(f"{name} {value:.2f}" for name, value in last.items())
+    return figure, f"{len(true)} runs that no training saw, from day {BEGIN_DAYS:g}; after {days[-1]:g} days: {words}."
 
 
 def _begun(held_out: Mapping[str, np.ndarray]) -> tuple[np.ndarray, torch.Tensor, float]:

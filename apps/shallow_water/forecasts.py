@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from steersman.models.networks.forecaster import Forecaster
 
 FIELDS = ("height", "u", "v")
+MOST_MAPPED = 512  # frames that error_map forecasts
 BATCH = 64  # fields that a network steps at once
 COARSER = (5, 10, 15, 21, 25, 31)  # truncations of solvers that are compared with
 ALIKE = 1.5  # times as many seconds: the coarsest differ by less, since they are so short
@@ -48,6 +49,23 @@ def one_step_error(model: Forecaster, frames: Mapping[str, np.ndarray]) -> np.nd
             found = model(torch.from_numpy(fields[part - 1])).numpy()
             error[part] = _relative(found[:, None], fields[part, None])[:, 0].mean(1)
     return error
+
+
+def error_map(model: Forecaster | None, frames: Mapping[str, np.ndarray] | None) -> tuple[np.ndarray, str] | None:
+    """Where on the sphere one-step forecasts of stored frames err: (latitude, longitude) root mean square, in m of
+    height; and a caption. None before there is a model, or a frame that follows another."""
+    if model is None or frames is None:
+        return None
+    later = (np.flatnonzero(np.diff(frames["time"]) > 0) + 1)[-MOST_MAPPED:]
+    if not len(later):
+        return None
+    fields = np.stack([frames[name] for name in FIELDS], 1)
+    with torch.no_grad():
+        parts = np.array_split(later, -(-len(later) // BATCH))
+        found = np.concatenate([model(torch.from_numpy(fields[part - 1])).numpy() for part in parts])
+    error = np.sqrt(((found - fields[later])[:, 0] ** 2).mean(axis=0))
+    words = f"{len(later)} held-out forecasts of the next frame err by {error.mean():.3g} m of height on average"
+    return error, f"{words}, by {error.max():.3g} m where they err most."
 
 
 def laws(truncation: int) -> dict[str, Any]:

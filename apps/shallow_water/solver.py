@@ -33,7 +33,18 @@ STEPS = (3600, 2400, 1800, 1200, 900, 720, 600, 450, 300, 240, 150, 120)  # seco
 SAFE, LARGEST = 82_000, 150_000
 COURANT = 2.8  # wind x step x truncation / radius: on the imaginary axis, Runge-Kutta of fourth order is stable to 2.83
 
-VARIABLES = {
+
+def latitudes(rows: int) -> np.ndarray:
+    """(rows,) float64, degrees: the Gaussian latitudes of a grid, from the north."""
+    return np.degrees(np.arcsin(np.polynomial.legendre.leggauss(rows)[0][::-1]))
+
+
+def longitudes(columns: int) -> np.ndarray:
+    """(columns,) float64, degrees east, evenly spaced from 0."""
+    return np.arange(columns) * 360 / columns
+
+
+FIELDS = {
     "time": Variable((), "d", "time"),
     "height": Variable(("lat", "lon"), "m", "height of the free surface"),
     "vorticity": Variable(("lat", "lon"), "s-1", "relative vorticity"),
@@ -41,6 +52,11 @@ VARIABLES = {
     "v": Variable(("lat", "lon"), "m s-1", "northward wind"),
     "tracer": Variable(("lat", "lon"), "1", "concentration of a passive tracer"),
     "state": Variable(("order", "degree", "field", "part"), "1", "coefficients of vorticity, divergence, geopotential"),
+}
+VARIABLES = {
+    **FIELDS,
+    "lat": Variable((), "degrees_north", "latitude", latitudes),
+    "lon": Variable((), "degrees_east", "longitude", longitudes),
 }
 
 
@@ -64,8 +80,8 @@ class Frame:
 
     @property
     def stored(self) -> dict[str, np.ndarray]:
-        """All but the time, by the names of VARIABLES."""
-        found = {name: getattr(self, name) for name in VARIABLES if name != "time"}
+        """All but the time, by the names of FIELDS."""
+        found = {name: getattr(self, name) for name in FIELDS if name != "time"}
         return {name: values for name, values in found.items() if values is not None}
 
 
@@ -290,7 +306,7 @@ class ShallowWater:
         return geopotential / GRAVITY, u / self._cosine, v / self._cosine, vorticity, *tracer
 
     def shown(self, state: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Fields of the first member by the names of VARIABLES, and its depth: (latitude, longitude)."""
+        """Fields of the first member by the names of FIELDS, and its depth: (latitude, longitude)."""
         ground = self.sphere.synthesis(self.ground) / GRAVITY
         depth, u, v, vorticity, *tracer = self.fields(state)
         found = {"depth": depth, "height": depth + ground, "vorticity": vorticity, "u": u, "v": v}

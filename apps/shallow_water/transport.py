@@ -56,7 +56,7 @@ class Transport:
         return torch.cat((tracer, torch.zeros_like(tracer)), 2)
 
     def shown(self, state: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Fields by the names of VARIABLES, and the depth: (latitude, longitude)."""
+        """Fields by the names of FIELDS, and the depth: (latitude, longitude)."""
         u, v = self._wind(state)
         along = self._over_cosine
         a, b = torch.split(self.sphere.analysis(torch.cat((u * along, v * along))), 1, 2)

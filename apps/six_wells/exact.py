@@ -6,8 +6,8 @@ Nothing here looks at a trajectory, so that trajectories can be measured by it.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, diags_array
-from scipy.sparse.linalg import spsolve
+from scipy.sparse import coo_array, csc_array, csr_array, diags_array
+from scipy.sparse.linalg import eigsh, spsolve
 
 from steersman.apps.six_wells.landscape import CENTRES, TURN, energy, wells
 
@@ -39,6 +39,15 @@ def first_passage_times(target: int, grid: int = 180) -> np.ndarray:
     times[outside] = spsolve(generator.tocsc(), -np.ones(len(outside)))
     at = np.round((CENTRES + np.pi) / TURN * grid - 0.5).astype(int) % grid
     return np.asarray(times[at[:, 0] * grid + at[:, 1]])
+
+
+def time_scales(grid: int = 120, count: int = 6) -> np.ndarray:
+    """(count,) float: the slowest relaxation times, longest first, in simulated time; the error falls with the square
+    of `grid`, the points per angle."""
+    root = np.exp(-energy(_points(grid)) / 2)
+    symmetric = csc_array(diags_array(root) @ transfer(grid) @ diags_array(1 / root))
+    rates = eigsh(symmetric, k=count + 1, sigma=0.01, return_eigenvectors=False)
+    return np.asarray(-1 / np.sort(rates)[::-1][1:])
 
 
 def transfer(grid: int) -> csr_array:

@@ -19,13 +19,13 @@ LEVEL = 8.5  # kT above the minimum: a cell whose centre lies lower is worth a v
 
 def energy(points: np.ndarray) -> np.ndarray:
     """(..., 2) rad -> (...) kT."""
-    return np.asarray(-_gaussians(points).sum(-1))
+    return np.asarray(-(_pull(_apart(points)) * WIDTHS**2).sum(-1))
 
 
 def force(points: np.ndarray) -> np.ndarray:
     """-grad of the energy: (..., 2) rad -> (..., 2) kT/rad."""
-    pull = _gaussians(points) / WIDTHS**2
-    return np.asarray(-(pull[..., None] * _apart(points)).sum(-2))
+    apart = _apart(points)
+    return np.asarray(-np.einsum("...w,...wa->...a", _pull(apart), apart))
 
 
 def wells(points: np.ndarray) -> np.ndarray:
@@ -34,10 +34,15 @@ def wells(points: np.ndarray) -> np.ndarray:
     return np.where(distance.min(-1) < RADIUS, distance.argmin(-1), -1)
 
 
+def grid_cells(points: np.ndarray, per_angle: int = CELLS) -> np.ndarray:
+    """(n, 2) rad -> (n,) int: the cell of a grid of `per_angle` x `per_angle`."""
+    grid = np.floor((np.asarray(points, np.float64) + np.pi) / TURN * per_angle).astype(int) % per_angle
+    return np.asarray(grid[..., 0] * per_angle + grid[..., 1])
+
+
 def cells(points: np.ndarray) -> np.ndarray:
     """(n, 2) rad -> (n,) int: the cell of a grid of 24 x 24 if its centre lies below 8.5 kT, else -1."""
-    grid = np.floor((np.asarray(points, np.float64) + np.pi) / TURN * CELLS).astype(int) % CELLS
-    cell = grid[..., 0] * CELLS + grid[..., 1]
+    cell = grid_cells(points)
     return np.where(reachable()[cell], cell, -1)
 
 
@@ -50,8 +55,10 @@ def reachable() -> np.ndarray:
 
 def _apart(points: np.ndarray) -> np.ndarray:
     """(..., 2) -> (..., 6, 2): from each centre to the point, the short way round."""
-    return np.asarray((np.asarray(points, np.float64)[..., None, :] - CENTRES + np.pi) % TURN - np.pi)
+    apart = np.asarray(points, np.float64)[..., None, :] - CENTRES
+    return np.asarray(apart - TURN * np.rint(apart / TURN))
 
 
-def _gaussians(points: np.ndarray) -> np.ndarray:
-    return np.asarray(DEPTHS * np.exp(-(_apart(points) ** 2).sum(-1) / (2 * WIDTHS**2)))
+def _pull(apart: np.ndarray) -> np.ndarray:
+    """(..., 6, 2) -> (..., 6) kT/rad^2: how strongly each well pulls, by the distance from its centre."""
+    return np.asarray(DEPTHS / WIDTHS**2 * np.exp(-np.einsum("...a,...a->...", apart, apart) / (2 * WIDTHS**2)))

@@ -1,0 +1,76 @@
+"""A point of the unit cube -> the conditions under which a pattern is taken, and the class that a network is to name.
+
+The 27 classes are 3 crystals x 3 thicknesses x 3 tilts. They fill the cube: there are no gaps between them, so there
+are borders on which no network can be sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steersman.apps.points import checked, scaled
+
+CRYSTALS = ("Si", "Au", "Fe")
+THICKNESS_A, TILT_MRAD, DEFOCUS_A, ASTIGMATISM_A = (30.0, 120.0), (0.0, 15.0), (-100.0, 100.0), (0.0, 50.0)
+LOG_DOSE = (4.0, 6.0)  # decimal logarithm of the electrons in a pattern
+BINS = 3  # of thickness and of tilt
+DIMENSIONS = 6
+CLASSES = len(CRYSTALS) * BINS**2
+_BELOW_1 = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a pattern is taken of, and how.
+
+    Args:
+        crystal: one of CRYSTALS, seen along [001].
+        thickness_A: of the crystal, angstrom; simulated to the nearest whole unit cell.
+        tilt_mrad: of the crystal about its second axis, mrad.
+        defocus_A, astigmatism_A: aberrations of the probe, angstrom.
+        dose: electrons in a pattern, those at all angles.
+    """
+
+    crystal: str
+    thickness_A: float
+    tilt_mrad: float = 0.0
+    defocus_A: float = 0.0
+    astigmatism_A: float = 0.0
+    dose: float = 1e5
+
+    @classmethod
+    def of(cls, point: Sequence[float]) -> Conditions:
+        """Take conditions from a point (6,) from 0 to 1.
+
+        Its numbers are crystal, thickness, tilt, defocus, astigmatism and logarithm of the dose.
+
+        Raises: OutOfRange: another number of parameters, or one outside 0 to 1.
+        """
+        crystal, *others = checked(point, DIMENSIONS)
+        ranges = (THICKNESS_A, TILT_MRAD, DEFOCUS_A, ASTIGMATISM_A, LOG_DOSE)
+        thickness, tilt, defocus, astigmatism, log_dose = scaled(others, ranges)
+        return cls(CRYSTALS[_bin(crystal, len(CRYSTALS))], thickness, tilt, defocus, astigmatism, 10.0**log_dose)
+
+    @property
+    def label(self) -> int:
+        """The class, 0 to 26."""
+        thickness, tilt = (
+            _bin((value - low) / (high - low), BINS)
+            for value, (low, high) in ((self.thickness_A, THICKNESS_A), (self.tilt_mrad, TILT_MRAD))
+        )
+        return (CRYSTALS.index(self.crystal) * BINS + thickness) * BINS + tilt
+
+
+def class_name(label: int) -> str:
+    """A class in words, e.g. "Au, 60 to 90 A, 5 to 10 mrad"."""
+    crystal, rest = divmod(label, BINS**2)
+    ranges = []
+    for number, (low, high) in zip(divmod(rest, BINS), (THICKNESS_A, TILT_MRAD), strict=True):
+        step = (high - low) / BINS
+        ranges.append(f"{low + number * step:g} to {low + (number + 1) * step:g}")
+    return f"{CRYSTALS[crystal]}, {ranges[0]} A, {ranges[1]} mrad"
+
+
+def _bin(share: float, bins: int) -> int:
+    return int(min(max(share, 0.0), _BELOW_1) * bins)

@@ -1,0 +1,24 @@
+"""A point that a policy draws, numbers from 0 to 1 -> the parameters of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steersman.apps.errors import OutOfRange
+
+
+def checked(point: Sequence[float] | np.ndarray, dimensions: int) -> list[float]:
+    """Give the numbers of a point. Raises: OutOfRange: there are more or fewer, or one lies outside 0 to 1."""
+    if len(point) != dimensions:
+        raise OutOfRange("the number of parameters", len(point), str(dimensions))
+    for value in point:
+        if not 0 <= value <= 1:
+            raise OutOfRange("a parameter of the draw", value, "in 0 to 1")
+    return [float(value) for value in point]
+
+
+def scaled(point: Sequence[float], ranges: Sequence[tuple[float, float]]) -> list[float]:
+    """Give each number of a checked point in its range: 0 is the low end, 1 the high one."""
+    return [low + value * (high - low) for value, (low, high) in zip(point, ranges, strict=True)]
