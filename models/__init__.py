@@ -7,23 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steersman.models.fitting.memory import largest_batch as largest_batch
+    from steersman.models.fitting.reservoir import Reservoir as Reservoir
     from steersman.models.fitting.schedule import Schedule as Schedule
     from steersman.models.model import Model as Model
+    from steersman.models.networks.committee import Committee as Committee
+    from steersman.models.networks.cosmoflow import CosmoFlow as CosmoFlow
     from steersman.models.networks.cvae import CVAE as CVAE
+    from steersman.models.networks.deeplab import DeepLab as DeepLab
     from steersman.models.networks.pca import PCA as PCA
+    from steersman.models.networks.regressors import Regressors as Regressors
     from steersman.models.networks.resnet import ResNet50 as ResNet50
     from steersman.models.networks.spherical_fourier import SphericalFourier as SphericalFourier
+    from steersman.models.networks.tiramisu import Tiramisu as Tiramisu
     from steersman.models.networks.unet import SphericalUNet as SphericalUNet
     from steersman.models.ranks.staging import staged as staged
 
 _HOMES = {
     "CVAE": "steersman.models.networks.cvae",
+    "Committee": "steersman.models.networks.committee",
+    "CosmoFlow": "steersman.models.networks.cosmoflow",
+    "DeepLab": "steersman.models.networks.deeplab",
     "Model": "steersman.models.model",
     "PCA": "steersman.models.networks.pca",
+    "Regressors": "steersman.models.networks.regressors",
+    "Reservoir": "steersman.models.fitting.reservoir",
     "ResNet50": "steersman.models.networks.resnet",
     "Schedule": "steersman.models.fitting.schedule",
     "SphericalFourier": "steersman.models.networks.spherical_fourier",
     "SphericalUNet": "steersman.models.networks.unet",
+    "Tiramisu": "steersman.models.networks.tiramisu",
     "largest_batch": "steersman.models.fitting.memory",
     "staged": "steersman.models.ranks.staging",
 }
@@ -31,11 +43,17 @@ _HOMES = {
 __all__ = [
     "CVAE",
     "PCA",
+    "Committee",
+    "CosmoFlow",
+    "DeepLab",
     "Model",
+    "Regressors",
     "ResNet50",
+    "Reservoir",
     "Schedule",
     "SphericalFourier",
     "SphericalUNet",
+    "Tiramisu",
     "largest_batch",
     "staged",
 ]

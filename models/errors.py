@@ -100,7 +100,7 @@ class TooSmall(ModelError, BadInput):
         return f"{self.what} = {self.value}: it must be at least {self.least}"
 
 
-class OutOfMemory(ModelError, MemoryError):
+class OutOfMemory(ModelError):
     """A training step needs more memory than there is, or than was allowed."""
 
     batch: int

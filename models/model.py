@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +17,7 @@ from torch import nn
 from steersman.models.errors import UnreadableModel
 from steersman.system.files import replace_file
 
-WEIGHTS, CARD = "weights.safetensors", "model.json"
+WEIGHTS, STREAM, CARD = "weights.safetensors", "stream.safetensors", "model.json"
 
 
 class Model(nn.Module):
@@ -28,6 +29,7 @@ class Model(nn.Module):
         config: the constructor's arguments; plain JSON values.
         history: one record per epoch of the fit that made these weights.
         card: what else is to be known of these weights (data window, metrics, version); plain JSON values.
+        stream: where a fit on a reservoir stopped, see `Reservoir`; empty of others.
     """
 
     def __init__(self, **config: Any) -> None:
@@ -35,6 +37,7 @@ class Model(nn.Module):
         self.config = config
         self.history: list[dict[str, float]] = []
         self.card: dict[str, Any] = {}
+        self.stream: dict[str, torch.Tensor] = {}
 
     @property
     def device(self) -> torch.device:
@@ -50,16 +53,28 @@ class Model(nn.Module):
         """Whether the other model's weights can be taken over: same class, same shapes."""
         return type(self) is type(other) and self._shapes() == other._shapes()
 
+    def warm_start(self, init: Model | None) -> bool:
+        """Take over what another model has learnt, and where its fit stopped; `init` is left as it is.
+
+        Returns: whether there is one that fits; the card says it, too, under "warm_start".
+        """
+        fits = self.card["warm_start"] = init is not None and self.fits(init)
+        if init is not None and fits:
+            self.load_state_dict(init.state_dict())
+            self.stream = {name: value.clone() for name, value in init.stream.items()}
+        return fits
+
     def save(self, directory: str | Path) -> None:
-        """Write weights.safetensors and model.json (class, config, hash of the weights, history, card).
+        """Write weights.safetensors, model.json (class, config, hashes, history, card), and stream.safetensors if any.
 
         The card is written last: a directory with a card is whole.
         """
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
-        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
-        replace_file(folder / WEIGHTS, save(weights))  # save_file() would make it the owner's alone
-        (folder / CARD).write_text(json.dumps(self._described(sha256(folder / WEIGHTS)), indent=2) + "\n")
+        described = self._described(_write(folder / WEIGHTS, self.state_dict()))
+        if self.stream:
+            described["stream"] = _write(folder / STREAM, self.stream)
+        (folder / CARD).write_text(json.dumps(described, indent=2) + "\n")
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
@@ -72,7 +87,7 @@ class Model(nn.Module):
         kind = _class_of(folder, described)
         if not issubclass(kind, cls):
             raise UnreadableModel(str(folder), f"holds a {kind.__qualname__}, not a {cls.__qualname__}")
-        weights = _read_weights(folder, described["sha256"])
+        weights = _read(folder, WEIGHTS, described["sha256"])
         try:
             model = kind(**described["config"])
             model.load_state_dict(weights)
@@ -81,6 +96,8 @@ class Model(nn.Module):
                 str(folder), f"its config does not fit its class or its weights ({misfit})"
             ) from misfit
         model.history, model.card = described["history"], described["card"]
+        if "stream" in described:
+            model.stream = _read(folder, STREAM, described["stream"])
         return model.eval()
 
     def _shapes(self) -> dict[str, torch.Size]:
@@ -126,14 +143,21 @@ def _class_of(folder: Path, described: dict[str, Any]) -> type[Model]:
     return kind
 
 
-def _read_weights(folder: Path, digest: str) -> dict[str, torch.Tensor]:
-    path = folder / WEIGHTS
+def _write(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
+    """Save tensors, give the file's hash."""
+    kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    replace_file(path, save(kept))  # save_file() would make it the owner's alone
+    return sha256(path)
+
+
+def _read(folder: Path, name: str, digest: str) -> dict[str, torch.Tensor]:
+    path = folder / name
     try:
         found = sha256(path)
         if found != digest:
             raise UnreadableModel(
-                str(folder), f"{WEIGHTS} is not what was saved (sha256 {found[:12]}..., not {digest[:12]}...)"
+                str(folder), f"{name} is not what was saved (sha256 {found[:12]}..., not {digest[:12]}...)"
             )
         return dict(load_file(path))
     except (OSError, SafetensorError) as unreadable:
-        raise UnreadableModel(str(folder), f"no readable {WEIGHTS} ({unreadable})") from unreadable
+        raise UnreadableModel(str(folder), f"no readable {name} ({unreadable})") from unreadable

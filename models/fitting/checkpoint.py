@@ -92,7 +92,7 @@ class Checkpoints:
             if not model.fits(saved):
                 raise UnreadableModel(str(self._found), "the checkpoint of another network; use another folder")
             model.load_state_dict(saved.state_dict())
-            model.history = saved.history
+            model.history, model.stream = saved.history, saved.stream
 
     def resume(self, ranks: Single, stepper: Stepper, seed: int) -> int:
         """Restore everything else, inside `seeded`.

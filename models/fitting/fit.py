@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 
 from steersman.models import device
-from steersman.models.errors import TrainingDiverged, UnusableData, at_least
+from steersman.models.errors import TrainingDiverged, UnknownChoice, UnusableData, at_least
 from steersman.models.fitting import compiled as compiling
 from steersman.models.fitting import memory
 from steersman.models.fitting.checkpoint import Checkpoints
 from steersman.models.fitting.input import Rows, fed
 from steersman.models.fitting.profile import Profile
+from steersman.models.fitting.reservoir import SHARED_BY, Draws, Reservoir
 from steersman.models.fitting.schedule import CONSTANT, Schedule
 from steersman.models.model import Model
 from steersman.models.ranks import strategy as strategies
@@ -61,6 +62,7 @@ def fit(
     compiled: str = "no",
     strategy: str | None = None,
     checkpoint: str | Path | None = None,
+    reservoir: Reservoir | None = None,
     report: Callable[[Record], object] | None = None,
 ) -> ModelT:
     """Lower a loss on shuffled batches, on one process or on several ranks that make the same call.
@@ -82,11 +84,15 @@ def fit(
         strategy: see `Strategy`; None takes the one that @wf.train names, else "single".
         checkpoint: a folder, on a file system that all ranks see, for the state of the training after each epoch; one
             that is there is gone on from, bit for bit on one process. None: none, but in a campaign one of its own.
+        reservoir: how samples are drawn that go on arriving; the fit goes on where the one stopped that made the model,
+            its optimizer too, and an epoch is the reservoir's `steps`. Ends early when nothing is left to draw. For one
+            process and "ddp". None: an epoch is a pass over the data.
         report: called with each epoch's record.
     Returns: the model, in eval mode; its `history` holds per epoch the mean of each term over all ranks, `seconds`, and
-        where they went, see `Profile`; its card says in which `precision` was computed.
+        where they went, see `Profile`; its card says in which `precision` was computed, and of a reservoir how many
+        samples, and `different` ones, were `drawn` so far.
     Raises:
-        UnusableData: there is none.
+        UnusableData: there is none, or a reservoir is of other data.
         TooSmall: no epochs, an empty batch, a rate below 0.
         UnknownChoice: of optimizer, precision, compiled or strategy.
         TrainingDiverged: the loss is no longer finite.
@@ -108,25 +114,37 @@ def fit(
     checkpoints = Checkpoints(checkpoint, settings)
     model.history = []
     checkpoints.load_weights(model)
-    with closing(begin(model, len(data), most, seed, strategies.chosen(strategy))) as ranks:
+    draws = Draws(reservoir, len(data), seed, optimizer, model.stream) if reservoir else None
+    way = strategies.chosen(strategy)
+    if draws is not None and way.name not in SHARED_BY:
+        raise UnknownChoice("strategy with a reservoir", way.name, SHARED_BY)
+    with closing(begin(model, len(data), most, seed, way)) as ranks:
         stepper = ranks.serve(stepper_of)
-        if not isinstance(data, Tensor):
+        if draws is not None:
+            draws.begin(ranks, stepper)
+        elif not isinstance(data, Tensor):
             ranks.order_of = data.order
-        with seeded(seed + ranks.rank), stepper.precision.set():
+        with seeded(seed + ranks.rank + (draws.drawn if draws else 0)), stepper.precision.set():
             for epoch in range(checkpoints.resume(ranks, stepper, seed + ranks.rank), epochs):
+                if draws is not None and not draws.left.any():
+                    break
                 ranks.batch = schedule.batch_at(epoch, batch)
                 with memory.watched(ranks.batch):
                     record = _epoch(model, data, compiled_loss, stepper, ranks, epoch)
                 if not math.isfinite(record["loss"]):
                     raise TrainingDiverged(epoch, record["loss"], lr)
                 model.history.append(record)
+                model.stream = draws.state() if draws else {}
                 checkpoints.save(model, ranks, stepper)
                 if report is not None:
                     report(record)
                 if (listener := _listener.get()) is not None:
                     listener(len(model.history), epochs, record)
         ranks.check()
-        model.card |= {"precision": stepper.precision.used} | ranks.told(stepper)
+        model.card |= {"precision": stepper.precision.used} | ranks.facts(stepper)
+        if draws is not None:
+            model.stream = draws.state(stepper)
+            model.card["reservoir"] = {"drawn": draws.drawn, "different": draws.different}
     return model.eval()
 
 

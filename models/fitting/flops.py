@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-LAYERS = (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)
+LAYERS = (nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d, nn.Linear)
 
 
 def training_flops(model: nn.Module, step: Callable[[], Any]) -> int:
@@ -24,7 +24,7 @@ def training_flops(model: nn.Module, step: Callable[[], Any]) -> int:
 
     def count(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         passes = 3 if inputs[0].requires_grad else 2
-        counted.append(passes * _forward_flops(layer, inputs[0], output))
+        counted.append(passes * forward_flops(layer, inputs[0], output))
 
     hooks = [layer.register_forward_hook(count) for layer in model.modules() if isinstance(layer, LAYERS)]
     try:
@@ -35,8 +35,13 @@ def training_flops(model: nn.Module, step: Callable[[], Any]) -> int:
     return sum(counted)
 
 
-def _forward_flops(layer: nn.Module, taken: Tensor, given: Tensor) -> int:
-    """Two for each number of the kernel and each place where it is laid."""
+def forward_flops(layer: nn.Module, taken: Tensor, given: Tensor) -> int:
+    """Count two for each number of the kernel and each place where it is laid.
+
+    Args:
+        layer: one of LAYERS.
+        taken, given: its input and output; only their shapes matter.
+    """
     assert isinstance(layer, LAYERS)
     if isinstance(layer, nn.Linear):
         return 2 * given.numel() * layer.in_features

@@ -19,6 +19,7 @@ from steersman.models import device
 from steersman.models.errors import at_least
 from steersman.models.fitting.fit import Record, evaluate, fit, seeded
 from steersman.models.fitting.input import Rows
+from steersman.models.fitting.reservoir import Reservoir
 from steersman.models.fitting.schedule import CONSTANT, Schedule
 from steersman.models.model import Model
 from steersman.models.networks.contact_data import checked_maps
@@ -63,7 +64,7 @@ class CVAE(Model):
         self.mean = nn.Linear(hidden, latent)
         self.log_variance = nn.Linear(hidden, latent)
         self.decoder = _decoder(channels, strides, hidden, side, latent)
-        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster, see docs/training.md
+        self.to(torch.float32, memory_format=torch.channels_last)  # type: ignore[call-overload]  # docs/training.md
 
     @classmethod
     def deepex(cls, size: int = 28) -> Self:
@@ -89,6 +90,7 @@ class CVAE(Model):
         compiled: str = "no",
         strategy: str | None = None,
         checkpoint: str | Path | None = None,
+        reservoir: Reservoir | None = None,
         report: Report | None = None,
     ) -> Self:
         """Fit a network to contact maps; on a GPU where there is one.
@@ -98,8 +100,8 @@ class CVAE(Model):
                 what `taken(window, "contacts", check=checked_maps)` gives, for windows larger than the memory.
             latent: dimensions of the latent space.
             init: a fitted network to go on from, left as it is; when its architecture differs the fit begins anew.
-            epochs, batch, lr, optimizer, schedule, precision, compiled, strategy, checkpoint: of the training loop,
-                see `steersman.models.fitting.fit.fit`.
+            epochs, batch, lr, optimizer, schedule, precision, compiled, strategy, checkpoint, reservoir: of the
+                training loop, see `steersman.models.fitting.fit.fit`.
             channels, beta: of the network.
             seed: of the first weights, the shuffling and the latent noise.
             report: called with each epoch's record.
@@ -112,13 +114,12 @@ class CVAE(Model):
         data = checked_maps(contacts) if isinstance(contacts, np.ndarray) else contacts
         with seeded(seed):
             model = cls(data.shape[-1], latent=latent, channels=channels, beta=beta)
-        model.card["warm_start"] = init is not None and model.fits(init)
-        if init is not None and model.fits(init):
-            model.load_state_dict(init.state_dict())
+        model.warm_start(init)
         model.to(device.best())
         return fit(
             model, data, elbo, epochs=epochs, batch=batch, lr=lr, seed=seed, optimizer=optimizer, schedule=schedule,
-            precision=precision, compiled=compiled, strategy=strategy, checkpoint=checkpoint, report=report,
+            precision=precision, compiled=compiled, strategy=strategy, checkpoint=checkpoint, reservoir=reservoir,
+            report=report,
         )  # fmt: skip
 
     def forward(self, maps_BRR: Tensor) -> tuple[Tensor, Tensor]:

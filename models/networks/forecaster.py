@@ -150,16 +150,13 @@ class Forecaster(Model):
         cls.check(x, unrolled)
         with seeded(seed):
             model = cls(x.shape[2], x.shape[3], **network)
-        model.card["warm_start"] = init is not None and model.fits(init)
-        if init is not None and model.fits(init):
-            model.load_state_dict(init.state_dict())
-        else:
+        if not model.warm_start(init):
             model.measure(x)
         begins = x.shape[1] - unrolled
         windows = np.stack([x[:, step : begins + step] for step in range(unrolled + 1)], axis=2)
         samples = torch.from_numpy(windows.reshape(-1, *windows.shape[2:]))
-        told = None if report is None else lambda record: report(record, model)
-        return fit(model, samples, cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=told)
+        report_with_model = None if report is None else lambda record: report(record, model)
+        return fit(model, samples, cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=report_with_model)
 
     def measure(self, runs: np.ndarray) -> None:
         """Take mean and spread of each channel, and the spread of its increments, from runs (n, times, C, H, W)."""

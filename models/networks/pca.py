@@ -21,8 +21,8 @@ class PCA(Model):
     def __init__(self, size: int, latent: int) -> None:
         super().__init__(size=size, latent=latent)
         at_least(1, size=size, latent=latent)
-        self.register_buffer("mean", torch.zeros(size))
-        self.register_buffer("components", torch.zeros(latent, size))
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float32))
+        self.register_buffer("components", torch.zeros(latent, size, dtype=torch.float32))
 
     @classmethod
     def fit(cls, data: np.ndarray, *, latent: int = 2) -> Self:

@@ -38,7 +38,7 @@ class ResNet50(Model):
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster, see docs/training.md
+        self.to(torch.float32, memory_format=torch.channels_last)  # type: ignore[call-overload]  # docs/training.md
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
         """Give the logits (B, K) of (B, C, H, W) float images."""

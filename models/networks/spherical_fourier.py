@@ -51,6 +51,7 @@ class SphericalFourier(Forecaster):
         self.last = nn.Conv2d(width, channels, 1)
         nn.init.zeros_(self.last.weight)  # an untrained network is persistence
         nn.init.zeros_(self.last.bias)  # type: ignore[arg-type]
+        self.float()
 
     def change(self, fields: Tensor) -> Tensor:
         """See Forecaster."""

@@ -39,6 +39,7 @@ class SphericalUNet(Forecaster):
         self.last = nn.Conv2d(width, 4 * channels, 1)
         nn.init.zeros_(self.last.weight)  # an untrained network is persistence
         nn.init.zeros_(self.last.bias)  # type: ignore[arg-type]
+        self.float()
 
     def change(self, fields: Tensor) -> Tensor:
         """See Forecaster."""

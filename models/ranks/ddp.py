@@ -115,7 +115,7 @@ class Zero(DDP):
         with exchanging(self.rank, self.size):
             stepper.step(epoch)
 
-    def told(self, stepper: Stepper) -> dict[str, Any]:
+    def facts(self, stepper: Stepper) -> dict[str, Any]:
         held = torch.zeros(self.size, dtype=torch.int64)
         held[self.rank] = stepper.optimizer_bytes
         self.add_up(held)

@@ -186,9 +186,9 @@ def launch(
         ended = ""
     else:
         ended = node.on_each(nodes.start, nodes.count, folder, meeting, nodes.address, timeout_s)
-    told = [file.read_text() for file in sorted(folder.glob("rank*.error"), key=_number)]
-    if told or ended:
-        raise RanksFailed(ranks, (*told, *([ended] if ended else [])))
+    reasons = [file.read_text() for file in sorted(folder.glob("rank*.error"), key=_number)]
+    if reasons or ended:
+        raise RanksFailed(ranks, (*reasons, *([ended] if ended else [])))
     return Model.load(folder / "model")
 
 

@@ -71,8 +71,8 @@ def run(folder: Path, number: int, address: str, port: int, failed: Callable[[],
         "TORCHELASTIC_USE_AGENT_STORE": "True", "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1",
     }  # fmt: skip
     try:
-        with scratch(job["scratch"], name()) as told:
-            ranks = {rank: environment | told | own(rank - share.start, job["gpus"]) for rank in share}
+        with scratch(job["scratch"], name()) as staged:
+            ranks = {rank: environment | staged | own(rank - share.start, job["gpus"]) for rank in share}
             codes = _ended(folder, ranks, failed)
     except StagingFailed as error:
         (folder / f"rank{share.start}.error").write_text(f"rank {share.start}: StagingFailed: {error}")
@@ -129,9 +129,9 @@ def _codes(processes: list[subprocess.Popen[bytes]], failed: Callable[[], bool])
 
 
 def _reason(folder: Path, rank: int, code: int | None) -> str:
-    told = folder / f"rank{rank}.error"
-    if told.exists():
-        return f"rank {rank}: {told.read_text()}"
+    error = folder / f"rank{rank}.error"
+    if error.exists():
+        return f"rank {rank}: {error.read_text()}"
     if code is None:
         return f"rank {rank}: still waited for the others"
     lines = (folder / f"rank{rank}.stderr").read_text(errors="replace").strip().splitlines()

@@ -138,7 +138,7 @@ class Async(WithGradients, OwnSteps):
     def keeper(self, stepper: Stepper) -> Stepper | None:
         return self._server.stepper if self._server is not None else None
 
-    def told(self, stepper: Stepper) -> dict[str, Any]:
+    def facts(self, stepper: Stepper) -> dict[str, Any]:
         counts = torch.zeros(self._bound + 1, dtype=torch.int64)
         if self._server is not None:
             counts += torch.tensor(self._server.staleness.histogram)

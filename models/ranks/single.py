@@ -88,7 +88,7 @@ class Single:
     def restore(self, exchanged: Mapping[str, Tensor]) -> None:
         """Take over what `exchanged` gave."""
 
-    def told(self, stepper: Stepper) -> dict[str, Any]:
+    def facts(self, stepper: Stepper) -> dict[str, Any]:
         """Give what the strategy has to say of the training, for the model's card."""
         return {}
 

@@ -70,7 +70,7 @@ def stage(source: Path, names: Sequence[str], target: Path) -> None:
     if group.leads:
         share = [(number, source / name) for number, name in enumerate(names)][group.number :: group.count]
         failure = _copied(_pieces(share, group.piece_bytes), [target / name for name in names], group)
-    if failures := [f"{node}: {told}" for node, told in group.all_told(failure) if told]:
+    if failures := [f"{node}: {said}" for node, said in group.texts_of_all(failure) if said]:
         raise StagingFailed(str(source), str(target), "; ".join(failures))
 
 
@@ -218,7 +218,7 @@ class _Nodes:
         """Give what rank 0 has."""
         return list(self._everyone(mine if self.rank == 0 else None)[0])
 
-    def all_told(self, mine: str) -> list[tuple[str, str]]:
+    def texts_of_all(self, mine: str) -> list[tuple[str, str]]:
         """Give each rank's node and what it says."""
         return list(zip(self._names, self._everyone(mine), strict=True))
 
