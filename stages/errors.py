@@ -5,6 +5,15 @@ from __future__ import annotations
 from steersman.system.errors import BadInput
 
 
+class BadDraws(BadInput):
+    """What a held_out stage returned cannot be drawn from."""
+
+    problem: str
+
+    def __str__(self) -> str:
+        return f"@wf.held_out: {self.problem}; it returns {{name: array with one row for each draw}}"
+
+
 class BadWorkflow(BadInput):
     path: str
     line: int

@@ -7,6 +7,7 @@ import sys
 import traceback
 import types
 from collections.abc import Iterable, Mapping
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from steersman.stages.errors import BadWorkflow
 from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.workflow import Params, Workflow
 from steersman.system import plain
-from steersman.system.errors import BadRequest, BadValue, UnknownName
+from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
 
 SHIPPED = Path(steersman.workflows.__file__).parent
 SHOWN_CHARS = 200
@@ -60,8 +61,15 @@ def load(path: Path) -> Workflow:
     return found[0]
 
 
+class _Source(SourceFileLoader):
+    """Leaves no bytecode beside the file: a run directory that was copied would differ from what was sealed."""
+
+    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        return
+
+
 def _import(path: Path) -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location(MODULE, path)
+    spec = importlib.util.spec_from_file_location(MODULE, path, loader=_Source(MODULE, str(path)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -109,13 +117,20 @@ def value(key: str, text: str) -> Any:
 def check_rules(workflow: Workflow, params: Params) -> None:
     """Rules that are functions of the parameters may only fail now, not in the middle of a run.
 
-    Raises: BadValue: in the words of what a rule raises. UnknownName: it looks at a metric that is not there.
+    Raises: BadValue: in the words of what a rule raises. BadDraws: what is to be held out cannot be drawn.
+        UnknownName: it looks at a metric that is not there.
     """
     try:
         needs = workflow.stop_rule(params).needs
         workflow.train_rule(params)
     except Exception as error:  # a user's rule may raise anything
         raise BadValue("stop or when", workflow.name, str(error) or type(error).__name__) from None
+    try:
+        workflow.held_out_draws(params)
+    except BadInput:
+        raise
+    except Exception as error:
+        raise BadValue("held_out", workflow.name, str(error) or type(error).__name__) from None
     for name in needs:
         if name not in workflow.metrics:
             raise UnknownName("metric", name, workflow.metrics or ("none; decorate a function with @wf.metric",))

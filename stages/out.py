@@ -27,7 +27,8 @@ class Out(Segment):
 
     Args:
         seed: 63-bit seed, the segment's `out.seed`.
-        frames: after so many frames, or `seconds`, `stopped` is true; after twice that, `append` ends the segment.
+        frames: after so many frames, or `seconds`, `stopped` is true; after twice that `append` ends the segment, but
+            never before its first frame.
         after: the segment before it, whose frames have the same names, shapes and dtypes; None for the first one.
         variables: meaning of the stored variables, as `@wf.simulate(variables=...)` has it.
     """
@@ -55,7 +56,7 @@ class Out(Segment):
 
     def append(self, **variables: Any) -> None:
         """Append one frame, see `Segment.append`. Raises: Enough: the segment does not look at `stopped`."""
-        if self._reached(2):
+        if self.frames and self._reached(2):  # the first may come late, after imports and compilations
             raise Enough
         super().append(**variables)
 

@@ -36,6 +36,7 @@ class Segment:
         seed: 63-bit seed; the segment is to be a function of its start and this, or of `seed31`.
         stop_asked: looks at the bus whether the segment is to end.
         until: seconds since 1970 when it is to end at the latest, for its block ends.
+        trouble: why frames cannot be written any more, if so.
     Attributes:
         frames: frames appended so far.
         simulated: `time` of the newest frame.
@@ -52,6 +53,7 @@ class Segment:
         writer: GroupWriter,
         stop_asked: Callable[[], bool] = lambda: False,
         until: float = math.inf,
+        trouble: Callable[[], OSError | None] = lambda: None,
     ) -> None:
         self.name, self.number, self.seed = name, number, seed
         self.first_row = writer.rows.get(FRAME, 0)
@@ -60,7 +62,7 @@ class Segment:
         self.restart: dict[str, Any] = {}
         self.was_stopped = self.cut = False
         self.longest_s = 0.0
-        self._writer, self._stop_asked, self._until = writer, stop_asked, until
+        self._writer, self._stop_asked, self._until, self._trouble = writer, stop_asked, until, trouble
         self._began_at = self._looked_at = self._appended_at = time.monotonic()
 
     @property
@@ -73,8 +75,10 @@ class Segment:
 
         Raises: ShapeMismatch: a variable has another shape than in the run's first frame. NotFinite: NaN or infinity.
             BadVariable: other variables than in the first frame, values that are no numbers, or a time that is negative
-            or smaller than the frame's before it.
+            or smaller than the frame's before it. OSError: frames cannot be written, e.g. because the disk is full.
         """
+        if trouble := self._trouble():
+            raise trouble
         _refuse_taken(variables)
         known = self._writer.names(FRAME)
         if known and (odd := known ^ {*variables, "segment"}):

@@ -25,3 +25,12 @@ class Start:
     frame: Mapping[str, np.ndarray] = field(default_factory=dict)
     state: Mapping[str, np.ndarray] = field(default_factory=dict)
     draw: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def topology(prepared: Any) -> str:
+    """The atoms of what a prepare function returned, as PDB text: its attribute `pdb`; "" when it has none.
+
+    Its atoms are in the order of the frames' `positions`. A box (CRYST1) and bonds (CONECT) help viewers.
+    """
+    text = getattr(prepared, "pdb", None)
+    return text if isinstance(text, str) and ("ATOM" in text or "HETATM" in text) else ""

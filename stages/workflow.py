@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from steersman.models.ranks.strategy import Strategy
+from steersman.stages.errors import BadDraws
 from steersman.steering import Policy, Scores, SegmentRule, Steering, StopRule, Unsteered
 from steersman.store import Variable
 
@@ -28,7 +29,7 @@ class Params(BaseModel):
 
 @dataclass(frozen=True)
 class Every:
-    """When to train: after so many new frames, but not before `first` of them."""
+    """When to train: each time a number of frames is new, and not before there are `first` frames."""
 
     frames: int
     first: int
@@ -113,12 +114,14 @@ class Workflow:
             raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
         self.name, self.params, self.most_failures = name, params, most_failures
         self.prepare_function: Callable[[Any], Any] | None = None
+        self.held_out_function: Callable[[Any], Mapping[str, np.ndarray]] | None = None
         self.simulation: Simulate | None = None
         self.training: Train | None = None
         self.scoring: Score | None = None
         self.metrics: dict[str, Callable[[Scores], float]] = {}
         self.yardsticks: dict[str, Yardstick] = {}
         self.figures: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {}
+        self.panels: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {}
         self.stop, self._steering = stop, Steering()
 
     @overload
@@ -130,6 +133,23 @@ class Workflow:
 
         def decorate(function: F) -> F:
             self.prepare_function = _stage("prepare", function, ("params",))
+            return function
+
+        return decorate(function) if function else decorate
+
+    @overload
+    def held_out(self, function: F, /) -> F: ...
+    @overload
+    def held_out(self, function: None = None, /) -> Callable[[F], F]: ...
+    def held_out(self, function: Any = None, /) -> Any:
+        """Decorate `function(params) -> {name: (n, ...)}`: n draws that are simulated first and never trained on.
+
+        Each is the `start.draw` of one segment. Models are judged by them, and `scores.held_out` marks their frames.
+        Without this stage every tenth start is held out instead.
+        """
+
+        def decorate(function: F) -> F:
+            self.held_out_function = _stage("held_out", function, ("params",))
             return function
 
         return decorate(function) if function else decorate
@@ -287,12 +307,51 @@ class Workflow:
 
         return decorate
 
+    def panel(self, title: str) -> Callable[[F], F]:
+        """Decorate `function(params, results)`: what it returns stands on the dashboard's page under this title.
+
+        It returns a matplotlib Figure or an array, alone or with a caption: (n,) is drawn as a line, (n, m) as an
+        image, (n, 2n) as a field on the sphere (latitudes from the north, longitudes). None: there is nothing to show
+        yet. `results` are a run's `Results`.
+
+        Raises: TypeError: the title is not given.
+        """
+        if not isinstance(title, str):
+            raise TypeError('@wf.panel needs a title: write @wf.panel("what it shows")')
+
+        def decorate(function: F) -> F:
+            self.panels[function.__name__] = title, _stage("panel", function, ("params", "results"))
+            return function
+
+        return decorate
+
     @property
     def steering(self) -> Steering:
         return self._steering
 
     def stop_rule(self, params: Params) -> StopRule:
         return self.stop if isinstance(self.stop, StopRule) else self.stop(params)
+
+    def held_out_draws(self, params: Params) -> list[dict[str, float | list[float]]]:
+        """What is drawn to be held out, one mapping for each draw; none without the stage.
+
+        Raises: BadDraws: the stage gave something else.
+        """
+        if self.held_out_function is None:
+            return []
+        given = self.held_out_function(params)
+        if not isinstance(given, Mapping) or not given:
+            raise BadDraws(f"it returned {type(given).__name__}")
+        columns = {name: np.asarray(values, np.float64) for name, values in given.items()}
+        lengths = {name: len(values) if values.ndim else None for name, values in columns.items()}
+        if (
+            None in lengths.values()
+            or len(set(lengths.values())) > 1
+            or not all(np.isfinite(values).all() for values in columns.values())
+        ):
+            raise BadDraws(f"it returned columns of {lengths} rows, or numbers that are not finite")
+        rows = {name: values.tolist() for name, values in columns.items()}
+        return [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
 
     def train_rule(self, params: Params) -> Every | None:
         if self.training is None:
@@ -313,6 +372,8 @@ class Workflow:
         if self.training is not None and self.scoring is None:
             found.append("a train stage but no score stage: decorate a function with @wf.score()")
         steering = self.steering
+        if self.held_out_function and steering.policy.rounds:
+            found.append(f"{steering.policy.name} chooses every start, so none can be held out: remove @wf.held_out")
         pruned_by = steering.prune.needs if steering.prune else ()
         needs = (*steering.policy.needs, *steering.fallback.needs, *pruned_by)
         if needs and self.scoring is None:

@@ -1,6 +1,7 @@
 """What to do next: pure functions of scores and progress."""
 
 from steersman.steering.decide import Choice, Decider, Steering
+from steersman.steering.draws import HELD_OUT, LatinHypercube, Unsure, latin_hypercube
 from steersman.steering.frontier import Frontier
 from steersman.steering.importance import DRAWN, Importance
 from steersman.steering.merit import Dbscan, Diverse, ExpectedImprovement, Fast, Highest, Reap
@@ -19,9 +20,11 @@ from steersman.steering.policies import (
 from steersman.steering.pruning import Hopeless, Redundant, SegmentRule
 from steersman.steering.scores import Scores
 from steersman.steering.stop import SECONDS, Progress, StopRule, budget, plateau, reached
+from steersman.steering.weighted_ensemble import WeightedEnsemble
 
 __all__ = [
     "DRAWN",
+    "HELD_OUT",
     "NEW",
     "SECONDS",
     "Candidate",
@@ -35,6 +38,7 @@ __all__ = [
     "Highest",
     "Hopeless",
     "Importance",
+    "LatinHypercube",
     "LeastCounts",
     "LocalOutlierFactor",
     "Novelty",
@@ -50,7 +54,10 @@ __all__ = [
     "Target",
     "Turns",
     "Unsteered",
+    "Unsure",
+    "WeightedEnsemble",
     "budget",
+    "latin_hypercube",
     "plateau",
     "reached",
 ]

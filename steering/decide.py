@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Collection
@@ -15,6 +16,7 @@ from steersman.steering.pruning import SegmentRule
 from steersman.steering.scores import Scores
 
 SHOWN_ALTERNATIVES = 3
+UNITY = 1e-9  # by which weights may miss 1: rounding errors of a million rounds
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,10 @@ class Steering:
     def __post_init__(self) -> None:
         if not 0.0 <= self.explore <= 1.0:
             raise ValueError(f"explore={self.explore}: a share lies between 0 and 1")
+        if self.policy.rounds and (self.explore or self.prune):
+            raise ValueError(f"{self.policy.name} chooses every start, to its end: take explore and prune away")
+        if self.fallback.rounds:
+            raise ValueError(f"{self.fallback.name} is no fallback: its weights are those of all starts")
 
     @property
     def guided(self) -> bool:
@@ -76,6 +82,22 @@ class Decider:
     def forget(self) -> None:
         """Rank anew at the next choice, so that it depends on scores and random numbers alone."""
         self._scores = None
+
+    def choose_round(self, scores: Scores, rng: np.random.Generator) -> list[Choice]:
+        """Choose all starts of the next round, by a policy of rounds.
+
+        Raises: ValueError: the weights of the round before do not sum to 1. Whatever the policy raises.
+        """
+        began = time.monotonic()
+        ranking = _checked(self.steering.policy.rank(scores, rng), len(scores))
+        self.ranked_s += time.monotonic() - began
+        total = math.fsum(candidate.weight for candidate in ranking)
+        if abs(total - 1) > UNITY:
+            raise ValueError(
+                f"the members of the newest round weigh {total:.6g} together and not 1: some were given up, set aside "
+                "or not scored, see the notes before"
+            )
+        return [Choice(candidate, candidate.reason, candidate.policy) for candidate in ranking]
 
     def choose(self, scores: Scores, rng: np.random.Generator, blamed: Collection[tuple[int, int]] = ()) -> Choice:
         """Choose one start.
@@ -122,6 +144,6 @@ class Decider:
 
 def _checked(ranking: list[Candidate], n: int) -> list[Candidate]:
     for candidate in ranking:
-        if not 0 <= candidate.index < n and not (candidate.index == NEW and candidate.draw):
+        if not 0 <= candidate.index < n and not (candidate.index == NEW and (candidate.draw or candidate.weight)):
             raise ValueError(f"policy {candidate.policy} proposed frame {candidate.index} of {n}")
     return list(ranking)

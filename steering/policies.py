@@ -29,6 +29,7 @@ class Candidate:
         reason: the sentence that `why` shows.
         exact: continue with the full restart state, not with new velocities.
         draw: what was drawn for a new member, by name; its simulation finds it as `start.draw`.
+        weight: of a member of a weighted ensemble; 0 of other starts.
     """
 
     index: int
@@ -37,6 +38,7 @@ class Candidate:
     reason: str
     exact: bool = False
     draw: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
+    weight: float = 0.0
 
 
 class Policy:
@@ -64,6 +66,11 @@ class Policy:
     @property
     def patient(self) -> bool:
         """It goes on from the newest ends, so a start is chosen when a slot is free and not one ahead."""
+        return False
+
+    @property
+    def rounds(self) -> bool:
+        """Its ranking is a whole round: all of it is started, and the next one is asked for when all have ended."""
         return False
 
     def load(self) -> None:
@@ -228,6 +235,10 @@ class Turns(Policy):
     """Several policies, each proposing in its turn; a frame is proposed once."""
 
     policies: tuple[Policy, ...]
+
+    def __post_init__(self) -> None:
+        if alone := [policy.name for policy in self.policies if policy.rounds]:
+            raise ValueError(f"{alone[0]} takes no turns: its weights are those of all starts")
 
     @property
     def name(self) -> str:

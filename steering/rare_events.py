@@ -56,8 +56,8 @@ class Estimate:
 
     def __str__(self) -> str:
         low, high = self.interval
-        told = f"{self.probability:.3g} (95 %: {low:.3g} to {high:.3g})"
-        return f"{told}, {self.runs} runs, {self.extremes} extremes"
+        interval = f"{self.probability:.3g} (95 %: {low:.3g} to {high:.3g})"
+        return f"{interval}, {self.runs} runs, {self.extremes} extremes"
 
 
 def plain(quantities: np.ndarray, threshold: float) -> Estimate:

@@ -20,6 +20,9 @@ class Scores:
         ends: (n,) bool, whether it is the last frame of an ended segment.
         values: what the score function returned, name -> (n, ...) float; empty before the first model.
         model: version of the model that made `values`; 0 when none did.
+        weight: (n,) float, weight of the member of a weighted ensemble that made the frame; 0 of other frames.
+        round: (n,) int, the round of that member, from 1 on; 0 of other frames.
+        held_out: (n,) bool, whether no training sees the frame.
     """
 
     walker: np.ndarray
@@ -29,6 +32,9 @@ class Scores:
     ends: np.ndarray
     values: Mapping[str, np.ndarray] = field(default_factory=dict)
     model: int = 0
+    weight: np.ndarray = field(default_factory=lambda: np.empty(0))
+    round: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
+    held_out: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
 
     def __len__(self) -> int:
         return len(self.row)

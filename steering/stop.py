@@ -52,8 +52,15 @@ class StopRule:
         """Share of the way to the end, 0 to 1; 0 when it is not known."""
         return 0.0
 
+    def room(self, progress: Progress) -> float:
+        """How much of what was simulated so far, in frames or time, may follow: 1 is as much again; inf: no limit."""
+        return math.inf
+
     def __or__(self, other: StopRule) -> AnyOf:
         return AnyOf((*_members(self), *_members(other)))
+
+
+ROUNDING = 1e-9  # of a limit: times of many segments, which a computer adds
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class Budget(StopRule):
     def reason(self, progress: Progress) -> str | None:
         spent = _spent(progress)
         for name, limit in self.limits.items():
-            if spent[name] >= limit:
+            if spent[name] >= limit * (1 - ROUNDING):
                 return f"the budget of {limit:g} {_LABEL[name]} is spent"
         return None
 
@@ -73,6 +80,12 @@ class Budget(StopRule):
     def share(self, progress: Progress) -> float:
         spent = _spent(progress)
         return min(1.0, max(spent[name] / limit for name, limit in self.limits.items()))
+
+    def room(self, progress: Progress) -> float:
+        spent = _spent(progress)
+        counted = {name: limit for name, limit in self.limits.items() if not name.endswith("hours") and spent[name]}
+        room = (limit * (1 - ROUNDING) / spent[name] - 1.0 for name, limit in counted.items())
+        return max(0.0, min(room, default=math.inf))
 
 
 @dataclass(frozen=True)
@@ -144,6 +157,9 @@ class AnyOf(StopRule):
 
     def share(self, progress: Progress) -> float:
         return max(rule.share(progress) for rule in self.rules)
+
+    def room(self, progress: Progress) -> float:
+        return min(rule.room(progress) for rule in self.rules)
 
 
 def budget(**limits: float) -> Budget:

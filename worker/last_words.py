@@ -24,5 +24,5 @@ def last_words(errors: Path, walker: int) -> str:
     except FileNotFoundError:
         text = ""
     found = [line.removeprefix(FATAL) for line in text.splitlines() if line.startswith(FATAL)]
-    said = found[-1] if found else "killed from outside (out of memory, say), or ended by os._exit()"
+    said = found[-1] if found else "killed from outside (for example, out of memory), or ended by os._exit()"
     return f"{said}; see {errors.name}/{file.name}" if text else said

@@ -25,6 +25,7 @@ from steersman.bus import BusError, TupleSpace, addresses
 from steersman.executors.site import Site
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
+from steersman.stages.start import topology
 from steersman.stages.workflow import Params, Train, Workflow
 from steersman.store import Span, Window
 from steersman.system import node
@@ -108,10 +109,16 @@ def warm_up(run: str) -> None:
 
 
 def prepare(run: str) -> str:
-    """Run the workflow's prepare function and keep what it returns beside the run; returns the file's SHA-256."""
+    """Run the workflow's prepare function and keep what it returns beside the run; returns the file's SHA-256.
+
+    A topology is kept as text of its own, so that nobody needs to unpickle anything to look at frames.
+    """
     directory, workflow, params = _opened(run)
     assert workflow.prepare_function is not None
-    pickled = pickle.dumps(workflow.prepare_function(params))
+    made = workflow.prepare_function(params)
+    pickled = pickle.dumps(made)
+    if text := topology(made):
+        replace_file(directory.topology, text)
     replace_file(directory.prepared, pickled, mode=0o600)
     return hashlib.sha256(pickled).hexdigest()
 
@@ -129,7 +136,7 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
     _send(sys.stdout, stdout)
     _send(sys.stderr, stderr)
     faulthandler.enable()  # a segmentation fault writes there where it was
-    site = Site.model_validate(directory.settings()["site"])
+    site = Site.model_validate(directory.site())
     walker = Walker(
         number=number,
         bag=bag,
@@ -145,7 +152,7 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
         stderr=stderr,
         place=place(),
         margin_s=site.margin_s,
-        lease_s=site.lease_s,
+        lease_s=site.lease,
         watchdog=Watchdog(workflow.simulation.hang_s),
         with_settings=functools.partial(loading.changed, workflow),
     )
@@ -245,7 +252,7 @@ def _training_nodes(directory: RunDirectory) -> Any:
     from steersman.executors.workers import Workers
     from steersman.models.ranks.launch import Nodes
 
-    site = Site.model_validate(directory.settings()["site"])
+    site = Site.model_validate(directory.site())
     trainers = site.training
     gpus, scratch = trainers.gpu_names, trainers.scratch
     if not isinstance(trainers, Workers) or trainers.nodes < 2:

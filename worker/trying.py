@@ -121,6 +121,8 @@ class _Trial:
         workflow, steering = self._workflow, self._steering
         if workflow.prepare_function:
             yield _Stage("prepare", self._prepare, workflow.prepare_function)
+        if workflow.held_out_function:
+            yield _Stage("held_out", self._hold_out, workflow.held_out_function)
         if steering.policy.draws or steering.fallback.draws:
             yield _Stage("steer, before there are frames", self._steer)
         yield _Stage("simulate", self._simulate, self._simulation.function)
@@ -142,6 +144,10 @@ class _Trial:
         assert self._workflow.prepare_function is not None
         self._prepared = pickle.loads(pickle.dumps(self._workflow.prepare_function(self._params)))
         return type(self._prepared).__name__
+
+    def _hold_out(self) -> str:
+        draws = self._workflow.held_out_draws(self._params)
+        return f"{len(draws)} draws of {', '.join(draws[0]) if draws else 'nothing'}"
 
     def _simulate(self) -> str:
         out, start = Out(SEED, after=self._out, variables=self._simulation.variables), self._start()
@@ -245,6 +251,9 @@ class _Trial:
 
 
 def _scores(rows: int, values: Mapping[str, np.ndarray], model: int) -> Scores:
-    """Of the frames of one ended segment."""
-    row, zeros = np.arange(rows, dtype=np.int32), np.zeros(rows, np.int32)
-    return Scores(zeros, row, zeros, zeros, row == rows - 1, values, model)
+    """Of the frames of one ended segment; in a weighted ensemble it is the only member of round 1."""
+    row, zeros, ones = np.arange(rows, dtype=np.int32), np.zeros(rows, np.int32), np.ones(rows, np.int32)
+    return Scores(
+        zeros, row, zeros, zeros, row == rows - 1, values, model, weight=ones.astype(float), round=ones,
+        held_out=row % 2 == 0,
+    )  # fmt: skip

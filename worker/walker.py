@@ -36,6 +36,11 @@ MOST_CAUSE = 2000  # characters of a cause that are sent; the whole traceback li
 MOST_CAUSES = 20  # files in errors/ of one walker
 FAILING_S, MOST_FAILING_S = 0.1, 10.0  # between two segments of a walker that fails: twice as long each time
 
+OWN = {  # what the engine stores of each frame, and of each ended segment
+    "segment": Variable((), "1", "number of the segment that made the frame"),
+    "segments": Variable(("segment_field",), "1", "table of the ended segments, see the attribute segment_fields"),
+}
+
 Simulate = Callable[[Any, Start, Segment], None]
 
 
@@ -111,9 +116,10 @@ class Walker:
 
     def _new_group(self) -> GroupWriter:
         path, attributes = self.frames.path / self.name, self.attributes | _table_attributes()
+        variables = OWN | self.variables
         if self.scratch is None:
-            return GroupWriter(path, variables=self.variables, attributes=attributes)
-        return ScratchWriter(path, self.scratch, variables=self.variables, attributes=attributes)
+            return GroupWriter(path, variables=variables, attributes=attributes)
+        return ScratchWriter(path, self.scratch, variables=variables, attributes=attributes)
 
     @property
     def _until(self) -> float:
@@ -184,7 +190,10 @@ class Walker:
         start_id = order.start
         number, self._segments = self._segments, self._segments + 1
         name = f"{self.name}.{number}"
-        out = Segment(name, number, order.seed, self._writer, lambda: self._stop_asked(name), self._until)
+        out = Segment(
+            name, number, order.seed, self._writer, lambda: self._stop_asked(name), self._until,
+            lambda: self._publisher.trouble,
+        )  # fmt: skip
         self._out = out
         self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames
         self._outbox.add(
@@ -198,6 +207,8 @@ class Walker:
             read_s = time.monotonic() - began
             self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
         except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
+            if self._publisher.trouble:  # whatever the function made of it
+                raise self._publisher.trouble from None
             cause = _readable(f"{type(error).__name__}: {error}"[:MOST_CAUSE])
             self._keep_cause(name, order, stderr_from)
         how = ENDED.index("failed" if cause else "stopped" if out.was_stopped else "finished")
@@ -257,4 +268,8 @@ def _readable(text: str) -> str:
 
 
 def _table_attributes() -> dict[str, Any]:
-    return {"segment_fields": list(SEGMENT_FIELDS), "segment_ended": list(ENDED), "running": None}
+    """`coordinates` is CF's word for what xarray shows beside the data, and groups by."""
+    return {
+        "Conventions": "CF-1.11", "coordinates": "time segment",
+        "segment_fields": list(SEGMENT_FIELDS), "segment_ended": list(ENDED), "running": None,
+    }  # fmt: skip

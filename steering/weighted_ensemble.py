@@ -1,0 +1,205 @@
+"""Scores of a round -> the members of the next one, split and merged in bins, their weights exact; and what follows.
+
+    wf.steer(WeightedEnsemble("distance", edges=(0.4, 0.8, 1.6), members=4, target="there"))
+
+A member is one segment with a weight. The weights of a round sum to 1. A split shares a weight out among copies, which
+go on with different random numbers; a merge gives the weight of two members to one of them, drawn in proportion to
+their weights. Neither changes an average in expectation, so averages over the weighted frames are those of plain
+sampling, and events that are rare in plain sampling are seen often, with small weights.
+
+Source: Huber and Kim (1996), Weighted-ensemble Brownian dynamics; Zhang, Jasnow and Zuckerman (2010), for any
+stochastic dynamics and any bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steersman.steering.policies import NEW, Candidate, Policy
+from steersman.steering.scores import Scores
+
+EVEN = 2.0  # a member weighs at most so many times the mean of its bin
+BATCHES = 5  # of consecutive rounds, whose means are taken for independent: few, for rounds are correlated
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class WeightedEnsemble(Policy):
+    """Members with weights, in rounds: each occupied bin gets so many of them, and nothing is biased.
+
+    All segments of a round end before the next begins. They should simulate the same time, and be random: from equal
+    starts, unequal seeds must lead to unequal ends.
+
+    Args:
+        score: which bin a member is in: a scalar that `edges` cut into bins, or, without edges, the number of the bin.
+        edges: ascending bounds between bins.
+        members: in each occupied bin.
+        target: score that is true where a member has arrived. It goes back to the prepared start with its weight, so
+            that the weight that arrives in a round becomes the rate; "": members never go back.
+    Raises: ValueError: no members, or edges that do not ascend.
+    """
+
+    score: str
+    edges: tuple[float, ...] = ()
+    members: int = 4
+    target: str = ""
+
+    rounds = True
+
+    def __post_init__(self) -> None:
+        if self.members < 1 or any(b <= a for a, b in zip(self.edges, self.edges[1:], strict=False)):
+            raise ValueError(f"members={self.members}, edges={self.edges}: at least 1 member, and edges that ascend")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score, self.target) if self.target else (self.score,)
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        """The whole next round. Without values of scores every member goes on."""
+        if not (scores.round > 0).any():
+            return self._prepared(1.0, self.members)
+        ends = np.flatnonzero(scores.ends & (scores.round == scores.round.max()) & (scores.weight > 0))
+        if self.score not in scores.values:
+            return [self._goes_on(scores, int(i), scores.weight[i], "its bin is not known yet") for i in ends]
+        back = self._arrived(scores, ends) if self.target else np.zeros(len(ends), bool)
+        found = self._prepared(float(scores.weight[ends[back]].sum()), 1) if back.any() else []
+        ends = ends[~back]
+        bins = self.bins(scores)[ends]
+        for label in np.unique(bins):
+            mine = ends[bins == label]
+            kept = resample(scores.weight[mine].tolist(), self.members, rng)
+            found += [self._goes_on(scores, mine[i], weight, f"in bin {label}") for i, weight in kept]
+        return found
+
+    def bins(self, scores: Scores) -> np.ndarray:
+        """(n,) int: the bin of each frame."""
+        value = scores.matrix(self.score)
+        if value.shape[1] != 1:
+            raise ValueError(f"{self.score} has {value.shape[1]} dimensions; give a scalar, or the number of the bin")
+        return np.asarray(np.digitize(value[:, 0], self.edges) if self.edges else np.rint(value[:, 0]), np.int64)
+
+    def _arrived(self, scores: Scores, ends: np.ndarray) -> np.ndarray:
+        """Which of the members that end at `ends` were in the target, at any of their frames."""
+        there = np.flatnonzero((scores.matrix(self.target)[:, 0] > 0) & (scores.round == scores.round.max()))
+        segment = np.stack([scores.walker, scores.segment], axis=1)
+        return np.isin(_keys(segment[ends]), _keys(segment[there]))
+
+    def _prepared(self, weight: float, members: int) -> list[Candidate]:
+        why = f"begins at the prepared start with weight {weight / members:.3g}"
+        return [Candidate(NEW, self.name, weight / members, why, weight=weight / members) for _ in range(members)]
+
+    def _goes_on(self, scores: Scores, i: int, weight: float, why: str) -> Candidate:
+        before, weight = float(scores.weight[i]), float(weight)
+        what = "split" if weight < before else "merged" if weight > before else "kept"
+        reason = f"goes on with weight {weight:.3g}, {what} from {before:.3g} {why}"
+        return Candidate(int(i), self.name, weight, reason, exact=True, weight=weight)
+
+
+def resample(weights: Sequence[float], members: int, rng: np.random.Generator) -> list[tuple[int, float]]:
+    """Split and merge the members of one bin until there are so many, none much heavier than the others.
+
+    Args:
+        weights: of the members there are, > 0.
+    Returns: (which of them goes on, its weight) for each of the new members; the weights have the same sum.
+    """
+    found = sorted((weight, i) for i, weight in enumerate(weights))
+    most = EVEN * sum(weights) / members * (1 + 1e-9)
+    while len(found) != members or found[-1][0] > most:
+        if len(found) > members:
+            (a, i), (b, j), *found = found
+            found.append((a + b, i if rng.random() * (a + b) < a else j))
+        else:
+            heaviest, i = found.pop()
+            found += [(heaviest / 2, i)] * 2
+        found.sort()
+    return sorted((i, weight) for weight, i in found)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over rounds with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def mean_of_rounds(values: np.ndarray, skip: float = 0.5) -> Mean:
+    """Average over rounds, by means of five batches of consecutive ones, and Student's interval of these.
+
+    Args:
+        values: (rounds,) float.
+        skip: share of the rounds that is left out at the beginning, where the ensemble still knows where it began.
+    Raises: ValueError: fewer than 2 rounds for each batch.
+    Source: Law (1977), Confidence intervals in discrete event simulation: the method of batch means.
+    """
+    from scipy.special import stdtrit  # it takes 0.25 s, and every process of a campaign imports this file
+
+    kept = np.asarray(values, float)[int(skip * len(values)) :]
+    if len(kept) < 2 * BATCHES:
+        raise ValueError(f"{len(values)} rounds are too few: {2 * BATCHES} are needed after the first {skip:.0%}")
+    batches = np.array([batch.mean() for batch in np.array_split(kept, BATCHES)])
+    value = float(kept.mean())
+    half = float(stdtrit(BATCHES - 1, (1 + LEVEL) / 2) * batches.std(ddof=1) / np.sqrt(BATCHES))
+    return Mean(value, value - half, value + half)
+
+
+def averages(scores: Scores, value: np.ndarray) -> np.ndarray:
+    """(rounds,) float: the weighted average of a value over the frames of each round.
+
+    Args:
+        value: (n,) float, of each frame; 1.0 in a state and 0.0 elsewhere gives its population.
+    """
+    total, weight = (np.bincount(scores.round, weights=each)[1:] for each in (scores.weight * value, scores.weight))
+    return np.asarray(total / np.maximum(weight, np.finfo(float).tiny))
+
+
+def arrivals(scores: Scores, there: np.ndarray) -> np.ndarray:
+    """Sum up who came to a target in each round.
+
+    Args:
+        there: (n,) bool, whether a frame is in the target; that of the policy.
+    Returns: (2, rounds) float: the weight of members that arrived, and the weight times the share of the round that was
+        left when they did.
+    """
+    order = np.lexsort((scores.row, scores.walker))
+    order = order[scores.weight[order] > 0]
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = (np.diff(scores.walker[order]) != 0) | (np.diff(scores.segment[order]) != 0)
+    first = np.flatnonzero(fresh)
+    frames = np.diff(np.append(first, len(order)))
+    member = np.repeat(np.arange(len(first)), frames)
+    place = np.arange(len(order)) - first[member]
+    hit = np.full(len(first), -1)
+    inside = np.flatnonzero(np.asarray(there, bool)[order])[::-1]
+    hit[member[inside]] = place[inside]  # the first one, for the last assignment counts
+    weight, number = scores.weight[order[first]] * (hit >= 0), scores.round[order[first]]
+    left = (frames - 1 - hit) / frames
+    return np.stack([np.bincount(number, weights=each)[1:] for each in (weight, weight * left)])
+
+
+def passage(arrived: np.ndarray, skip: float = 0.5) -> Mean:
+    """The mean first passage time from the prepared start to a target, in rounds; infinite when nobody arrived.
+
+    A member that arrives begins anew in the next round, so one passage and what is left of its last round take
+    1 / rate rounds on average, the rate being the weight that arrives in a round.
+
+    Args:
+        arrived: (2, rounds), see `arrivals`.
+        skip: see `mean_of_rounds`.
+    Raises: ValueError: too few rounds.
+    Source: Hill (1989), Free energy transduction and biochemical cycle kinetics.
+    """
+    rate = mean_of_rounds(arrived[0], skip)
+    if not rate.value:
+        return Mean(np.inf, 0.0, np.inf)
+    kept = arrived[:, int(skip * arrived.shape[1]) :].sum(axis=1)
+    rest = float(kept[1] / kept[0])
+    return Mean(1 / rate.value - rest, 1 / rate.high - rest, (1 / rate.low if rate.low > 0 else np.inf) - rest)
+
+
+def _keys(pairs: np.ndarray) -> np.ndarray:
+    return np.asarray(pairs[:, 0].astype(np.int64) << 32 | pairs[:, 1])
