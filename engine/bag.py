@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,10 @@ from msgspec.structs import replace
 
 from steersman.bus import TupleSpace
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Blame, FrameId, Start, Tell
+from steersman.journal.records import Blame, FrameId, Start
 from steersman.journal.scoreboard import ends_without_scores, unscored
 from steersman.journal.walkers import Broken, Failed
-from steersman.steering import Choice, Decider, Scores, Steering
+from steersman.steering import HELD_OUT, NEW, Candidate, Choice, Decider, Scores, Steering
 from steersman.steering.streams import decision_rng, start_seed
 from steersman.worker.orders import DONE, START, plain
 
@@ -28,14 +29,25 @@ class Bag:
     Args:
         seed: the run's; the n-th start's seed and choice depend on it and n alone, so that a resumed run agrees.
         rounds: give each start to a fixed slot, so that a run repeats bit for bit.
+        held_out: draws that are started first, and that no training sees.
     """
 
     def __init__(
-        self, recorder: Recorder, space: TupleSpace, steering: Steering, decisions: Path, *, seed: int, rounds: bool
+        self,
+        recorder: Recorder,
+        space: TupleSpace,
+        steering: Steering,
+        decisions: Path,
+        *,
+        seed: int,
+        rounds: bool,
+        held_out: Sequence[Mapping[str, float | Sequence[float]]] = (),
     ) -> None:
         self._recorder, self._space, self._steering = recorder, space, steering
         self._decider = Decider(steering)
-        self._seed, self._rounds = seed, rounds
+        self._seed, self._rounds, self._held_out = seed, rounds, held_out
+        self.hopeless = ""  # why no further start can be chosen
+        self._stand_ins: dict[int, int] = {}  # slots without a walker, and those whose walkers run their starts
         self._open: bool | None = None  # whether the waiting starts are on the bus; None: nobody knows
         _cut_decisions(decisions, recorder.state.next_start)
         self._decisions = decisions.open("a", encoding="utf-8")
@@ -43,6 +55,10 @@ class Bag:
     def name(self, slot: int) -> str:
         """Name of the tuples that the walker of a slot takes."""
         return f"{START}.{slot}" if self._rounds else START
+
+    def _offered_to(self, slot: int) -> str:
+        """Name of the tuples with the starts of a slot."""
+        return self.name(self._stand_ins.get(slot, slot))
 
     def align(self, slots: int, *, offered: bool) -> None:
         """Let the waiting starts be on the bus, or none, with the parameters of now; costs nothing when it is so.
@@ -55,19 +71,37 @@ class Bag:
             self._open = offered
         self._renew()
 
+    def share(self, stand_ins: Mapping[int, int], slots: int) -> None:
+        """Have the starts of slots that have no walker run by others; what they give does not depend on who runs them.
+
+        Raises: BusError: it is done again at the next call.
+        """
+        if self._stand_ins != stand_ins:
+            self._open = None
+            self._empty(slots)
+            self._stand_ins = dict(stand_ins)
+
     def doubt(self) -> None:
         """A server was lost: what is on the bus is to be looked at again."""
         self._open = None
 
-    def fill(self, newest: Callable[[], Scores], slots: int) -> None:
+    def fill(self, newest: Callable[[], Scores], slots: int, room: Callable[[], float] = lambda: math.inf) -> None:
         """Choose as many starts as slots have not got one ahead: explained, then in the journal, then on the bus.
 
         A patient policy chooses for slots that are free, once it can see where the segment that ended has come to.
         The newest scores are asked for when something is chosen and not otherwise, as a replay does.
+
+        Args:
+            room: starts that the budget still allows, asked when a slot wants one. Rounds are whole all the same.
         """
         state = self._recorder.state
+        if self._steering.policy.rounds:
+            self._fill_round(newest(), slots)
+            return
         policy = self._steering.deciding(scored=state.scored > 0)
         wanted = range(slots - (len(state.starts) if policy.patient else state.waiting_starts))
+        if wanted and not self._rounds and (allowed := room()) < len(wanted):
+            wanted = range(int(allowed))
         if not wanted:
             return
         scores = newest() if policy.needs or not policy.patient else unscored(state)
@@ -77,7 +111,25 @@ class Bag:
             return
         if self._rounds:
             self._decider.forget()
-        chosen = [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)]
+        self._offer(scores, [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)])
+
+    def _fill_round(self, scores: Scores, slots: int) -> None:
+        """Choose a whole round at once: the journal knows all of its starts or none. The round before is over."""
+        state, number = self._recorder.state, self._recorder.state.next_start
+        if not all(name in scores.values for name in self._steering.policy.needs):
+            scores = unscored(state)
+        try:
+            choices = self._decider.choose_round(scores, decision_rng(self._seed, number))
+        except Exception as error:  # no fallback keeps the weights
+            self.hopeless = f"no further round can be chosen: {type(error).__name__}: {error}"
+            return
+        this = state.rounds[-1] + 1 if state.rounds else 1
+        self._offer(scores, [
+            (replace(self._begin(scores, number + i, i % slots, choice), round=this), choice)
+            for i, choice in enumerate(choices)
+        ])  # fmt: skip
+
+    def _offer(self, scores: Scores, chosen: list[tuple[Start, Choice]]) -> None:
         for start, choice in chosen:
             self._explain(scores, start, choice)
         self._decisions.flush()
@@ -98,7 +150,7 @@ class Bag:
                 self._go_on(number, broken)
         for number, start in list(state.starts.items()) if state.killed else []:
             if start.segment is None and (deaths := self._deaths(start.record, start.losses)):
-                self._space.take_nowait(self.name(start.record.slot), number, dict)
+                self._space.take_nowait(self._offered_to(start.record.slot), number, dict)
                 self._space.put(DONE, number)
                 self._blame(number, start.record.parent, f"{deaths} walkers died on it")
 
@@ -129,7 +181,7 @@ class Bag:
         segment, record = broken.segment, replace(broken.record, losses=broken.losses, attempt=0, failed_on=())
         assert segment.end is not None
         rows = segment.end - segment.first
-        if not rows or record.draw:  # a drawn member counts as a whole, so it is run from its beginning
+        if not rows or record.draw or record.round:  # a member counts as a whole, so it is run from its beginning
             self._again(record, number)
             return
         reason = f"{segment.name} was cut short after {rows} frames: it goes on from the last of them"
@@ -144,7 +196,7 @@ class Bag:
         """Offer the waiting starts again that the server lost, or did not take."""
         for start in self._recorder.state.starts.values():
             if start.segment is None:
-                name = self.name(start.record.slot)
+                name = self._offered_to(start.record.slot)
                 if not self._space.count(name, start.record.start, dict):
                     self._space.put(name, start.record.start, plain(start.record))
 
@@ -161,7 +213,7 @@ class Bag:
             old = start.record
             if start.segment is not None or old.set == settings:
                 continue
-            if not self._open or self._space.take_nowait(self.name(old.slot), number, dict) is not None:
+            if not self._open or self._space.take_nowait(self._offered_to(old.slot), number, dict) is not None:
                 self._again(old, number)
 
     def close(self) -> None:
@@ -169,19 +221,30 @@ class Bag:
 
     def _choose(self, scores: Scores, number: int, slot: int) -> tuple[Start, Choice]:
         state = self._recorder.state
-        start = Start(start=number, seed=start_seed(self._seed, number), slot=slot, set=dict(state.settings))
         if number - state.next_start < len(state.pins):
-            return self._pinned(start, state.pins[number - state.next_start])
+            pin = state.pins[number - state.next_start]
+            choice = Choice(None, f"pinned by {pin.who}", "pin")
+            return replace(self._begin(scores, number, slot, choice), parent=pin.frame, pin=pin.id), choice
+        drawn = state.held_out_draws + number - state.next_start - len(state.pins)
+        if drawn < len(self._held_out):
+            reason = f"held out: draw {drawn + 1} of {len(self._held_out)}, before anything is steered"
+            candidate = Candidate(NEW, HELD_OUT, 0.0, reason, draw=self._held_out[drawn])
+            choice = Choice(candidate, reason, HELD_OUT)
+            return replace(self._begin(scores, number, slot, choice), held_out=True), choice
         choice = self._decider.choose(scores, decision_rng(self._seed, number), state.blamed)
         self._say_how_it_went(choice)
+        return self._begin(scores, number, slot, choice), choice
+
+    def _begin(self, scores: Scores, number: int, slot: int, choice: Choice) -> Start:
         chosen = choice.candidate
         parent = None if chosen is None else scores.frame(chosen.index)
-        start = replace(
-            start, parent=FrameId(*parent) if parent else None, policy=choice.policy, reason=choice.reason,
+        return Start(
+            start=number, seed=start_seed(self._seed, number), slot=slot, set=dict(self._recorder.state.settings),
+            parent=FrameId(*parent) if parent else None, policy=choice.policy, reason=choice.reason,
             model=scores.model if chosen else 0, exact=bool(chosen and chosen.exact),
             draw={name: _floats(value) for name, value in chosen.draw.items()} if chosen else {},
+            weight=chosen.weight if chosen else 0.0,
         )  # fmt: skip
-        return start, choice
 
     def _say_how_it_went(self, choice: Choice) -> None:
         if self._decider.trouble:
@@ -189,10 +252,6 @@ class Bag:
             self._decider.trouble = ""
         elif choice.candidate and choice.candidate.policy not in (self._steering.fallback.name, "explore"):
             self._recorder.works("steer")
-
-    def _pinned(self, start: Start, pin: Tell) -> tuple[Start, Choice]:
-        choice = Choice(None, f"pinned by {pin.who}", "pin")
-        return replace(start, parent=pin.frame, policy="pin", reason=choice.reason, pin=pin.id), choice
 
     def _explain(self, scores: Scores, start: Start, choice: Choice) -> None:
         """Keep the alternatives; before the journal says that the start is chosen, so that no start lacks them."""
@@ -205,7 +264,7 @@ class Bag:
 
     def _put(self, *starts: Start) -> None:
         if self._open is not False:
-            self._space.put_many((self.name(start.slot), start.start, plain(start)) for start in starts)
+            self._space.put_many((self._offered_to(start.slot), start.start, plain(start)) for start in starts)
 
 
 def _floats(value: object) -> float | list[float]:

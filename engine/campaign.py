@@ -16,7 +16,7 @@ from steersman.executors.allocation import settled
 from steersman.executors.preflight import ready
 from steersman.executors.site import Site
 from steersman.executors.workers import Workers
-from steersman.journal import run_directory
+from steersman.journal import copies, run_directory
 from steersman.journal.errors import RunIsLocked
 from steersman.journal.file import Journal
 from steersman.journal.lock import owner
@@ -64,7 +64,7 @@ def plan(
         raise BadValue("--seed", str(seed), "a seed is 0 or above")
     where = site_files.load_site(site, site_changes).serving(loaded.stages)
     _check_ranks(loaded, where)
-    return Plan(source, loaded, params, where, chosen, rounds)
+    return Plan(source, loaded, params, where, chosen, rounds or loaded.steering.policy.rounds)
 
 
 def begin(
@@ -96,14 +96,24 @@ def begin(
     return directory, run
 
 
-def resume(directory: RunDirectory, *, bus_url: str | None = None, assignments: Sequence[str] = ()) -> Run:
+def resume(
+    directory: RunDirectory,
+    *,
+    bus_url: str | None = None,
+    assignments: Sequence[str] = (),
+    site: str | None = None,
+    site_changes: Mapping[str, Any] | None = None,
+) -> Run:
     """The run of a directory, as its journal leaves it; of a new directory, from its beginning.
 
     Args:
         assignments: `key=value`, parameters to go on with; so a run that is finished goes on with a new budget.
-    Raises: BadInput: a parameter cannot be set so, or the run would end at once. RunIsLocked: another process
-            drives it. JournalError. NoRoom: the journal cannot be written. BadDirectory.
+        site: a name or path; None: the site that it is on.
+        site_changes: what is to be different there, as of `site_files.load_site`.
+    Raises: BadInput: a parameter cannot be set so, or the run would end at once, or cannot use the site. RunIsLocked:
+            another process drives it. IsACopy. JournalError. NoRoom: the journal cannot be written. BadDirectory.
     """
+    copies.refuse(directory.path)
     holder = owner(directory.path)
     if holder and not holder.why_gone:
         raise RunIsLocked(str(directory.path), str(holder))
@@ -116,11 +126,29 @@ def resume(directory: RunDirectory, *, bus_url: str | None = None, assignments: 
     with needing_room(directory.path):
         recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
     told = people.set_to_go_on(assignments, state, lambda changed: _goes_on(workflow, params, changed, state))
-    site = site_files.checked(str(directory.settings_file), settings["site"]).serving(workflow.stages)
+    place = _place(directory, workflow, site, site_changes or {})
+    moved = place.model_dump(mode="json") if site or site_changes else None
+    if moved and settings["rounds"] and settled(place).simulation.count != state.run.slots:
+        problem = f"a run with --rounds keeps its {state.run.slots} slots, or its decisions would not repeat"
+        raise BadValue("simulation.workers", str(settled(place).simulation.count), problem)
     return Run(
-        directory, workflow, params, settled(site), recorder,
-        seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told,
+        directory=directory, workflow=workflow, params=params, site=settled(place), recorder=recorder,
+        seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved,
     )  # fmt: skip
+
+
+def _place(directory: RunDirectory, workflow: Workflow, site: str | None, changes: Mapping[str, Any]) -> Site:
+    """The site to go on with. Raises: BadSite: it is none, or one that was asked for cannot be used from here."""
+    if site:
+        found = site_files.load_site(site, changes)
+    else:
+        file = directory.site_file if directory.site_file.exists() else directory.settings_file
+        found = site_files.changed(str(file), directory.site(), changes)
+    found = found.serving(workflow.stages)
+    if site or changes:
+        _check_ranks(workflow, found)
+        ready(settled(found))
+    return found
 
 
 def _goes_on(workflow: Workflow, params: Params, settings: Mapping[str, Any], state: State) -> None:

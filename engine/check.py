@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 from pathlib import Path
@@ -29,9 +30,10 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         Check("parameters", True, ", ".join(f"{k}={v}" for k, v in plan.params.model_dump().items()) or "none"),
         Check("stop", True, str(workflow.stop_rule(plan.params))),
         Check("training when", True, f"first at {rule.first} frames, then every {rule.frames}" if rule else "none"),
+        Check("held out", True, _held_out(plan)),
         Check("steering", True, _steering(plan)),
         *_site(plan),
-        _bus(plan.site.bus_servers),
+        _bus(plan.site.servers),
         _writable(root),
         _space(root),
         _files(plan),
@@ -53,6 +55,11 @@ def _hours(rule: StopRule, gpus: int) -> float | None:
     limits = [each.limits for each in rules if isinstance(each, Budget)]
     hours = [limit["hours"] for limit in limits if "hours" in limit]
     return min(hours + [limit["gpu_hours"] / gpus for limit in limits if "gpu_hours" in limit and gpus], default=None)
+
+
+def _held_out(plan: Plan) -> str:
+    drawn = len(plan.workflow.held_out_draws(plan.params))
+    return f"{drawn} draws, simulated first" if drawn else "every tenth start"
 
 
 def _steering(plan: Plan) -> str:
@@ -82,9 +89,13 @@ def _writable(root: Path) -> Check:
 
 def _files(plan: Plan) -> Check:
     assert plan.workflow.simulation is not None
-    slots = plan.site.simulation.count
-    least = files.expected(slots, len(plan.workflow.simulation.variables))
-    words = f"at least {files.in_words(least, plan.site)}, with {slots} walkers"
+    simulation = plan.site.simulation
+    hours = _hours(plan.workflow.stop_rule(plan.params), plan.site.gpus)
+    rounds = math.ceil(hours / simulation.hours) if hours and simulation.hours else 1
+    walkers = simulation.count * rounds
+    least = files.expected(walkers, len(plan.workflow.simulation.variables))
+    each = f", in {rounds} rounds of blocks" if rounds > 1 else ", and as many in each further round of blocks"
+    words = f"at least {files.in_words(least, plan.site)}, with {walkers} walkers" + each * bool(simulation.hours)
     return Check("files", True, words)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -32,6 +33,7 @@ class Crew:
     Args:
         slots: walkers that run at the same time.
         hang_s: a segment that says nothing for so long is asked to stop.
+        starts_s: a walker has come within so long, once another has; until it does, others stand in for it.
         keep: a segment that lost its walker goes on from its last committed frame; else its start is run again.
         own_disks: frames grow on disks of the nodes' own: one that is full is no reason to end the run.
         clock: seconds, monotonic.
@@ -47,12 +49,14 @@ class Crew:
         space: TupleSpace,
         *,
         hang_s: float,
+        starts_s: float = math.inf,
         keep: bool,
         own_disks: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.slots = slots
         self._directory, self._recorder, self._jobs, self._bag, self._space = directory, recorder, jobs, bag, space
+        self._starts_s, self._hired, self._came = starts_s, dict[int, float](), math.inf  # when, by our clock
         self._hang_s, self._keep, self._own_disks, self._clock = hang_s, keep, own_disks, clock
         self._jobs_by_walker: dict[int, Future[Any]] = {}
         self._ended: deque[int] = deque()  # walkers whose job is done, as another thread says
@@ -106,6 +110,16 @@ class Crew:
         if name not in self._recorder.state.stopping:
             self._recorder.record(Stop(segment=name, reason=reason, by=by))
 
+    def stand_ins(self) -> dict[int, int]:
+        """Slots whose walker has not come in time, each with a slot whose walker has."""
+        ours, now = self._ours, self._clock()
+        present = sorted(walker.slot for walker in ours if walker.has_come)
+        if present:
+            self._came = min(self._came, now)
+        since = {walker.slot: max(self._hired[walker.number], self._came) for walker in ours if not walker.has_come}
+        absent = sorted(slot for slot, from_when in since.items() if now - from_when > self._starts_s)
+        return {slot: present[i % len(present)] for i, slot in enumerate(absent)} if present else {}
+
     def dismiss(self) -> None:
         """Let every walker end its segment, publish and go home; may be tried again when the bus fails it."""
         self._bag.align(self.slots, offered=False)
@@ -134,7 +148,7 @@ class Crew:
             "simulation", tasks.walk, str(self._directory.path), number, self._bag.name(slot), state.prepared,
             heard=lambda: walker.pool if walker.has_come else None,
         )  # fmt: skip
-        self._jobs_by_walker[number] = job
+        self._jobs_by_walker[number], self._hired[number] = job, self._clock()
         job.add_done_callback(lambda _: self._ended.append(number))
 
     def _gone(self, number: int, job: Future[Any]) -> None:

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from steersman.bus import Servers, TupleSpace
+from steersman.engine import orphans
 from steersman.engine import probe as probing
 from steersman.engine.jobs import Jobs
 from steersman.engine.probe import Probe, probe
@@ -51,10 +52,10 @@ def examine(site: Site, home: Path, within_s: float) -> Diagnosis:
     check_path(home)
     small = _small(settled(site))
     ready(small)
-    with TemporaryDirectory(prefix="steersman-doctor-", dir=home, ignore_cleanup_errors=True) as folder:
-        at = Path(folder).absolute()
+    folder = TemporaryDirectory(prefix="steersman-doctor-", dir=home, ignore_cleanup_errors=True)
+    with folder as name, orphans.guarded(at := Path(name).absolute()):
         (at / "store").mkdir()
-        servers = Servers.start(at / "bus", small.bus_servers, bind=driver_address(small))
+        servers = Servers.start(at / "bus", small.servers, bind=driver_address(small), ports=small.ports)
         with servers, TupleSpace.connect(at / "bus") as space:
             jobs = Jobs(parsl_config(small, at / "parsl"), space, at / "bus", begins_s=BEGINS_S)
             try:

@@ -7,8 +7,10 @@ nothing depends on the order in which messages arrive, and what a lost bus serve
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,48 +50,67 @@ GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
 Show = Callable[[State, StopRule], None]
 
 
+@dataclass(kw_only=True)
+class Driven:
+    """A run, as it is driven.
+
+    Args:
+        recorder: journal and state; the state is empty for a new run, replayed for a resumed one.
+        rounds: synchronous order that repeats bit for bit from the seed.
+        show: called with the state and the stop rule a few times a second.
+    """
+
+    directory: RunDirectory
+    workflow: Workflow
+    params: Params
+    site: Site
+    recorder: Recorder
+    seed: int
+    rounds: bool = False
+    show: Show = lambda state, rule: None
+
+    def __post_init__(self) -> None:
+        self.state, self.slots = self.recorder.state, self.site.simulation.count
+        self.lock, self.interrupts = Lock(self.directory.path), Interrupts()
+
+
 class Driver:
     """Drives a run until it ends.
 
     Args:
-        rounds: synchronous order that repeats bit for bit from the seed.
-        show: called a few times a second.
+        until: when the job that the driver runs in is about to end, by the clock.
         clock: seconds, monotonic.
     Raises: ExecutorLost: a part of Parsl died.
     """
 
     def __init__(
         self,
-        directory: RunDirectory,
-        workflow: Workflow,
-        params: Params,
-        site: Site,
-        recorder: Recorder,
+        run: Driven,
         jobs: Jobs,
         servers: RunServers,
         space: TupleSpace,
         *,
-        seed: int,
-        rounds: bool,
-        interrupts: Interrupts,
-        lock: Lock,
-        show: Show,
+        until: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        directory, workflow, site, recorder = run.directory, run.workflow, run.site, run.recorder
         assert workflow.simulation is not None
-        self._directory, self._workflow, self._site, self._params = directory, workflow, site, params
-        self._recorder, self._state, self._jobs, self._servers = recorder, recorder.state, jobs, servers
-        self._rounds, self._interrupts, self._lock, self._show, self._clock = rounds, interrupts, lock, show, clock
-        self._slots, self._simulation = site.simulation.count, workflow.simulation
+        self._directory, self._workflow, self._site, self._params = directory, workflow, site, run.params
+        self._recorder, self._state, self._jobs, self._servers = recorder, run.state, jobs, servers
+        self._rounds, self._interrupts, self._lock, self._show = run.rounds, run.interrupts, run.lock, run.show
+        self._slots, self._simulation, self._until, self._clock = run.slots, workflow.simulation, until, clock
         self._settings: dict[str, Any] | None = None
         self._synced = 0.0
         self._inbox = Inbox(space, recorder, clock)
         self._people = People(self._inbox, space, recorder, self._check)
-        self._bag = Bag(recorder, space, workflow.steering, directory.decisions, seed=seed, rounds=rounds)
+        self._bag = Bag(
+            recorder, space, workflow.steering, directory.decisions, seed=run.seed, rounds=run.rounds,
+            held_out=workflow.held_out_draws(run.params),
+        )  # fmt: skip
         late_s = MOVE_EVERY_S if site.simulation.scratch else 0.0  # frames are heard of so much later
         self._crew = Crew(
             directory, self._slots, recorder, jobs, self._bag, space, hang_s=self._simulation.hang_s + late_s,
-            keep=not rounds, own_disks=bool(site.simulation.scratch), clock=clock,
+            starts_s=site.starts_s, keep=not run.rounds, own_disks=bool(site.simulation.scratch), clock=clock,
         )  # fmt: skip
         self._scorer = Scorer(directory, workflow, recorder, jobs, site, clock)
         self._trainer = Trainer(directory, workflow.training, recorder, jobs, clock) if workflow.training else None
@@ -133,6 +154,8 @@ class Driver:
     def _advance(self) -> None:
         """Do what is due."""
         self._crew.advance()
+        if self._rounds:
+            self._bag.share(self._crew.stand_ins(), self._slots)
         self._bag.mend(self._simulation.retries)
         self._bag.align(self._slots, offered=self._state.paused is None)
         if self._rounds and not self._round_is_over:
@@ -142,7 +165,7 @@ class Driver:
         if (self._rounds and self._learning) or self._state.paused:
             return
         if self._end() is None:
-            self._bag.fill(self._scorer.scores, self._slots)
+            self._bag.fill(self._scorer.scores, self._slots, lambda: ending.room(self._state, self._rule))
 
     def _hear(self) -> None:
         time.sleep(min(GATHER_S * self._slots, TICK_S))
@@ -182,7 +205,7 @@ class Driver:
     def _check_executors(self) -> None:
         if broken := self._jobs.broken:
             raise ExecutorLost(broken)
-        for words in [*self._jobs.newly_waiting(), *self._jobs.end_stuck_blocks()]:
+        for words in [*self._jobs.newly_lacking(), *self._jobs.end_stuck_blocks()]:
             self._recorder.note(words)
 
     # Parameters: those of the run, with what people have set since
@@ -234,17 +257,17 @@ class Driver:
         with contextlib.suppress(BusError):
             self._hear()
         while not self._interrupts.count and self._clock() < deadline:
-            self._learn()
+            self._learn(deadline - self._clock())
             if not self._learning:
                 break
             self._step(lambda: None)
 
     # Learning
 
-    def _learn(self) -> bool:
+    def _learn(self, left_s: float = math.inf) -> bool:
         """Train and score; returns whether there are new scores."""
         if self._trainer is not None and self._training_rule is not None:
-            self._trainer.advance(self._training_rule)
+            self._trainer.advance(self._training_rule, left_s)
         return self._scorer.advance(begin=not (self._rounds and self._training))
 
     @property
@@ -281,11 +304,13 @@ class Driver:
     def _end(self) -> End | None:
         if self._interrupts.count:
             return End(outcome="interrupted", reason="by Ctrl-C or a signal; `steersman resume` goes on")
+        if self._clock() >= self._until:  # another block would come to the same job, and leave at once
+            return End(outcome="interrupted", reason="this job ends; `steersman resume` goes on in the next")
         if self._lock.lost:
             return End(outcome="interrupted", reason="another driver has taken this run over")
         if self._state.finish:
             return End(outcome="finished", reason=f"by {self._state.finish}")
-        if hopeless := self._jobs.hopeless or self._crew.hopeless or self._scorer.hopeless:
+        if hopeless := self._jobs.hopeless or self._crew.hopeless or self._scorer.hopeless or self._bag.hopeless:
             return End(outcome="failed", reason=hopeless)
         if end := ending.failed(self._state, self._slots, self._bounds, self._directory.errors):
             return end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from steersman.steering import StopRule
 
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
 UNTRIED = 30  # times as many until every slot has ended one: a broken node may be the first to come
+ROUNDING = 1e-6  # of a segment: a quotient that should be whole
 NEVER = 3  # failures in a row of a stage that has never worked
 
 
@@ -21,6 +23,20 @@ def met(state: State, rule: StopRule, now: float) -> End | None:
         goal = getattr(rule, "met", lambda _: rule)(progress).goal
         return End(outcome="goal" if goal else "budget", reason=reason)
     return None
+
+
+def room(state: State, rule: StopRule) -> float:
+    """Further starts that a budget of frames or of simulated time allows, by what segments have brought so far.
+
+    While anything of it is left there is a start: a run without one would neither go on nor end.
+
+    Returns: 0 or more; inf where no budget, or no segment, says how many.
+    """
+    segments, progress = state.whole
+    allowed = segments * rule.room(progress) if segments else math.inf
+    if allowed == 0 or math.isinf(allowed):
+        return allowed
+    return max(0, max(1, math.ceil(allowed - ROUNDING)) - state.open_starts)
 
 
 def failed(state: State, slots: int, bounds: Mapping[str, int], errors: Path) -> End | None:

@@ -1,6 +1,6 @@
 """Functions of `tasks` -> Parsl: submitted to an executor; that they begin and end is an event on the bus.
 
-A worker that is killed while it waits for work holds the lock of its manager's queue for ever: the manager goes on
+A worker that is killed while it waits for work holds the lock of its manager's queue forever: the manager goes on
 accepting jobs that none of its workers can take. So a block is ended whose manager holds a job that does not begin;
 Parsl then reports that the job is lost, and the engine does what it does with every lost job. A bus server that is
 killed may forget the event that a job began; then whatever else is heard of it counts as well.
@@ -125,11 +125,11 @@ class Jobs:
             if number in self._open:
                 self._open[number].said = manager
 
-    def newly_waiting(self) -> list[str]:
-        """In words what is waited for while no block of an executor runs, each once."""
-        waiting = {pool.waiting for pool in self._pools.values()} - self._reported
-        self._reported |= waiting
-        return sorted(waiting)
+    def newly_lacking(self) -> list[str]:
+        """In words what is waited for while no block runs, and the workers that blocks lack, each once."""
+        lacking = {words for pool in self._pools.values() for words in pool.lacking} - self._reported
+        self._reported |= lacking
+        return sorted(lacking)
 
     def end_stuck_blocks(self) -> list[str]:
         """End the blocks whose workers do not take what their manager holds. Returns: in words what was done."""
@@ -160,7 +160,7 @@ class Jobs:
 
     @property
     def broken(self) -> str:
-        """Which part of Parsl died, if one did; Parsl itself would wait for it for ever."""
+        """Which part of Parsl died, if one did; Parsl itself would wait for it forever."""
         return next((pool.broken for pool in self._pools.values() if pool.broken), "")
 
     @property

@@ -18,6 +18,7 @@ from msgspec import json
 from steersman.bus import BusTimeout, TupleSpace
 from steersman.engine.errors import NotRunning
 from steersman.engine.inbox import TELL, Inbox, Words
+from steersman.journal import copies
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.history import History
 from steersman.journal.lock import owner
@@ -37,13 +38,15 @@ KNOWN = 64  # words that a killed server may hand out twice
 Check = Callable[[dict[str, Any]], object]  # of changed parameters; raises BadInput
 
 
-def tell(directory: RunDirectory, words: list[str]) -> str:
+def tell(directory: RunDirectory, words: list[str], said_by: str = "") -> str:
     """Say something to a running campaign and wait for its answer.
 
+    Args:
+        said_by: who says it; "": the person at this process.
     Raises: BadInput: the campaign refused it. NotRunning.
     """
     expect_driver(directory)
-    message = Words(id=secrets.token_hex(6), who=who(), words=words)
+    message = Words(id=secrets.token_hex(6), who=said_by or who(), words=words)
     try:
         with TupleSpace.connect(directory.bus, patience_s=ANSWER_S) as space:
             space.put(TELL, {"id": message.id, "who": message.who, "words": words}, ttl_s=ANSWER_S)
@@ -86,7 +89,8 @@ def who() -> str:
 
 
 def expect_driver(directory: RunDirectory) -> None:
-    """Raises: NotRunning: no process drives this run; how it ended, if it did."""
+    """Raises: NotRunning: no process drives this run; how it ended, if it did. IsACopy."""
+    copies.refuse(directory.path)
     holder = owner(directory.path)
     if holder is None or holder.why_gone:
         end = History(directory).state.end
@@ -146,6 +150,8 @@ class People:
         return segment.name
 
     def _frame(self, frame: str) -> FrameId:
+        if self._state.rounds:
+            raise BadRequest("a start that is pinned has no weight, and this run is a weighted ensemble")
         name, _, text = frame.partition(":")
         segment = self._segment(name)
         row = segment.first + int(text) if _is_number(text) else -1

@@ -26,6 +26,7 @@ PACKAGES = ("steersman", "parsl", "numpy", "zarr", "torch", "openmm", "mpi4py")
 HERE = "here"  # name of the tuples of workers that have come
 MEETING_S = 120.0  # the others come within so long, or the figures are taken without them
 BUS_BYTES, BUS_TIMES = 8 * 2**20, 4
+MOST_BUS_BYTES = 4 * 2**30  # of all workers of an executor; the driver's machine may have one link of 1 GB/s
 STORE_ROWS, ROW_FLOATS = 256, 2**15  # 32 MiB
 CLOCK_TIMES = 5
 HELLO = "from mpi4py import MPI; w = MPI.COMM_WORLD; print('RANKS', *w.allgather(MPI.Get_processor_name()))"
@@ -70,7 +71,7 @@ def probe(folder: str, role: str, number: int, workers: int, site: Site) -> dict
             cores=len(os.sched_getaffinity(0)),
             gpus=_gpus() if site.workers[role].gpu_names else None,
             behind_s=_behind_s(home / "bus"),
-            bus=_bus(space, f"{role}-{number}"),
+            bus=_bus(space, f"{role}-{number}", bus_bytes(workers)),
             store_write=write,
             store_read=read_,
             scratch_gb=_free_gb(site.scratch_here(role)),
@@ -101,14 +102,19 @@ def mpi(words: str, limit_s: float = 60.0) -> str:
     return done.stdout if done.returncode == 0 else f"exit code {done.returncode}: {done.stderr[-500:]}"
 
 
-def _bus(space: TupleSpace, name: str) -> float:
+def bus_bytes(workers: int) -> int:
+    """Of a message, so that all messages of so many workers, there and back, are bounded."""
+    return min(BUS_BYTES, MOST_BUS_BYTES // (2 * BUS_TIMES * workers))
+
+
+def _bus(space: TupleSpace, name: str, size: int) -> float:
     """There and back, MB/s."""
-    payload = np.random.default_rng(0).bytes(BUS_BYTES)
+    payload = np.random.default_rng(0).bytes(size)
     began = time.perf_counter()
     for _ in range(BUS_TIMES):
         space.put(name, payload)
         space.take(name, bytes, timeout_s=MEETING_S)
-    return 2 * BUS_TIMES * BUS_BYTES / 1e6 / (time.perf_counter() - began)
+    return 2 * BUS_TIMES * size / 1e6 / (time.perf_counter() - began)
 
 
 def _store(group: Path) -> tuple[float, float]:

@@ -5,66 +5,62 @@ A fresh run is the resume of an empty journal; the death of Parsl is a resume wi
 
 from __future__ import annotations
 
+import math
 import os
 import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
 
 from steersman.bus import TupleSpace
-from steersman.engine import orphans
-from steersman.engine.driver import Driver, Show
+from steersman.engine import orphans, people
+from steersman.engine.driver import Driven, Driver
 from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import TELL
 from steersman.engine.jobs import Jobs
-from steersman.engine.process import Interrupts, allow_many_files, give_large_arrays_back
+from steersman.engine.log import logged
+from steersman.engine.process import allow_many_files, give_large_arrays_back
 from steersman.engine.reconcile import reconcile
 from steersman.engine.servers import RunServers
+from steersman.executors import batch
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
 from steersman.journal import manifest, run_directory
-from steersman.journal.lock import Lock
-from steersman.journal.recorder import Recorder
 from steersman.journal.records import End, Note, Record, Session, Tell
 from steersman.journal.records import Run as RunRecord
-from steersman.journal.run_directory import RunDirectory, needing_room
+from steersman.journal.run_directory import needing_room
 from steersman.journal.state import State
 from steersman.stages import loading
-from steersman.stages.workflow import Params, Workflow
 from steersman.steering import StopRule
+from steersman.system.files import replace_file
 
 BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PARSLS = 5  # that may be lost in a row without a frame between: what is wrong will not go away
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
 
 
-class Run:
+@dataclass(kw_only=True)
+class Run(Driven):
     """Executes a workflow in its run directory.
 
     Args:
-        recorder: journal and state; the state is empty for a new run, replayed for a resumed one.
-        rounds: synchronous order that repeats bit for bit from the seed.
-        show: called with the state and the stop rule a few times a second.
+        bus_url: of a bus server to use; None starts one.
         told: parameters that a person set to go on with.
+        moved: a person wants it to go on with this site, which is not the one of its directory, in plain values.
     """
 
-    def __init__(
-        self,
-        directory: RunDirectory,
-        workflow: Workflow,
-        params: Params,
-        site: Site,
-        recorder: Recorder,
-        *,
-        seed: int,
-        rounds: bool = False,
-        bus_url: str | None = None,
-        show: Show = lambda state, rule: None,
-        told: Tell | None = None,
-    ) -> None:
-        self.directory, self.workflow, self.params, self.site = directory, workflow, params, site
-        self.recorder, self.state = recorder, recorder.state
-        self.seed, self.rounds, self.bus_url, self.show, self.told = seed, rounds, bus_url, show, told
-        self.slots = site.simulation.count
-        self.lock = Lock(directory.path)
-        self.interrupts = Interrupts()
+    bus_url: str | None = None
+    told: Tell | None = None
+    moved: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        site = self.site
+        kept_s = math.inf if not site.inside else (site.simulation.walltime_s or math.inf) - site.margin_s
+        self._until = time.monotonic() + kept_s
         self._parsls_lost, self._frames_at_loss = 0, -1
 
     @property
@@ -81,7 +77,8 @@ class Run:
         path = self.directory.path
         allow_many_files(path)
         give_large_arrays_back()
-        with needing_room(path), self.lock.held(), orphans.guarded(path), self.interrupts:
+        log = logged(self.directory.log)
+        with needing_room(path), self.lock.held(), log, orphans.guarded(path), self.interrupts:
             self._execute()
         return self.state
 
@@ -108,14 +105,14 @@ class Run:
         try:
             jobs = Jobs(
                 parsl_config(self.site, self.directory.parsl), self._space, self.directory.bus,
-                begins_s=BEGINS_LEASES * self.site.lease_s, starts_s=self.site.starts_s,
+                begins_s=BEGINS_LEASES * self.site.lease, starts_s=self.site.starts_s,
             )  # fmt: skip
         except ExecutorLost as error:
             orphans.reap_earlier(self.directory.path, keep=self._servers.pids)
             return self._start_again(error)
         cause = "it was still at work when the run ended"
         try:
-            return self._driver(jobs).run()
+            return Driver(self, jobs, self._servers, self._space, until=self._until).run()
         except ExecutorLost as error:
             cause = str(error)
             return self._start_again(error)
@@ -124,12 +121,6 @@ class Run:
             orphans.reap_earlier(self.directory.path, keep=self._servers.pids)  # they might still commit something
             if self.interrupts.count < 2:  # else a record may be in the journal and not in the state, as resume mends
                 reconcile(self.recorder, self.directory.frames, keep=not self.rounds, cause=cause)
-
-    def _driver(self, jobs: Jobs) -> Driver:
-        return Driver(
-            self.directory, self.workflow, self.params, self.site, self.recorder, jobs, self._servers, self._space,
-            seed=self.seed, rounds=self.rounds, interrupts=self.interrupts, lock=self.lock, show=self.show,
-        )  # fmt: skip
 
     def _start_again(self, error: ExecutorLost) -> End | None:
         """Note it; `anew` says for a replay that the scores are read back and ranked anew, as in a new session.
@@ -158,8 +149,13 @@ class Run:
         if not state.sessions:
             recorder.record(self._described())
         session = Session(host=platform.node(), pid=os.getpid(), after=after)
+        if after is not None:
+            self._cancel_jobs(Site.model_validate(self.directory.site()))
         begin: list[Record] = [self.told, session] if self.told else [session]
         recorder.record_all(begin)
+        if self.moved:
+            recorder.note(f"{people.who()} goes on with site {self.moved['name']}, see {self.directory.site_file.name}")
+            replace_file(self.directory.site_file, yaml.safe_dump(dict(self.moved), sort_keys=False))
         if self.lock.took_over:
             recorder.note(self.lock.took_over)
         if left_over:
@@ -171,6 +167,13 @@ class Run:
         adopted = reconcile(recorder, self.directory.frames, keep=not self.rounds, cause="its driver died")
         if adopted:
             recorder.note(f"{adopted} frames were committed that the journal did not know of; they count")
+
+    def _cancel_jobs(self, site: Site) -> None:
+        """Cancel what an earlier driver left in a queue: its workers could not reach this one."""
+        if jobs := batch.jobs_of(site, self.directory.path):
+            refused = batch.cancel(site, jobs)
+            done = f"they are still there, cancel them yourself: {refused}" if refused else "they were cancelled"
+            self.recorder.note(f"an earlier driver left jobs in the queue, {', '.join(jobs)}; {done}")
 
     def _described(self) -> RunRecord:
         assert self.workflow.simulation is not None

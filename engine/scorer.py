@@ -166,7 +166,8 @@ class Scorer:
         batch.noted = True
         self._recorder.note(
             f"scoring with model {batch.board.model} takes longer than its hang_s of {hang_s:g} s, in a thread, which "
-            "cannot be ended: if it hangs, stop the run, write `scoring: {workers: 1}` into its run.yaml, and resume it"
+            "cannot be ended: if it hangs, stop the run, write `scoring: {workers: 1}` into a copy of its site file, "
+            "and `resume --site` that"
         )
 
     def _measure(self) -> None:

@@ -73,5 +73,6 @@ class RunServers:
 
     def _started(self) -> Servers:
         return Servers.start(
-            self._directory.bus, self._site.bus_servers, spread=SPREAD, url=self._url, bind=driver_address(self._site)
-        )
+            self._directory.bus, self._site.servers, spread=SPREAD, url=self._url, bind=driver_address(self._site),
+            ports=self._site.ports,
+        )  # fmt: skip

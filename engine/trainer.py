@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -43,9 +44,9 @@ class Trainer:
         """Whether a training is under way, or is to begin again in a moment."""
         return self._recorder.state.training is not None
 
-    def advance(self, rule: Every) -> None:
-        """Take what is finished, begin what is due by a rule."""
-        if self._work is None and self._is_due(rule) and self._window():
+    def advance(self, rule: Every, left_s: float = math.inf) -> None:
+        """Take what is finished, begin what is due by a rule, unless it would take longer than what is left."""
+        if self._work is None and self._is_due(rule) and (window := self._window()) and self._fits(window, left_s):
             self._begin()
         if self._work is not None and (job := self._work.advance()):
             self._work = None
@@ -56,6 +57,14 @@ class Trainer:
         stage = state.stages.get("train")
         again = self.busy or (stage is not None and not stage.worked)  # no new frames will mend what never worked
         return again or rule.due(state.frames, state.trained_at)
+
+    def _needs_s(self, window: tuple[Span, ...]) -> float:
+        """What a training on these frames will take, by the newest one that ended; 0 before there was one."""
+        fits = [model.fit for model in self._recorder.state.models if model.fit and model.fit.frames]
+        return sum(span.rows for span in window) * (fits[-1].seconds or 0.0) / fits[-1].frames if fits else 0.0
+
+    def _fits(self, window: tuple[Span, ...], left_s: float) -> bool:
+        return self.busy or self._needs_s(window) < left_s
 
     def _window(self) -> tuple[Span, ...]:
         return tuple(published.spans(self._recorder.state, held_out=False, most=self._stage.window))
@@ -69,12 +78,12 @@ class Trainer:
         self._work = Work(what, self._submit, self._recorder.note, hang_s=hang_s, clock=self._clock)
 
     def _submit(self) -> Future[Any]:
-        state, since = self._recorder.state, self._recorder.now()
+        state, since, window = self._recorder.state, self._recorder.now(), self._window()
         model = state.models[-1]
         job = TrainingJob(
-            run=str(self._directory.path), version=model.version, last=state.model, window=self._window(),
+            run=str(self._directory.path), version=model.version, last=state.model, window=window,
             held_out=tuple(published.spans(state, held_out=True, most=self._stage.window // 5)),
-            settings=state.settings, needs_s=max((m.fit.seconds or 0.0 for m in state.models if m.fit), default=0.0),
+            settings=state.settings, needs_s=self._needs_s(window),
         )  # fmt: skip
         return self._jobs.submit(
             "training", tasks.train, job, heard=lambda: "" if model.epoch and model.epoch.t > since else None
