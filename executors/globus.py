@@ -15,16 +15,16 @@ from steersman.executors.values import Line
 if TYPE_CHECKING:
     from steersman.executors.site import Site
 
-LOGIN = 'python -c "from globus_compute_sdk import Client; Client().app.login()"'
+LOGIN = "steersman remote login"
 
 
 class Endpoint(Executor):
-    """Jobs that read frames and models from the run directory and end by themselves run elsewhere.
+    """A Globus Compute endpoint that trains or scores; it must see the run directory under the same path.
 
     Args:
-        globus: the endpoint; nodes, workers and walltime are those of its own configuration.
-        gpus: GPUs of its node, for ranks of a training.
-        scratch: a folder on its own disk, where ranks of a training read their window; empty: none.
+        globus: identifier of the endpoint. Its own configuration sets nodes, workers and walltime.
+        gpus: number of GPUs of its node, or their names, for the ranks of a training.
+        scratch: a folder on its own disk, from which the ranks of a training read their window; empty: none.
     """
 
     KEY = "globus"
@@ -49,7 +49,7 @@ class Endpoint(Executor):
 
         Raises: BadSite: no SDK, nobody logged in, no answer, or the endpoint takes no work.
         """
-        client = _client(site)
+        client = client_of(site)
         from globus_sdk import GlobusError
 
         try:
@@ -63,19 +63,34 @@ class Endpoint(Executor):
         return f"Globus Compute endpoint {self.globus} is online"
 
     def parsl(self, site: Site, role: str, provider: Any) -> Any:
-        client = _client(site.name)
+        client = client_of(site.name)
         from globus_compute_sdk import Executor as Sdk
         from parsl.executors import GlobusComputeExecutor
 
         return GlobusComputeExecutor(Sdk(self.globus, client=client), label=role)
 
 
+def login() -> None:
+    """Log in, in a browser, unless somebody is; the SDK keeps the tokens. Raises: BadSite: no SDK."""
+    client = _client("remote login")
+    if client.app.login_required():
+        client.app.login()
+
+
+def client_of(site: str) -> Any:
+    """The client of the SDK, for the user who is logged in here or for the credentials in the environment.
+
+    Raises: BadSite: named so; there is no SDK here, or nobody is logged in.
+    """
+    client = _client(site)
+    if client.app.login_required():  # it would ask on the terminal, in the middle of a run
+        raise BadSite(site, f"nobody is logged in to Globus Compute here; once: {LOGIN}")
+    return client
+
+
 def _client(site: str) -> Any:
     try:
         from globus_compute_sdk import Client
     except ImportError:
-        raise BadSite(site, "globus: this needs globus-compute-sdk: pip install 'steersman[globus]'") from None
-    client = Client(do_version_check=False)
-    if client.app.login_required():  # it would ask on the terminal, in the middle of a run
-        raise BadSite(site, f"nobody is logged in to Globus Compute here; once: {LOGIN}")
-    return client
+        raise BadSite(site, "this needs globus-compute-sdk: pip install 'steersman[globus]'") from None
+    return Client(do_version_check=False)

@@ -10,9 +10,11 @@ from parsl.launchers import SimpleLauncher
 from parsl.launchers.base import Launcher
 
 from steersman.executors.errors import BadSite
+from steersman.executors.packed import UNPACK
 from steersman.executors.schedulers.registry import scheduler_here
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.site import Site
+from steersman.executors.workers import Workers
 
 BINARIES = str(Path(sys.executable).parent)  # interchange.py and process_worker_pool.py lie beside this interpreter
 ONE_THREAD_EACH = dict.fromkeys(
@@ -24,6 +26,9 @@ SHORT_TMPDIR = (
     '[ ${#TMPDIR} -le 70 ] || { SHORT=$(mktemp -u /tmp/tmp.XXXXXXXX) && ln -s "$TMPDIR" $SHORT && export TMPDIR=$SHORT'
     ' && trap "rm -f $SHORT" EXIT; }'
 )
+
+# The last line on each node; registration.py reads it.
+ENDED = 'code=$?; [ $code = 0 ] || echo "steersman: workers on $(uname -n) ended with exit code $code" >&2; exit $code'
 
 
 def words(site: Site, role: str, nodes: int | None = None) -> str:
@@ -40,11 +45,26 @@ def launcher(site: Site, role: str) -> Launcher:
     wanted = site.workers[role]
     if not wanted.on_first_node:
         go_on = "" if site.launcher or wanted.nodes < 2 else scheduler_of(site).GO_ON
-        return Started(part(site, role), f"export PATH={shlex.quote(BINARIES)}:$PATH", words(site, role) + go_on)
+        path = f"export PATH={shlex.quote(BINARIES)}:$PATH"
+        if site.environment == "packed":
+            path = f"{path}\n{UNPACK}"
+        return Started(part(site, role), path, words(site, role) + go_on, enough(site.workers[role]))
     # The site's own mpiexec comes before one in this environment.
     lies_elsewhere = site.inside and not wanted.mpi_walkers and not scheduler_of(site).BEGINS_ON_NODE
     path = f"export PATH=$PATH:{shlex.quote(BINARIES)}"
     return Started(part(site, role), path, words(site, role, nodes=1) if lies_elsewhere else "")
+
+
+def enough(wanted: Workers) -> str:
+    """A shell line that ends with the cause where workers are to be bound to more cores than a job sees.
+
+    Such workers would crash and be started again for ever.
+    """
+    if wanted.binding == "none":
+        return ""
+    cure = "ask for more (cpus:, exclusive:), or lower workers:"
+    words = f"steersman: {wanted.per_node} workers are to be bound to cores, and $(uname -n) has $(nproc) for this job"
+    return f'[ "$(nproc)" -ge {wanted.per_node} ] || {{ echo "{words}: {cure}" >&2; exit 1; }}'
 
 
 def part(site: Site, role: str) -> str:
@@ -68,17 +88,19 @@ class Started(SimpleLauncher):  # type: ignore[misc]  # Parsl has no types
 
     Args:
         before: a shell line, once.
-        path: a shell line for the workers only: a mpiexec beside them must not hide the site's own before.
+        path: shell lines for the workers only: a mpiexec beside them must not hide the site's own before.
         words: shell words that start a program once on each node; "": the program is started here.
+        enough: shell lines on each node that end in words where workers would only crash.
     """
 
-    def __init__(self, before: str, path: str, words: str) -> None:
+    def __init__(self, before: str, path: str, words: str, enough: str = "") -> None:
         super().__init__()
-        self.before, self.path, self.words = before, path, words
+        self.before, self.path, self.words, self.enough = before, path, words, enough
 
     def __call__(self, command: str, tasks_per_node: int, nodes_per_block: int, script_dir: str = "") -> str:
         before, lines = [self.before] * bool(self.before), [self.path, ONE_THREAD, SHORT_TMPDIR, command]
         if not self.words:
             return "\n".join([*before, *lines])
+        lines = [*[self.enough] * bool(self.enough), *lines, ENDED]
         file = f"{script_dir}/$JOBNAME.start"
         return "\n".join([*before, f"cat > {file} <<'EOF'", *lines, "EOF", f"{self.words} /bin/bash {file}"])

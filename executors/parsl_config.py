@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import time
@@ -15,14 +16,16 @@ from parsl.launchers import WrappedLauncher
 from parsl.launchers.base import Launcher
 from parsl.providers import LocalProvider
 
-from steersman.executors import python_site
+from steersman.executors import packed, python_site
 from steersman.executors.allocation import allocation
-from steersman.executors.batch import Batch
+from steersman.executors.batch import Batch, job_title
 from steersman.executors.launcher import BINARIES, ONE_THREAD, ONE_THREAD_EACH, SHORT_TMPDIR, launcher
+from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.site import Site
 from steersman.executors.together import Share, SideBySide, Together
 from steersman.executors.workers import Workers
 
+TITLE = "steersman"  # of jobs where no run is known yet
 NICE = 10  # of workers on the driver's machine
 
 
@@ -36,13 +39,14 @@ def parsl_config(site: Site, run_directory: Path) -> Config:
         os.environ.update(ONE_THREAD_EACH)
     if site.parsl:
         return python_site.config(site, run_directory.parent)
-    given = providers(site)
+    given = providers(site, run_directory.parent)
     executors = [one.parsl(site, role, given.get(role)) for role, one in site.executors.items()]
     return Config(
         executors=executors,
         run_dir=str(run_directory),
         strategy="simple",  # a block that ended or died is replaced
         strategy_period=1,
+        max_idletime=math.inf,  # one that was asked for ahead of its time stays
         retries=0,  # the engine itself decides what is run again
         usage_tracking=0,
         initialize_logging=True,
@@ -65,33 +69,35 @@ def _script(written: Batch, command: str, name: str) -> str:
         return written.script(command, 1, f"steersman.{name}.{time.time()}").read_text().replace(folder, "$RUN")
 
 
-def providers(site: Site) -> dict[str, Any]:
-    """What gives Parsl the blocks of each executor that has some."""
+def providers(site: Site, run: Path | None = None) -> dict[str, Any]:
+    """What gives Parsl the blocks of each executor that has some; None: their scripts are only looked at."""
     if site.inside or not site.shares:
-        return {role: provider(site, role) for role in site.workers}
-    jobs = _together(site)
+        return {role: provider(site, role, run) for role in site.workers}
+    jobs = _together(site, run)
     return {
-        role: Share(jobs, role, wanted, launcher(site, role)) if wanted.nodes else provider(site, role)
+        role: Share(jobs, role, wanted, launcher(site, role)) if wanted.nodes else provider(site, role, run)
         for role, wanted in site.workers.items()
     }
 
 
-def _together(site: Site) -> Together:
+def _together(site: Site, run: Path | None = None) -> Together:
     sharing = {role: wanted for role, wanted in site.workers.items() if wanted.nodes}
     nodes = sum(wanted.nodes for wanted in sharing.values())
     one = next(iter(sharing.values()))
+    assert site.scheduler is not None  # a site whose executors share names one
     whole = Workers(nodes=nodes, workers=1, blocks=one.blocks, walltime_s=one.walltime_s)
-    return Together(_batch(site, whole, SideBySide(list(sharing))))
+    return Together(_batch(site, site.scheduler, run, whole, SideBySide(list(sharing))))
 
 
-def provider(site: Site, role: str) -> Any:
+def provider(site: Site, role: str, run: Path | None = None) -> Any:
     """What gives Parsl the blocks of one executor that has its own."""
-    wanted = site.workers[role]
-    lines = _lines(site, wanted)
+    wanted, named = site.workers[role], site.scheduler_of(role)
+    lines = _lines(site, wanted, run)
     if site.inside and wanted.nodes:
         return _local(wanted, lines, launcher(site, role))
     if wanted.nodes:
-        return _batch(site, wanted, launcher(site, role))
+        assert named is not None  # a site that asks for nodes names one
+        return _batch(site, named, run, wanted, launcher(site, role))
     # What computes makes way for driver and bus, whose work is short; a time limit is kept as by a scheduler.
     limit = "" if wanted.walltime_s is None else f" timeout --signal=KILL {int(wanted.walltime_s)}"
     starts = WrappedLauncher(f"nice -n {NICE}{limit}")
@@ -100,19 +106,23 @@ def provider(site: Site, role: str) -> Any:
     return _local(wanted, [path, ONE_THREAD, SHORT_TMPDIR, "unset SLURM_JOB_END_TIME", *lines], starts)
 
 
-def _batch(site: Site, wanted: Workers, starts: Launcher) -> Batch:
-    assert site.scheduler is not None  # a site that asks for nodes names one
-    return Batch(site.scheduler, wanted, starts, "\n".join(_lines(site, wanted)))
+def _batch(site: Site, scheduler: Scheduler, run: Path | None, wanted: Workers, starts: Launcher) -> Batch:
+    title = job_title(run) if run else TITLE
+    return Batch(scheduler, title, wanted, starts, "\n".join(_lines(site, wanted, run)), site.poll_s)
 
 
-def _lines(site: Site, wanted: Workers) -> list[str]:
-    """Shell lines before a block's workers, the last of which says when it ends."""
+def _lines(site: Site, wanted: Workers, run: Path | None) -> list[str]:
+    """Shell lines before a block's workers: what the site says, where their environment is, and when the block ends."""
+    lines = [site.worker_init]
+    if site.environment == "packed" and wanted.nodes:
+        file = packed.pack(run.parent) if run else Path("environment.tar")
+        lines.append(packed.named(file, site.scheduler.BROADCAST if site.scheduler else ""))
     if site.inside and wanted.nodes:
         found = allocation()
         ends = None if found is None or found.ends is None else f"{found.ends:.0f}"
     else:
         ends = None if wanted.walltime_s is None else f"$(( $(date +%s) + {int(wanted.walltime_s)} ))"
-    return [site.worker_init] if ends is None else [site.worker_init, f"export STEERSMAN_BLOCK_ENDS={ends}"]
+    return lines if ends is None else [*lines, f"export STEERSMAN_BLOCK_ENDS={ends}"]
 
 
 def _local(wanted: Workers, lines: Iterable[str], launcher: Any) -> LocalProvider:

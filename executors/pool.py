@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
 from parsl.config import Config
 from parsl.executors import HighThroughputExecutor, MPIExecutor
+from parsl.executors.high_throughput.executor import DEFAULT_INTERCHANGE_LAUNCH_CMD, DEFAULT_LAUNCH_CMD
 
 from steersman.executors.network import driver_address
 from steersman.executors.registration import NoWorkers, Registration
 from steersman.executors.site import Site
+from steersman.executors.steady import STEADY
 from steersman.executors.workers import Mpi, Workers
 
 HERE_S = 1  # between two signs of life of workers on the driver's machine
@@ -21,26 +24,37 @@ ANSWER_S = 5.0  # Parsl's interchange answers within so long
 def started(site: Site, role: str, wanted: Workers, provider: Any) -> HighThroughputExecutor:
     """Parsl's executor of one role; Parsl starts it."""
     period_s = site.heartbeat_s if wanted.nodes else HERE_S
-    shared = {
+    shared: dict[str, Any] = {
         "label": role,
         "address": driver_address(site),
         "loopback_address": "127.0.0.1",
+        "launch_cmd": f"{STEADY} {DEFAULT_LAUNCH_CMD}",
         "heartbeat_period": period_s,
         "heartbeat_threshold": MISSED * period_s,
         "poll_period": 10,
         "drain_period": None if wanted.walltime_s is None else max(1, int(wanted.walltime_s - site.margin_s)),
-        "block_error_handler": Registration(site.name, silent_s=site.starts_s),
+        "block_error_handler": Registration(
+            site.name,
+            silent_s=site.starts_s,
+            nodes=1 if wanted.on_first_node else max(1, wanted.nodes),
+            succeeded_s=(wanted.walltime_s or math.inf) - wanted.ahead_s if wanted.ahead_s else math.inf,
+        ),
         "provider": provider,
     }
+    if site.ports:
+        shared["worker_port_range"] = (site.ports[0], site.ports[1] + 1)
     if wanted.mpi_walkers:
-        return OverNodes(wanted.mpi_walkers, max_workers_per_block=wanted.per_block, **shared)
-    return HighThroughputExecutor(
-        max_workers_per_node=wanted.per_node,
-        cores_per_worker=1e-3,  # the count above decides, not the cores that this machine has
-        available_accelerators=wanted.gpu_names,
-        cpu_affinity=wanted.binding,
-        **shared,
-    )
+        made = OverNodes(wanted.mpi_walkers, max_workers_per_block=wanted.per_block, **shared)
+    else:
+        made = HighThroughputExecutor(
+            max_workers_per_node=wanted.per_node,
+            cores_per_worker=1e-3,  # the count above decides, not the cores that this machine has
+            available_accelerators=wanted.gpu_names,
+            cpu_affinity=wanted.binding,
+            **shared,
+        )
+    made.interchange_launch_cmd = [STEADY, *DEFAULT_INTERCHANGE_LAUNCH_CMD]  # MPIExecutor takes no list of words
+    return made
 
 
 class OverNodes(MPIExecutor):  # type: ignore[misc]  # Parsl has no types
@@ -70,14 +84,14 @@ class Pool:
         return dict(self._executor.resources) if isinstance(self._executor, OverNodes) else {}
 
     @property
-    def waiting(self) -> str:
-        """In words what is waited for while no block runs; "" while one does."""
+    def lacking(self) -> list[str]:
+        """In words what is waited for while no block runs, and the workers that blocks lack."""
         handler = self._executor.block_error_handler
-        return handler.waiting if isinstance(handler, Registration) else ""
+        return [handler.waiting, *handler.missing] if isinstance(handler, Registration) else []
 
     @property
     def died(self) -> str:
-        """How the interchange died, if it did; Parsl itself would wait for it for ever."""
+        """How the interchange died, if it did; Parsl itself would wait for it forever."""
         interchange = self._executor.interchange_proc
         if interchange is None or interchange.poll() is None:
             return ""

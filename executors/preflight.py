@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,6 +59,7 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
         _needs(site),
         _commands(site, site.scheduler),
         _environment(site),
+        *_limits(site),
         _cost(site, hours),
     ]
     shown = [Finding(f"script of {role}", True, script) for role, script in scripts.items()]
@@ -97,9 +100,32 @@ def _needs(site: Site) -> Finding:
     return Finding("account, queue", True, ", ".join(default.values()))
 
 
+def _limits(site: Site) -> Iterator[Finding]:
+    """What a job asks for, beside what its queue takes by the site file; the limits of today may be others."""
+    with_nodes = {role: one for role, one in site.workers.items() if one.nodes}
+    alike = [with_nodes] if site.shares else [{role: one} for role, one in with_nodes.items()]
+    jobs = Counter[str]()
+    for together in alike:
+        role, one = next(iter(together.items()))
+        named = site.scheduler_of(role)
+        queue = named.queue_asked if named else ""
+        if (limits := site.queues.get(queue)) is None:
+            continue
+        jobs[queue] += one.blocks * (2 if one.ahead_s else 1)
+        nodes, longest = sum(each.nodes for each in together.values()), limits.walltime_s or math.inf
+        fewest, most = limits.nodes or (1, math.inf)
+        wrong = [f"{nodes} nodes, and it takes {fewest} to {most}"] * (not fewest <= nodes <= most)
+        wrong += [f"{one.hours:.3g} h, and it takes {longest / 3600:.3g} h"] * ((one.walltime_s or 0.0) > longest)
+        too_many = limits.jobs is not None and jobs[queue] > limits.jobs
+        wrong += [f"{jobs[queue]} jobs, and it takes {limits.jobs} of a user"] * too_many
+        found = f"{queue}: " + ("; ".join(wrong) or f"{nodes} nodes for {one.hours:.3g} h are within its limits")
+        yield Finding(f"queue of {' and '.join(together)}", not wrong, found)
+
+
 def _network(site: Site) -> Finding:
     try:
-        return Finding("address", True, f"{driver_address(site)} is where workers reach the driver")
+        tried = "; not tried here, `steersman doctor` tries it from a node" if site.asks_for_nodes else ""
+        return Finding("address", True, f"{driver_address(site)} is where workers reach the driver{tried}")
     except BadSite as wrong:
         return Finding("address", False, wrong.problem)
 

@@ -1,9 +1,15 @@
-"""States of blocks -> a cause, when no worker of them ever comes: a run does not ask for nodes in vain for ever."""
+"""States of blocks -> what is missing: a run neither asks for nodes in vain forever, nor loses some in silence.
+
+And the next block in time: Parsl asks for one when another has ended.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +21,8 @@ FAILURES = 3  # blocks in a row that ended, or were refused, before a worker of 
 REFUSED_S = 120.0  # a scheduler that takes no job may be restarting
 QUEUED_S = 15.0  # a block that waits for longer in the queue is reported
 TAIL_CHARS = 400  # of a block's stderr that are shown
+# What a node writes to stderr when its workers do not end well (launcher.py); {label} is what srun --label puts before.
+ENDED = re.compile(r"^(?P<label>.*?)steersman: workers on (?P<node>\S+) ended with exit code \d+$", re.MULTILINE)
 NEVER = (JobState.FAILED, JobState.MISSING)
 REFUSED = "Failed to start block"  # so Parsl begins what it says of a job that the scheduler did not take
 
@@ -37,12 +45,26 @@ class Registration:
         silent_s: a block may run so long without a worker.
         refused_s: a scheduler may refuse for so long.
         queued_s: a block may wait so long in the queue before it is reported.
+        nodes: of a block that have workers, when it is whole.
+        succeeded_s: once a block has run so long the next one is asked for.
     Attributes:
         waiting: why no block runs, while none does: the same words for the same job; "" while one does.
+        missing: in words each block that runs without some of its workers.
     """
 
-    def __init__(self, site: str, silent_s: float, refused_s: float = REFUSED_S, queued_s: float = QUEUED_S) -> None:
+    def __init__(
+        self,
+        site: str,
+        silent_s: float,
+        refused_s: float = REFUSED_S,
+        queued_s: float = QUEUED_S,
+        *,
+        nodes: int = 1,
+        succeeded_s: float = math.inf,
+    ) -> None:
         self.site, self.refused_s, self.silent_s, self.queued_s = site, refused_s, silent_s, queued_s
+        self.nodes, self.succeeded_s, self.missing = nodes, succeeded_s, list[str]()
+        self._counted: set[str] = set()  # blocks that are whole, or whose missing workers were reported
         self.waiting, self._waits_for, self._waits_since = "", "", 0.0
         self._running_since: dict[str, float] = {}
         self._refused_since: float | None = None
@@ -55,6 +77,18 @@ class Registration:
         if cause:
             executor.provider.cancel([executor.blocks_to_job_id[block] for block in _alive(executor, status)])
             executor.set_bad_state_and_fail_all(NoWorkers(self.site, cause))
+            return
+        self._count(executor)
+        self._succeed(executor, status)
+
+    def _succeed(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
+        """Ask for the blocks that are to follow those which end soon; what is in the queue already will do so."""
+        now = time.monotonic()
+        ending = sum(now - since > self.succeeded_s for since in self._running_since.values())
+        lasting = sum(not each.terminal for each in status.values()) - ending
+        wanted = executor.provider.min_blocks - lasting
+        if ending and wanted > 0:
+            executor.scale_out_facade(min(wanted, ending))
 
     def _wait(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
         """Keep what is waited for: reported once, for a queue may be asked seldom."""
@@ -85,7 +119,8 @@ class Registration:
             return f"no job is taken for {executor.label}: {said}" if waited_s >= self.refused_s else ""
         file, tail = stderr(executor, ended[-1])
         words = f"{FAILURES} blocks of {executor.label} in a row ended before a worker of theirs came"
-        return f"{words}: {f'{tail} (see {file})' if tail else said}"
+        hint = f"{_how_far(executor, ended[-1])} " if _began(executor, ended[-1]) else ""
+        return f"{words}: {hint}{f'{tail} (see {file})' if tail else said}"
 
     def _silence(self, executor: Any, status: Mapping[str, JobStatus]) -> str:
         now = time.monotonic()
@@ -97,17 +132,48 @@ class Registration:
             return ""
         block = min(silent, key=int)
         file, tail = stderr(executor, block)
-        return (
+        words = (
             f"a block of {executor.label} runs for {self.silent_s:.0f} s and no worker of it has come: "
             f"{_how_far(executor, block)} {tail} (see {file or 'parsl.log'})"
         )
+        if not executor.connected_managers():
+            return words
+        job = executor.blocks_to_job_id[block]
+        self.missing.append(f"{words}; its job {job} is ended, and another is asked for")
+        executor.provider.cancel([job])
+        self._running_since[block] = math.inf
+        return ""
+
+    def _count(self, executor: Any) -> None:
+        """Find the blocks of which only some nodes have workers; the run goes on with these."""
+        begun = [block for block in self._running_since if block not in self._counted]
+        if self.nodes == 1 or not begun:
+            return
+        came = Counter(manager["block_id"] for manager in executor.connected_managers())
+        for block in begun:
+            file, text = _stderr(executor, block)
+            ended = list(ENDED.finditer(text)) if 0 < came[block] < self.nodes else []
+            late = came[block] and time.monotonic() - self._running_since[block] > self.silent_s
+            if came[block] + len(ended) < self.nodes and not late:
+                continue
+            self._counted.add(block)
+            if came[block] < self.nodes:
+                job, names = executor.blocks_to_job_id[block], "".join(f", not {each['node']}" for each in ended)
+                have = f"{came[block]} of {self.nodes} nodes of job {job} have {executor.label} workers{names}"
+                words = f"{_of_node(text, ended)} (see {file or 'parsl.log'})"
+                self.missing.append(f"{have}; the run goes on with these: {words}")
 
 
 def _how_far(executor: Any, block: str) -> str:
-    """How far the workers of a block came that says nothing: Parsl's program on a node begins a log."""
-    if any(Path(executor.worker_logdir).glob(f"block-{block}/*/manager.log")):
+    """How far the workers of a block came that says nothing."""
+    if _began(executor, block):
         return f"they start there and do not reach {executor.address}; must `interface:` name another network?"
     return "they have not started there; does `worker_init` end, and how long does Python take (`starts_s`)?"
+
+
+def _began(executor: Any, block: str) -> bool:
+    """Whether Parsl's program started on a node of a block: it begins a log."""
+    return any(Path(executor.worker_logdir).glob(f"block-{block}/*/manager.log"))
 
 
 def _waited_for(executor: Any, status: Mapping[str, JobStatus]) -> str:
@@ -123,11 +189,23 @@ def _waited_for(executor: Any, status: Mapping[str, JobStatus]) -> str:
 
 def stderr(executor: Any, block: str) -> tuple[Path | None, str]:
     """The file with what a block wrote to standard error, and its last words."""
+    file, text = _stderr(executor, block)
+    return file, " ".join(text.split())[-TAIL_CHARS:]
+
+
+def _of_node(text: str, ended: Sequence[re.Match[str]]) -> str:
+    """The last words of the first node that ended, if that is known, or else of all."""
+    label = ended[0]["label"] if ended else ""
+    lines = [line.removeprefix(label) for line in text.splitlines() if line.startswith(label)]
+    return " ".join(" ".join(lines).split())[-TAIL_CHARS:]
+
+
+def _stderr(executor: Any, block: str) -> tuple[Path | None, str]:
     written = Path(executor.provider.script_dir).glob(f"*.{executor.label}.block-{block}.*")
     files = sorted(file for file in written if file.suffix in (".stderr", ".err"))
     if not files:
         return None, ""
-    return files[-1], " ".join(files[-1].read_text(errors="replace").split())[-TAIL_CHARS:]
+    return files[-1], files[-1].read_text(errors="replace")
 
 
 def _alive(executor: Any, status: Mapping[str, JobStatus]) -> list[str]:

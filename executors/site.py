@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, PrivateAttr, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, PrivateAttr, Tag, ValidationError, model_validator
 
 import steersman.site_configs
 from steersman.executors.errors import BadSite
@@ -17,12 +17,14 @@ from steersman.executors.globus import Endpoint
 from steersman.executors.schedulers.registry import SCHEDULERS, Schedulers
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.threads import Threads
-from steersman.executors.values import Line, Strict
+from steersman.executors.values import Line, Seconds, Strict
 from steersman.executors.workers import Scorers, Trainers, Walkers, Workers
 from steersman.system import plain
 
 SHIPPED = Path(steersman.site_configs.__file__).parent
 
+WALKERS_OF_A_SERVER = 8000
+LEASE_S, WALKERS_OF_A_LEASE = 15.0, 2500
 
 # What may do the work of a role, worker processes first.
 KINDS: dict[str, tuple[type[Executor], ...]] = {
@@ -58,31 +60,64 @@ class Node(Strict):
     gpus: int = Field(default=0, ge=0)
 
 
-class Site(Schedulers):
-    """A machine; of the schedulers' keys one says who is asked for nodes.
+class QueueLimits(Strict):
+    """What a queue takes, by the site's guide.
 
     Args:
-        name: what `--site` says.
-        simulation: slots for walkers.
-        training: workers that train, and score unless `scoring` says who does; two let scoring go on beside a training.
-        scoring: what scores instead; None: the training workers do.
-        together: executors that have nodes share each allocation by nodes; the first ones train, the next ones score.
-        parsl: a Python file that says all this in Parsl's own words, see python_site.py; the rest is not looked at but
-            lease_s and margin_s.
-        inside: the driver runs in a job; nodes and time are those of the job, whatever the scheduler.
-        launcher: shell words that start a program once on each of {nodes} nodes, of which {first} are left out before;
-            empty: the scheduler's usual.
-        needs: what must be given before a run, of account and queue.
-        node: what a node has.
-        interface: network interface of the driver's machine that the nodes reach, e.g. "hsn0"; empty: the address of
-            its host name.
-        worker_init: shell lines run before the workers start.
-        bus_servers: processes on the driver's machine that share what thousands of walkers ask.
-        most_files: of a run; more are warned of, for the directories of parallel file systems grow slow.
-        starts_s: a block that runs has workers within so long: starting Python on many nodes may take minutes.
-        heartbeat_s: workers on nodes give a sign of life so often, and are lost after eight of them did not come.
-        lease_s: a start is offered again when its walker gave no sign of life for so long.
-        margin_s: before a block ends, this much is kept for writing what there is.
+        nodes: fewest and most of a job.
+        walltime_s: longest.
+        jobs: of one user at a time, waiting or running.
+    """
+
+    nodes: tuple[int, int] | None = None
+    walltime_s: Seconds | None = None
+    jobs: int | None = Field(default=None, ge=1)
+
+
+def _in_order(ports: tuple[int, int]) -> tuple[int, int]:
+    if not 1024 <= ports[0] <= ports[1] - 8 <= 65527:
+        raise ValueError("write the first and the last port, between 1024 and 65535, at least nine in all")
+    return ports
+
+
+Ports = Annotated[tuple[int, int], AfterValidator(_in_order)]
+
+
+class Site(Schedulers):
+    """A machine. A key such as `slurm` names the scheduler that gives nodes; without one the site is this machine.
+
+    Args:
+        name: name of the site, as `--site` takes it.
+        simulation: the workers that simulate, one walker each.
+        training: the workers that train. They also score, unless `scoring` is given; with two of them scoring goes on
+            while a model is trained.
+        scoring: a separate executor for scoring; None: the training workers score.
+        together: executors that have nodes share one allocation. Training takes the first nodes, then scoring, then
+            simulation.
+        parsl: path of a Python file that returns a Parsl configuration, see python_site.py. Only `lease_s` and
+            `margin_s` are used beside it.
+        inside: the driver runs in a job of any scheduler and uses the nodes and the time of that job.
+        launcher: shell command that starts a program once on each of {nodes} nodes and skips the first {first} nodes;
+            empty: the usual command of the scheduler.
+        needs: options that a user must give before a run: account, queue or both.
+        node: the hardware of one node; requests for more are refused.
+        interface: network interface of the driver's machine that the nodes can reach, e.g. "hsn0"; empty: the address
+            of its host name.
+        worker_init: shell commands that run before the workers start.
+        environment: "packed": a block's nodes unpack the driver's Python environment to $TMPDIR, or /tmp, and their
+            workers start from there; "shared": workers start from the file system that the nodes share.
+        bus_servers: number of bus servers on the driver's machine, which share the requests of walkers; None: one, and
+            one more for each 8,000 walkers.
+        most_files: number of files of a run above which `check` and `status` warn. Large directories are slow on
+            parallel file systems.
+        starts_s: maximum time from the start of a block to its first worker, in seconds.
+        heartbeat_s: interval of the heartbeats of workers on nodes, in seconds. A worker that misses eight is lost.
+        poll_s: interval at which the scheduler is asked for the states of jobs, in seconds.
+        ports: first and last of the ports at which workers reach the driver's machine; None: any.
+        queues: limits of queues by name, which a job must keep.
+        lease_s: time without a heartbeat after which a walker's start is given to another walker, in seconds; None:
+            15, and longer in proportion from 2,500 walkers on.
+        margin_s: time at the end of a block that is reserved for writing, in seconds.
     """
 
     name: str
@@ -97,12 +132,16 @@ class Site(Schedulers):
     node: Node | None = None
     interface: str = ""
     worker_init: str = ""
-    bus_servers: int = Field(default=1, ge=1, le=64)
+    environment: Literal["shared", "packed"] = "shared"
+    bus_servers: int | None = Field(default=None, ge=1, le=64)
     most_files: int = Field(default=100_000, ge=1)
-    starts_s: float = Field(default=300.0, ge=1)
+    starts_s: Seconds = Field(default=300.0, ge=1)
     heartbeat_s: int = Field(default=15, ge=1)
-    lease_s: float = Field(default=15.0, ge=1)
-    margin_s: float = Field(default=30.0, ge=0)
+    poll_s: int = Field(default=5, ge=1)
+    ports: Ports | None = None
+    queues: dict[str, QueueLimits] = Field(default_factory=dict)
+    lease_s: Annotated[Seconds, Field(ge=1)] | None = None
+    margin_s: Seconds = Field(default=30.0, ge=0)
     _stages: tuple[str, ...] = PrivateAttr(ROLES)  # of the workflow that it is to run; no key of a site file
 
     @model_validator(mode="after")
@@ -130,16 +169,18 @@ class Site(Schedulers):
                     f"{role}: a block of {wanted.walltime_s:g} s would do nothing, for margin_s = {self.margin_s:g} of "
                     "them are kept for writing what there is: a longer walltime, or a shorter margin"
                 )
+            if not 0 <= wanted.ahead_s < (wanted.walltime_s or wanted.ahead_s + 1):
+                raise ValueError(f"{role}: ahead_s = {wanted.ahead_s:g} is not from 0 to less than walltime_s")
         return self
 
     @model_validator(mode="after")
     def _an_allocation_can_be_shared(self) -> Self:
         each = [one for one in self.workers.values() if one.nodes]
-        alike = len({(one.blocks, one.walltime_s) for one in each}) == 1
+        alike = len({(one.blocks, one.walltime_s, one.ahead_s) for one in each}) == 1
         if self.together and not (self.scheduler and self.simulation.nodes and len(each) > 1 and alike):
             raise ValueError(
                 "together: name a scheduler, and give simulation and training, or scoring, `nodes`, the same `blocks` "
-                "and the same `walltime_s`; in a job (`inside: true`) they share its nodes anyway"
+                "the same `walltime_s` and `ahead_s`; in a job (`inside: true`) they share its nodes anyway"
             )
         usual = self.scheduler.LAUNCHER if self.scheduler else ""
         if self.shares and self.launcher and "{first}" in usual and "{first}" not in self.launcher:
@@ -149,16 +190,52 @@ class Site(Schedulers):
     @model_validator(mode="after")
     def _a_node_has_what_is_asked(self) -> Self:
         for role, wanted in self.workers.items():
+            here = 0 if wanted.nodes or self.inside or wanted.affinity == "none" else len(os.sched_getaffinity(0))
+            if here and wanted.per_node > here:
+                raise ValueError(f"{role}.affinity: {wanted.per_node} workers for {here} cores here")
             if self.node and wanted.nodes and len(wanted.gpu_names) > self.node.gpus:
                 raise ValueError(f"{role}: gpus = {len(wanted.gpu_names)}, but a node has {self.node.gpus}")
             if self.node and wanted.nodes and not wanted.mpi_walkers and wanted.per_node > self.node.cores:
                 raise ValueError(f"{role}: workers = {wanted.per_node}, but a node has {self.node.cores} cores")
         return self
 
+    @model_validator(mode="after")
+    def _what_executors_ask_for_can_be_asked(self) -> Self:
+        for role, wanted in self.workers.items():
+            if wanted.asks and (self.together or not self.scheduler or not wanted.nodes):
+                raise ValueError(f"{role}.asks: for `nodes` of its own from a scheduler, without `together`")
+            self.scheduler_of(role)
+        return self
+
+    @property
+    def servers(self) -> int:
+        """How many bus servers a run has: one carries 30,000 requests a second, and 10,000 walkers make 23,000."""
+        return self.bus_servers or 1 + self.simulation.count // WALKERS_OF_A_SERVER
+
+    @property
+    def lease(self) -> float:
+        """How long a start is a walker's without a heartbeat, in seconds: renewals stay few among the requests."""
+        return self.lease_s or LEASE_S * max(1.0, self.simulation.count / WALKERS_OF_A_LEASE)
+
     @property
     def scheduler(self) -> Scheduler | None:
         """Who is asked for nodes, if somebody is."""
         return next(iter(self.named), None)
+
+    def scheduler_of(self, role: str) -> Scheduler | None:
+        """The same with what one executor asks for otherwise. Raises: ValueError: one of its `asks` means nothing."""
+        wanted = self.workers.get(role)
+        if self.scheduler is None or wanted is None or not wanted.asks:
+            return self.scheduler
+        kind = type(self.scheduler)
+        if unknown := sorted(wanted.asks.keys() - kind.model_fields.keys()):
+            valid = ", ".join(kind.model_fields)
+            raise ValueError(f"{role}.asks: there is no key {unknown[0]!r} of {kind.TITLE}. Valid: {valid}")
+        try:
+            return kind.model_validate(self.scheduler.model_dump() | wanted.asks)
+        except ValidationError as wrong:
+            first = wrong.errors()[0]
+            raise ValueError(f"{role}.asks: {first['loc'][0]} = {first['input']!r}: {first['msg']}") from None
 
     def serving(self, stages: Iterable[str]) -> Site:
         """This site for a workflow with these stages, of ROLES: executors that serve none of them are not used."""
@@ -217,9 +294,16 @@ class Site(Schedulers):
         return sum(one.gpus_held for one in self.executors.values())
 
 
+def own() -> Path:
+    """The folder of a user's own site files; it need not exist."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "steersman" / "sites"
+
+
 def sites() -> dict[str, Path]:
-    """The site files that come with Steersman, by name."""
-    return {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
+    """The site files that come with Steersman and those of the user, by name; the user's win."""
+    found = [*SHIPPED.glob("*.yaml"), *own().glob("*.yaml"), *own().glob("*.py")]
+    by_name = {path.stem: path for path in found}
+    return {name: by_name[name] for name in sorted(by_name)}
 
 
 def read_site(path: Path) -> dict[str, Any]:

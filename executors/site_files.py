@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from steersman.executors.errors import BadSite
 from steersman.executors.executor import ROLES, Executor
 from steersman.executors.schedulers.registry import SCHEDULERS
-from steersman.executors.site import KINDS, Node, Site, read_site, sites
+from steersman.executors.site import KINDS, Node, Site, own, read_site, sites
 from steersman.executors.workers import Mpi, Walkers
 
 TYPES = {kind.__name__: kind for kinds in KINDS.values() for kind in kinds}
@@ -21,34 +21,73 @@ MODELS: dict[str, type[BaseModel]] = {"node": Node, "simulation": Walkers, "mpi"
 
 
 def load_site(name_or_path: str, changes: Mapping[str, Any] | None = None) -> Site:
-    """Read a site file, shipped or the user's own.
+    """Read a site file, shipped or the user's own; a name is looked up in both.
 
     Args:
         changes: values to use instead of the file's, e.g. {"simulation.nodes": 8}; "account" and "queue" are those of
             the site's scheduler, whatever its words for them; "walltime_s" is that of all blocks.
     Raises: BadSite: unknown name or key (with the nearest valid one), wrong type or range.
     """
-    if name_or_path.endswith(".py"):
-        return _python_site(name_or_path, changes)
-    known = sites()
-    path = Path(name_or_path) if name_or_path.endswith((".yaml", ".yml")) else known.get(name_or_path)
-    if path is None:
-        near = difflib.get_close_matches(name_or_path, known, n=1, cutoff=0.3)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise BadSite(name_or_path, f"there is no such site; {hint}Shipped: {', '.join(known)}")
+    path = file_of(name_or_path)
+    if path.suffix == ".py":
+        return _python_site(path, changes)
     try:
         values = read_site(path)
     except OSError as error:
         raise BadSite(name_or_path, f"cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, TypeError) as error:
         raise BadSite(name_or_path, f"this is not YAML of the form `key: value`: {error}") from None
-    for key, value in (changes or {}).items():
-        for *within, last in _paths(name_or_path, values, key):
+    return changed(name_or_path, values, changes or {})
+
+
+def file_of(name_or_path: str) -> Path:
+    """Where a site is described. Raises: BadSite: there is no site of this name."""
+    if is_path(name_or_path):
+        return Path(name_or_path)
+    known = sites()
+    if name_or_path in known:
+        return known[name_or_path]
+    near = difflib.get_close_matches(name_or_path, known, n=1, cutoff=0.3)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise BadSite(name_or_path, f"there is no such site; {hint}Known: {', '.join(known)}; your own go to {own()}")
+
+
+def is_path(name_or_path: str) -> bool:
+    """Whether a site is given as a file of its own."""
+    return name_or_path.endswith((".yaml", ".yml", ".py"))
+
+
+def changed(name: str, values: Mapping[str, Any], changes: Mapping[str, Any]) -> Site:
+    """Make a site from plain values with changes, as of `load_site`. Raises: BadSite."""
+    if changes and values.get("parsl"):
+        raise BadSite(name, _unchangeable(changes))
+    values = dict(values)
+    if changes.get("inside"):
+        values = _in_a_job(values)
+    for key, value in changes.items():
+        for *within, last in _paths(name, values, key):
             part = values
-            for name in within:
-                part[name] = part = dict(part.get(name) or {})
+            for each in within:
+                part[each] = part = dict(part.get(each) or {})
             part[last] = value
-    return checked(name_or_path, values)
+    return checked(name, values)
+
+
+def _in_a_job(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A site's file without what its scheduler is asked for: nodes and time are those of the job."""
+    asked = (*SCHEDULERS, "together", "needs", "queues")
+    kept = {key: value for key, value in values.items() if key not in asked}
+    for role in ROLES:
+        if role in kept:
+            left_out = (
+                "walltime_s",
+                "ahead_s",
+                "blocks",
+                "asks",
+                *["nodes"] * (role == "simulation"),
+            )  # it has all other nodes
+            kept[role] = {key: value for key, value in (kept[role] or {}).items() if key not in left_out}
+    return kept
 
 
 def checked(name: str, values: Mapping[str, Any]) -> Site:
@@ -59,20 +98,28 @@ def checked(name: str, values: Mapping[str, Any]) -> Site:
         raise BadSite(name, _first_problem(error)) from None
 
 
-def _python_site(name: str, changes: Mapping[str, Any] | None) -> Site:
+def _python_site(path: Path, changes: Mapping[str, Any] | None) -> Site:
     from steersman.executors.python_site import site  # Parsl's import takes a second
 
     if changes:
-        raise BadSite(name, f"{', '.join(changes)} cannot be changed from here: the file itself says so")
-    return site(Path(name))
+        raise BadSite(str(path), _unchangeable(changes))
+    return site(path)
+
+
+def _unchangeable(changes: Mapping[str, Any]) -> str:
+    return f"{', '.join(changes)} cannot be changed from here: change the Python file of the site"
 
 
 def _paths(site: str, values: Mapping[str, Any], key: str) -> list[list[str]]:
     """Where in a site file a change belongs."""
     if key == "walltime_s":
-        others = [role for role in ROLES[1:] if {"nodes", "walltime_s"} & set(values.get(role) or {})]
+        others = [role for role in ROLES[1:] if _has_blocks(values.get(role) or {})]
         return [[role, key] for role in ("simulation", *others)]
     return [_of_scheduler(site, values, key) if key in ("account", "queue") else key.split(".")]
+
+
+def _has_blocks(executor: Mapping[str, Any]) -> bool:
+    return bool(executor.get("nodes") or executor.get("walltime_s"))
 
 
 def _of_scheduler(site: str, values: Mapping[str, Any], key: str) -> list[str]:

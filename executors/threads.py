@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Threads(Executor):
-    """No process is started, and none can be ended.
+    """Threads of the driver, for light scores. They cannot be ended, and a crash ends the driver.
 
     Args:
-        threads: how many.
+        threads: number of threads.
     """
 
     KEY = "threads"

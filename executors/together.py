@@ -16,10 +16,9 @@ from parsl.jobs.states import JobStatus
 from parsl.launchers.base import Launcher
 from parsl.providers.base import ExecutionProvider
 
-from steersman.executors.batch import ASK_S
 from steersman.executors.workers import Workers
 
-# Not with `wait -n`, which waits for ever for a child that has ended before it is called.
+# Not with `wait -n`, which waits forever for a child that has ended before it is called.
 JOB = """
 trap 'kill $(jobs -p); exit 1' TERM
 for role in {roles}; do
@@ -120,4 +119,4 @@ class Share(ExecutionProvider):  # type: ignore[misc]  # Parsl has no types
 
     @property
     def status_polling_interval(self) -> int:
-        return ASK_S
+        return int(self.jobs.provider.status_polling_interval)

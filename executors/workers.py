@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from steersman.executors.executor import Executor, Gpus, names
-from steersman.executors.values import Line, Strict, matching
+from steersman.executors.values import Line, Seconds, Strict, matching
 
 if TYPE_CHECKING:
     from steersman.executors.site import Site
@@ -27,10 +27,10 @@ class Mpi(Strict):
     """A walker that is an MPI program over several nodes: PARSL_MPI_PREFIX is what starts it there.
 
     Args:
-        nodes: of one walker; a block has room for nodes // this of them.
-        ranks: on each node.
-        launcher: what starts ranks.
-        options: further words of the launcher, e.g. "--mpi=pmi2".
+        nodes: number of nodes of one walker.
+        ranks: number of ranks on each node.
+        launcher: command that starts the ranks.
+        options: further options of the launcher, e.g. "--mpi=pmi2".
     """
 
     nodes: int = Field(default=2, ge=1)
@@ -43,12 +43,16 @@ class Workers(Executor):
     """Worker processes for one role.
 
     Args:
-        workers: processes on a node, one slot each; "cores" for one on each core of the driver's machine, bound to it.
-        gpus: GPUs of a node, or their names (MIG devices, tiles of Intel's: "0.1"); each worker has one of its own.
+        workers: number of processes on each node, one slot each; "cores": one on each core of the driver's machine,
+            bound to it.
+        gpus: number of GPUs of a node, or their names (MIG devices, tiles of Intel GPUs: "0.1"). Each worker has one.
         affinity: cores of the workers: none, block, block-reverse, alternating, or Parsl's list:0-7:8-15:...
-        nodes: of a block, asked of the scheduler; 0: the block is on the driver's machine, no scheduler is asked.
-        blocks: so many times the above, each in its own allocation.
-        walltime_s: a block is ended after this, and another takes its place; None: blocks do not end.
+        nodes: number of nodes of a block, which the scheduler gives; 0: the block is the driver's machine.
+        blocks: number of blocks, each in its own allocation.
+        asks: keys of the scheduler whose values differ for the blocks of this executor, e.g. a partition.
+        walltime_s: length of a block, in seconds; then another takes its place. None: blocks do not end.
+        ahead_s: the block that takes the place of another is asked for so long before that one ends, to wait in the
+            queue meanwhile. Both may run for that long. 0: when it has ended.
     """
 
     workers: Count = "cores"
@@ -56,7 +60,9 @@ class Workers(Executor):
     affinity: Affinity = "none"
     nodes: int = Field(default=0, ge=0)
     blocks: int = Field(default=1, ge=1)
-    walltime_s: float | None = Field(default=None, gt=0)
+    walltime_s: Annotated[Seconds, Field(gt=0)] | None = None
+    ahead_s: Seconds = 0.0
+    asks: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _nodes_are_described(self) -> Self:
@@ -64,9 +70,7 @@ class Workers(Executor):
             return self
         if self.nodes and self.workers == "cores":
             raise ValueError("nodes of a scheduler need `workers`, a number for each node")
-        if not self.nodes and self.affinity != "none" and self.per_node > len(os.sched_getaffinity(0)):
-            raise ValueError(f"affinity: {self.per_node} workers for {len(os.sched_getaffinity(0))} cores here")
-        # Parsl would start as many workers as there are GPUs, and the others' slots would wait for ever.
+        # Parsl would start as many workers as there are GPUs, and the others' slots would wait forever.
         if self.gpu_names and self.per_node > len(self.gpu_names):
             raise ValueError(
                 f"{self.per_node} workers and {len(self.gpu_names)} GPUs on a node: each worker has a GPU of its own; "
@@ -137,9 +141,9 @@ class Walkers(Workers):
     """Workers that simulate.
 
     Args:
-        mpi: each worker has so many whole nodes for ranks that it starts; `workers` and `gpus` are not looked at.
-        scratch: a folder on each node's own disk, such as "$TMPDIR" or "/mnt/bb/$USER". Frames grow there and are moved
-            to the run directory now and then. Empty: they do not.
+        mpi: each walker is an MPI program on several whole nodes; `workers` and `gpus` are then not used.
+        scratch: a folder on each node's own disk, such as "$TMPDIR" or "/mnt/bb/$USER". Frames are written there and
+            moved to the run directory every 10 s. Empty: frames are written to the run directory.
     """
 
     mpi: Mpi | None = None
@@ -175,7 +179,7 @@ class Trainers(Workers):
 
     Args:
         scratch: a folder on each node's own disk. Ranks of a training read their window there: a byte is read once from
-            the shared file system and passed on between nodes. Empty: they do not.
+            the shared file system and passed on between nodes. Empty: they read the run directory.
     """
 
     workers: Count = 2

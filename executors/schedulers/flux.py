@@ -26,6 +26,7 @@ class Flux(Scheduler):
     SUBMIT = "flux batch {script}"
     CANCEL = "flux cancel"
     STATUS = "flux jobs -n -o '{{id.f58}} {{status}}' {jobs}"
+    NAMED = "flux jobs -n -o '{{id.f58}}' --name={name}"
     STATES: ClassVar = {
         "DEPEND": "PENDING", "PRIORITY": "PENDING", "SCHED": "PENDING", "PENDING": "PENDING",
         "RUN": "RUNNING", "CLEANUP": "RUNNING", "RUNNING": "RUNNING",

@@ -29,6 +29,7 @@ class Lsf(Scheduler):
     ID = r"Job <(\d+)> is submitted"
     CANCEL = "bkill"
     STATUS = "bjobs -noheader -o 'jobid stat' {jobs}"
+    NAMED = "bjobs -noheader -o jobid -J {name}"
     # A suspended job goes on one day: Parsl would put another beside it if it heard that it had ended.
     STATES: ClassVar = {
         "PEND": "PENDING", "PROV": "PENDING", "WAIT": "PENDING", "PSUSP": "PENDING",

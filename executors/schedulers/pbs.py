@@ -32,6 +32,7 @@ class Pbs(Scheduler):
     PREFIX = "#PBS"
     CANCEL = "qdel"
     STATUS = "qstat -x -f -F json {jobs}"
+    NAMED = 'qselect -u "$(id -un)" -N {name}'
     WHY_QUEUED = ("qstat -f {job}", r"comment = (.*)")
     BEFORE = "cd $PBS_O_WORKDIR"  # a job begins in the home directory
     LAUNCHER = "mpiexec -n {nodes} --ppn 1 --hostfile $PBS_NODEFILE"

@@ -21,6 +21,7 @@ class Block(NamedTuple):
     script: Path
     nodes: int
     walltime_s: float
+    workers: int = 1  # on each node
 
     @property
     def minutes(self) -> int:
@@ -34,7 +35,11 @@ class Block(NamedTuple):
 
 
 class Scheduler(Strict, ABC):
-    """Settings of a site file for one scheduler, and all that is known of it. {names} in the words are filled in.
+    """Settings of a site file for one scheduler, and all that is known of it.
+
+    A subclass gives the class variables without a value here, or other methods that need none. {names} in the words
+    are filled in. In the commands (SUBMIT, STATUS, NAMED, WHY_QUEUED) a brace that the shell is to see is doubled, in
+    LAUNCHER and PART it is not.
 
     Args:
         account: what is charged; empty: the default.
@@ -48,13 +53,16 @@ class Scheduler(Strict, ABC):
     ID: ClassVar[str] = r"(\S+)"  # the job's id in what SUBMIT prints
     CANCEL: ClassVar[str]  # shell words before ids
     STATUS: ClassVar[str]  # prints what `states` reads, for {jobs}, or {commas} between them
+    NAMED: ClassVar[str]  # prints the ids of this user's jobs called {name} that wait or run
     STATES: ClassVar[Mapping[str, State]]
     FORGOTTEN: ClassVar[str | None] = None  # in stderr of STATUS: {job} is not known any more, so it has ended
     WHY_QUEUED: ClassVar[tuple[str, str]] = ("", "")  # what prints why {job} waits, and where in its answer
     BEFORE: ClassVar[str] = ""  # a shell line with which a job begins
-    # Shell words that start a program once on each of {nodes} nodes, of which {first} are left out before.
+    # Shell words that start a program once on each of {nodes} nodes, of which {first} are left out before, in the
+    # environment and the folder of the job.
     LAUNCHER: ClassVar[str]
     GO_ON: ClassVar[str] = ""  # further words of it: the other nodes go on when one dies, or its program fails
+    BROADCAST: ClassVar[str] = ""  # a shell command that copies $FILE to $COPY on the disk of each node of a job
     # A shell line that hides all but the lines {range} of the nodes, for launchers that see them in the environment.
     PART: ClassVar[str] = ""
     MPI_WALKERS: ClassVar[bool] = False  # Parsl's MPIExecutor finds the nodes of a job

@@ -33,6 +33,9 @@ class Sge(Scheduler):
     ID = r"(?m)^(\d+)"
     CANCEL = "qdel"
     STATUS = 'qstat -u "$(id -un)"'
+    NAMED = (  # the table cuts names
+        'qstat -r -u "$(id -un)" | awk \'$1 ~ /^[0-9]+$/ {{id = $1}} /Full jobname:/ && $3 == "{name}" {{print id}}\''
+    )
     WHY_QUEUED = ("qstat -j {job}", r"(?:scheduling info|error reason +\d+): +(.*)")
     BEFORE = "export PATH=$PATH:$SGE_O_PATH"  # qrsh need not be on the PATH with which a job begins
     LAUNCHER = (

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from steersman.executors.schedulers.commands import answer, printed, seconds
 from steersman.executors.schedulers.scheduler import Block, Scheduler, State
 from steersman.executors.values import Word
@@ -17,6 +19,7 @@ class Slurm(Scheduler):
     Args:
         options: further options of sbatch, e.g. ["--gpus-per-node=4"].
         exclusive: nodes are not shared with other jobs.
+        cpus: of a node, `--cpus-per-task`; None: all of a node that is exclusive, or one for each worker.
     """
 
     TITLE = "Slurm"
@@ -27,6 +30,7 @@ class Slurm(Scheduler):
     CANCEL = "scancel"
     # Not sacct, which shows a new job up to seconds late, and a job on a node that died as failed before it has ended.
     STATUS = "squeue --noheader --states=all --format='%i %T' --job={commas}"
+    NAMED = 'squeue --noheader --user="$(id -un)" --name={name} --format=%i'
     # A suspended job goes on one day: Parsl would put another beside it if it heard that it had ended.
     STATES: ClassVar = {
         "PENDING": "PENDING", "CONFIGURING": "PENDING", "REQUEUED": "PENDING", "REQUEUE_HOLD": "PENDING",
@@ -39,11 +43,14 @@ class Slurm(Scheduler):
     }  # fmt: skip
     FORGOTTEN = "Invalid job id specified"
     WHY_QUEUED = ("squeue --noheader --job {job} --format=%r", r"(\S.*)")
+    # After `--export=NONE` srun would start the workers without what `worker_init` sets.
+    BEFORE = "export SLURM_EXPORT_ENV=ALL"
     # Without --cpu-bind=none the one task of a node may be bound to one core.
     LAUNCHER = (
         "srun --overlap --relative={first} --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --cpu-bind=none --label"
     )
     GO_ON = " --no-kill --kill-on-bad-exit=0"
+    BROADCAST = 'sbcast --force "$FILE" "$COPY"'
     # Parsl's MPIExecutor looks there.
     PART = "export SLURM_NODELIST=$(scontrol show hostnames $SLURM_JOB_NODELIST | sed -n {range}p | paste -sd,)"
     MPI_WALKERS = True
@@ -55,6 +62,7 @@ class Slurm(Scheduler):
     qos: Word = ""
     constraint: Word = ""
     exclusive: bool = True
+    cpus: int | None = Field(default=None, ge=1)
 
     @property
     def queue_asked(self) -> str:
@@ -65,11 +73,13 @@ class Slurm(Scheduler):
         return "qos" if given.get("qos") else "partition"
 
     def header(self, block: Block) -> list[str]:
+        cpus = self.cpus or (None if self.exclusive else block.workers)
         named = self.model_dump(include={"account", "partition", "qos", "constraint"})
         return [
             f"--job-name={block.name}", f"--output={block.script}.stdout", f"--error={block.script}.stderr",
             f"--nodes={block.nodes}", f"--time={block.minutes}", "--ntasks-per-node=1",
             *(f"--{name}={value}" for name, value in named.items() if value), *["--exclusive"] * self.exclusive,
+            *[f"--cpus-per-task={cpus}"] * (cpus is not None),
             *["--no-kill"] * (block.nodes > 1),  # the other nodes go on when one dies
             "--no-requeue",  # a job that Slurm itself starts again would run beside the block in its place
             *self.options,
