@@ -1,0 +1,146 @@
+"""A model and its data -> what is said: plain values, and what the data do not support in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from steersman.analysis.markov import CONNECTED, Model
+from steersman.analysis.trajectories import Trajectories
+from steersman.analysis.weighted import weighted
+from steersman.steering import Policy, Scores, WeightedEnsemble
+
+MOST_LABELS = 20  # of a yardstick whose populations are listed
+WIDE = 10.0  # an interval whose ends differ by more than this factor says little
+
+
+def answer(found: Trajectories, model: Model) -> dict[str, Any]:
+    """Time scales, populations and averages with 95 % intervals, in the unit of the run; and the problems."""
+    lags = [{"lag": lag.frames * found.step, "time_scales": (lag.scales * found.step).tolist()} for lag in model.lags]
+    return {
+        "frames": len(found.features), "pieces": len(found.pieces), "unit": found.unit, "step": found.step,
+        "states": model.stationary.shape[1], "connected": model.connected, "converged": model.converged,
+        "lag": model.lag.frames * found.step, "time_scales": (model.lag.scales * found.step).tolist(), "lags": lags,
+        "populations": dict(_populations(found.labels, model)), "averages": dict(_averages(found.labels, model)),
+        "problems": problems(found, model),
+    }  # fmt: skip
+
+
+def by_weights(found: Trajectories, policy: Policy) -> dict[str, Any]:
+    """What the weights of a weighted ensemble say, or why they say nothing yet."""
+    if found.members is None or not isinstance(policy, WeightedEnsemble):
+        return {}
+    frames = np.bincount(found.members.round)[1:] / np.maximum(_members(found.members), 1)
+    try:
+        said = weighted(found.members, _few(found.labels), policy.target, float(np.median(frames)) * found.step)
+    except ValueError as error:
+        return {"weighted": {"problem": str(error)}}
+    return {"weighted": said}
+
+
+def _members(scores: Scores) -> np.ndarray:
+    """(rounds,) int: how many members each round had."""
+    return np.bincount(scores.round[scores.ends])[1:]
+
+
+def problems(found: Trajectories, model: Model) -> list[str]:
+    """What the data do not support; nothing when all is well."""
+    said, unit = [], _unit(found.unit)
+    longest = model.lags[-1].frames * found.step
+    if model.connected < CONNECTED:
+        said.append(
+            f"Not connected: {1 - model.connected:.0%} of the frames lie in states that the dynamics did not both "
+            "reach and leave. All that is said holds for the other states. Simulate more, or start segments there."
+        )
+    if not model.converged:
+        said.append(
+            f"Lag not converged: the time scales still change up to the longest lag of {longest:.3g}{unit}, so they "
+            "are lower bounds. Run longer segments."
+        )
+    _, low, high = model.lag.scales[0]
+    if not np.isfinite(model.lag.scales[0]).all() or high > WIDE * low:
+        said.append("The slowest process was seen too seldom: its time scale is not determined. Simulate more.")
+    if found.stopped:
+        said.append(
+            f"{found.stopped} segments were stopped early. Where a rule stops them for what they came to, the model "
+            "lacks what would have followed."
+        )
+    return said
+
+
+def _populations(labels: Mapping[str, np.ndarray], model: Model) -> Any:
+    for name, value in _few(labels).items():
+        reached = {label: bool((model.weights[value == label] > 0).any()) for label in np.unique(value[value >= 0])}
+        yield (
+            name,
+            {
+                str(label): model.average(value == label).tolist() if known else [np.nan] * 3
+                for label, known in reached.items()
+            },
+        )
+
+
+def _few(labels: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Those that name a few states."""
+    return {
+        name: value
+        for name, value in labels.items()
+        if value.ndim == 1 and np.issubdtype(value.dtype, np.integer) and len(np.unique(value)) <= MOST_LABELS
+    }
+
+
+def _averages(labels: Mapping[str, np.ndarray], model: Model) -> Any:
+    for name, value in labels.items():
+        if value.ndim == 1 and np.issubdtype(value.dtype, np.floating):
+            yield name, model.average(value).tolist()
+
+
+def rows(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Time scales, populations and averages by name, with their intervals."""
+    unit = _unit(said["unit"])
+    found = [(f"time scale {i + 1}", f"{interval(each)}{unit}") for i, each in enumerate(said["time_scales"])]
+    return found + _shares(said["populations"]) + [(name, interval(each)) for name, each in said["averages"].items()]
+
+
+def rows_by_weights(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The same of what the weights of an ensemble say; empty where there are none."""
+    found = said.get("weighted", {})
+    if "problem" in found:
+        return [("not yet", found["problem"])]
+    passage = [("mean first passage time", found["passage_time"])] if "passage_time" in found else []
+    unit = _unit(said["unit"])
+    return _shares(found.get("populations", {})) + [(name, f"{interval(each)}{unit}") for name, each in passage]
+
+
+def lines(said: Mapping[str, Any]) -> list[str]:
+    """The same for a terminal."""
+    text = [
+        f"{said['frames']:,} frames in {said['pieces']:,} pieces of plain dynamics, {said['states']} states, lag "
+        f"{said['lag']:.3g}{_unit(said['unit'])}",
+        *_table(rows(said)),
+    ]
+    if found := rows_by_weights(said):
+        rounds = said["weighted"].get("rounds")
+        text += [f"By weights, the later half of {rounds} rounds:" if rounds else "By weights:", *_table(found)]
+    return [*text, *(said["problems"] or ["The data support this: states are connected, and the lag is long enough."])]
+
+
+def _shares(populations: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(f"{name} {label}", interval(each)) for name, of in populations.items() for label, each in of.items()]
+
+
+def _table(found: Sequence[tuple[str, str]]) -> list[str]:
+    width = max((len(name) for name, _ in found), default=0)
+    return [f"  {name:<{width}}   {text}" for name, text in found]
+
+
+def interval(each: Any) -> str:
+    """Write value (low to high)."""
+    value, low, high = each
+    return "not known" if np.isnan(value) else f"{value:.3g} ({low:.3g} to {high:.3g})"
+
+
+def _unit(unit: str) -> str:
+    return "" if unit == "1" else f" {unit}"

@@ -1,0 +1,191 @@
+"""Pieces of plain dynamics -> a Markov state model: time scales, populations, and whether the data support them.
+
+Where a segment begins does not matter to it: it asks only where the dynamics goes from each state. That is right if the
+dynamics forgets within one lag time where in a state it was, which the implied time scales show: they no longer rise.
+
+Axes: n frames, S states, k time scales.
+Sources: Prinz et al. (2011), Markov models of molecular kinetics; Trendelkamp-Schroer et al. (2015), Estimation and
+uncertainty of reversible Markov models. The estimators are deeptime's (Hoffmann et al. 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steersman.analysis.errors import TooLittle
+from steersman.analysis.trajectories import Trajectories
+from steersman.system.errors import MissingExtra
+
+SHOWN = 3  # time scales
+LAGS = 6
+DRAWS = 40  # of the bootstrap
+BLOCKS = 40  # a long piece is drawn in parts, so that there are at least so many in all
+KEPT = 0.5  # of the transitions of the shortest lag, that the longest lag must still have
+RISE = 0.15  # share by which a time scale that has converged still changes at longer lags
+CONNECTED = 0.95  # of the frames
+SEED = 0  # an analysis that is made again is the same
+
+
+@dataclass(frozen=True)
+class Lag:
+    """Time scales at one lag.
+
+    Args:
+        frames: the lag.
+        scales: (k, 3) float, in frames: value and 95 % interval; NaN of what could not be found.
+    """
+
+    frames: int
+    scales: np.ndarray
+
+
+@dataclass(frozen=True)
+class Model:
+    """What follows from the data.
+
+    Args:
+        state: (n,) int, the state of each frame.
+        lags: from short to long.
+        chosen: position of the lag that the rest was made with.
+        converged: the time scales do not change any more from there on.
+        connected: share of the frames in states that the dynamics reaches from each other.
+        stationary: (1 + draws, S) float: probability of each state, then of the draws of the bootstrap.
+    """
+
+    state: np.ndarray
+    lags: Sequence[Lag]
+    chosen: int
+    converged: bool
+    connected: float
+    stationary: np.ndarray
+
+    @property
+    def lag(self) -> Lag:
+        return self.lags[self.chosen]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(n,) float: what each frame counts in equilibrium; their sum is 1."""
+        return np.asarray((self.stationary[0] / self._visits)[self.state])
+
+    def average(self, value: np.ndarray) -> np.ndarray:
+        """(3,) float: equilibrium average of a value (n,) of frames, with its 95 % interval."""
+        visits = self._visits
+        of_state = np.bincount(self.state, weights=value, minlength=len(visits)) / visits
+        return _interval(self.stationary @ of_state)
+
+    @property
+    def _visits(self) -> np.ndarray:
+        """(S,) int: how many frames are in each state, 1 where there are none."""
+        return np.maximum(np.bincount(self.state, minlength=self.stationary.shape[1]), 1)
+
+
+def build(found: Trajectories, states: int = 0, lag: int = 0) -> Model:
+    """Make a model.
+
+    Args:
+        states: number of clusters of the features; 0: the square root of the number of frames, 20 to 200.
+        lag: in frames; 0: the shortest one from which the time scales do not change.
+    Raises: TooLittle. MissingExtra: deeptime.
+    """
+    _deeptime()
+    from sklearn.cluster import KMeans
+
+    points = len(np.unique(found.features, axis=0))
+    count = min(states or int(np.clip(np.sqrt(len(found.features)), 20, 200)), points)
+    state = KMeans(count, n_init=1, random_state=SEED).fit(found.features).labels_
+    paths = [state[piece] for piece in found.pieces]
+    tried = [lag] if lag else _lags(paths)
+    if not tried or max(len(path) for path in paths) <= max(tried):
+        raise TooLittle(f"no piece of dynamics is longer than {tried[-1] if tried else 1} frames")
+    blocks = {each: _blocks(paths, each) for each in tried}
+    draws = np.random.default_rng(SEED).random((DRAWS, max(len(each) for each in blocks.values())))
+    fitted = [[_fit(blocks[each], each, count), *_drawn(blocks[each], each, count, draws)] for each in tried]
+    lags = [
+        Lag(each, np.array([_interval(np.array(scale)) for scale in zip(*(fit[0] for fit in fits), strict=True)]))
+        for each, fits in zip(tried, fitted, strict=True)
+    ]
+    chosen = next((i for i in range(len(lags)) if _flat(lags, i)), None)
+    at = len(lags) - 1 if chosen is None else chosen
+    stationary = np.stack([fit[1] for fit in fitted[at]])
+    connected = float((stationary[0] > 0)[state].mean())
+    return Model(state, lags, at, chosen is not None, connected, stationary)
+
+
+def _deeptime() -> Any:
+    try:
+        from deeptime import markov
+    except ImportError:
+        raise MissingExtra("deeptime", "analysis") from None
+    return markov
+
+
+def _lags(paths: Sequence[np.ndarray]) -> list[int]:
+    """Some lags, up to where half of the transitions are left."""
+    lengths = np.array([len(path) for path in paths])
+
+    def pairs(lag: int) -> int:
+        return int(np.maximum(lengths - lag, 0).sum())
+
+    longest = 1
+    while longest < lengths.max() and pairs(longest + 1) >= KEPT * pairs(1):
+        longest += 1 + longest // 10
+    return sorted({round(float(each)) for each in np.geomspace(1, longest, LAGS)}) if pairs(1) else []
+
+
+def _blocks(paths: Sequence[np.ndarray], lag: int) -> list[np.ndarray]:
+    """Pieces, the long ones cut into parts that share `lag` frames, so that no transition is lost."""
+    most = max(sum(len(path) for path in paths) // BLOCKS, 2 * lag)
+    return [
+        path[begin : begin + most + lag]
+        for path in paths
+        for begin in range(0, max(len(path) - lag, 0), most)
+    ]  # fmt: skip
+
+
+def _drawn(blocks: Sequence[np.ndarray], lag: int, states: int, draws: np.ndarray) -> list[Any]:
+    """The same from blocks that are drawn with replacement."""
+    picked = (draws[:, : len(blocks)] * len(blocks)).astype(int)
+    return [_fit([blocks[i] for i in each], lag, states) for each in picked]
+
+
+def _fit(blocks: Sequence[np.ndarray], lag: int, states: int) -> tuple[np.ndarray, np.ndarray]:
+    """(k,) time scales in frames and (S,) stationary probabilities, of the largest connected set of states."""
+    markov = _deeptime()
+    from deeptime.markov.msm import MaximumLikelihoodMSM
+
+    counts = markov.TransitionCountEstimator(lagtime=lag, count_mode="sliding", n_states=states).fit_fetch(list(blocks))
+    inside = counts.submodel_largest()
+    scales, stationary = np.full(SHOWN, np.nan), np.zeros(states)
+    if inside.n_states == 1:
+        stationary[inside.state_symbols] = 1.0
+        return scales, stationary
+    model = MaximumLikelihoodMSM(reversible=True).fit_fetch(inside)
+    known = np.sort(model.timescales(min(SHOWN, inside.n_states - 1)))[::-1]
+    scales[: len(known)] = known
+    stationary[inside.state_symbols] = model.stationary_distribution
+    return scales, stationary
+
+
+def _interval(values: np.ndarray) -> np.ndarray:
+    """(1 + draws,) an estimate and its draws -> value, low, high."""
+    draws = values[1:][np.isfinite(values[1:])]
+    low, high = np.quantile(draws, [0.025, 0.975]) if len(draws) else (np.nan, np.nan)
+    return np.array([values[0], low, high])
+
+
+def _flat(lags: Sequence[Lag], i: int) -> bool:
+    """Whether the time scales hardly change at later lags, up to half as long again at least.
+
+    A process that is over within the lag cannot be resolved, and is not asked.
+    """
+    if lags[-1].frames < 1.5 * lags[i].frames:
+        return False
+    value = lags[i].scales[:, 0]
+    slow = value > lags[i].frames
+    later = np.array([lag.scales[slow, 0] for lag in lags[i + 1 :]])
+    return bool(slow.any() and (np.abs(later / value[slow] - 1) <= RISE).all())

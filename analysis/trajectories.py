@@ -1,0 +1,153 @@
+"""Run directories -> pieces of plain dynamics, with features and labels of their frames.
+
+A policy chooses where a segment begins, and it looks at where others have come to when it does. So what was before a
+start and what came after it do not make one trajectory: only what the policy liked is gone on with. So a piece is one
+segment, with the frame that it started from before it. Only `Unsteered` goes on from every end alike: its segments are
+joined.
+
+Axes: n frames of all runs, d features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steersman.analysis.errors import TooLittle
+from steersman.dashboard.results import Results, place_of
+from steersman.journal.frame_keys import frame_key, places
+from steersman.journal.history import History
+from steersman.journal.run_directory import RunDirectory
+from steersman.stages import loading
+from steersman.stages.workflow import Workflow
+from steersman.steering import Scores
+from steersman.store import Span, Window
+from steersman.system.errors import BadValue, UnknownName
+
+BATCH = 16_384  # frames that are read at a time
+EVEN = 0.01  # by which the time between frames may differ from segment to segment
+JOINED = "Unsteered"
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """What was simulated.
+
+    Args:
+        features: (n, d) float.
+        labels: yardstick -> (n,), what each frame is worth by it.
+        pieces: positions of the frames of each piece, in order of time.
+        step: simulated time between two frames, in `unit`.
+        stopped: segments that steering ended early.
+        members: the n frames again, of a single run that is a weighted ensemble, with their weights and rounds, and the
+            score of its target if it has one; else None.
+    """
+
+    features: np.ndarray
+    labels: Mapping[str, np.ndarray]
+    pieces: Sequence[np.ndarray]
+    step: float
+    unit: str
+    stopped: int
+    members: Scores | None = None
+
+
+def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
+    """Read runs of the same workflow, by the newest model of the first one if it has a model.
+
+    Args:
+        score: name of the features, one of the score stage; "": the one with the most dimensions.
+    Raises: UnknownName: no such score. BadValue: their frames are not equally long apart. TooLittle.
+    """
+    first = History(runs[0])
+    workflow = loading.load(runs[0].workflow)
+    results = Results(runs[0], first.state)
+    if workflow.scoring is None or not results.scores.values:
+        raise TooLittle(f"{runs[0].path} has no scores")
+    scores = results.scores
+    name = score or place_of(scores, workflow)
+    if name not in scores.values:
+        raise UnknownName("score", name, scores.values)
+    place, model = workflow.scoring.function, results.model
+
+    def look(params: Any, frames: Mapping[str, np.ndarray]) -> np.ndarray:
+        value = np.asarray(place(params, model, frames)[name], np.float64)
+        return value.reshape(len(value), -1)
+
+    weighted = len(runs) == 1 and bool(first.state.rounds)
+    parts = [_one(run, workflow, look) for run in runs]
+    steps = np.concatenate([steps for *_, steps in parts])
+    if not len(steps):
+        raise TooLittle("no segment has frames")
+    if np.ptp(steps) > EVEN * np.median(steps):
+        words = f"from {steps.min():g} to {steps.max():g}; analyse runs whose frames are equally far apart in time"
+        raise BadValue("time between frames", first.state.time_unit, words)
+    offsets = np.cumsum([0, *(len(features) for features, *_ in parts)])
+    return Trajectories(
+        features=np.concatenate([features for features, *_ in parts]),
+        labels={each: np.concatenate([labels[each] for _, labels, *_ in parts]) for each in workflow.yardsticks},
+        pieces=[piece + at for at, (_, _, pieces, *_) in zip(offsets[:-1], parts, strict=True) for piece in pieces],
+        step=float(np.median(steps)), unit=first.state.time_unit, stopped=sum(stopped for *_, stopped, _ in parts),
+        members=_members(first, scores) if weighted else None,
+    )  # fmt: skip
+
+
+def _one(
+    run: RunDirectory, workflow: Workflow, look: Callable[..., np.ndarray]
+) -> tuple[np.ndarray, dict[str, np.ndarray], list[np.ndarray], int, np.ndarray]:
+    """Features, labels, pieces, segments that were stopped, and the time between frames of each segment."""
+    history = History(run)
+    params = loading.checked(workflow, history.settings()["params"])
+    segments = history.segments
+    own = segments.made
+    rows = (segments.end - segments.first)[own]
+    batches = np.split(own, np.flatnonzero(np.diff(np.cumsum(rows) // BATCH)) + 1) if len(own) else []
+    features: list[np.ndarray] = []
+    labels: dict[str, list[np.ndarray]] = {name: [] for name in workflow.yardsticks}
+    for batch in batches:
+        spans = [Span(f"w{segments.walker[i]}", int(segments.first[i]), int(segments.end[i])) for i in batch]
+        frames = Window(run.frames, spans)
+        features.append(look(params, frames))
+        for name, yardstick in workflow.yardsticks.items():
+            labels[name].append(np.asarray(yardstick.function(params, frames)))
+    timed = segments.simulated[own] > 0
+    return (
+        np.concatenate(features) if features else np.empty((0, 1)),
+        {name: np.concatenate(each) for name, each in labels.items() if each},
+        list(_pieces(history, own, rows)), int((segments.how[own] == "stopped").sum()),
+        (segments.simulated[own] / rows)[timed] if timed.any() else np.ones(len(own)),
+    )  # fmt: skip
+
+
+def _members(history: History, scores: Scores) -> Scores:
+    """The scored frames in the order of the others."""
+    segments = history.segments
+    own = segments.made
+    rows = (segments.end - segments.first)[own]
+    row = np.concatenate([np.arange(segments.first[i], segments.end[i]) for i in own])
+    at = places(frame_key(scores.walker, scores.row), frame_key(np.repeat(segments.walker[own], rows), row))
+    columns = {each: getattr(scores, each)[at] for each in ("walker", "row", "segment", "starts", "ends")}
+    values = {name: value[at] for name, value in scores.values.items()}
+    return Scores(**columns, values=values, model=scores.model, weight=scores.weight[at], round=scores.round[at])
+
+
+def _pieces(history: History, own: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Positions of frames, in the order of `own`; a parent began before its children."""
+    segments = history.segments
+    begins = dict(zip(own.tolist(), (np.cumsum(rows) - rows).tolist(), strict=True))
+    open_: dict[int, list[np.ndarray]] = {}  # segment that a piece has come to -> what it is made of
+    for i, n in zip(own.tolist(), rows.tolist(), strict=True):
+        parent, mine = int(segments.parent[i]), np.arange(begins[i], begins[i] + n)
+        if parent not in begins:
+            open_[i] = [mine]
+            continue
+        row = int(segments.parent_row[i])
+        goes_on = segments.policy[i] == JOINED and row == segments.end[parent] - 1
+        if goes_on and parent in open_:
+            open_[i] = [*open_.pop(parent), mine]
+        else:
+            open_[i] = [np.array([begins[parent] + row - segments.first[parent]]), mine]
+    yield from (np.concatenate(piece) for piece in open_.values())

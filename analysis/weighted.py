@@ -1,0 +1,36 @@
+"""A weighted ensemble -> what its weights say: populations and a mean first passage time, without states and lag."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from steersman.steering import Scores
+from steersman.steering.weighted_ensemble import Mean, arrivals, averages, mean_of_rounds, passage
+
+
+def weighted(members: Scores, labels: Mapping[str, np.ndarray], target: str, round_time: float) -> dict[str, Any]:
+    """Populations of labels (n,), and the passage time to the target in simulated time, each with its 95 % interval.
+
+    Args:
+        target: score of the policy that is true where a member has arrived; "": none.
+        round_time: simulated time of a round.
+    Raises: ValueError: too few rounds.
+    """
+    found: dict[str, Any] = {"rounds": int(members.round.max()), "populations": {}}
+    for name, label in labels.items():
+        shares = {
+            str(each): _plain(mean_of_rounds(averages(members, (label == each).astype(float))))
+            for each in np.unique(label[label >= 0])
+        }
+        found["populations"][name] = shares
+    if target:
+        there = members.matrix(target)[:, 0] > 0
+        found["passage_time"] = _plain(passage(arrivals(members, there)), round_time)
+    return found
+
+
+def _plain(mean: Mean, unit: float = 1.0) -> list[float]:
+    return [mean.value * unit, mean.low * unit, mean.high * unit]

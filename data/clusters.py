@@ -1,0 +1,34 @@
+"""Scores -> clusters: frames that are near each other in what the model says of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+
+from steersman.data.errors import CannotExport
+
+SEED = 0  # the same scores always give the same clusters
+
+
+def clusters(scores: pandas.DataFrame, number: int, by: str) -> pandas.Series:
+    """The cluster of each frame by k-means, from the largest (0) to the smallest; -1 of a frame without scores.
+
+    Args:
+        scores: see `Run.scores`.
+        by: a score; one of several dimensions by its name without the number, e.g. "z".
+    Raises: CannotExport: there is no such score, or there are fewer scored frames than clusters.
+    """
+    from sklearn.cluster import KMeans
+
+    own = scores.columns[4:]  # behind where a frame lies and its time
+    columns = [name for name in own if name == by or name.rpartition("_")[0] == by]
+    if not columns:
+        raise CannotExport(by, f"there is no score of this name; there are: {', '.join(own) or 'none yet'}")
+    known = scores[columns].notna().all(axis=1).to_numpy()
+    if not 1 <= number <= known.sum():
+        raise CannotExport(f"{number} clusters", f"there are {known.sum()} scored frames; ask for fewer clusters")
+    labels = KMeans(number, n_init=4, random_state=SEED).fit_predict(scores.loc[known, columns].to_numpy(float))
+    by_size = np.argsort(np.argsort(-np.bincount(labels, minlength=number), kind="stable"), kind="stable")
+    found = np.full(len(scores), -1)
+    found[known] = by_size[labels]
+    return pandas.Series(found, scores.index, name="cluster")

@@ -1,0 +1,43 @@
+"""What can be wrong with a wish to look at a run; each says what to do next.
+
+BadInput
+├── NoFrame           a frame was asked for that the run does not have
+├── NoFrames          there are no frames of what was asked for
+└── CannotExport      frames cannot be written as they were asked for
+DamagedPart           a warning: a part of the run cannot be read, and is left out
+"""
+
+from __future__ import annotations
+
+from steersman.system.errors import BadInput
+
+
+class NoFrame(BadInput):
+    index: str
+    frames: int
+
+    def __str__(self) -> str:
+        return (
+            f"there is no frame {self.index!r}; give a number from 0 to {self.frames - 1}, a row of `run.scores`, "
+            "or SEGMENT:FRAME, as in 'w0.7:3'"
+        )
+
+
+class NoFrames(BadInput):
+    what: str
+    advice: str = "`run.segments` (or `steersman export RUN --tables DIR`) says which segments have frames"
+
+    def __str__(self) -> str:
+        return f"{self.what}: there are no frames; {self.advice}"
+
+
+class CannotExport(BadInput):
+    what: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.problem}"
+
+
+class DamagedPart(UserWarning):
+    """A part of a run cannot be read, and is left out; the rest is whole."""

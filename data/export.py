@@ -1,0 +1,192 @@
+"""Chosen frames -> a trajectory that other programs open; tables -> CSV and Parquet. Written whole, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+
+from steersman.dashboard.stored import ANGSTROM, POSITIONS
+from steersman.data import frames, lineage, tables
+from steersman.data.errors import CannotExport, NoFrames
+from steersman.data.frames import units
+from steersman.journal.history import History
+from steersman.system.errors import MissingExtra
+from steersman.system.files import replace_file
+
+BOX = "box"  # variable of a frame: (3,) lengths or (3, 3) vectors
+FORMATS = (".xtc", ".dcd", ".pdb", ".nc")
+BLOCK_BYTES = 32 * 2**20  # of positions that are read at once
+PICOSECOND = {"fs": 1e-3, "ps": 1.0, "ns": 1e3, "us": 1e6}
+
+
+def trajectory(
+    history: History, chosen: pandas.DataFrame, path: Path, *, topology: Path | None = None, overwrite: bool = False
+) -> Iterator[int]:
+    """Write frames to a file by its suffix; gives how many are written, as it goes.
+
+    Coordinates and box are written in Angstrom, times in ps, as each format has them. A .xtc holds coordinates to
+    0.0005 A; a .pdb to 0.0005 A and no times; a .dcd no times but their distance. Without a topology, a .nc holds all
+    variables of the frames, by CF; with one it is an Amber trajectory.
+
+    Args:
+        chosen: walker, row and time of each frame, as in `Run.scores`.
+        topology: file that MDAnalysis opens; None takes the run's own.
+        overwrite: a file that is there is replaced.
+    Raises: CannotExport: they cannot be written so, or there is a file. NoFrames. MissingExtra: MDAnalysis.
+    """
+    if missing := [name for name in ("segment", "walker", "row", "time") if name not in chosen]:
+        raise CannotExport("these frames", f"the table has no {', '.join(missing)}; take rows of `run.scores`")
+    if not len(chosen):
+        raise NoFrames("this choice of frames")
+    if path.suffix not in FORMATS:
+        raise CannotExport(str(path), f"the suffix says the format; take one of {', '.join(FORMATS)}")
+    check_new(path, overwrite)
+    if path.suffix == ".nc" and topology is None and not history.directory.topology.exists():
+        return _fields(history, chosen, path)
+    return _atoms(_Atoms(history, chosen, topology or history.directory.topology), path)
+
+
+def write_tables(history: History, folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Write every table as CSV and Parquet, their units and the state as JSON; gives each file that is written.
+
+    Raises: CannotExport: there is one of the files. MissingExtra: pyarrow.
+    """
+    try:
+        import pyarrow  # noqa: F401  (pandas needs it for Parquet)
+    except ModuleNotFoundError:
+        raise MissingExtra("pyarrow", "data") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{name}.{suffix}" for name in tables.TABLES for suffix in ("csv", "parquet")]
+    for file in [*files, folder / "units.json", folder / "state.json"]:
+        check_new(file, overwrite)
+    units: dict[str, Any] = {}
+    for name, make in tables.TABLES.items():
+        table = make(history)
+        units[name] = table.attrs.get("units", {})
+        with _replaced(folder / f"{name}.csv") as partial:
+            table.to_csv(partial)
+        yield folder / f"{name}.csv"
+        with _replaced(folder / f"{name}.parquet") as partial:
+            table.to_parquet(partial)
+        yield folder / f"{name}.parquet"
+    for name, content in (("units", units), ("state", tables.state(history).to_dict())):
+        replace_file(folder / f"{name}.json", json.dumps(content, indent=1))
+        yield folder / f"{name}.json"
+
+
+def check_new(path: Path, overwrite: bool) -> None:
+    """Raises: CannotExport: the file is there, or its folder is not."""
+    if path.exists() and not overwrite:
+        raise CannotExport(str(path), "this file exists; choose another name, or add --overwrite")
+    if not path.absolute().parent.is_dir():
+        raise CannotExport(str(path), f"there is no folder {path.parent}; make it first")
+
+
+@contextlib.contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """A file to write beside, with the same suffix: it becomes the file when all of it is there."""
+    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _fields(history: History, chosen: pandas.DataFrame, path: Path) -> Iterator[int]:
+    with _replaced(path) as partial:
+        found = lineage.dataset(history, chosen)
+        booleans = {name: found[name].astype("i1") for name in found if found[name].dtype.kind == "b"}
+        found.assign(booleans).to_netcdf(partial)  # NetCDF has no type for them
+        yield len(chosen)
+
+
+class _Atoms:
+    """Chosen frames as positions of atoms.
+
+    Raises: CannotExport: frames and topology do not fit. MissingExtra.
+    """
+
+    def __init__(self, history: History, chosen: pandas.DataFrame, topology: Path) -> None:
+        self.stored, self.chosen, self.universe = history.directory.frames, chosen, _universe(topology)
+        self.atoms = int(self.universe.atoms.n_atoms)
+        like = frames.opened(self.stored, f"w{chosen['walker'].iloc[0]}")
+        found = like[POSITIONS].shape[1:] if POSITIONS in like else "none"
+        if found != (self.atoms, 3):
+            wanted = f"`{POSITIONS}` of shape ({self.atoms}, 3), one for each atom of {topology}"
+            raise CannotExport(str(history.directory.path), f"its frames need {wanted}; they have {found}")
+        if (unit := units(like[POSITIONS].attrs)) not in ANGSTROM:
+            raise CannotExport(POSITIONS, f"their unit is {unit!r}; known are {', '.join(ANGSTROM)}")
+        self.to_angstrom, self.has_box = ANGSTROM[unit], BOX in like
+        self.times_ps = chosen["time"].fillna(0.0).to_numpy() * PICOSECOND.get(history.state.time_unit, 1.0)
+
+    def set(self, first: int, rows: int) -> Iterator[int]:
+        """Give the universe one frame after another, of a block that is read at once."""
+        part = self.chosen.iloc[first : first + rows]
+        where = part["walker"].to_numpy(), part["row"].to_numpy()
+        positions = frames.rows(self.stored, POSITIONS, *where) * self.to_angstrom
+        boxes = frames.rows(self.stored, BOX, *where) * self.to_angstrom if self.has_box else None
+        for i in range(len(part)):
+            self.universe.atoms.positions = positions[i]
+            if boxes is not None:
+                self.universe.dimensions = _box(boxes[i])
+            self.universe.trajectory.ts.time = self.times_ps[first + i]
+            yield first + i
+
+
+def _atoms(source: _Atoms, path: Path) -> Iterator[int]:
+    block = max(1, BLOCK_BYTES // (12 * source.atoms))
+    with _replaced(path) as partial, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what a PDB file has no words for, and of a slower way to write NetCDF
+        with _writer(partial, source.atoms, source.times_ps) as writer:
+            for first in range(0, len(source.chosen), block):
+                for number in source.set(first, block):
+                    try:
+                        writer.write(source.universe.atoms)
+                    except ValueError as unfit:  # coordinates too large for a PDB file, say
+                        raise CannotExport(str(path), f"frame {number}: {unfit}; try .xtc or .nc") from None
+                yield min(first + block, len(source.chosen))
+
+
+def _universe(topology: Path) -> Any:
+    try:
+        import MDAnalysis
+    except ModuleNotFoundError:
+        raise MissingExtra("MDAnalysis", "data") from None
+    if not topology.is_file():
+        words = "there is no such file; frames need atoms to be exported: what `prepare` returned had no `pdb`, or an "
+        raise CannotExport(str(topology), f"{words}older Steersman made the run; give --topology FILE")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return MDAnalysis.Universe(str(topology))
+    except Exception as error:  # whatever a parser of MDAnalysis raises
+        raise CannotExport(str(topology), f"MDAnalysis cannot read it: {error!s:.200}") from None
+
+
+def _writer(path: Path, atoms: int, times_ps: np.ndarray) -> Any:
+    import MDAnalysis
+
+    by_format: dict[str, dict[str, Any]] = {".xtc": {"precision": 4}, ".pdb": {"multiframe": True}}
+    options = by_format.get(path.suffix, {})
+    if path.suffix == ".dcd":
+        apart = float(np.median(np.diff(times_ps))) if len(times_ps) > 1 else 1.0
+        apart = apart if apart > 0 else 1.0
+        options = {"dt": apart, "istart": round(times_ps[0] / apart)}
+    return MDAnalysis.Writer(str(path), atoms, **options)
+
+
+def _box(vectors_or_lengths: np.ndarray) -> np.ndarray:
+    """(6,): lengths and angles of a box."""
+    from MDAnalysis.lib.mdamath import triclinic_box
+
+    if vectors_or_lengths.shape == (3,):
+        return np.array([*vectors_or_lengths, 90, 90, 90], np.float32)
+    return np.asarray(triclinic_box(*vectors_or_lengths))

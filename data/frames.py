@@ -1,0 +1,112 @@
+"""Frames of a run -> xarray: a tree of all walkers, and the rows of some of them as one Dataset."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+from steersman.data.errors import DamagedPart
+from steersman.journal.run_directory import RunDirectory
+from steersman.store import FRAME, Frames, MissingVariable, Span, Stored
+
+DENSE = 16  # rows that are read together for one that is wanted: a read of one row alone costs as much
+COORDINATES = ("time", "segment")  # of a frame, where a group of Steersman 0.1 does not say so itself
+
+
+def tree(directory: RunDirectory) -> xarray.DataTree:
+    """Every published frame, a node for each walker; nothing is read yet."""
+    groups = {}
+    for walker in sorted(directory.frames.walkers(), key=lambda name: (len(name), name)):
+        try:
+            groups[walker] = opened(directory.frames, walker)
+        except Exception as error:  # whatever a damaged group makes its reader raise
+            warn_of_damage(f"frames.zarr/{walker}", error)
+    return xarray.DataTree.from_dict(groups, name=directory.path.name)
+
+
+def opened(frames: Frames, walker: str) -> xarray.Dataset:
+    """One walker's group, lazy, with `time` and `segment` of the frames as coordinates.
+
+    Rows are read as a training reads them, which is several times as fast as by zarr's codecs.
+    """
+    attributes = {key: value for key, value in frames.attributes(walker).items() if key != "coordinates"}
+    found = xarray.Dataset({name: _lazy(array) for name, array in frames.stored(walker).items()}, attrs=attributes)
+    return found.set_coords([name for name in COORDINATES if name in found])
+
+
+class _Rows(BackendArray):
+    """A stored array as xarray asks for parts of it."""
+
+    def __init__(self, stored: Stored) -> None:
+        self.stored, self.shape, self.dtype = stored, (stored.rows, *stored.like.shape), stored.like.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._part)
+
+    def _part(self, key: tuple[int | slice, ...]) -> np.ndarray:
+        first, *others = key
+        if not isinstance(first, slice):
+            return np.asarray(self.stored.read(first, first + 1)[0][tuple(others)])
+        rows = range(*first.indices(self.stored.rows))
+        if not rows:
+            return self.stored.read(0, 0)[:, *others]
+        block = self.stored.read(min(rows), max(rows) + 1)
+        return block[:: rows.step, *others] if rows.step > 0 else block[::-1][:: -rows.step, *others]
+
+
+def _lazy(stored: Stored) -> xarray.Variable:
+    return xarray.Variable(stored.dims, indexing.LazilyIndexedArray(_Rows(stored)), dict(stored.attributes))
+
+
+def dataset(frames: Frames, walker: np.ndarray, row: np.ndarray, names: Sequence[str] | None = None) -> xarray.Dataset:
+    """Chosen rows, one after another, in memory, with units and names as they are stored.
+
+    Args:
+        walker, row: (n,) int, of each frame.
+        names: variables to read; None reads all.
+    Raises: MissingVariable: there is none of this name. MissingFrame: there is no such row.
+    """
+    like = opened(frames, f"w{walker[0]}")
+    stored = [name for name in frames.variables(f"w{walker[0]}") if name not in COORDINATES]
+    wanted = stored if names is None else names
+    if unknown := [name for name in wanted if name not in stored]:
+        raise MissingVariable(unknown[0], ", ".join(stored))
+    found = {name: (like[name].dims, rows(frames, name, walker, row), like[name].attrs) for name in wanted}
+    points = {name: like[name] for name in like.coords if FRAME not in like[name].dims}
+    return xarray.Dataset(found, {**points, "walker": (FRAME, walker), "row": (FRAME, row)})
+
+
+def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """(n, ...) of one variable, one read for each walker; single rows where few are wanted of many.
+
+    Raises: MissingVariable. MissingFrame.
+    """
+    found: np.ndarray | None = None
+    for number in np.unique(walker):
+        at = np.flatnonzero(walker == number)
+        first, end = int(row[at].min()), int(row[at].max()) + 1
+        if end - first <= DENSE * len(at):
+            read = frames.read(name, Span(f"w{number}", first, end))[row[at] - first]
+        else:
+            array = frames.array(name, Span(f"w{number}", first, end))
+            read = np.stack([array.row(int(each)) for each in row[at]])
+        found = np.empty((len(row), *read.shape[1:]), read.dtype) if found is None else found
+        found[at] = read
+    assert found is not None
+    return found
+
+
+def warn_of_damage(part: str, error: Exception) -> None:
+    """Say that a part is left out."""
+    text = f"{part} cannot be read and is left out: {type(error).__name__}: {error!s:.200}; see `steersman verify`"
+    warnings.warn(DamagedPart(text), stacklevel=3)
+
+
+def units(attributes: Mapping[str, Any]) -> str:
+    return str(attributes.get("units", "1"))

@@ -1,0 +1,114 @@
+"""Segment -> its lineage: the segments back to the prepared start, and the frames on that way, in continuous time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas
+import xarray
+
+from steersman.data import frames
+from steersman.data.errors import NoFrames
+from steersman.journal.history import History
+from steersman.store import FRAME, Frames, MissingVariable, Span, Window
+
+CF_TIME = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}  # units of fields on a sphere
+BEGINNING = "2000-01-01 00:00:00"  # of a calendar for times that have none
+
+
+def since_prepared(history: History, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """(n,) float: simulated time of stored frames since the prepared start, along the lineage of each.
+
+    NaN where the run stores no `time`, or a group on the way cannot be read.
+    """
+    segments, stored = history.segments, _stored_times(history)
+    before = np.zeros(len(segments))  # of each segment's start
+    for i, parent in enumerate(segments.parent.tolist()):  # a parent began before its children
+        if parent >= 0:
+            before[i] = before[parent] + stored[int(segments.walker[parent])][int(segments.parent_row[i])]
+    at = segments.of_frames(walker, row)
+    own = np.full(len(row), np.nan)
+    for number in np.unique(walker).tolist():
+        own[walker == number] = stored[number][row[walker == number]]
+    return np.where(at >= 0, before[at], np.nan) + own if len(segments) else own
+
+
+def _stored_times(history: History) -> dict[int, np.ndarray]:
+    """`time` of every row of each walker, as it is stored."""
+    found = {}
+    for number, walker in history.state.walkers.items():
+        found[number] = np.full(walker.frames, np.nan)
+        try:
+            if walker.frames and not walker.damaged:
+                found[number] = history.directory.frames.read("time", Span(f"w{number}", 0, walker.frames))
+        except MissingVariable:
+            continue
+        except Exception as error:  # whatever a damaged group makes its reader raise
+            frames.warn_of_damage(f"frames.zarr/w{number}", error)
+    return found
+
+
+def rows(history: History, name: str) -> pandas.DataFrame:
+    """Where the frames of a lineage lie, in their order: segment, walker, row, and time since the prepared start.
+
+    Raises: NoSuchSegment: the journal does not know it. NoFrames: no segment of the lineage has a published frame.
+    """
+    segments = history.segments
+    chain = np.array(segments.lineage(segments.find(name)))
+    first, ends = segments.first[chain], np.append(segments.parent_row[chain[1:]] + 1, segments.end[chain[-1]])
+    lengths = np.maximum(ends - first, 0)
+    if not lengths.any():
+        raise NoFrames(f"the lineage of {name}")
+    spans = [
+        Span(f"w{segments.walker[i]}", int(a), int(b)) for i, a, b in zip(chain, first, ends, strict=True) if b > a
+    ]
+    return pandas.DataFrame({
+        "segment": np.repeat([segments.name(i) for i in chain], lengths),
+        "walker": np.repeat(segments.walker[chain], lengths),
+        "row": np.concatenate([np.arange(span.first, span.end) for span in spans]),
+        "time": _times(history.directory.frames, spans),
+    })  # fmt: skip
+
+
+def _times(stored: Frames, spans: Sequence[Span]) -> np.ndarray:
+    """(n,) float: time since the prepared start of the frames of a lineage; NaN in a run that stores no `time`."""
+    lengths = np.array([span.rows for span in spans])
+    if "time" not in stored.variables(spans[0].walker):
+        return np.full(lengths.sum(), np.nan)
+    time = Window(stored, spans)["time"]  # counted from the start of each segment
+    ends = np.cumsum(time[np.cumsum(lengths) - 1])
+    return np.asarray(time + np.repeat([0.0, *ends[:-1]], lengths))
+
+
+def lineage(history: History, name: str, names: Sequence[str] | None = None) -> xarray.Dataset:
+    """The frames that led to a segment, and its own, see `Run.lineage`."""
+    return dataset(history, rows(history, name), names).assign_attrs(lineage=name)
+
+
+def frame(history: History, name: str, row: int) -> xarray.Dataset:
+    """One row of a segment, see `Run.frame`."""
+    found = rows(history, name)
+    return dataset(history, found[found["row"] == row].tail(1)).isel({FRAME: 0})
+
+
+def dataset(history: History, chosen: pandas.DataFrame, names: Sequence[str] | None = None) -> xarray.Dataset:
+    """Chosen frames, a row of the table each: in memory, with `segment` and `time` as coordinates.
+
+    Raises: MissingVariable.
+    """
+    found = frames.dataset(history.directory.frames, chosen["walker"].to_numpy(), chosen["row"].to_numpy(), names)
+    made_by = chosen["segment"].to_numpy(str), {"long_name": "segment that made the frame"}
+    found = found.assign_coords(segment=(FRAME, *made_by)).assign_attrs(run=str(history.directory.path))
+    if chosen["time"].isna().all():
+        return found
+    described = _described(history.state.time_unit, "lat" in found.coords)
+    return found.assign_coords(time=(FRAME, chosen["time"].to_numpy(), described))
+
+
+def _described(unit: str, on_sphere: bool) -> dict[str, str]:
+    """What CF asks of a time; one that is no calendar's stays a duration."""
+    name = {"long_name": "simulated time since the prepared start"}
+    if on_sphere and unit in CF_TIME:
+        return {"standard_name": "time", "units": f"{CF_TIME[unit]} since {BEGINNING}", "calendar": "standard", **name}
+    return {"units": unit, **name}

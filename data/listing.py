@@ -1,0 +1,75 @@
+"""A folder of runs -> one line for each: what it is, how far it came, how large it is."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from steersman.journal import file as journal
+from steersman.journal.lock import driven
+from steersman.journal.run_directory import RunDirectory, runs_in
+from steersman.journal.state import State
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A run at a glance.
+
+    Args:
+        state: how it ended; running, paused, or "not driven" where it can be resumed; or why it cannot be read.
+        metric, best: the first metric of the workflow and its highest value; None before there is one.
+        age_s: seconds since its last record.
+        bytes: of all its files.
+    """
+
+    name: str
+    workflow: str
+    state: str
+    frames: int
+    metric: str | None
+    best: float | None
+    age_s: float
+    bytes: int
+
+
+def listed(folder: Path) -> list[Listed]:
+    """The runs that lie in a folder, the newest last."""
+    found = map(_listed, runs_in(folder))
+    return sorted(found, key=lambda each: -each.age_s)
+
+
+def _listed(directory: RunDirectory) -> Listed:
+    path = directory.path
+    try:
+        state = State(journal.read(directory.journal))
+    except Exception as error:  # of a newer version, or damaged: the others are listed all the same
+        age_s = time.time() - directory.journal.stat().st_mtime
+        return Listed(path.name, "?", f"cannot be read: {error!s:.120}", 0, None, None, age_s, size(path))
+    metric = next(iter(state.metrics), None)
+    best = max(state.metrics[metric]) if metric else None
+    return Listed(
+        path.name, state.run.workflow, _word(state, path), state.frames, metric, best,
+        max(0.0, time.time() - state.now), size(path),
+    )  # fmt: skip
+
+
+def size(path: Path) -> int:
+    """Bytes of all files below a folder."""
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_size
+            except FileNotFoundError:  # of a run that goes on
+                continue
+    return total
+
+
+def _word(state: State, path: Path) -> str:
+    if state.end is not None:
+        return state.end.outcome
+    if not driven(path):
+        return "not driven"
+    return "paused" if state.paused else "running"

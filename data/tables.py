@@ -1,0 +1,197 @@
+"""History -> tables: what a run did, as pandas. docs/data.md says what each column means and its unit.
+
+Times of day are UTC. Simulated times are in the run's unit, `run.state["time_unit"]`, which each table's
+`attrs["units"]` repeats.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pandas
+
+from steersman.data.frames import warn_of_damage
+from steersman.data.lineage import since_prepared
+from steersman.journal import file as journal
+from steersman.journal import published, records
+from steersman.journal.facts import summary
+from steersman.journal.frame_keys import frame_key, places
+from steersman.journal.history import History
+from steersman.journal.scoreboard import Scoreboard
+from steersman.steering import Scores
+from steersman.system.files import text_of
+
+_MODELS = ("epochs", "seconds", "loss", "held_out", "predecessor")
+
+
+def state(history: History) -> pandas.Series:
+    """The run at its last record: workflow, outcome, reason, seed, frames, simulated, hours, segments, metrics, ..."""
+    return pandas.Series(summary(history.state), name=history.directory.path.name, dtype=object)
+
+
+def metrics(history: History) -> pandas.DataFrame:
+    """Metrics by time, with `elapsed_s` of the run (without the pauses between sessions) and `simulated`."""
+    series = {name: pandas.Series(of[:, 1], of[:, 0]) for name, of in history.metrics.items()}
+    moments = np.unique(np.concatenate([of.index for of in series.values()])) if series else np.zeros(0)
+    along = {"elapsed_s": history.clock.elapsed(moments), "simulated": history.clock.simulated(moments)}
+    found = pandas.DataFrame(along, index=moments)
+    for name, of in series.items():
+        found[name] = of[~of.index.duplicated(keep="last")].reindex(moments)
+    return _described(found.set_index(_utc(moments, "time")), history, elapsed_s="s", simulated=None)
+
+
+def segments(history: History) -> pandas.DataFrame:
+    """Every segment, by name, in the order in which they began."""
+    of = history.segments
+    names = np.array([of.name(i) for i in range(len(of))], dtype=object)
+    running = np.array(of.how == "running", dtype=bool)
+    found = pandas.DataFrame({
+        "walker": of.walker, "number": of.number, "slot": of.slot, "start": of.start,
+        "parent": np.where(of.parent >= 0, names[of.parent], "") if len(of) else names, "parent_row": of.parent_row,
+        "policy": of.policy, "model": of.model, "how": of.how, "began": _utc(of.began), "ended": _utc(of.ended),
+        "simulated": of.simulated, "first_row": of.first, "frames": of.end - of.first,
+        "cause": [history.causes.get(name, "") for name in names],
+    }, index=pandas.Index(names, name="segment", dtype="str"))  # fmt: skip
+    found.loc[running, "ended"] = pandas.NaT
+    if len(members := history.state.weights):  # of a weighted ensemble
+        at = np.where(of.start < len(members), of.start, -1)
+        found["weight"] = np.append(np.array(members), 0.0)[at]
+        found["round"] = np.append(np.array(history.state.rounds), 0)[at]
+    return _described(found, history, simulated=None)
+
+
+def decisions(history: History) -> pandas.DataFrame:
+    """Every choice of a start, by the number of the start, and the segment that ran it ("" before one does)."""
+    lines = _lines(history)
+    made = {key: [line.get(key) for line in lines] for key in ("policy", "reason", "model", "candidates", "ranked_s")}
+    frames = [line.get("frame") or (-1, -1, -1) for line in lines]
+    of = history.segments
+    ran_by = {int(start): of.name(i) for i, start in enumerate(of.start)}
+    found = pandas.DataFrame({
+        "time": _utc(np.array([line["t"] for line in lines], float)), **made,
+        "parent": [f"w{walker}.{segment}" if walker >= 0 else "" for walker, _, segment in frames],
+        "parent_row": [row for _, row, _ in frames],
+        "refused": [len(line.get("refused") or ()) for line in lines],
+        "segment": [ran_by.get(line["start"], "") for line in lines],
+    }, index=pandas.Index([line["start"] for line in lines], name="start", dtype="int64"))  # fmt: skip
+    return _described(found, history, ranked_s="s")
+
+
+def models(history: History) -> pandas.DataFrame:
+    """Every training, by the version of its model; `accepted` is missing while it goes on."""
+    of = history.state.models
+    found = pandas.DataFrame({
+        "began": _utc(np.array([model.at for model in of], float)),
+        "accepted": pandas.array([model.accepted for model in of], dtype="boolean"),
+        "reason": [model.reason for model in of],
+        "frames": [model.fit.frames if model.fit else model.frames for model in of],
+        **{name: [getattr(model.fit, name, None) for model in of] for name in _MODELS},
+    }, index=pandas.Index([model.version for model in of], name="model", dtype="int64"))  # fmt: skip
+    return _described(found.astype(dict.fromkeys(_MODELS, "float64")), history, seconds="s")
+
+
+def failures(history: History) -> pandas.DataFrame:
+    """What failed: segments, walkers that were lost, stages of the workflow; with its cause, and what its file says."""
+    rows = [_failure(history, record) for record in journal.read(history.directory.journal) if _failed(record)]
+    columns = ("time", "what", "name", "cause", "text")
+    found = pandas.DataFrame([dict(zip(columns, row, strict=True)) for row in rows], columns=list(columns))
+    return found.assign(time=_utc(found["time"].to_numpy(float)))
+
+
+def scores(history: History) -> pandas.DataFrame:
+    """Every published frame that counts, in order of starts: where it lies, its time, its scores (NaN: none yet)."""
+    found = frames(history)
+    time = since_prepared(history, found["walker"].to_numpy(), found["row"].to_numpy())
+    found = _described(found.assign(time=time), history, time=None)
+    scored = _scored(history)
+    if not scored.values:
+        return found
+    wanted = frame_key(found["walker"].to_numpy(), found["row"].to_numpy())
+    at = places(frame_key(scored.walker, scored.row), wanted)
+    values = {name: np.where(at >= 0, column[at], np.nan) for name, column in flat(scored)}
+    return _described(found.assign(**values), history, time=None)
+
+
+def frames(history: History) -> pandas.DataFrame:
+    """Where each published frame that counts lies: walker, row in its group, and segment."""
+    spans = published.spans(history.state)
+    walker = np.concatenate([np.full(span.rows, int(span.walker[1:])) for span in spans] or [np.zeros(0, int)])
+    row = np.concatenate([np.arange(span.first, span.end) for span in spans] or [np.zeros(0, int)])
+    of = history.segments
+    made_by, names = of.of_frames(walker, row), [of.name(i) for i in range(len(of))]
+    found = pandas.DataFrame({"walker": walker, "row": row})
+    found.insert(0, "segment", pandas.Categorical.from_codes(made_by, categories=pandas.Index(names, dtype="str")))
+    return found.rename_axis("frame")
+
+
+def flat(scored: Scores) -> Iterable[tuple[str, np.ndarray]]:
+    """Scores as columns of numbers: z of three dimensions becomes z_0, z_1, z_2."""
+    for name in scored.values:
+        matrix = scored.matrix(name)
+        for i, column in enumerate(matrix.T):
+            yield (name if np.ndim(scored.values[name]) == 1 else f"{name}_{i}"), column
+
+
+TABLES: dict[str, Callable[[History], pandas.DataFrame]] = {
+    "segments": segments, "decisions": decisions, "models": models, "failures": failures, "metrics": metrics,
+    "scores": scores,
+}  # fmt: skip
+
+
+def _scored(history: History) -> Scores:
+    board = Scoreboard(history.directory.scores, history.state.scored_with)
+    try:
+        board = Scoreboard.load(history.directory.scores, history.state.scored_with, sys.maxsize)
+    except Exception as error:  # whatever a damaged group makes its reader raise
+        warn_of_damage("scores.zarr", error)
+    return board.scores(history.state)
+
+
+def _lines(history: History) -> list[dict[str, Any]]:
+    """What was written of the choices so far; a line that is being written is left for later."""
+    if not history.directory.decisions.exists():
+        return []
+    found = []
+    with history.directory.decisions.open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                found += [json.loads(line)] if line.endswith("\n") else []
+            except ValueError as error:
+                warn_of_damage(f"decisions.jsonl, line {number}", error)
+    return found
+
+
+def _failed(record: records.Record) -> bool:
+    match record:
+        case records.Ended():
+            return record.how == "failed"
+        case records.Stage():
+            return not record.ok
+    return isinstance(record, records.Lost)
+
+
+def _failure(history: History, record: records.Record) -> tuple[float, str, str, str, str]:
+    match record:
+        case records.Ended():
+            name = f"w{record.walker}.{record.segment}"
+            return record.t, "segment", name, record.cause, text_of(history.directory.errors / f"{name}.txt")
+        case records.Stage():
+            return record.t, "stage", record.stage, record.cause, ""
+        case records.Lost():
+            name = f"w{record.walker}"
+            return record.t, "walker", name, record.cause, text_of(history.directory.errors / f"{name}.stderr")
+    raise AssertionError(record)
+
+
+def _utc(moments: np.ndarray, name: str | None = None) -> pandas.DatetimeIndex:
+    return pandas.to_datetime(np.asarray(moments, float), unit="s", utc=True).rename(name)
+
+
+def _described(found: pandas.DataFrame, history: History, **units: str | None) -> pandas.DataFrame:
+    """Write the units of columns into `attrs`; None stands for that of simulated time."""
+    found.attrs["units"] = {name: unit or history.state.time_unit for name, unit in units.items()}
+    return found
