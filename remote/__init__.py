@@ -1,0 +1,1 @@
+"""Runs at another machine: submitted, watched and fetched over Globus Compute."""

@@ -1,0 +1,64 @@
+"""A workflow file and what it needs <-> one archive that travels in a task."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from steersman.remote.errors import TooLarge
+from steersman.remote.wire import MOST_BYTES
+from steersman.stages import modules
+from steersman.system.errors import BadRequest
+
+
+def files(workflow: Path, *others: Path) -> dict[str, bytes]:
+    """A workflow file, the modules of its folder that it imports, and others under their own names, by name.
+
+    Raises: BadRequest: two have the same name, or one cannot be read.
+    """
+    found: dict[str, bytes] = {}
+    inside = [
+        (workflow.name, workflow),
+        *((str(p.relative_to(workflow.parent)), p) for p in modules.imported(workflow)),
+    ]
+    for name, path in [*inside, *((path.name, path) for path in others)]:
+        if name in found and found[name] != _read(path):
+            raise BadRequest(f"two files are called {name}: they would lie in the same folder at the site; rename one")
+        found[name] = _read(path)
+    return found
+
+
+def pack(contents: Mapping[str, bytes]) -> bytes:
+    """The same bytes for the same files. Raises: TooLarge."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, content in sorted(contents.items()):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    compressed = zlib.compress(packed.getvalue())
+    if len(compressed) > MOST_BYTES:
+        raise TooLarge("the workflow with its inputs", len(compressed), MOST_BYTES)
+    return compressed
+
+
+def unpack(packed: bytes, folder: Path) -> None:
+    """Write the files into a folder, and nowhere else."""
+    with tarfile.open(fileobj=io.BytesIO(zlib.decompress(packed))) as archive:
+        archive.extractall(folder, filter="data")
+
+
+def digest(*parts: bytes) -> str:
+    """Six letters that tell what was submitted from other things."""
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:6]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadRequest(f"{path} cannot be read: {error.strerror}") from None

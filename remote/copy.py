@@ -1,0 +1,241 @@
+"""A run at another machine -> a run directory here: what is looked at, and what is fetched.
+
+Read in the order journal, metadata, data, and put in place the other way round: so whoever reads the copy, at any
+moment, finds every frame and model that its journal speaks of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from steersman.journal import copies
+from steersman.remote import transfer
+from steersman.remote.errors import Damaged
+from steersman.remote.known import Sent, seen
+from steersman.remote.site import Site
+from steersman.system.errors import BadRequest, UnknownName
+from steersman.system.files import replace_file
+
+HEADS = ("zarr.json", "card.json")  # they say what there is; written after it, so read before and put in place behind
+SETTINGS = ("run.yaml", "workflow.py")  # written once, before the journal
+TRIES = 5  # of a file that is another one each time
+FETCH_S, DRAW_S = 120.0, 300.0
+
+
+class View:
+    """The journal of a run as far as it was read; enough for status, watch, why and journal."""
+
+    def __init__(self, site: Site, sent: Sent) -> None:
+        self.path = seen(sent.name)
+        self.site, self.sent = site, sent
+        self._of = _Identities(self.path / copies.FOLDER / "identities.json")
+
+    def catch_up(self, log: int | None = None) -> dict[str, Any]:
+        """Read what is new, all of it. Returns: see `there.look`."""
+        while True:
+            pieces = [*self._missing(), *map(self._next, reversed(transfer.GROWING))]
+            look, answers = self.site.ask(self.sent.name, ("look", {"log": log}), ("read", {"pieces": pieces}))
+            self.path.mkdir(parents=True, exist_ok=True)
+            anew = [self._take(answer) for answer in answers]
+            self._of.keep()
+            if len(answers) == len(pieces) and all(_complete(each) for each in answers) and not any(anew):
+                copies.mark(self.path, _origin(self.sent, look))
+                return dict(look)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the run has written a journal."""
+        return (self.path / "journal.jsonl").exists()
+
+    def _missing(self) -> list[transfer.Piece]:
+        return [(name, 0, "") for name in SETTINGS if not (self.path / name).exists()]
+
+    def _next(self, name: str) -> transfer.Piece:
+        known = name in self._of and (self.path / name).exists()
+        return (name, (self.path / name).stat().st_size, self._of[name]) if known else (name, 0, "")
+
+    def _take(self, answer: Mapping[str, Any]) -> bool:
+        """Write what came. Returns: whether it has to be read anew, since it is another file by now."""
+        name, path = answer["path"], self.path / answer["path"]
+        if answer.get("gone"):
+            return self._of.pop(name, None) is not None
+        data = _checked(answer)
+        if name in transfer.GROWING:
+            data = data[: data.rfind(b"\n") + 1]  # a line that is being written comes next time
+        with path.open("r+b" if answer["offset"] else "wb") as file:
+            file.seek(answer["offset"])
+            file.write(data)
+        self._of[name] = answer["of"]
+        return False
+
+
+@dataclass
+class Fetched:
+    """What a fetch did.
+
+    Attributes:
+        look: how the run stands, see `there.look`.
+        files, received: how many came, and their bytes.
+        left: group -> its bytes, where that was too much to come this way.
+    """
+
+    look: dict[str, Any] = field(default_factory=dict)
+    files: int = 0
+    received: int = 0
+    left: dict[str, int] = field(default_factory=dict)
+
+
+class Copy:
+    """A run directory here that becomes what is at the site, as far as it is fetched.
+
+    Args:
+        path: made when missing.
+        most: bytes of a group of files that may come so.
+        show: called with the bytes that came, of how many.
+    Raises: BadRequest: there is something else.
+    """
+
+    def __init__(
+        self, view: View, path: Path, most: int, show: Callable[[int, int], None] = lambda received, size: None
+    ) -> None:
+        if path.exists() and copies.of(path) is None and any(path.iterdir()):
+            raise BadRequest(f"{path} is there, and is no copy of a remote run; give another --to")
+        self.path, self._view, self._most, self._show = path, view, most, show
+        self._of = _Identities(path / copies.FOLDER / "identities.json")
+
+    def fetch(self, groups: Sequence[str]) -> Fetched:
+        """Fetch what is new of these groups, and the small files of the run."""
+        if "figures" in groups:
+            self._view.site.ask(self._view.sent.name, ("draw", {}), within_s=DRAW_S)
+        done = Fetched(self._view.catch_up())
+        if not self._view.begun:
+            raise BadRequest(f"run {self._view.sent.name} has written nothing yet; see `steersman remote status`")
+        journals = {name: (self._view.path / name) for name in (*SETTINGS, *transfer.GROWING)}
+        known = {name: path.read_bytes() for name, path in journals.items() if path.exists()}
+        (there,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
+        if copies.of(self.path) is None:
+            copies.mark(self.path, _origin(self._view.sent, done.look))
+        for path in [path for path in self._of if path not in there and transfer.group_of(path) in ("", *groups)]:
+            (self.path / path).unlink(missing_ok=True)  # it is there no more
+            del self._of[path]
+        new = self._new({path: each for path, each in there.items() if path not in journals}, groups, done)
+        heads = [path for path in new if Path(path).name in HEADS]
+        staged = list(self._receive({path: new.pop(path) for path in heads}, done))
+        try:
+            for path, part, of in chain(self._receive(new, done), staged):
+                (self.path / path).parent.mkdir(parents=True, exist_ok=True)
+                part.replace(self.path / path)
+                self._of[path] = of
+        finally:
+            self._of.keep()
+        for name, content in known.items():
+            replace_file(self.path / name, content)
+        copies.mark(self.path, _origin(self._view.sent, done.look))
+        return done
+
+    def _new(self, there: Mapping[str, Sequence[Any]], groups: Sequence[str], done: Fetched) -> dict[str, int]:
+        """Path -> size of what is not here as it is there; but groups that are too large."""
+        new = {
+            path: size for path, (size, of) in there.items()
+            if self._of.get(path) != of or not (self.path / path).exists()
+        }  # fmt: skip
+        for group in groups:
+            size = sum(size for path, size in new.items() if transfer.group_of(path) == group)
+            if size > self._most:
+                done.left[group] = size
+        return {path: size for path, size in new.items() if transfer.group_of(path) not in done.left}
+
+    def _receive(self, sizes: Mapping[str, int], done: Fetched) -> Iterator[tuple[str, Path, str]]:
+        """Receive files, in parts that stay when this is interrupted. Gives path, the whole part, and what it is of."""
+        parts = {path: _Part(self.path / copies.FOLDER, path) for path in sizes}
+        while parts:
+            pieces = [part.next for part in parts.values()]
+            (answers,) = self._view.site.ask(self._view.sent.name, ("read", {"pieces": pieces}), within_s=FETCH_S)
+            for answer in answers:
+                part = parts[answer["path"]]
+                if answer.get("gone"):
+                    if not part.began or part.again() == TRIES:
+                        del parts[answer["path"]]  # it is there no more
+                    continue
+                part.take(_checked(answer), answer)
+                done.received += len(answer["data"])
+                self._show(done.received, sum(sizes.values()))
+                if _complete(answer):
+                    del parts[answer["path"]]
+                    done.files += 1
+                    yield answer["path"], part.path, answer["of"]
+
+
+class _Part:
+    """The beginning of a file, and what file it is the beginning of."""
+
+    def __init__(self, folder: Path, path: str) -> None:
+        name = hashlib.sha256(path.encode()).hexdigest()[:16]
+        self.path, self._of, self._name, self._tries = folder / f"{name}.part", folder / f"{name}.of", path, 0
+
+    @property
+    def began(self) -> bool:
+        return self.path.exists() and self._of.exists()
+
+    @property
+    def next(self) -> transfer.Piece:
+        return (self._name, self.path.stat().st_size, self._of.read_text()) if self.began else (self._name, 0, "")
+
+    def take(self, data: bytes, answer: Mapping[str, Any]) -> None:
+        if not answer["offset"]:
+            self._of.write_text(answer["of"])
+        with self.path.open("r+b" if answer["offset"] else "wb") as file:
+            file.seek(answer["offset"])
+            file.write(data)
+        if _complete(answer):
+            self._of.unlink()
+
+    def again(self) -> int:
+        """It is another file by now. Returns: how often that happened."""
+        self._of.unlink(missing_ok=True)
+        self._tries += 1
+        return self._tries
+
+
+class _Identities(dict[str, str]):
+    """Path -> what file at the site it was read from; a JSON file."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(json.loads(file.read_text()) if file.exists() else {})
+        self._file = file
+
+    def keep(self) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(self._file, json.dumps(self))
+
+
+def _origin(sent: Sent, look: Mapping[str, Any]) -> copies.Origin:
+    return copies.Origin(sent.name, sent.endpoint.name, look["path"], time.time(), look["state"])
+
+
+def _complete(answer: Mapping[str, Any]) -> bool:
+    return bool(answer.get("gone")) or answer["offset"] + len(answer["data"]) >= answer["size"]
+
+
+def _checked(answer: Mapping[str, Any]) -> bytes:
+    """Raises: Damaged: it is not what was read at the site."""
+    if hashlib.sha256(answer["data"]).hexdigest() != answer["sha256"]:
+        raise Damaged(answer["path"])
+    data: bytes = answer["data"]
+    return data
+
+
+def groups_of(what: Iterable[str]) -> list[str]:
+    """The groups that a person names; "all" stands for every one."""
+    known = (*transfer.GROUPS, "all")
+    for name in what:
+        if name not in known:
+            raise UnknownName("group of files", name, known)
+    return [*transfer.GROUPS, "rest"] if "all" in what else list(dict.fromkeys(what))

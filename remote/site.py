@@ -1,0 +1,251 @@
+"""Questions to another machine -> answers: a task of Globus Compute each, of one registered function.
+
+Not the SDK's Executor: it needs AMQP here, and hangs at the end of a process whose task has no answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import inspect
+import json
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from steersman.executors import globus
+from steersman.remote import facts, known
+from steersman.remote.errors import (
+    AnswerLost,
+    EndpointOffline,
+    FailedThere,
+    NoAnswer,
+    NoSteersman,
+    NotPermitted,
+    OtherVersion,
+    RefusedThere,
+    ServiceSilent,
+    TaskFailed,
+    TooLarge,
+    UnknownEndpoint,
+)
+from steersman.remote.function import steersman
+from steersman.remote.known import Endpoint
+from steersman.remote.pace import Pace, growing
+from steersman.remote.wire import MOST_BYTES, PROTOCOL, decode, encode
+
+JSON = "globus_compute_sdk.serialize.JSONData"  # of any Python on both sides; dill needs the same one
+HTTP_S = 20.0  # without an answer of the service
+THERE = ("-m", "steersman.remote.there")
+WITHIN_S = 60.0
+FUNCTION = inspect.getsource(steersman)
+
+
+class Site:
+    """Another machine, by its endpoint.
+
+    Raises: BadSite: no SDK here, or nobody is logged in.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._client = globus.client_of(endpoint.name)
+        self._pace = Pace()
+        from globus_compute_sdk.serialize import ComputeSerializer, JSONData
+
+        self._client.fx_serializer = ComputeSerializer(strategy_data=JSONData())
+        for web in (self._client._compute_web_client.v2, self._client._compute_web_client.v3):
+            web.retry_config.max_retries = 1  # of ten at most, with growing waits: the user waits for an answer
+            web.transport.http_timeout = HTTP_S
+
+    def ask(self, run: str, *questions: tuple[str, dict[str, Any]], within_s: float = WITHIN_S) -> list[Any]:
+        """What the functions of `steersman.remote.there` answer, all of them in one task.
+
+        Args:
+            run: the name of a run there, or "".
+            questions: a function's name, and its arguments by name.
+        Raises: EngineError, BadInput: see errors.py; those of the site come as FailedThere and RefusedThere.
+        """
+        asked = {"protocol": PROTOCOL, "folder": self.endpoint.folder, "run": run, "questions": questions}
+        return self._answers(self._run(THERE, encode(asked), within_s))
+
+    def facts(self) -> dict[str, Any]:
+        """What the Python there is and has, with Steersman or without; see facts.py."""
+        asked = json.dumps({"folder": self.endpoint.folder})
+        found: dict[str, Any] = json.loads(self.run_source(inspect.getsource(facts), asked, WITHIN_S))
+        return found
+
+    def run_source(self, source: str, given: str, within_s: float) -> str:
+        """What a Python program prints there that needs no Steersman.
+
+        Raises: FailedThere: its last words. NoSteersman: there is no such Python.
+        """
+        done = self._run(("-c", source), given, within_s)
+        if done["code"]:
+            raise FailedThere(self.endpoint.name, _last_line(done["err"]))
+        return str(done["out"])
+
+    def begin(self, run: str, question: str, options: dict[str, Any]) -> str:
+        """Ask for something that takes as long as a job. Returns: the task's id, see `task`.
+
+        Args:
+            options: values for the template of the endpoint's configuration, beside those of the endpoint.
+        """
+        asked = {"protocol": PROTOCOL, "folder": self.endpoint.folder, "run": run, "questions": [(question, {})]}
+        until = time.time() + 14 * 86400  # the service forgets tasks after two weeks
+        return self._submit(THERE, encode(asked), None, until, self.endpoint.options | options)
+
+    def task(self, task: str) -> str:
+        """What became of what `begin` began: "waiting", "done", or how it failed, in the words of the endpoint."""
+        try:
+            with self._errors():
+                self._pace.wait()
+                return "waiting" if self._client.get_task(task)["pending"] else "done"
+        except TaskFailed as failed:
+            return failed.problem
+        except AnswerLost:  # whatever it was, the driver wrote down how it ended
+            return "done"
+
+    def about(self) -> dict[str, Any]:
+        """What the service knows of the endpoint: metadata and status."""
+        with self._errors():
+            self._pace.wait()
+            known_of = dict(self._client.get_endpoint_metadata(self.endpoint.uuid))
+        return known_of | {"status": self._status()}
+
+    def _status(self) -> str:
+        with self._errors():
+            self._pace.wait()
+            return str(self._client.get_endpoint_status(self.endpoint.uuid)["status"])
+
+    def _run(self, program: tuple[str, ...], given: str, within_s: float) -> dict[str, Any]:
+        """Run a program there and wait for it."""
+        if len(given) > MOST_BYTES * 4 / 3:
+            raise TooLarge("what was asked for", len(given) * 3 // 4, MOST_BYTES)
+        until = time.time() + within_s
+        task = self._submit(program, given, within_s, until, self.endpoint.options)
+        found = self._wait(task, within_s)
+        if "late" in found or "silent" in found:
+            raise NoAnswer(self.endpoint.name, within_s, "too slow, or its clock differs from ours:")
+        if "missing" in found:
+            raise NoSteersman(self.endpoint.name, found["missing"], "there is no such program")
+        return found
+
+    def _submit(
+        self, program: tuple[str, ...], given: str, within_s: float | None, until: float, options: dict[str, Any]
+    ) -> str:
+        request = {
+            "python": self.endpoint.python, "program": program, "input": given, "until": until, "within_s": within_s,
+        }  # fmt: skip
+        for fresh in (False, True):
+            function = self._function(anew=fresh)
+            batch = self._client.create_batch(user_endpoint_config=options or None, result_serializers=[JSON])
+            batch.add(function, (request,))
+            with self._errors(forgiving=None if fresh else "FUNCTION_NOT_FOUND"):
+                self._pace.wait()
+                return str(self._client.batch_run(self.endpoint.uuid, batch)["tasks"][function][0])
+        raise AssertionError("not reached")
+
+    def _function(self, *, anew: bool) -> str:
+        """The function's id, registered once for each of its versions, each service and each user."""
+        from globus_compute_sdk.version import __version__
+
+        client_id = self._client.app.client_id if self._client.app else ""
+        words = f"{self._client.web_service_address} {client_id} {FUNCTION}"
+        key = hashlib.sha256(words.encode()).hexdigest()
+        if not anew and (registered := known.functions().get(key)):
+            return registered
+        meta = {"python_version": platform.python_version(), "sdk_version": __version__}
+        code = {"function_name": steersman.__name__, "function_code": FUNCTION, "serialized": False, "meta": meta}
+        with self._errors():
+            self._pace.wait()
+            made = str(self._client._compute_web_client.v3.register_function(code)["function_uuid"])
+        known.keep_function(key, made)
+        return made
+
+    def _wait(self, task: str, within_s: float) -> dict[str, Any]:
+        deadline, looked = time.monotonic() + within_s, False
+        for interval in growing(0.2, 3.0):
+            time.sleep(interval)
+            with self._errors():
+                self._pace.wait()
+                answer = self._client.get_task(task)
+            if not answer["pending"]:
+                break
+            if interval > 1 and not looked:  # it takes longer than it does where all is well
+                looked = True
+                if self._status() != "online":
+                    raise EndpointOffline(self.endpoint.name)
+            if time.monotonic() > deadline:
+                status = self._status()
+                raise (
+                    EndpointOffline(self.endpoint.name)
+                    if status != "online"
+                    else NoAnswer(self.endpoint.name, within_s, status)
+                )
+        if not isinstance(answer.get("result"), dict):
+            raise AnswerLost(self.endpoint.name, str(answer.get("reason") or "the service has dropped it"))
+        return dict(answer["result"])
+
+    def _answers(self, done: dict[str, Any]) -> list[Any]:
+        name = self.endpoint.name
+        if "No module named 'steersman" in done["err"] or "No module named steersman" in done["err"]:
+            raise NoSteersman(name, done["executable"], _last_line(done["err"]))
+        if done["code"]:
+            raise FailedThere(name, _last_line(done["err"]))
+        try:
+            found = decode(done["out"])
+        except ValueError as error:
+            raise AnswerLost(name, str(error)) from None
+        if found["protocol"] != PROTOCOL:
+            raise OtherVersion(name, found["version"], importlib.metadata.version("steersman"))
+        if "refused" in found:
+            raise RefusedThere(name, found["refused"])
+        if "failed" in found:
+            raise FailedThere(name, found["failed"])
+        return list(found["answers"])
+
+    @contextmanager
+    def _errors(self, forgiving: str | None = None) -> Iterator[None]:
+        """Errors of SDK and service in our own words; one of code `forgiving` is passed over."""
+        from globus_compute_sdk.errors import ComputeError, TaskExecutionFailed
+        from globus_sdk import GlobusAPIError, NetworkError
+
+        name = self.endpoint.name
+        try:
+            yield
+        except NetworkError as error:
+            raise ServiceSilent(str(error.underlying_exception or error)) from None
+        except GlobusAPIError as error:
+            if forgiving and error.code == forgiving:
+                return
+            raise _translated(error, self.endpoint) from None
+        except TaskExecutionFailed as error:
+            words = _last_line(error.remote_data)
+            if "MaxResultSizeExceeded" in words:
+                raise AnswerLost(name, words) from None
+            raise TaskFailed(name, words) from None
+        except ComputeError as error:
+            raise TaskFailed(name, str(error)) from None
+
+
+def _translated(error: Any, endpoint: Endpoint) -> Exception:
+    """A refusal of the service -> what it means here."""
+    why = error.message or str(error)
+    if error.http_status in (401, 403):
+        return NotPermitted(endpoint.name, why)
+    if error.http_status == 404 and "TASK" in error.code:
+        return AnswerLost(endpoint.name, "the service has dropped it: results that nobody fetches are kept for a while")
+    if error.http_status in (404, 400) and "ENDPOINT" in error.code:
+        return UnknownEndpoint(endpoint.uuid)
+    if error.http_status == 413:
+        return TooLarge("what was sent", 10 * 2**20, MOST_BYTES)
+    if error.http_status == 429 or error.http_status >= 500:
+        return ServiceSilent(f"it answers {error.http_status}: {why}")
+    return TaskFailed(endpoint.name, f"{error.http_status} {error.code}: {why}")
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no words")
