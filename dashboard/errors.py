@@ -2,12 +2,14 @@
 
 DashboardError
 ├── NothingToDraw     the run does not hold what the figure shows
-└── BadYardstick      a yardstick gave something else than one row for each frame
+├── BadYardstick      a yardstick gave something else than one row for each frame
+├── LibrariesMissing  the page's JavaScript libraries are not installed
+└── PortTaken         another process listens there
 """
 
 from __future__ import annotations
 
-from steersman.system.errors import EngineError
+from steersman.system.errors import BadInput, EngineError
 
 
 class DashboardError(EngineError):
@@ -28,3 +30,20 @@ class BadYardstick(DashboardError, ValueError):
 
     def __str__(self) -> str:
         return f"yardstick {self.name!r}: it gave shape {self.shape} for {self.frames} frames; return one row for each"
+
+
+class LibrariesMissing(DashboardError):
+    names: str
+
+    def __str__(self) -> str:
+        return (
+            f"the dashboard's JavaScript libraries are missing ({self.names}): install Steersman again where npm can "
+            "be reached, or run `python hatch_build.py` in the checkout"
+        )
+
+
+class PortTaken(DashboardError, BadInput):
+    port: int
+
+    def __str__(self) -> str:
+        return f"another process listens on port {self.port} of this machine; leave --port out, or give another"

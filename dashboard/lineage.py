@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.journal.history import History
-from steersman.journal.segment_table import Segments
+from steersman.journal.segment_table import SegmentTable
 
 MOST_SEGMENTS = 500  # more branches than this cannot be distinguished on a page
 
@@ -48,7 +48,7 @@ def tree(axes: Axes, history: History, kept: np.ndarray) -> None:
     style.legend_above(axes)
 
 
-def longest_lineages(segments: Segments, most: int) -> np.ndarray:
+def longest_lineages(segments: SegmentTable, most: int) -> np.ndarray:
     """Positions of at most `most` segments, ascending: the deepest ones first, each with all its ancestors."""
     kept: set[int] = set()
     for tip in np.argsort(-segments.generations(), kind="stable"):
@@ -60,7 +60,7 @@ def longest_lineages(segments: Segments, most: int) -> np.ndarray:
     return np.array(sorted(kept), dtype=int)
 
 
-def heights(segments: Segments, kept: np.ndarray) -> np.ndarray:
+def heights(segments: SegmentTable, kept: np.ndarray) -> np.ndarray:
     """(n,) float: a height for each kept segment, so that no branches of the tree cross; NaN for the others."""
     children: dict[int, list[int]] = {-1: []}
     for i in kept.tolist():
@@ -75,7 +75,7 @@ def heights(segments: Segments, kept: np.ndarray) -> np.ndarray:
     return y
 
 
-def _path(segments: Segments, tip: int, known: set[int]) -> list[int]:
+def _path(segments: SegmentTable, tip: int, known: set[int]) -> list[int]:
     """A segment and its ancestors, up to the first known one."""
     path = []
     while tip >= 0 and tip not in known:

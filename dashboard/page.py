@@ -16,12 +16,21 @@ POINTS = 72  # an inch
 Rows = Iterable[Sequence[str]]
 
 
-def page(title: str, sections: Iterable[str]) -> str:
-    """A whole page that needs nothing but itself."""
+def page(title: str, sections: Iterable[str], head: str = "", begin: str = "") -> str:
+    """A whole page that needs nothing but itself.
+
+    Args:
+        head, begin: HTML for its head and for the beginning of its body.
+    """
     folder = files("steersman.dashboard")
     template = Template((folder / "page.html").read_text(encoding="utf-8"))
     style = (folder / "page.css").read_text(encoding="utf-8")
-    return template.substitute(title=escape(title), style=style, body="\n".join(sections))
+    return template.substitute(title=escape(title), style=style, head=head, begin=begin, body="\n".join(sections))
+
+
+def header(title: str, *paragraphs: str) -> str:
+    """What a page begins with."""
+    return "\n".join([f"<header>\n<h1>{escape(title)}</h1>", *paragraphs, "</header>"])
 
 
 def section(title: str, content: str) -> str:

@@ -1,27 +1,19 @@
-"""Run directory -> report.html and figures: what was sampled and why, on one page that needs nothing else.
-
-python -m steersman.dashboard.report RUN
-"""
+"""Run directory -> report.html and figures: what was sampled and why, on one page that needs nothing else."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from html import escape
-from pathlib import Path
 
 from steersman.dashboard import page, tables
 from steersman.dashboard.figures import FIGURES, Draw, contributed, draw_all
+from steersman.dashboard.live import offline
 from steersman.journal.history import History
-from steersman.journal.run_directory import RunDirectory, open_run
+from steersman.journal.run_directory import RunDirectory
 from steersman.system.errors import BadInput
 from steersman.system.files import replace_file
 
 MODELS = ("version", "frames", "epochs", "seconds", "loss", "held out", "predecessor", "verdict", "because")
-OUTCOMES = {
-    "goal": "Reached its goal", "budget": "Ended by its budget", "failed": "Failed", "interrupted": "Interrupted",
-    "finished": "Finished",
-}  # fmt: skip
 NOTES = ("noted", "times")
 STARTS = ("segment", "descendants", "started from", "chosen by", "because", "among frames", "model")
 
@@ -41,7 +33,15 @@ def _page(directory: RunDirectory) -> str:
     except Exception as error:  # a page that says what is wrong is better than none
         words = page.paragraph(f"The journal cannot be read: {type(error).__name__}: {error}", "failed")
         return page.page(directory.path.name, [words])
-    return page.page(f"{history.name} - {directory.path.name}", _sections(history))
+    return page.page(f"{history.name} - {directory.path.name}", _sections(history), *_views(history))
+
+
+def _views(history: History) -> tuple[str, str]:
+    """The views of the live page, with what they show of this run; empty when they cannot be had."""
+    try:
+        return offline.embedded(history) if history.state.frames else ("", "")
+    except Exception as error:  # the figures and tables below do not need them
+        return "", page.paragraph(f"The views of the dashboard are missing: {error}", "failed")
 
 
 def _sections(history: History) -> Iterator[str]:
@@ -69,17 +69,14 @@ def _figures(history: History, figures: Mapping[str, tuple[str, Draw]]) -> Itera
 
 def _heading(history: History) -> str:
     state = history.state
-    outcome = f"{OUTCOMES[state.end.outcome]}: {state.end.reason}" if state.end else "The run has not ended yet"
-    lines = [
-        f"<header>\n<h1>{escape(history.name)}: what was sampled, and why</h1>",
-        page.paragraph(outcome, "outcome"),
-    ]
+    outcome = tables.outcome(state.end) if state.end else "The run has not ended yet"
+    lines = [page.paragraph(outcome, "outcome")]
     if state.run.guided:
         lines.append(page.paragraph("Guided by a known reference: this run knew where to go.", "guided"))
     if flaws := history.flaws:
         lines.append(page.paragraph(f"The journal is not whole: {flaws[0]}; lines set aside: {len(flaws)}", "failed"))
     lines.append(page.paragraph(f"{history.directory.path}, seed {state.run.seed}", "soft"))
-    return "\n".join([*lines, "</header>"])
+    return page.header(f"{history.name}: what was sampled, and why", *lines)
 
 
 def _part(title: str, make: Callable[[], str]) -> str:
@@ -97,22 +94,3 @@ def _failures(history: History) -> str:
     if more > 0:
         lines.append(page.paragraph(f"{more:,} more are in {history.directory.errors}.", "soft"))
     return "\n".join(lines)
-
-
-def main(arguments: list[str]) -> int:
-    """Make the report of a run again; returns the exit code."""
-    if len(arguments) != 1:
-        print("usage: python -m steersman.dashboard.report RUN", file=sys.stderr)
-        return 2
-    try:
-        directory = open_run(Path(arguments[0]))
-    except BadInput as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    write_report(directory)
-    print(directory.report)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -12,11 +12,18 @@ from steersman.journal import published
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard
 from steersman.journal.state import State
+from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
 from steersman.store import Window
 
 if TYPE_CHECKING:
     from steersman.models import Model
+
+
+def place_of(scores: Scores, workflow: Workflow) -> str:
+    """The score that says where a frame lies: the one with the most dimensions; of several, one that steering needs."""
+    needs = workflow.steering.policy.needs
+    return max(scores.values, key=lambda each: (scores.matrix(each).shape[1], each in needs))
 
 
 class Results:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from steersman.dashboard.errors import NothingToDraw
+from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.history import History
-from steersman.journal.state import frame_key
+from steersman.journal.scoreboard import fullest
 from steersman.store import Frames, Span
 
 INDISTINGUISHABLE = 1e-5  # of the extent of a plane
@@ -73,15 +74,10 @@ class Scored:
 
     def find(self, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
         """(m,) int: positions of frames here, -1 for those that have no score."""
-        order = np.argsort(self._keys, kind="stable")
-        keys = frame_key(walker, row)
-        at = order[np.minimum(np.searchsorted(self._keys[order], keys), len(order) - 1)]
-        return np.where(self._keys[at] == keys, at, -1)
+        return places(self._keys, frame_key(walker, row))
 
     def _newest(self, model: int) -> Span:
-        """All of the fullest group of that version; a resumed session writes its own beside the first one's."""
-        groups = [name for name in self._groups.walkers() if name.split("-")[0] == f"{model:04d}"]
-        rows, name = max(((self._groups.count(name), name) for name in groups), default=(0, ""))
+        rows, name = fullest(self._groups, model)
         if not rows:
             raise NothingToDraw("no frame has been scored")
         return Span(name, max(0, rows - MOST_READ), rows)
@@ -90,12 +86,27 @@ class Scored:
         return self._groups.read(name, self._span)
 
 
-def plane(name: str, matrix: np.ndarray) -> Plane:
-    """The two columns of a score, or its first two principal components when it has more."""
+@dataclass(frozen=True)
+class Projection:
+    """How a score of two or more columns becomes a plane: (matrix - middle) @ turn."""
+
+    middle: np.ndarray  # (d,)
+    turn: np.ndarray  # (d, 2)
+    labels: tuple[str, str]
+
+
+def projection(name: str, matrix: np.ndarray) -> Projection:
+    """To the two columns of a score (n, d), or to its first two principal components when it has more."""
     if matrix.shape[1] == 2:
-        return Plane(matrix, (f"{name}, column 1", f"{name}, column 2"))
-    centred = matrix - matrix.mean(axis=0)
-    variance, axes = np.linalg.eigh(np.cov(centred.T))
+        return Projection(np.zeros(2), np.eye(2), (f"{name}, column 1", f"{name}, column 2"))
+    middle = matrix.mean(axis=0)
+    variance, axes = np.linalg.eigh(np.cov((matrix - middle).T))
     share = 100 * variance[::-1] / max(variance.sum(), 1e-300)
     labels = [f"{name}, principal component {i + 1} ({share[i]:.0f} % of variance)" for i in range(2)]
-    return Plane(centred @ axes[:, :-3:-1], (labels[0], labels[1]))
+    return Projection(middle, axes[:, :-3:-1], (labels[0], labels[1]))
+
+
+def plane(name: str, matrix: np.ndarray) -> Plane:
+    """A score (n, d) as `projection` shows it."""
+    to = projection(name, matrix)
+    return Plane((matrix - to.middle) @ to.turn, to.labels)

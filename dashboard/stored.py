@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import zarr
 
 from steersman.journal.history import History
-from steersman.store import Span
+from steersman.store import FRAME, Span
 
+POSITIONS = "positions"  # variable of a frame: (atom, 3)
+ANGSTROM = {"nm": 10.0, "angstrom": 1.0, "A": 1.0, "Å": 1.0, "pm": 0.01, "m": 1e10}  # by the unit of a length
 MOST_BLOCKS = 300  # a block is a run of frames of one segment
 MOST_ROWS = 20  # of a block
 MOST_BYTES = 400 * 2**20  # read for one figure
@@ -50,18 +50,14 @@ class Block:
 
 def variables(history: History) -> dict[str, StoredVariable]:
     """What every frame of the run holds, by name."""
-    walkers = [walker for walker in history.directory.frames.walkers() if history.directory.frames.count(walker)]
-    if not walkers:
+    frames = history.directory.frames
+    walker = next((walker for walker in frames.walkers() if frames.count(walker)), None)
+    if walker is None:
         return {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)  # packed booleans are not in the Zarr 3 text yet
-        group = zarr.open_group(history.directory.frames.path / walkers[0], mode="r")
-        arrays = dict(group.arrays())
     found = {}
-    for name in history.directory.frames.variables(walkers[0]):
-        attributes = arrays[name].attrs
-        texts = str(attributes.get("units", "1")), str(attributes.get("long_name", name))
-        found[name] = StoredVariable(name, arrays[name].shape[1:], arrays[name].dtype.kind, *texts)
+    for name, stored in frames.stored(walker, FRAME).items():
+        texts = str(stored.attributes.get("units", "1")), str(stored.attributes.get("long_name", name))
+        found[name] = StoredVariable(name, stored.like.shape, stored.like.dtype.kind, *texts)
     return found
 
 
@@ -72,7 +68,7 @@ def blocks(history: History, variable: StoredVariable, *, first: float = 0.0, la
         first, last: which part, as shares of the segments in the order in which they began.
     """
     segments = history.segments
-    made = np.flatnonzero(segments.end > segments.first)
+    made = segments.made
     part = made[int(first * len(made)) : max(int(first * len(made)) + 1, round(last * len(made)))]
     number = min(len(part), MOST_BLOCKS)
     chosen = part[np.linspace(0, len(part) - 1, number).round().astype(int)]

@@ -12,7 +12,7 @@ from matplotlib.image import AxesImage
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.stored import StoredVariable, blocks, variables
+from steersman.dashboard.stored import POSITIONS, StoredVariable, blocks, variables
 from steersman.journal.history import History
 
 NEAR = 3  # residues closer than this along the chain touch always
@@ -85,7 +85,7 @@ def _quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
     for name, stored in variables(history).items():
         if name == "contacts" and is_contact_map(stored):
             found.append((f"contacts of residues at least {NEAR} apart", stored, number_of_contacts))
-        elif name == "positions" and len(stored.shape) == 2:
+        elif name == POSITIONS and len(stored.shape) == 2:
             found.append((stored.named("radius of gyration"), stored, radius_of_gyration))
         elif stored.shape == () and stored.kind in "fiu" and name not in ("time", "segment"):
             found.append((stored.label, stored, column(0)))

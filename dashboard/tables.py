@@ -8,14 +8,26 @@ from typing import Any
 import numpy as np
 
 from steersman.journal.history import History
+from steersman.journal.records import End
 from steersman.journal.slot_time import shares
+from steersman.system.files import text_of
 
 MOST_STARTS = 20
 MOST_FAILURES = 20
 MOST_NOTES = 20
 CAUSE_CHARACTERS = 6000  # of a failure's file that are shown
 
+OUTCOMES = {
+    "goal": "The run reached its goal", "budget": "The run ended by its budget", "failed": "The run failed",
+    "interrupted": "The run was interrupted", "finished": "The run was finished by a person",
+}  # fmt: skip
+
 Row = tuple[str, ...]
+
+
+def outcome(end: End) -> str:
+    """How a run ended, in words."""
+    return f"{OUTCOMES.get(end.outcome, end.outcome)}: {end.reason}"
 
 
 def facts(history: History) -> list[Row]:
@@ -31,7 +43,7 @@ def facts(history: History) -> list[Row]:
             (name, f"{series[0, 1]:.4g} at first, {series[-1, 1]:.4g} at last")
             for name, series in history.metrics.items()
         ),
-        ("slots", str(state.run.slots or len({walker.slot for walker in state.walkers.values()}))),
+        ("slots", str(state.slots)),
     ]
     return [
         *rows,
@@ -78,9 +90,7 @@ def failures(history: History) -> list[Row]:
     """Segment, cause, and what its file in errors/ holds."""
     rows: list[Row] = []
     for name, cause in list(history.causes.items())[:MOST_FAILURES]:
-        file = history.directory.errors / f"{name}.txt"
-        text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
-        rows.append((name, cause, text[-CAUSE_CHARACTERS:]))
+        rows.append((name, cause, text_of(history.directory.errors / f"{name}.txt")[-CAUSE_CHARACTERS:]))
     return rows
 
 
@@ -92,17 +102,14 @@ def notes(history: History) -> list[Row]:
 def parameters(history: History) -> list[Row]:
     """Parameters of the workflow, then what else the run was given."""
     settings = history.settings()
-    given = {key: settings[key] for key in ("seed", "rounds", "source") if key in settings}
-    site = settings.get("site") or {}
-    return [(key, str(value)) for key, value in {**(settings.get("params") or {}), **given, "site": site}.items()]
+    given: dict[str, Any] = {key: settings[key] for key in ("seed", "rounds", "source") if key in settings}
+    shown = {**history.params, **given, "site": settings.get("site") or {}}
+    return [(key, str(value)) for key, value in shown.items()]
 
 
 def versions(history: History) -> list[Row]:
     """What the run was made with."""
-    file = history.directory.path / "environment.json"
-    if not file.exists():
-        return []
-    environment: dict[str, Any] = json.loads(file.read_text())
+    environment = history.directory.environment()
     packages = environment.pop("packages", {})
     return [(key, str(value)) for key, value in {**environment, **packages}.items() if value is not None]
 
@@ -111,12 +118,13 @@ def commands(history: History) -> list[Row]:
     """What to type to go on, and what it does."""
     run, segments = history.directory.path, history.segments
     name = segments.name(int(segments.descendants().argmax())) if len(segments) else "w0.0"
-    walker = name.partition(".")[0]
+    opened = f"python -ic \"import steersman; run = steersman.open_run('{run}'); print(run)\""
     return [
         (f"steersman why {run} {name}", "which frame a segment started from, who chose it, and what was refused"),
         (f"steersman status {run}", "how the run ended"),
-        (f"python -m steersman.dashboard.report {run}", "make this page again"),
-        (f"python -c \"import xarray; print(xarray.open_zarr('{run}/frames.zarr/{walker}'))\"", "look at the frames"),
+        (f"steersman report {run}", "make this page again"),
+        (f"steersman export {run} --tables tables", "all tables, as CSV and Parquet"),
+        (opened, "tables, frames and lineages in Python"),
     ]
 
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from steersman.dashboard import style
 from steersman.dashboard.errors import BadYardstick, NothingToDraw
 from steersman.journal.history import History
+from steersman.journal.segment_table import SegmentTable
 from steersman.stages.workflow import Params, Workflow, Yardstick
 from steersman.store import Span, Window
 
@@ -43,22 +44,41 @@ def measure(history: History, workflow: Workflow, params: Params) -> dict[str, C
     Raises: BadYardstick: one does not give one row for each frame.
     """
     segments = history.segments
-    own = np.flatnonzero(segments.end > segments.first)
+    own = segments.made
     if not len(own):
         return {}
-    rows = (segments.end - segments.first)[own]
-    moment = np.concatenate([
-        segments.moments(np.full(n, i), np.arange(segments.first[i], segments.end[i]))
-        for i, n in zip(own, rows, strict=True)
-    ])  # fmt: skip
+    moment = _moments(segments)
     order = np.argsort(moment, kind="stable")
-    spent = (history.state.simulated or float(len(order))) * np.arange(1, len(order) + 1) / len(order)
+    spent = _spent(history, len(order))
+    rows = (segments.end - segments.first)[own]
     batches = np.split(own, np.flatnonzero(np.diff(np.cumsum(rows) // BATCH)) + 1)
     worth = [_worth(history, batch, workflow, params) for batch in batches]
     return {
         name: Curve(spent, amount(np.concatenate([batch[name] for batch in worth])[order], yardstick))
         for name, yardstick in workflow.yardsticks.items()
     }
+
+
+def follow(history: History, metric: str) -> Curve:
+    """A metric of a run against what was spent when it was computed; NaN before the first time."""
+    moment = np.sort(_moments(history.segments))
+    known, value = history.metrics.get(metric, np.empty((0, 2))).T
+    latest = np.searchsorted(known, moment, side="right")
+    if len(latest):
+        latest[-1] = len(known)  # what is computed after the last frame says what all of them were good for
+    return Curve(_spent(history, len(moment)), np.concatenate([[np.nan], value])[latest])
+
+
+def _moments(segments: SegmentTable) -> np.ndarray:
+    """(n,) float, when each frame was made, seconds since 1970, segment by segment."""
+    frames = (segments.end - segments.first)[segments.made]
+    at = np.repeat(segments.made, frames)
+    before = np.repeat(np.cumsum(frames) - frames, frames)
+    return segments.moments(at, segments.first[at] + np.arange(len(at)) - before)
+
+
+def _spent(history: History, frames: int) -> np.ndarray:
+    return (history.state.simulated or float(frames)) * np.arange(1, frames + 1) / max(frames, 1)
 
 
 def draw(history: History, workflow: Workflow, params: Params) -> tuple[Figure, str]:

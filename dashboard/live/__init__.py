@@ -1,0 +1,1 @@
+"""Run directory -> a page that shows the run while it goes on, and afterwards."""

@@ -1,0 +1,134 @@
+"""A watched run -> one frame: what chose it, its lineage as a path and as a film, and what is stored of it.
+
+A film is the frames along a lineage, from the prepared start to the frame, thinned evenly. Axes: F frames of a film.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.live import latent_map
+from steersman.dashboard.live.packing import packed
+from steersman.dashboard.live.watched import Watched
+from steersman.dashboard.stored import ANGSTROM, POSITIONS, StoredVariable, variables
+from steersman.journal import why as reasons
+
+FILM = 48  # frames
+MOST_BYTES = 48 * 2**20  # of a film
+HIDDEN = ("segment", "of_segment", "time")  # which are known anyhow
+MOST_TOPOLOGY = 64 * 2**20  # bytes
+
+
+def frame(watched: Watched, walker: int, row: int) -> dict[str, Any]:
+    """Why a frame is there: its segment's start, model, policy and refused alternatives; its lineage and variables.
+
+    Returns: those of `why`, and name, walker, row, lineage (of each segment: its name, and where the next one began or
+        the frame stands as a point of the map), variables (name, shape, label, how to show it).
+    Raises: NothingToDraw: no segment that counts made the frame.
+    """
+    at, table = _made_by(watched, walker, row), watched.table
+    name = table.name(at)
+    chain = lineage(watched, walker, row)
+    places = latent_map.places(watched, chain)
+    segments = [
+        {
+            "segment": table.name(s),
+            "row": r,
+            "frame": int(r - table.first[s]),
+            "policy": str(table.policy[s]),
+            "place": place,
+        }
+        for (s, _, r), place in zip(chain, places, strict=True)
+    ]
+    return {
+        **reasons.why(watched.history, name),
+        "name": f"{name}:{row - int(table.first[at])}",
+        "walker": walker,
+        "row": row,
+        "lineage": segments,
+        "variables": [shown(stored) for stored in variables(watched.history).values() if stored.name not in HIDDEN],
+        "topology": watched.directory.topology.exists(),
+    }
+
+
+def lineage(watched: Watched, walker: int, row: int) -> list[tuple[int, int, int]]:
+    """(position of the segment, walker, row) from the first ancestor to the frame: where each next segment began."""
+    table = watched.table
+    chain = table.lineage(_made_by(watched, walker, row))
+    rows = [*(int(table.parent_row[child]) for child in chain[1:]), row]
+    return [(at, int(table.walker[at]), r) for at, r in zip(chain, rows, strict=True)]
+
+
+def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -> bytes:
+    """One variable along the lineage of a frame, packed: (F, ...) `values`, and `simulated`, (F,) float32.
+
+    Positions are in angstrom, each turned onto the last one. `meta` holds the label, the frames' names, and the kind.
+
+    Raises: NothingToDraw: no such frame or variable.
+    """
+    table, stored = watched.table, variables(watched.history).get(name)
+    if stored is None:
+        raise NothingToDraw(f"the frames hold no {name!r}")
+    chain = lineage(watched, walker, row)
+    first = [int(table.first[s]) for s, _, _ in chain]
+    lengths = np.array([r - a + 1 for (_, _, r), a in zip(chain, first, strict=True)])
+    behind = np.cumsum(lengths)
+    size = max(1, int(np.prod(stored.shape, dtype=np.int64))) * 4
+    number = int(min(most, behind[-1], max(1, MOST_BYTES // size)))
+    chosen = np.unique(np.linspace(behind[-1] - 1, 0, number).round().astype(int))
+    at = np.searchsorted(behind, chosen, side="right")
+    rows = [first[i] + int(k - (behind[i] - lengths[i])) for i, k in zip(at.tolist(), chosen.tolist(), strict=True)]
+    walkers = [f"w{chain[i][1]}" for i in at]
+    values = np.stack([watched.directory.frames.row(w, r)[name] for w, r in zip(walkers, rows, strict=True)])
+    names = [f"{table.name(chain[i][0])}:{r - first[i]}" for i, r in zip(at.tolist(), rows, strict=True)]
+    kind = shown(stored)
+    if kind["view"] == "molecule":
+        values = superposed(values.astype(np.float64)) * ANGSTROM[stored.units]
+    if values.dtype.kind in ("b", "u"):
+        values = values.astype(np.uint8)
+    return packed({**kind, "names": names, "frames": int(behind[-1])}, values=values)
+
+
+def shown(stored: StoredVariable) -> dict[str, Any]:
+    """A variable and how it is shown: molecule, globe, map (square, of booleans), image, line or number."""
+    shape, view = stored.shape, "number"
+    if stored.name == POSITIONS and len(shape) == 2 and shape[1] == 3 and stored.units in ANGSTROM:
+        view = "molecule"
+    elif len(shape) == 2 and shape[1] == 2 * shape[0]:
+        view = "globe"
+    elif len(shape) == 2:
+        view = "contacts" if stored.kind == "b" and shape[0] == shape[1] else "image"
+    elif len(shape) == 1 and shape[0] > 1:
+        view = "line"
+    elif len(shape) > 2:
+        view = "none"
+    return {"name": stored.name, "shape": list(shape), "label": stored.label, "units": stored.units, "view": view}
+
+
+def topology(watched: Watched) -> bytes:
+    """The run's topology.pdb. Raises: NothingToDraw: it left none."""
+    file = watched.directory.topology
+    if not file.is_file() or file.stat().st_size > MOST_TOPOLOGY:
+        raise NothingToDraw(f"the run has no {file.name}; an older Steersman made it")
+    return file.read_bytes()
+
+
+def superposed(positions: np.ndarray) -> np.ndarray:
+    """(F, N, 3) -> the same, centred, each turned onto the last one (Kabsch).
+
+    Source: Kabsch (1976), A solution for the best rotation to relate two sets of vectors.
+    """
+    centred = positions - positions.mean(axis=1, keepdims=True)
+    u, _, v = np.linalg.svd(centred.transpose(0, 2, 1) @ centred[-1])
+    u[:, :, 2] *= np.sign(np.linalg.det(u @ v))[:, None]
+    return np.asarray(centred @ (u @ v))
+
+
+def _made_by(watched: Watched, walker: int, row: int) -> int:
+    at = int(watched.table.of_frames(np.array([walker]), np.array([row]))[0])
+    if at < 0:
+        raise NothingToDraw(f"no segment that counts made row {row} of walker w{walker}")
+    return at

@@ -1,0 +1,163 @@
+"""A history -> the page's views for an offline report: its scripts, styles and the answers to what they ask.
+
+The scripts are those of the live page. They ask for the same things, and find the answers inside the report.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.live import answers, frame, latent_map, overview, panels, server
+from steersman.dashboard.live.packing import packed
+from steersman.dashboard.live.watched import Watched
+from steersman.dashboard.stored import variables
+from steersman.journal.history import History
+from steersman.system.errors import EngineError
+
+MOST_POINTS = 30_000
+MOST_SEGMENTS = 60_000  # of more, slots and lineage are left to the live page
+MOST_SCORES = 3  # to colour by, beside what every run has
+LINEAGES, FILM = 3, 24  # deepest lineages whose films are kept, and frames of each
+MOST_FILM_BYTES = 6 * 2**20  # of all films
+MOST_STDERR = 10
+WHOLE = ("metrics", "walkers", "models", "failures", "stages")
+COLOURS = ("time", "policy", "version", "cluster")
+
+
+def embedded(history: History) -> tuple[str, str]:
+    """What goes into the head of a report, and what its body begins with.
+
+    Raises: LibrariesMissing: the page's JavaScript libraries are not installed.
+    """
+    server.check_libraries()
+    watched = Watched.of(history)
+    kept = dict(_kept(watched))
+    has_molecule = "topology" in kept
+    style = "\n".join(_text(server.LIBRARIES, "uPlot.min.css") + _text(server.PAGE, "page.css"))
+    modules = {
+        f"steersman/{file.name}": _url(file.read_bytes()) for file in server.PAGE.iterdir() if file.name.endswith(".js")
+    }
+    libraries = ["uPlot.iife.min.js", *(["3Dmol-min.js"] if has_molecule else [])]
+    head = [f"<style>\n{style}\n</style>", _script(json.dumps({"imports": modules}), "importmap")]
+    head += [_script(_text(server.LIBRARIES, name)[0]) for name in libraries]
+    body = [
+        '<header id="top"></header>\n<main id="page"></main>',
+        _script(msgspec.json.encode(kept).decode(), "application/json", "kept"),
+        _script('import "steersman/run.js";', "module"),
+    ]
+    return "\n".join(head), "\n".join(body)
+
+
+def _kept(watched: Watched) -> Iterator[tuple[str, Any]]:
+    """Address of a view -> its answer: plain values, or base64 of what is packed."""
+    now = watched.history.state.now
+    yield (
+        "state",
+        overview.state(watched, now or time.time()) | {"may_act": False, "others": [], "baseline": "", "live": False},
+    )
+    for view in WHOLE:
+        with contextlib.suppress(EngineError):
+            yield view, _plain(answers.answer(watched, view, {}))
+    if len(watched.table) <= MOST_SEGMENTS:
+        yield "segments", _plain(answers.answer(watched, "segments", {}))
+    for segment in list(watched.history.causes)[-MOST_STDERR:]:
+        yield f"stderr?segment={segment}", answers.answer(watched, "stderr", {"segment": segment})
+    with contextlib.suppress(EngineError):
+        yield from _points(watched)
+    with contextlib.suppress(EngineError):
+        yield from _frames(watched)
+    yield from _panels(watched)
+
+
+def _points(watched: Watched) -> Iterator[tuple[str, Any]]:
+    """The map once, and what colours it by each colour."""
+    at, colours = latent_map.shown(watched, MOST_POINTS)
+    if at is None:
+        yield "points?colour=time", _plain(packed({"total": 0, "colours": []}))
+        return
+    names = [*COLOURS, *watched.cloud.scores[:MOST_SCORES]]
+    yield "places", _plain(colours)
+    for name in names:
+        meta, c = latent_map.coloured(watched, name, at)
+        yield f"points?colour={name}", _plain(packed(meta | {"colours": names}, c=c))
+
+
+def _frames(watched: Watched) -> Iterator[tuple[str, Any]]:
+    """Films of the deepest lineages, as far as they are not too large."""
+    table, room = watched.table, MOST_FILM_BYTES
+    made = table.made
+    deepest = made[np.argsort(-table.generations()[made], kind="stable")]
+    has_topology = watched.directory.topology.exists()
+    for at in _apart(deepest.tolist(), table.parent)[:LINEAGES]:
+        walker, row = int(table.walker[at]), int(table.end[at]) - 1
+        found = frame.frame(watched, walker, row)
+        for stored in variables(watched.history).values():
+            view = frame.shown(stored)["view"]
+            if stored.name in frame.HIDDEN or view == "none" or (view == "molecule" and not has_topology):
+                continue
+            film = _plain(frame.film(watched, walker, row, stored.name, FILM))
+            if len(film) <= room:
+                room -= len(film)
+                yield f"film?walker={walker}&row={row}&name={stored.name}", film
+        yield f"frame?walker={walker}&row={row}", found
+    if has_topology:
+        yield "topology", _plain(frame.topology(watched))
+
+
+def _apart(deepest: list[int], parent: np.ndarray) -> list[int]:
+    """The first of some segments that are no ancestors of those before them."""
+    seen: set[int] = set()
+    tips = []
+    for at in deepest[:2000]:
+        if at in seen:
+            continue
+        tips.append(at)
+        while at >= 0:
+            seen.add(at)
+            at = int(parent[at])
+    return tips
+
+
+def _panels(watched: Watched) -> Iterator[tuple[str, Any]]:
+    """What only the page shows: the workflow's figures stand in the report anyhow."""
+    found: list[dict[str, str]] = []
+    with contextlib.suppress(EngineError):
+        workflow = watched.workflow()
+        for name, (title, _) in workflow[0].panels.items() if workflow else ():
+            with contextlib.suppress(NothingToDraw):
+                yield f"panel?name={name}", _plain(panels.panel(watched, name))
+                found.append({"name": name, "title": title})
+    yield "panels", {"panels": found, "trouble": ""}
+
+
+def _plain(answer: Any) -> Any:
+    return base64.b64encode(answer).decode() if isinstance(answer, bytes) else answer
+
+
+def _text(folder: Any, name: str) -> list[str]:
+    return [(folder / name).read_text(encoding="utf-8")]
+
+
+def _url(script: bytes) -> str:
+    return f"data:text/javascript;base64,{base64.b64encode(script).decode()}"
+
+
+def _script(text: str, kind: str = "", name: str = "") -> str:
+    """A script element that nothing inside can close."""
+    typed = f' type="{kind}"' if kind else ""
+    named = f' id="{name}"' if name else ""
+    safe = (
+        text.replace("<", "\\u003c")
+        if "json" in kind or kind == "importmap"
+        else text.replace("</script", "<\\/script")
+    )
+    return f"<script{typed}{named}>{safe}</script>"

@@ -1,0 +1,41 @@
+// A molecule and its lineage as a short film, by 3Dmol; it is loaded when the first one is shown.
+import { el } from "steersman/dom.js";
+import { colour } from "steersman/colours.js";
+
+let loading = null;
+
+function library() {
+  if (window.$3Dmol) return Promise.resolve();
+  return loading ??= new Promise((done, failed) => {
+    const script = el("script", { src: "/static/3Dmol-min.js" });
+    script.onload = done; script.onerror = () => failed(new Error("3Dmol could not be loaded"));
+    document.head.append(script);
+  });
+}
+
+export class Molecule {
+  constructor(source) { this.source = source; this.node = el("div", { class: "stage", id: "molecule", role: "img", "aria-label": "The frame in three dimensions: drag to turn it" }); }
+
+  // film: positions (F, N, 3) in angstrom, all turned onto the last one
+  async load(film) {
+    await library();
+    this.topology ??= (await this.source.text("topology", {})).split("\n").filter(line => /^(ATOM|HETATM)/.test(line));
+    const [frames, atoms] = film.shapes.values, xyz = film.values;
+    if (this.topology.length !== atoms) throw new Error(`the topology has ${this.topology.length} atoms, the frame ${atoms}`);
+    const model = f => this.topology.map((line, a) => line.slice(0, 30).padEnd(30) + [0, 1, 2].map(k => xyz[(f * atoms + a) * 3 + k].toFixed(3).padStart(8)).join("") + line.slice(54)).join("\n");
+    const text = Array.from({ length: frames }, (_, f) => `MODEL ${f + 1}\n${model(f)}\nENDMDL\n`).join("");
+    if (!this.viewer) {
+      this.viewer = window.$3Dmol.createViewer(this.node, { backgroundColor: colour("sunk"), antialias: true });
+      document.addEventListener("theme", () => { this.viewer.setBackgroundColor(colour("sunk")); this.viewer.render(); });
+      new ResizeObserver(() => { this.viewer.resize(); this.viewer.zoomTo(); this.viewer.render(); }).observe(this.node);
+    }
+    this.viewer.removeAllModels(); this.viewer.addModelsAsFrames(text, "pdb");
+    const polymer = this.topology.some(line => line.slice(12, 16).trim() === "CA");
+    this.viewer.setStyle({}, polymer ? { cartoon: { color: "spectrum", thickness: .35 }, stick: { radius: .13 } } : { stick: { radius: .14 }, sphere: { scale: .22 } });
+    if (polymer) this.viewer.setStyle({ elem: "H" }, {});
+    await this.show(frames - 1); this.viewer.resize(); this.viewer.zoomTo(); this.viewer.render();
+    this.node.dataset.atoms = atoms;
+  }
+
+  async show(frame) { await this.viewer.setFrame(frame); this.viewer.render(); this.node.dataset.frame = frame; }
+}

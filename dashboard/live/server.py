@@ -1,0 +1,312 @@
+"""HTTP requests -> what viewers see of runs; with the right token also what they say to one.
+
+Pages ask for what is new every half second, by the number of the last change that they know. Nothing is held open, so
+that any number of pages goes on after the server was started again.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from steersman.dashboard.errors import LibrariesMissing, NothingToDraw, PortTaken
+from steersman.dashboard.live import answers, overview, prometheus
+from steersman.dashboard.live.access import Access
+from steersman.dashboard.live.gallery import Gallery
+from steersman.dashboard.live.watched import Watched
+from steersman.journal.lock import driven
+from steersman.journal.run_directory import RunDirectory
+from steersman.system.errors import BadInput, EngineError
+
+ZIPPED = 2000  # bytes of text that are worth compressing
+MOST_WORDS = 10_000  # bytes of a request that says something
+KINDS = {
+    ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain",
+}  # fmt: skip
+PAGE = files("steersman.dashboard.live") / "page"
+LIBRARIES = files("steersman.dashboard.live") / "libraries"
+NEEDED = ("uPlot.iife.min.js", "uPlot.min.css", "3Dmol-min.js")
+IMPORTS = '{"imports": {"steersman/": "/static/"}}'  # how the page's modules name each other
+LOOK_S = 1.0  # between two looks whether the server is to stop
+PATIENCE_S = 20.0  # a first look at a large journal takes so long at most
+
+Tell = Callable[[RunDirectory, list[str]], str]
+Look = Callable[[RunDirectory], list[dict[str, Any]]]
+
+
+def application(gallery: Gallery, access: Access, *, tell: Tell | None = None, look: Look | None = None) -> ASGIApp:
+    """The web application.
+
+    Args:
+        tell: says words to a run that goes on; None: nobody may act.
+        look: rows about the bus of a run that goes on; None: nothing is shown of it.
+    """
+    check_libraries()
+    routes = [
+        Route("/", lambda request: _front(gallery)),
+        Route("/runs", lambda request: _json(request, {"runs": gallery.lines(), "baseline": gallery.baseline})),
+        Route("/run/{key}/", lambda request: _run_page(gallery, request)),
+        Route("/static/{name}", lambda request: _file(request.path_params["name"])),
+        Route("/metrics", lambda request: _metrics(gallery)),
+        Route("/run/{key}/state", lambda request: _state(gallery, request, can_act=tell is not None)),
+        Route("/run/{key}/messages", lambda request: _messages(gallery, request, look)),
+        Route("/run/{key}/{view}", lambda request: _view(gallery, request)),
+    ]
+    if tell is not None:
+        routes.append(Route("/run/{key}/tell", _teller(gallery, tell), methods=["POST"]))
+    return _Guard(Starlette(routes=routes, exception_handlers={EngineError: _refused, HTTPException: _plain}), access)
+
+
+def check_libraries() -> None:
+    """Raises: LibrariesMissing: the page's JavaScript libraries are not installed."""
+    missing = [name for name in NEEDED if not (LIBRARIES / name).is_file()]
+    if missing:
+        raise LibrariesMissing(", ".join(missing))
+
+
+class Dashboard:
+    """A server on 127.0.0.1.
+
+    Args:
+        port: 0 for the one that earlier servers of the same runs had, or a free one where that is taken.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access, port: int = 0) -> None:
+        self.access = access
+        self._socket = _bound(port or access.port, exactly=bool(port))
+        self.port = int(self._socket.getsockname()[1])
+        config = uvicorn.Config(
+            app, log_config=None, log_level="critical", access_log=False, ws="none", lifespan="off",
+            server_header=False, timeout_keep_alive=30, timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        self._server = uvicorn.Server(config)
+
+    @property
+    def link(self) -> str:
+        return f"http://127.0.0.1:{self.port}/?token={self.access.act}"
+
+    @property
+    def read_only_link(self) -> str:
+        return f"http://127.0.0.1:{self.port}/?token={self.access.look}"
+
+    def serve(self) -> None:
+        """Serve until Ctrl-C, SIGTERM or `stop`."""
+        self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+
+    def stop_when(self, over: Callable[[], bool]) -> None:
+        """Stop as soon as something is so."""
+
+        def watch() -> None:
+            while not over():
+                time.sleep(LOOK_S)
+            self.stop()
+
+        threading.Thread(target=watch, name="end of the dashboard", daemon=True).start()
+
+
+class _Guard:
+    """Lets in who has a token, and says to browsers what the page may do."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":  # there are no websockets
+            answer = self._answer(Request(scope, receive))
+            await (answer or self._app)(scope, receive, send)
+
+    def _answer(self, request: Request) -> Response | None:
+        """What is said instead of what was asked for; None: go on."""
+        may, path = self._access.may(request), request.url.path
+        if not may:
+            return _text("open the link that `steersman dashboard` printed", 403)
+        if "token" in request.query_params and path != "/metrics":  # into a cookie, out of the address bar
+            moved = RedirectResponse(path, 303, headers=SAFE)
+            token = request.query_params["token"]
+            moved.set_cookie(self._access.cookie, token, httponly=True, samesite="strict", path="/")
+            return moved
+        if request.method == "POST" and not (may == "act" and Access.from_our_page(request)):
+            return _text("this link is for looking only", 403)
+        request.scope["state"] = {"may_act": may == "act"}
+        return None
+
+
+def _policy() -> str:
+    """Scripts are ours, from here; nothing is asked from anywhere else."""
+    imports = base64.b64encode(hashlib.sha256(IMPORTS.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'self' 'sha256-{imports}'; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+SAFE = {
+    "Content-Security-Policy": _policy(), "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin", "X-Frame-Options": "DENY",
+}  # fmt: skip
+
+
+def _run(gallery: Gallery, request: Request) -> Watched:
+    watched = gallery.get(request.path_params["key"])
+    if watched is None:
+        raise HTTPException(404, "there is no such run here")
+    watched.look()
+    return watched
+
+
+def _front(gallery: Gallery) -> Response:
+    if gallery.single:
+        return RedirectResponse(f"/run/{gallery.single}/", 303, headers=SAFE)
+    return _page("runs.html")
+
+
+def _run_page(gallery: Gallery, request: Request) -> Response:
+    _run(gallery, request)
+    return _page("run.html")
+
+
+def _page(name: str) -> Response:
+    return Response((PAGE / name).read_text(encoding="utf-8"), media_type="text/html", headers=SAFE)
+
+
+def _file(name: str) -> Response:
+    """A file of the page or of its libraries, by its plain name."""
+    known = {entry.name: entry for folder in (LIBRARIES, PAGE) if folder.is_dir() for entry in folder.iterdir()}
+    kind = KINDS.get(Path(name).suffix)
+    if name not in known or kind is None:
+        raise HTTPException(404, "there is no such file")
+    return Response(known[name].read_bytes(), media_type=kind, headers=SAFE)
+
+
+def _state(gallery: Gallery, request: Request, *, can_act: bool) -> Response:
+    watched = _run(gallery, request)
+    if not watched.ready or watched.trouble:
+        told = {
+            "change": 0,
+            "name": watched.directory.path.name,
+            "trouble": watched.trouble,
+            "read": watched.share_read,
+        }
+        return _json(request, told)
+    with watched.lock:
+        found = overview.state(watched, time.time())
+    baseline = gallery.baseline if gallery.baseline != watched.key else ""
+    return _json(request, found | {
+        "may_act": can_act and request.state.may_act and found["status"] in ("running", "paused"),
+        "others": [key for key in gallery.keys if key != watched.key], "baseline": baseline, "live": True,
+    })  # fmt: skip
+
+
+def _view(gallery: Gallery, request: Request) -> Response:
+    watched = _ready(_run(gallery, request))
+    answer = answers.answer(watched, request.path_params["view"], dict(request.query_params))
+    if answer is None:
+        raise HTTPException(404, "there is no such view")
+    if isinstance(answer, bytes):
+        return Response(answer, media_type="application/octet-stream", headers=SAFE)
+    return _json(request, answer)
+
+
+def _ready(watched: Watched) -> Watched:
+    end = time.monotonic() + PATIENCE_S
+    while not watched.ready:
+        if watched.trouble or time.monotonic() > end:
+            raise HTTPException(503, watched.trouble or "the journal is being read")
+        time.sleep(0.02)
+    return watched
+
+
+def _messages(gallery: Gallery, request: Request, look: Look | None) -> Response:
+    watched = _ready(_run(gallery, request))
+    if look is None:
+        return _json(request, {"rows": [], "trouble": "the bus of a run is looked at where the run goes on"})
+    try:
+        return _json(request, {"rows": look(watched.directory), "trouble": ""})
+    except EngineError as error:
+        return _json(request, {"rows": [], "trouble": str(error)})
+
+
+def _teller(gallery: Gallery, tell: Tell) -> Callable[[Request], Any]:
+    async def act(request: Request) -> Response:
+        watched = _run(gallery, request)
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_WORDS:
+                raise HTTPException(413, "the request is too large")
+        try:
+            words = msgspec.json.decode(body, type=list[str])
+            return _json(request, {"done": await run_in_threadpool(tell, watched.directory, words)})
+        except (msgspec.MsgspecError, BadInput) as error:
+            return _json(request, {"refused": str(error)}, 409)
+
+    return act
+
+
+def _metrics(gallery: Gallery) -> Response:
+    """Of the runs that go on, and those that somebody looks at; one that must be read first is in the next answer."""
+    states = []
+    for key in gallery.keys:
+        watched = gallery.get(key)
+        assert watched is not None
+        if watched.keep or driven(watched.directory.path):
+            watched.look()
+        if watched.ready:
+            with watched.lock:
+                states.append(overview.state(watched, time.time()))
+    return Response(prometheus.exposition(states), media_type="text/plain; version=0.0.4", headers=SAFE)
+
+
+def _json(request: Request, value: Mapping[str, Any], status: int = 200) -> Response:
+    body, headers = msgspec.json.encode(value), dict(SAFE)
+    if len(body) > ZIPPED and "gzip" in request.headers.get("accept-encoding", ""):
+        body, headers["Content-Encoding"] = gzip.compress(body, 1), "gzip"
+    return Response(body, status, media_type="application/json", headers=headers)
+
+
+def _text(text: str, status: int) -> Response:
+    return Response(text, status, media_type="text/plain", headers=SAFE)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    return _text(str(error), 404 if isinstance(error, NothingToDraw) else 409)
+
+
+async def _plain(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _text(str(error.detail), error.status_code)
+
+
+def _bound(port: int, *, exactly: bool) -> socket.socket:
+    for candidate in (port,) if exactly else (port, 0):
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", candidate))
+            listening.listen(100)  # who asks before the server is there waits
+        except OSError:
+            listening.close()
+            continue
+        return listening
+    raise PortTaken(port)

@@ -1,0 +1,107 @@
+"""A watched run -> whether its models can be trusted: losses, held-out figures, calibration, who chose what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from steersman.dashboard.live.latent_map import current
+from steersman.dashboard.live.watched import Watched
+
+LABELS = ("IpUpdateTime", "FwdTime", "BwdTime", "WtUpdateTime", "SyncTime")  # DeepEx's, of a training's profile
+SPREADS, ERRORS = ("spread", "uncertainty", "disagreement"), ("error", "residual")  # scores that a calibration needs
+INSIDE = ("inside", "in_domain", "trusted", "valid")  # scores that say whether a frame is in the model's domain
+BINS = 12
+MOST_BINS_OF_STARTS = 60
+MOST_FRAMES = 200_000  # that calibration looks at
+
+
+def models(watched: Watched) -> dict[str, Any]:
+    """Versions with their losses, held-out figures and profiles; who chose the starts of each bin of time."""
+    history = watched.history
+    return {
+        "versions": [_version(card) for card in history.directory.cards()],
+        "chosen": chosen(watched),
+        "calibration": calibration(watched),
+        "inside": inside(watched),
+    }
+
+
+def chosen(watched: Watched) -> dict[str, Any]:
+    """Starts in bins of time by the version of the model that chose (0: none) and by policy: rows of counts."""
+    history = watched.history
+    starts = history.starts[history.starts["moment"] > 0]
+    if not len(starts):
+        return {"hours": [], "versions": [], "by_version": [], "policies": [], "by_policy": []}
+    hours = watched.clock.elapsed(starts["moment"]) / 3600
+    bins = int(np.clip(len(starts) // 12, 2, MOST_BINS_OF_STARTS))
+    edges = np.linspace(0, max(float(hours.max()), 1e-9), bins + 1)
+    versions = np.unique(starts["model"])
+    return {
+        "hours": edges.tolist(),
+        "versions": versions.tolist(),
+        "by_version": [np.histogram(hours[starts["model"] == v], edges)[0].tolist() for v in versions],
+        "policies": history.policies,
+        "by_policy": [
+            np.histogram(hours[starts["policy"] == i], edges)[0].tolist() for i in range(len(history.policies))
+        ],
+    }
+
+
+def calibration(watched: Watched) -> dict[str, Any] | None:
+    """Mean error against mean spread in bins of equally many frames; None where frames have no such scores."""
+    spreads = _scores(watched, SPREADS)
+    errors = _scores(watched, ERRORS) if spreads else None
+    if spreads is None or errors is None:
+        return None
+    spread, error = spreads[1], errors[1]
+    parts = np.array_split(np.argsort(spread), min(BINS, max(1, len(spread) // 10)))
+    return {
+        "spread": [float(spread[part].mean()) for part in parts if len(part)],
+        "error": [float(error[part].mean()) for part in parts if len(part)],
+        "names": [spreads[0], errors[0]],
+        "alike": spreads[0] != "disagreement",  # of another measure than the error, which it only has to rise with
+    }
+
+
+def inside(watched: Watched) -> dict[str, Any] | None:
+    """Share of the frames that are in the model's domain, over the order in which they were scored."""
+    found = _scores(watched, INSIDE)
+    if found is None or not len(found[1]):
+        return None
+    parts = np.array_split(found[1], min(40, max(1, len(found[1]) // 20)))
+    return {"name": found[0], "share": [float(np.nanmean(part)) for part in parts], "all": float(np.nanmean(found[1]))}
+
+
+def _scores(watched: Watched, names: tuple[str, ...]) -> tuple[str, np.ndarray] | None:
+    """The first of some scores that there is, of at most MOST_FRAMES frames spread over the run."""
+    cloud, _ = current(watched)  # nobody may have asked for the map yet
+    name = next((name for name in names if name in cloud.scores), None)
+    while name and cloud.behind:
+        current(watched)
+    return None if name is None else (name, cloud.score(name, np.arange(0, len(cloud), -(-len(cloud) // MOST_FRAMES))))
+
+
+def _version(card: dict[str, Any]) -> dict[str, Any]:
+    epochs = card.get("history", [])
+    return {
+        "version": card.get("version"),
+        "accepted": bool(card.get("accepted")),
+        "reason": card.get("reason", ""),
+        "gate": card.get("gate", ""),
+        "held_out": _finite(card.get("held_out")),
+        "predecessor": _finite(card.get("predecessor")),
+        "frames": card.get("frames"),
+        "loss": [_finite(epoch.get("loss")) for epoch in epochs],
+        "seconds": [epoch.get("seconds") for epoch in epochs],
+        "profile": {
+            label: [epoch.get(label, 0.0) for epoch in epochs]
+            for label in LABELS
+            if any(label in epoch for epoch in epochs)
+        },
+    }
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and np.isfinite(value) else None
