@@ -212,7 +212,9 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def main(argv: list[str] | None = None) -> int:
     """Prints one JSON object; progress goes to stderr."""
-    parser = argparse.ArgumentParser(description="speed of the tuple space, as ratios to a bare redis-py client")
+    parser = argparse.ArgumentParser(
+        prog="steersman bench bus", description="speed of the tuple space, as ratios to a bare redis-py client"
+    )
     parser.add_argument("--quick", action="store_true", help="a fifth of the operations, 10^5 tuples")
     parser.add_argument("--tuples", type=int, default=0, help="stored tuples for take_growth (10^6; quick: 10^5)")
     parser.add_argument("--program", default="", help="the server's binary")

@@ -40,7 +40,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def arguments() -> argparse.ArgumentParser:
     """Describe the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="steersman bench molecular-dynamics", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--json", action="store_true", help="the output is always one JSON object")
     parser.add_argument("--sequence", default="YYDPETGTWY", help="one letter per residue (chignolin CLN025)")
     parser.add_argument("--segment-ps", type=float, default=2.0, help="length of our segments")
@@ -63,7 +65,7 @@ def our_segment(molecule: md.Molecule, given: argparse.Namespace, seed: int) -> 
 
 
 def bare_loop(context: openmm.Context, molecule: md.Molecule, report_ps: float) -> Iterator[object]:
-    """What one writes without us: step, fetch positions and energy, look for NaN, for ever."""
+    """What one writes without us: step, fetch positions and energy, look for NaN, forever."""
     context.setPositions(np.asarray(molecule.positions, np.float64))
     context.setVelocitiesToTemperature(TEMPERATURE_K, 1)
     integrator = context.getIntegrator()

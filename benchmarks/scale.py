@@ -176,7 +176,7 @@ class Crowd:
 
     def began(self, number: int, manager: str) -> None: ...
 
-    def newly_waiting(self) -> list[str]:
+    def newly_lacking(self) -> list[str]:
         return []
 
     def end_stuck_blocks(self) -> list[str]:
@@ -201,13 +201,13 @@ def host(run: str) -> None:
     directory = RunDirectory(Path(run))
     workflow = loading.load(directory.workflow)
     params = loading.checked(workflow, directory.settings()["params"])
-    lease_s = directory.settings()["site"]["lease_s"]
+    lease_s = directory.site()["lease_s"]
     assert workflow.simulation is not None
     simulate, variables = workflow.simulation.function, dict(workflow.simulation.variables)
 
     os.nice(10)  # in a campaign walkers take no core of the machine that driver and server are on
     sys.setswitchinterval(SWITCH_S)
-    telling = threading.Lock()
+    printing = threading.Lock()
 
     def walk(number: int, bag: str) -> None:
         walker = Walker(
@@ -216,7 +216,7 @@ def host(run: str) -> None:
             lease_s=lease_s,
         )  # fmt: skip
         left = walker.run()
-        with telling:  # lines of several threads would run into each other
+        with printing:  # lines of several threads would run into each other
             print(json.dumps([number, left]), flush=True)
 
     for line in sys.stdin:

@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def arguments() -> argparse.ArgumentParser:
     """Describe the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="steersman bench shallow-water", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the output is always one JSON object")
     parser.add_argument("--table", action="store_true", help="the convergence of every case instead")
     parser.add_argument("--truncation", type=int, default=85, help="of the speeds")

@@ -96,7 +96,7 @@ def measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
             busy[name].append(clock() - began)
     flops, counted = flops_of(case)
     steps = -(-len(case.data) // case.batch)
-    told: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "parameters": case.model.parameter_count,
         "batch": case.batch,
         "bf16_over_fp32": ratio(busy["ours"], busy["ours_bf16"]),
@@ -107,7 +107,7 @@ def measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
     for ending in PRECISIONS:
         rate = len(case.data) / float(np.median(wall["ours" + ending][1:]))
         at_work = len(case.data) / float(np.median(busy["ours" + ending][1:]))
-        told |= {
+        figures |= {
             "samples_per_s" + ending: round(rate, 1),
             "ratio_to_plain" + ending: ratio(busy["plain" + ending], busy["ours" + ending]),
             "ratio_error" + ending: error(busy["plain" + ending], busy["ours" + ending]),
@@ -115,8 +115,8 @@ def measure(case: Case, peaks: dict[str, float]) -> dict[str, Any]:
             "share_of_peak" + ending: round(flops / case.batch * at_work / peaks[ending], 3),
         }
     if "ours_graphs" in runs:
-        told["graphs_over_plain"] = ratio(busy["plain"], busy["ours_graphs"])
-    return told
+        figures["graphs_over_plain"] = ratio(busy["plain"], busy["ours_graphs"])
+    return figures
 
 
 def clock_of(here: torch.device) -> Callable[[], float]:

@@ -59,13 +59,16 @@ class Arm:
 def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequence[str]]) -> list[Arm]:
     """The arms of a comparison: plain sampling, random restarts, and what was asked for, with all varied parameters.
 
+    A workflow that holds draws out makes a new member of every start, so it has no restarts to compare with.
+
     Args:
         policies: arguments of `wf.steer`, e.g. 'Novelty("z"), explore=0.2'; none: what the workflow file says.
         vary: parameter -> its values, as text.
     Raises: BadValue, UnknownName: one is no policy.
     """
     names = vars(sys.modules[MODULE])
-    texts = list(dict.fromkeys([PLAIN, RANDOM, *(text.strip() for text in policies or [OWN])]))
+    base = [PLAIN] if workflow.held_out_function else [PLAIN, RANDOM]
+    texts = list(dict.fromkeys([*base, *(text.strip() for text in policies or [OWN])]))
     found = []
     for values in itertools.product(*vary.values()):
         assignments = tuple(f"{key}={value}" for key, value in zip(vary, values, strict=True))

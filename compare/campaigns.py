@@ -48,12 +48,13 @@ def run_all(jobs: Sequence[Job], beside: int, show: Callable[[int, int], None] =
     try:
         while waiting or running:
             while waiting and len(running) < beside:
-                running.update([_started(waiting.pop(0))])
+                job = waiting.pop(0)
+                running[started(job)] = job
             time.sleep(LOOK_S)
             for process in [each for each in running if each.poll() is not None]:
                 job = running.pop(process)
                 if process.returncode or not job.finished:
-                    raise CampaignFailed(job.run, log_of(job).read_text()[-2000:])
+                    raise failed(job)
                 show(len(jobs) - len(waiting) - len(running), len(jobs))
     finally:
         for process in running:
@@ -62,15 +63,21 @@ def run_all(jobs: Sequence[Job], beside: int, show: Callable[[int, int], None] =
             process.wait()
 
 
+def failed(job: Job) -> CampaignFailed:
+    """It did not come to its end: with the last that it said."""
+    return CampaignFailed(job.run, log_of(job).read_text()[-2000:])
+
+
 def log_of(job: Job) -> Path:
     return Path(f"{job.run}.log")
 
 
-def _started(job: Job) -> tuple[subprocess.Popen[bytes], Job]:
+def started(job: Job) -> subprocess.Popen[bytes]:
+    """Begin a campaign, or go on with it, in a process of its own."""
     log_of(job).parent.mkdir(parents=True, exist_ok=True)
     with log_of(job).open("wb") as log:
         command = [sys.executable, "-m", "steersman.compare.campaigns", json.dumps(asdict(job))]
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log), job
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
 def _campaign(job: Job) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from steersman.compare.arms import Arm
 from steersman.compare.errors import NoYardstick
+from steersman.compare.metric import HeldOutMetric
 from steersman.compare.statistics import Interval, Times, difference, median_time, speed_up
 from steersman.dashboard.yardsticks import Curve, measure
 from steersman.journal.decisions import ranking_seconds
@@ -86,19 +87,23 @@ def _times(ratio: Interval) -> str:
     return f"{'at least ' if ratio.at_least else ''}{ratio.value:.2g} times ({bounds})"
 
 
-def collect(arm: Arm, directories: Mapping[int, Path], workflow: Workflow) -> Runs:
-    """Measure every run of an arm by the yardsticks of `workflow`.
+def collect(
+    arm: Arm, directories: Mapping[int, Path], workflow: Workflow, metrics: Sequence[HeldOutMetric] = ()
+) -> Runs:
+    """Measure every run of an arm by metrics, or by the yardsticks of `workflow` where none are given.
 
-    Raises: NoYardstick: it has none.
+    Raises: NoYardstick: it has none either.
     """
-    if not workflow.yardsticks:
+    if not (workflow.yardsticks or metrics):
         raise NoYardstick(workflow.name)
     runs = Runs(arm)
     for seed, path in directories.items():
         directory = RunDirectory(path)
         history = History(directory)
-        params = loading.checked(workflow, directory.settings()["params"])
-        for name, curve in measure(history, workflow, params).items():
+        curves = {metric.name: metric.curve(history) for metric in metrics}
+        if not metrics:
+            curves = measure(history, workflow, loading.checked(workflow, directory.settings()["params"]))
+        for name, curve in curves.items():
             runs.curves.setdefault(name, []).append(curve)
         runs.seeds.append(seed)
         runs.cost.update(_cost(history))
@@ -118,12 +123,12 @@ def _cost(history: History) -> dict[str, float]:
     }
 
 
-def rows(plain: Runs, runs: Runs, workflow: Workflow) -> list[Row]:
-    """One arm beside plain sampling, by every yardstick."""
-    return [_row(plain, runs, name, yardstick) for name, yardstick in workflow.yardsticks.items()]
+def rows(plain: Runs, runs: Runs, measures: Mapping[str, Yardstick | HeldOutMetric]) -> list[Row]:
+    """One arm beside plain sampling, by every measure."""
+    return [_row(plain, runs, name, measure) for name, measure in measures.items()]
 
 
-def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick) -> Row:
+def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetric) -> Row:
     rng = np.random.default_rng(SEED)
     end = min(curve.spent[-1] for each in (plain, runs) for curve in each.curves[name])
     base, mine = (np.array([float(curve.at(end)) for curve in each.curves[name]]) for each in (plain, runs))

@@ -24,5 +24,6 @@ class NoYardstick(EngineError):
     def __str__(self) -> str:
         return (
             f"{self.workflow} has no yardstick, and metrics see a run's own latent space, which cannot be compared "
-            "between runs; decorate a function of stored frames with @wf.yardstick()"
+            "between runs; decorate a function of stored frames with @wf.yardstick(), or, where draws are held out, "
+            "name a metric of them with --metric"
         )

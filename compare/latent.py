@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.dashboard.results import Results
+from steersman.dashboard.results import Results, place_of
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages.workflow import Workflow, Yardstick
@@ -29,7 +29,7 @@ def yardstick_of(directory: RunDirectory, workflow: Workflow) -> Yardstick:
     model, scores = results.model, results.scores
     if model is None or not scores.values or workflow.scoring is None:
         raise BadValue("--model-of", str(directory.path), "it has no model with scores; name a run that trained one")
-    name = max(scores.values, key=lambda each: scores.matrix(each).shape[1])
+    name = place_of(scores, workflow)
     low = scores.matrix(name).min(axis=0)
     width = np.maximum(np.ptp(scores.matrix(name), axis=0), 1e-12) / BINS
     score = workflow.scoring.function

@@ -1,0 +1,230 @@
+"""Ranges of parameters -> campaigns, the worst of them ended early -> the values that do best by a yardstick.
+
+What was tried lies in `trials.log` of the folder, in Optuna's format: the same call goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steersman.compare.campaigns import LOOK_S, Job, failed, started
+from steersman.dashboard.yardsticks import measure
+from steersman.journal.history import History
+from steersman.journal.run_directory import RunDirectory
+from steersman.stages import loading
+from steersman.stages.workflow import Params, Workflow
+from steersman.steering import StopRule
+from steersman.system.errors import BadValue, MissingExtra, UnknownName
+
+EIGHTHS = 1, 2, 4  # of the budget, after which the worse half of the trials that came so far ends
+RUN = "run"  # attribute of a trial: its run directory
+SAMPLERS = ("tpe", "random", "grid")
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is tried.
+
+    Args:
+        ranges: `KEY=LOW:HIGH`, `KEY=LOW:HIGH:log` or `KEY=a,b,c`, of parameters of the workflow.
+        yardstick: by whose last value trials are judged.
+        trials: how many in all.
+        sampler: "tpe" learns from the trials before, "random" does not, "grid" tries all of `KEY=a,b,c`.
+        early: end the worse trials early, by successive halving.
+    """
+
+    ranges: Sequence[str]
+    yardstick: str
+    trials: int
+    sampler: str = "tpe"
+    seed: int = 0
+    early: bool = True
+
+
+@dataclass
+class _Running:
+    trial: Any
+    process: subprocess.Popen[bytes]
+    job: Job
+    rule: StopRule
+    params: Params
+    history: History | None = None
+    looked: int = 0  # eighths of the budget at which it was judged
+
+
+def tune(
+    search: Search,
+    workflow: Workflow,
+    folder: Path,
+    job: Callable[[str, tuple[str, ...]], Job],
+    beside: int,
+    show: Callable[[int], None] = lambda done: None,
+) -> Any:
+    """Run trials until there are so many; returns Optuna's study.
+
+    Args:
+        job: (run directory, `key=value` of the trial) -> its campaign.
+        beside: campaigns at a time.
+        show: called with the number of trials that are over.
+    Raises: BadInput: a range that is none. CampaignFailed: one ended without its budget spent. MissingExtra: Optuna.
+    """
+    optuna = _optuna()
+    if search.sampler not in SAMPLERS:
+        raise UnknownName("sampler", search.sampler, SAMPLERS)
+    space = dict(_range(text, workflow) for text in search.ranges)
+    grid = _grid(space) if search.sampler == "grid" else []
+    trials = min(search.trials, len(grid)) if grid else search.trials
+    sampler = optuna.samplers.TPESampler if search.sampler == "tpe" else optuna.samplers.RandomSampler
+    study = optuna.create_study(
+        study_name=workflow.name, storage=_storage(folder), load_if_exists=True,
+        direction="minimize" if workflow.yardsticks[search.yardstick].less else "maximize",
+        sampler=sampler(seed=search.seed), pruner=optuna.pruners.SuccessiveHalvingPruner(1, 2),
+    )  # fmt: skip
+    _renew(study)
+    for values in grid:
+        study.enqueue_trial(values, skip_if_exists=True)
+    running: list[_Running] = []
+    try:
+        while True:
+            while len(running) < beside and _over(study) + len(running) < trials:
+                running.append(_begin(study.ask(space), workflow, folder, job))
+            if not running:
+                return study
+            time.sleep(LOOK_S)
+            for each in list(running):
+                if _look(each, study, workflow, search):
+                    running.remove(each)
+                    show(_over(study))
+    finally:
+        for each in running:
+            each.process.terminate()
+        for each in running:
+            each.process.wait()
+
+
+def results(study: Any) -> list[dict[str, Any]]:
+    """What was tried, best first: number, params, value, state, run; trials that were ended early come last."""
+    found = [
+        {
+            "number": trial.number, "params": trial.params, "value": trial.value, "state": trial.state.name.lower(),
+            "run": trial.user_attrs.get(RUN, ""),
+        }
+        for trial in study.trials if trial.state.is_finished() and trial.state.name != "FAIL"
+    ]  # fmt: skip
+    sign = 1 if study.direction.name == "MINIMIZE" else -1
+    return sorted(found, key=lambda each: (each["state"] != "complete", sign * each["value"]))
+
+
+def _begin(trial: Any, workflow: Workflow, folder: Path, job: Callable[[str, tuple[str, ...]], Job]) -> _Running:
+    run = trial.user_attrs.get(RUN) or str(folder / f"trial-{trial.number:04d}")
+    trial.set_user_attr(RUN, run)
+    made = job(run, tuple(f"{key}={value}" for key, value in trial.params.items()))
+    params = loading.parameters(workflow, Path(made.params) if made.params else None, made.assignments)
+    return _Running(trial, started(made), made, workflow.stop_rule(params), params)
+
+
+def _look(each: _Running, study: Any, workflow: Workflow, search: Search) -> bool:
+    """Judge a trial as far as it has come; returns whether it is over."""
+    over = each.process.poll() is not None
+    if over and (each.process.returncode or not each.job.finished):
+        raise failed(each.job)
+    if each.history is None and RunDirectory(Path(each.job.run)).journal.exists():
+        each.history = History(RunDirectory(Path(each.job.run)))
+    if each.history is None:
+        return False
+    each.history.catch_up()
+    share = each.rule.share(each.history.state.progress(each.history.state.now))
+    due = max((eighths for eighths in EIGHTHS if 8 * share >= eighths), default=0)
+    if not over and (due <= each.looked or not search.early):
+        return False
+    curves = measure(each.history, workflow, each.params)
+    if search.yardstick not in curves:
+        return False
+    curve = curves[search.yardstick]
+    if over:
+        study.tell(each.trial, float(curve.value[-1]))
+        return True
+    each.looked = due
+    each.trial.report(float(curve.at(np.array(curve.spent[-1] * due / (8 * share)))), due)
+    if each.trial.should_prune():
+        each.process.terminate()
+        each.process.wait()
+        study.tell(each.trial, state=_optuna().trial.TrialState.PRUNED)
+        return True
+    return False
+
+
+def _over(study: Any) -> int:
+    """Trials that were run to their end, or ended early."""
+    return sum(trial.state.name in ("COMPLETE", "PRUNED") for trial in study.trials)
+
+
+def _renew(study: Any) -> None:
+    """Trials whose process died go on, as new ones with the same values and run directory."""
+    optuna = _optuna()
+    for trial in study.trials:
+        if trial.state == optuna.trial.TrialState.RUNNING:
+            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+            study.enqueue_trial(trial.params, user_attrs={RUN: trial.user_attrs.get(RUN, "")})
+
+
+def _range(text: str, workflow: Workflow) -> tuple[str, Any]:
+    """`KEY=...` -> key and Optuna's distribution. Raises: BadInput."""
+    key, _, values = text.partition("=")
+    key = key.strip()
+    if key not in workflow.params.model_fields:
+        raise UnknownName(f"parameter of {workflow.name}", key, workflow.params.model_fields)
+    if not values:
+        raise BadValue("--over", text, "write KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c")
+    made = _optuna().distributions
+    if ":" not in values:
+        return key, made.CategoricalDistribution([loading.value(key, each) for each in values.split(",")])
+    whole = workflow.params.model_fields[key].annotation is int
+    try:
+        low, high, *log = values.split(":")
+        kind = made.IntDistribution if whole else made.FloatDistribution
+        number = int if whole else float
+        return key, kind(number(low), number(high), log=_is_log(log))
+    except ValueError as error:
+        words = f"{error}; write KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c"
+        raise BadValue("--over", text, words) from None
+
+
+def _is_log(words: Sequence[str]) -> bool:
+    if list(words) not in ([], ["log"]):
+        raise ValueError(f"{':'.join(words)!r} is not log")
+    return bool(words)
+
+
+def _grid(space: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All combinations. Raises: BadValue: a range has no end of values."""
+    for key, values in space.items():
+        if not hasattr(values, "choices"):
+            raise BadValue("--over", key, "a grid needs its values: write KEY=a,b,c")
+    return [dict(zip(space, each, strict=True)) for each in product(*(values.choices for values in space.values()))]
+
+
+def _storage(folder: Path) -> Any:
+    _optuna()
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    folder.mkdir(parents=True, exist_ok=True)
+    return JournalStorage(JournalFileBackend(str(folder / "trials.log")))
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError:
+        raise MissingExtra("optuna", "tune") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
