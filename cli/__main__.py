@@ -1,30 +1,27 @@
 """`steersman`: all verbs, and what becomes of an error.
 
-Exit codes: 0 the run reached its goal (or spent its budget, where it has no other goal), 2 bad input, 3 the budget was
-spent before the goal, 4 simulations failed, 130 interrupted.
+Exit codes: 0 the run reached its goal or spent its budget, 2 bad input, 3 with --require-goal the budget was spent
+before the goal, 4 something could not be done, 5 the run failed, 6 damaged files, 7 `doctor` or `remote check` found
+something wrong, 130 interrupted. 1 is an error that we did not expect, or
+a benchmark that `bench track` found slower.
 """
 
 from __future__ import annotations
 
 import errno
+import importlib.metadata
 import logging
 import os
 import sys
 import threading
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from steersman.cli.bus import bus
-from steersman.cli.campaigns import check, resume, run
-from steersman.cli.compare import compare
-from steersman.cli.printing import err, shown
-from steersman.cli.runs import journal, replay, status, tell, verify, watch, why
-from steersman.cli.shipped import bench, new, workflows
-from steersman.cli.sites import doctor, sites
-from steersman.cli.trying import try_
-from steersman.system.errors import BadInput, EngineError
+from steersman.cli.printing import ToStderr, err, say, shown
+from steersman.cli.verbs import Verbs
+from steersman.system.errors import EngineError
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # Typer has no public name for it
 REFUSED = {  # what the system refuses for where something lies or is called, and what to do then
@@ -35,37 +32,28 @@ REFUSED = {  # what the system refuses for where something lies or is called, an
 }
 SHOWN = 1500, 500  # letters of an error, from its beginning and its end
 
-app = typer.Typer(
-    help="Couple simulations with deep learning: run a workflow file, watch it, ask why.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-VERBS = (
-    run,
-    check,
-    try_,
-    resume,
-    status,
-    watch,
-    tell,
-    why,
-    replay,
-    compare,
-    journal,
-    verify,
-    bus,
-    workflows,
-    new,
-    doctor,
-    bench,
-)
-OPEN = {  # words of theirs may look like options
-    tell: {"ignore_unknown_options": True},
-    bench: {"allow_extra_args": True, "ignore_unknown_options": True},
-}
-for verb in VERBS:
-    app.command(verb.__name__.rstrip("_"), context_settings=OPEN.get(verb))(verb)
-app.add_typer(sites, name="sites", help="List the site files that come with Steersman, or show one.")
+app = typer.Typer(cls=Verbs, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        say(f"steersman {importlib.metadata.version('steersman')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version and end")
+    ] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="log what happens to standard error; -vv: every record")
+    ] = 0,
+) -> None:
+    """Couple simulations with deep learning: run a workflow file, watch it, ask why."""
+    if verbose:
+        logging.getLogger("steersman").setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+        logging.getLogger("steersman").addHandler(ToStderr())
 
 
 def main() -> None:
@@ -91,10 +79,8 @@ def _main() -> None:
         sys.exit(2)
     except typer.Abort:
         sys.exit(1)
-    except BadInput as error:
-        _refuse(str(error), 2)
     except EngineError as error:
-        _refuse(str(error), 4)
+        _refuse(str(error), error.exit_status)
     except OSError as error:
         if error.errno not in REFUSED:
             raise

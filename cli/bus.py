@@ -17,10 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.bus import BusError, Row, TupleSpace, inspect, rows
+from steersman.cli.options import Json
 from steersman.cli.printing import out, say
 from steersman.engine.errors import NotRunning
 from steersman.engine.people import expect_driver
 from steersman.journal.run_directory import RunDirectory
+from steersman.system.errors import BadRequest
 
 PATIENCE_S = 2.0  # who looks does not wait a minute for a server that is gone
 LAST = 3
@@ -31,13 +33,19 @@ def bus(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="a run directory, or any directory with a bus.json")],
     follow: Annotated[str | None, typer.Option("--follow", metavar="NAME", help="show each tuple put under it")] = None,
     last: Annotated[int, typer.Option("--last", min=0, help="how many of the newest tuples of each name")] = LAST,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="end after so many tables or tuples")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a look, or a followed tuple")] = False,
+    count: Annotated[
+        int | None, typer.Option("--count", min=1, help="end after this number of tables or tuples")
+    ] = None,
+    as_json: Json = False,
+    as_lines: Annotated[bool, typer.Option("--jsonl", help="a JSON object a line: for each look, or tuple")] = False,
 ) -> None:
-    """Show the tuple space of a run: names, depths, rates, blocked takers, last tuples. Takes nothing.
+    """Show the tuple space of a run: names, depths, rates, blocked takers, last tuples. It changes nothing.
 
     On a terminal it stays live until Ctrl-C; into a pipe, or as JSON, it looks once.
     """
+    if as_json and (follow is not None or (count or 1) > 1):
+        raise BadRequest("--json prints one object; with --follow or --count write --jsonl, which prints one a line")
+    as_json |= as_lines
     if RunDirectory(run).journal.exists():
         expect_driver(RunDirectory(run))
     try:

@@ -10,13 +10,17 @@ import typer
 from rich.markup import escape
 
 from steersman.cli import display
+from steersman.cli.dashboard import IDLE_S, beside
 from steersman.cli.options import (
     Account,
     BusUrl,
+    Inside,
     Json,
     Nodes,
+    OtherSite,
     ParamsFile,
     Queue,
+    RequireGoal,
     Rounds,
     RunPath,
     Seed,
@@ -35,12 +39,15 @@ from steersman.journal.crate import write_crate
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
+from steersman.steering import StopRule
+from steersman.system.errors import BadValue
 
 # What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
 if TYPE_CHECKING:
     from steersman.engine.run import Run
 
-EXIT = {"goal": 0, "finished": 0, "budget": 3, "failed": 4, "interrupted": 130}
+EXIT = {"goal": 0, "finished": 0, "budget": 0, "failed": 5, "interrupted": 130}
+NO_GOAL = 3  # instead of 0 with --require-goal, when the budget was spent first
 
 
 def run(
@@ -53,58 +60,71 @@ def run(
     walltime: Walltime = None,
     account: Account = None,
     queue: Queue = None,
+    inside: Inside = False,
     seed: Seed = None,
     rounds: Rounds = False,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="instead of runs/<workflow>-<number>")] = None,
     bus: BusUrl = None,
+    dashboard: Annotated[bool, typer.Option("--dashboard", help="serve the run's page beside it")] = False,
+    require_goal: RequireGoal = False,
     as_json: Json = False,
 ) -> None:
-    """Run a workflow file and show it live; at the end a report."""
+    """Run a workflow file with a live display, and write a report at the end."""
     from steersman.engine import campaign
 
-    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue)
+    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
     plan = campaign.plan(
         workflow, params_file=params, assignments=assignments, site=site, site_changes=changes, seed=seed, rounds=rounds
     )
+    _check_goal(plan.workflow.stop_rule(plan.params), required=require_goal)
     directory, made = campaign.begin(plan, run_dir=run_dir, bus_url=bus)
     place, facts = escape(str(directory.path)), f"(seed {plan.seed}, {made.slots} slots)"
     err.print(f"[bold]{plan.workflow.name}[/] runs in {place}   [dim]{facts}[/]", soft_wrap=True)
+    page = beside(directory.path) if dashboard else ""
+    if page:
+        err.plain(page)
     state = _execute(directory, made)
-    _finish(directory, state, made, as_json=as_json)
+    _finish(directory, state, require_goal=require_goal, as_json=as_json, page=page)
 
 
 def resume(
     run: RunPath,
     assignments: Set = [],  # noqa: B006
+    site: OtherSite = None,
+    workers: Workers = None,
+    nodes: Nodes = None,
+    walltime: Walltime = None,
+    account: Account = None,
+    queue: Queue = None,
+    inside: Inside = False,
     bus: BusUrl = None,
+    require_goal: RequireGoal = False,
     as_json: Json = False,
 ) -> None:
-    """Go on with a run that was interrupted, whatever died; with --set also with one that is finished."""
+    """Continue a run that was interrupted; with --set, also one that is finished."""
     from steersman.engine import campaign
 
     directory = run_directory.open_run(run)
-    made = campaign.resume(directory, bus_url=bus, assignments=assignments)
+    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
+    made = campaign.resume(directory, bus_url=bus, assignments=assignments, site=site, site_changes=changes)
+    _check_goal(made.stop_rule, required=require_goal)
     if made.state.finished and not made.told:
         assert made.state.end is not None
         reason = made.state.end.reason
-        err.print(
-            escape(
-                f"{run} is finished: {reason}; there is nothing to resume; "
-                "`--set key=value` goes on with other parameters"
-            ),
-            highlight=False,
+        err.plain(
+            f"{run} is finished: {reason}; there is nothing to resume; `--set key=value` goes on with other parameters"
         )
         if not directory.report.exists():  # Ctrl-C came while it was drawn, say
             _describe(directory, made.state)
         if as_json:
             _print_json(directory, made.state)
-        raise typer.Exit(0)
+        raise typer.Exit(_exit_code(made.state.end.outcome, require_goal))
     where = escape(f"{run} at {made.state.frames:,} frames")
     err.print(f"[bold]{made.workflow.name}[/] goes on in {where}", highlight=False)
     if made.state.paused:
-        err.print(escape(display.paused(made.state)), highlight=False, soft_wrap=True)
+        err.plain(display.paused(made.state))
     state = _execute(directory, made)
-    _finish(directory, state, made, as_json=as_json)
+    _finish(directory, state, require_goal=require_goal, as_json=as_json)
 
 
 def check(
@@ -117,19 +137,20 @@ def check(
     walltime: Walltime = None,
     account: Account = None,
     queue: Queue = None,
+    inside: Inside = False,
     with_try: Annotated[bool, typer.Option("--try", help="then call every stage once, see `steersman try`")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check everything that can be wrong before a job starts."""
+    """Check workflow, parameters, site and disk before any job starts."""
     from steersman.engine import campaign
     from steersman.engine.check import check_plan
 
-    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue)
+    changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
     plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, site_changes=changes)
     checks = check_plan(plan)
     if as_json:
         tried = list(steps(plan.workflow, plan.params, plan.source)) if with_try else []
-        typer.echo(json.dumps([*(each._asdict() for each in checks), *map(vars, tried)]))
+        typer.echo(json.dumps({"checks": [each._asdict() for each in checks], "stages": list(map(vars, tried))}))
         ok = all(step.ok for step in tried)
     else:
         print_checks(checks)
@@ -139,14 +160,13 @@ def check(
 
 
 def _execute(directory: RunDirectory, made: Run) -> State:
-    shown = display.Display(str(directory.path))
+    shown = display.Display(str(directory.path), err)
     made.show = lambda state, rule: shown.show(state, rule, made.recorder.now())
     try:
         with shown.live():
             return made.execute()
     except KeyboardInterrupt:
-        words = escape(f"stopped at once; `steersman resume {directory.path}` goes on")
-        err.print(words, highlight=False, soft_wrap=True)
+        err.plain(f"stopped at once; `steersman resume {directory.path}` goes on")
         raise typer.Exit(EXIT["interrupted"]) from None
 
 
@@ -165,7 +185,7 @@ def _print_json(directory: RunDirectory, state: State) -> None:
     typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
 
 
-def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) -> None:
+def _finish(directory: RunDirectory, state: State, *, require_goal: bool, as_json: bool, page: str = "") -> None:
     assert state.end is not None
     _describe(directory, state)
     outcome = state.end.outcome
@@ -173,13 +193,25 @@ def _finish(directory: RunDirectory, state: State, made: Run, *, as_json: bool) 
         _print_json(directory, state)
     else:
         out.print(display.closing(state, state.now))
-        out.print(f"[bold]{outcome}[/]: {escape(state.end.reason)}", highlight=False)
+        display.print_outcome(state)
         if state.frames:
             newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.frames), key=_number).name
             words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"
-            out.print(escape(words), highlight=False, soft_wrap=True)
-    budget_is_goal = outcome == "budget" and not made.stop_rule.goal
-    raise typer.Exit(0 if budget_is_goal else EXIT[outcome])
+            out.plain(words)
+        if page:
+            out.plain(f"{page}   (until {IDLE_S / 60:g} minutes after the last look)")
+    raise typer.Exit(_exit_code(outcome, require_goal))
+
+
+def _check_goal(rule: StopRule, *, required: bool) -> None:
+    """Raises: BadValue: the workflow has no goal that --require-goal could ask for."""
+    if required and not rule.goal:
+        problem = "the workflow stops by its budget alone; give it a goal, e.g. stop=budget(...) | reached(...)"
+        raise BadValue("--require-goal", "set", problem)
+
+
+def _exit_code(outcome: str, require_goal: bool) -> int:
+    return NO_GOAL if require_goal and outcome == "budget" else EXIT[outcome]
 
 
 def _number(segment: Segment) -> int:

@@ -21,18 +21,26 @@ def compare(
         typer.Option("--policy", help="""what wf.steer takes, e.g. 'Novelty("z"), explore=0.2'; may be repeated"""),
     ] = [],  # noqa: B006 (Typer wants a list)
     vary: Annotated[list[str], typer.Option("--vary", metavar="KEY=A,B", help="values of a parameter to compare")] = [],  # noqa: B006
-    seeds: Annotated[int, typer.Option("--seeds", min=2, help="campaigns of each arm")] = 8,
-    budget: Annotated[str, typer.Option("--budget", help="of each campaign, e.g. sim_ns=4 or frames=10000")] = "",
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="number of campaigns of each policy")] = 8,
+    budget: Annotated[
+        str, typer.Option("--budget", help="budget of each campaign, e.g. sim_ns=4 or frames=10000")
+    ] = "",
     assignments: Set = [],  # noqa: B006
     params: ParamsFile = None,
     site: SiteName = "laptop",
     workers: Workers = None,
     rounds: Rounds = False,
-    beside: Annotated[int, typer.Option("--beside", min=1, help="campaigns at a time")] = os.cpu_count() or 1,
-    folder: Annotated[Path | None, typer.Option("--out", help="folder of the comparison; the same goes on")] = None,
+    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = os.cpu_count() or 1,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="folder of the comparison; an existing one is continued")
+    ] = None,
     model_of: Annotated[
         Path | None, typer.Option("--model-of", metavar="RUN", help="judge all by cells of this run's latent space")
     ] = None,
+    metric: Annotated[
+        list[str],
+        typer.Option("--metric", help="judge by a metric of held-out draws and levels of it, e.g. 'error<0.2,0.1'"),
+    ] = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
     """Compare policies: the same budget and seeds for each, beside plain sampling and random restarts."""
@@ -40,7 +48,9 @@ def compare(
     from steersman.compare.campaigns import Job, run_all
     from steersman.compare.comparison import collect, rows
     from steersman.compare.errors import NoYardstick
+    from steersman.compare.files import write_once
     from steersman.compare.latent import yardstick_of
+    from steersman.compare.metric import parse
     from steersman.compare.write import table, write
     from steersman.journal import run_directory
     from steersman.stages import loading
@@ -49,7 +59,8 @@ def compare(
     loaded = loading.load(source)
     if model_of:
         loaded.yardsticks["cells"] = yardstick_of(run_directory.open_run(model_of), loaded)
-    if not loaded.yardsticks:
+    metrics = [parse(text, loaded) for text in metric]
+    if not (loaded.yardsticks or metrics):
         raise NoYardstick(loaded.name)
     chosen = of.arms(loaded, policy, _values(vary))
     limits = of.budget_of(budget) if budget else {}
@@ -59,7 +70,7 @@ def compare(
         of.check_needs(arm, loaded)
         loading.parameters(loaded, params, [*assignments, *arm.assignments])
         file = folder / f"{arm.slug}.py"
-        _write(file, of.variant(source, arm, limits))
+        write_once(file, of.variant(source, arm, limits))
         words = (*assignments, *arm.assignments)
         given = str(params.absolute()) if params else None
         jobs[arm] = {
@@ -71,11 +82,12 @@ def compare(
         with err.status(f"{len(by_seed)} campaigns in {folder}") as status:
             run_all(by_seed, beside, lambda done, all_: status.update(f"{done} of {all_} campaigns are done"))
     except KeyboardInterrupt:
-        err.print("stopped; the same command goes on", highlight=False)
+        err.plain("stopped; the same command goes on")
         raise typer.Exit(130) from None
-    runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded) for arm in chosen}
+    runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded, metrics) for arm in chosen}
     plain = {arm.assignments: runs[arm] for arm in chosen if arm.plain}
-    found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.assignments], runs[arm], loaded)]
+    measures = {each.name: each for each in metrics} or loaded.yardsticks
+    found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.assignments], runs[arm], measures)]
     written = write(folder, list(runs.values()), found)
     typer.echo(json.dumps(written) if as_json else table(found) + f"\nFigure, CSV and JSON: {folder}")
 
@@ -88,14 +100,3 @@ def _values(vary: list[str]) -> dict[str, list[str]]:
             raise BadValue("--vary", text, "write --vary key=a,b,c")
         found[key.strip()] = values.split(",")
     return found
-
-
-def _write(file: Path, text: str) -> None:
-    """A comparison that goes on runs what it began with.
-
-    Raises: BadValue: the folder holds another comparison.
-    """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if file.exists() and file.read_text() != text:
-        raise BadValue("--out", str(file.parent), f"{file.name} was made of another workflow or budget; take another")
-    file.write_text(text)

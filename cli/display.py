@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.panel import Panel
@@ -15,9 +15,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from steersman.cli.printing import Lasting
+from steersman.cli.printing import Lasting, Shown, columns, out
+from steersman.journal.facts import clock, facts, failing, simulated
 from steersman.journal.records import FrameId, words
-from steersman.journal.slot_time import SIMULATING, shares
 from steersman.journal.state import State
 from steersman.journal.walkers import Model, Walker
 from steersman.steering import StopRule
@@ -28,13 +28,6 @@ LOG_S = 10.0
 PROFILE = {  # of training, under DeepEx's labels
     "IpUpdateTime": "Ip", "FwdTime": "Fwd", "BwdTime": "Bwd", "WtUpdateTime": "Wt", "SyncTime": "Sync",
 }  # fmt: skip
-
-
-def clock(seconds: float) -> str:
-    """Seconds as h:mm:ss or m:ss."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
@@ -65,11 +58,6 @@ def _rest(state: State, rule: StopRule, now: float) -> str:
     return f"{left(state, rule, now)} left"
 
 
-def simulated(state: State) -> str:
-    unit = "" if state.time_unit == "1" else f" {state.time_unit}"
-    return f"{state.simulated:,.4g}{unit} simulated"
-
-
 def left(state: State, rule: StopRule, now: float) -> str:
     """Time left until the budget is spent, at the rate so far."""
     share = rule.share(state.progress(now))
@@ -98,7 +86,7 @@ def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
 
 
 def _slots(state: State, now: float) -> RenderableType:
-    table = _columns("slot", "walker", "doing", "segment", "since", "frames")
+    table = columns("slot", "walker", "doing", "segment", "since", "frames")
     alive = [walker for walker in state.walkers.values() if walker.alive]
     for walker in alive[:MOST_SLOTS]:
         segment = walker.running
@@ -126,7 +114,7 @@ def _doing(state: State, walker: Walker) -> str:
 
 
 def _models(state: State, now: float) -> RenderableType:
-    table = _columns("model", "frames", "loss", "held out", "time of training", "")
+    table = columns("model", "frames", "loss", "held out", "time of training", "")
     shown = state.models[-4:]
     for model in shown:
         table.add_row(str(model.version), f"{model.frames:,}", *_figures(model, now))
@@ -135,10 +123,6 @@ def _models(state: State, now: float) -> RenderableType:
     # Below, for a narrow terminal: a column would break them into words.
     reasons = [f"[dim]model {model.version}: {escape(model.reason)}[/]" for model in shown if model.reason]
     return Group(table, *map(Text.from_markup, reasons[-2:]))
-
-
-def _columns(*names: str) -> Table:
-    return Table(*names, box=None, header_style="dim", padding=(0, 2, 0, 0))
 
 
 def _figures(model: Model, now: float) -> tuple[str, str, str, str]:
@@ -184,7 +168,7 @@ def _origin(parent: FrameId | None) -> str:
 class Display:
     """Shows a running state, on standard error unless it is given a console: live on a terminal, else lines."""
 
-    def __init__(self, name: str, console: Console | None = None) -> None:
+    def __init__(self, name: str, console: Shown | None = None) -> None:
         self.console = console or Lasting()
         self._name = name
         self._live: Live | None = None
@@ -200,7 +184,7 @@ class Display:
             notes = [words(note) for note in state.notes if self._noted < note.t]
             self._noted = max(self._noted, state.now)
             for text in [line(state, rule, now), *notes]:
-                self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+                self.console.plain(text)
 
     @contextmanager
     def live(self) -> Iterator[None]:
@@ -215,39 +199,15 @@ class Display:
 def closing(state: State, now: float) -> RenderableType:
     """A run in one table; `now` as view() has it, or the time of the last record where nobody drives it."""
     table = Table(title=escape(state.run.workflow), box=None, show_header=False, padding=(0, 2))
-    none_used = state.models and not state.model and (state.end is not None or state.training is None)
-    facts = {
-        "frames": f"{state.frames:,} ({simulated(state)})",
-        "wall time": clock(3600 * state.hours(now)),
-        "segments": ", ".join(f"{number} {how}" for how, number in state.ended.items()) or "none",
-        **({"models": _accepted(state)} if state.models else {}),
-        **({"no model": escape(state.models[-1].reason) or "none was done in time"} if none_used else {}),
-        **{name: f"{values[-1]:.4g}" for name, values in state.metrics.items()},
-        "slots idle": _idle(state, now),
-    }
-    if broken := failing(state):
-        facts["fails"] = escape("; ".join(broken))
-    if state.notes:
-        facts["last note"] = escape(words(state.notes[-1]))
-    if state.run.guided:
-        facts["guided"] = "by a known reference"
-    for name, value in facts.items():
-        table.add_row(f"[dim]{name}[/]", value)
+    for name, value in facts(state, now).items():
+        table.add_row(f"[dim]{name}[/]", escape(value))
     return table
 
 
-def _accepted(state: State) -> str:
-    return f"{sum(bool(model.accepted) for model in state.models)} accepted of {len(state.models)}"
-
-
-def _idle(state: State, now: float) -> str:
-    """`2.1 %, most of it waiting for a start`: what slots did that did not simulate."""
-    found = shares(state, now)
-    if not found:
-        return "-"
-    rest = {cause: share for cause, share in found.items() if cause != SIMULATING}
-    idle, most = sum(rest.values()), max(rest, key=lambda cause: rest[cause])
-    return f"{100 * idle:.1f} %" + (f", most of it {most}" if rest[most] else "")
+def print_outcome(state: State) -> None:
+    """Print how a run ended, if it has."""
+    if state.end:
+        out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
 
 
 def paused(state: State) -> str:
@@ -256,14 +216,3 @@ def paused(state: State) -> str:
         return ""
     since = datetime.datetime.fromtimestamp(state.paused.t).strftime("%Y-%m-%d %H:%M:%S")
     return f"PAUSED by {state.paused.who} since {since}; `steersman tell RUN continue` goes on"
-
-
-def failing(state: State) -> list[str]:
-    """Stages of the workflow that fail, with the cause of the last failure."""
-    return [
-        f"the {name} stage "
-        + ("fails" if stage.worked else "has never worked")
-        + f" ({stage.failures} times): {stage.cause}"
-        for name, stage in state.stages.items()
-        if stage.failures
-    ]

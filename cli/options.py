@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from steersman.executors import values
 from steersman.system.errors import BadValue
-
-UNITS = {"s": 1, "m": 60, "h": 3600}
 
 WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="a shipped name, or the path of a .py file")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="a run directory, e.g. runs/fold-0001")]
 Set = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="set a parameter; may be repeated")]
 ParamsFile = Annotated[Path | None, typer.Option("--params", metavar="FILE", help="YAML file of parameters")]
-SiteName = Annotated[str, typer.Option("--site", help="a shipped site, or the path of a .yaml or .py file")]
-Workers = Annotated[int | None, typer.Option("--workers", min=1, help="slots for walkers, instead of the site's")]
-Nodes = Annotated[int | None, typer.Option("--nodes", min=1, help="nodes of a block, instead of the site's")]
-Walltime = Annotated[str | None, typer.Option("--walltime", metavar="TIME", help="of all blocks: 90s, 30m, 2h")]
+SITE = "a name that `steersman sites` lists, or the path of a .yaml or .py file"
+SiteName = Annotated[str, typer.Option("--site", envvar="STEERSMAN_SITE", help=SITE)]
+OtherSite = Annotated[str | None, typer.Option("--site", help=f"go on with another site: {SITE}")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="number of slots for walkers (default: that of the site)")
+]
+Nodes = Annotated[
+    int | None, typer.Option("--nodes", min=1, help="number of nodes of a block (default: that of the site)")
+]
+Walltime = Annotated[
+    str | None, typer.Option("--walltime", metavar="TIME", help="length of the blocks: 90s, 30m, 2h, 02:00:00")
+]
+Inside = Annotated[
+    bool, typer.Option("--inside", help="in the job that this is started in, on its nodes, whatever the site asks for")
+]
 Account = Annotated[str | None, typer.Option("--account", help="account that the scheduler charges")]
 Queue = Annotated[str | None, typer.Option("--queue", help="queue or partition of the scheduler")]
-Seed = Annotated[int | None, typer.Option("--seed", help="seed of the run; drawn when it is not given")]
-Rounds = Annotated[bool, typer.Option("--rounds", help="synchronous order that repeats bit for bit from the seed")]
-BusUrl = Annotated[str | None, typer.Option("--bus", help="redis:// address of a server to use")]
+Seed = Annotated[int | None, typer.Option("--seed", help="seed of the run (default: a random one)")]
+Rounds = Annotated[
+    bool, typer.Option("--rounds", help="synchronous order; the seed then reproduces the run bit for bit")
+]
+BusUrl = Annotated[
+    str | None, typer.Option("--bus", help="redis:// address of a bus server to use (default: start one)")
+]
+SegmentName = Annotated[str, typer.Argument(metavar="SEGMENT", help="<walker>.<number>, e.g. w1.7")]
+Tree = Annotated[bool, typer.Option("--tree", help="show the chain of segments back to the prepared start")]
+Words = Annotated[
+    list[str], typer.Argument(help="pause | continue | stop SEGMENT | pin SEGMENT:FRAME | set key=value | finish")
+]
+Kinds = Annotated[list[str], typer.Option("--kind", help="only records of this kind; may be repeated")]
+OfSim = Annotated[str, typer.Option("--sim", help="only records of a walker or a segment, e.g. w3 or w3.17")]
+Since = Annotated[str, typer.Option("--since", help="a time (2026-11-21T09:30), or how long ago (90s, 5m, 2h)")]
+RequireGoal = Annotated[
+    bool, typer.Option("--require-goal", help="exit code 3, not 0, if the budget is spent before the goal is reached")
+]
 Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
 
 
@@ -35,20 +59,23 @@ def site_changes(
     walltime: str | None = None,
     account: str | None = None,
     queue: str | None = None,
+    inside: bool = False,
 ) -> dict[str, Any]:
     """What was given, by the keys of a site file. Raises: BadValue: a walltime that is none."""
     given = {
         "simulation.workers": workers,
         "simulation.nodes": nodes,
-        "walltime_s": None if walltime is None else _seconds(walltime),
+        "walltime_s": None if walltime is None else seconds(walltime),
         "account": account,
+        "inside": inside or None,
         "queue": queue,
     }
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _seconds(text: str) -> float:
-    number, unit = text[:-1], text[-1:]
-    if unit not in UNITS or not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{0,9})?", number):
-        raise BadValue("--walltime", text, "write a number and s, m or h, e.g. 90s, 30m, 2h")
-    return float(number) * UNITS[unit]
+def seconds(text: str) -> float:
+    """Of 90s, 30m, 2h, 02:00:00 or 1-12:00:00. Raises: BadValue."""
+    try:
+        return values.seconds(text)
+    except ValueError as wrong:
+        raise BadValue("--walltime", text, str(wrong)) from None

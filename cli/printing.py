@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -26,9 +29,9 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-def say(text: str, *, to_stderr: bool = False) -> None:
+def say(text: str, *, to_stderr: bool = False, newline: bool = True) -> None:
     """Print a text as it is, without any markup."""
-    typer.echo(shown(text), err=to_stderr)
+    typer.echo(shown(text), err=to_stderr, nl=newline)
 
 
 class Shown(Console):
@@ -37,6 +40,10 @@ class Shown(Console):
     def render(self, *args: Any, **options: Any) -> Iterable[Segment]:
         for segment in super().render(*args, **options):
             yield segment if segment.control else segment._replace(text=shown(segment.text))
+
+    def plain(self, text: str) -> None:
+        """Print a text as it is, without any markup, and leave it to the terminal to wrap it."""
+        self.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class Lasting(Shown):
@@ -57,6 +64,25 @@ class Lasting(Shown):
 
 
 out, err = Shown(), Lasting()
+
+
+class ToStderr(logging.Handler):
+    """Log messages in lines of standard error, above a live display."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        at = time.strftime("%H:%M:%S", time.localtime(record.created))
+        text = f"{at} {record.levelname.lower()}: {self.format(record)}"
+        err.plain(text)
+
+
+def columns(*names: str) -> Table:
+    """A plain table with a header."""
+    return Table(*names, box=None, header_style="dim", padding=(0, 2, 0, 0))
+
+
+def first_line(file: Path) -> str:
+    """What a file says of itself: its first line, without what marks it as a comment."""
+    return file.read_text().partition("\n")[0].strip("#\"' ")
 
 
 def print_checks(checks: Sequence[Finding]) -> None:

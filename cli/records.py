@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from msgspec import json
@@ -23,16 +23,30 @@ HIDDEN = ("t", "more", "anew")
 def print_records(directory: RunDirectory, kinds: Collection[str], sim: str, since: str, *, as_json: bool) -> None:
     """Print the chosen records; lines that are not whole are named at the end, on standard error.
 
+    As JSON they are one object, {"records": [...]}, a record a line.
+
     Raises: BadInput: a kind, a name or a time that cannot be meant. JournalTooNew.
     """
     wanted, place = choose(kinds, sim, since, time.time()), journal.Place()
-    for record in journal.follow(directory.journal, place):
-        if wanted(record):
-            say(json.encode(record).decode() if as_json else line(record))
+    chosen = filter(wanted, journal.follow(directory.journal, place))
+    if as_json:
+        _print_object(chosen)
+    else:
+        for record in chosen:
+            say(line(record))
     for flaw in place.flaws:
         say(f"not whole: {flaw}", to_stderr=True)
     if torn := directory.journal.stat().st_size - place.offset:
         say(f"the last {torn} bytes are no whole record: being written, or torn; resume cuts them off", to_stderr=True)
+
+
+def _print_object(found: Iterable[Record]) -> None:
+    """Print them as they are read: there may be millions."""
+    begin = '{"records": ['
+    for record in found:
+        say(f"{begin}\n{json.encode(record).decode()}", newline=False)
+        begin = ","
+    say("\n]}" if begin == "," else f"{begin}]}}")
 
 
 def choose(kinds: Collection[str], sim: str, since: str, now: float) -> Callable[[Record], bool]:

@@ -5,102 +5,132 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from steersman.cli import display, records
-from steersman.cli.options import Json, RunPath
+from steersman.cli.options import Json, Kinds, OfSim, RunPath, SegmentName, Since, Tree, Words
 from steersman.cli.printing import err, out, say
 from steersman.cli.summary import summary
 from steersman.engine import files, people
 from steersman.executors.site import Site
+from steersman.journal import copies, run_directory
 from steersman.journal import replay as replaying
-from steersman.journal import run_directory
 from steersman.journal import verify as verification
 from steersman.journal import why as reasons
 from steersman.journal.history import History
 from steersman.journal.lock import driven as is_driven
 from steersman.journal.lock import owner
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.modules import MODULE
 from steersman.steering.expression import parse
+from steersman.system.errors import DamagedFile
 
 
 def status(run: RunPath, as_json: Json = False) -> None:
-    """Say how far a run has come."""
+    """Show the progress of a run."""
     directory = run_directory.open_run(run)
     with run_directory.reading(directory):
         state = History(directory).state
         found = summary(directory, state)
-        site = Site.model_validate(directory.settings()["site"])
+        site = Site.model_validate(directory.site())
+    copy, driven = copies.of(directory.path), is_driven(directory.path)
+    driver = copy or owner(directory.path)
+    jobs = _jobs(site, directory) if site.scheduler and not driven and not copy else []
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(found | {"jobs": jobs}))
         return
-    driver, driven = owner(directory.path), is_driven(directory.path)
     out.print(display.closing(state, time.time() if driven else state.now))
-    out.print(files.in_words(found["files"], site), highlight=False)
+    if copy is None:
+        out.print(files.in_words(found["files"], site), highlight=False)
     if state.end:
-        out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
+        display.print_outcome(state)
     elif driven:
-        out.print(escape(f"{display.paused(state) or 'running'}: {driver}"), highlight=False)
+        out.plain(f"{display.paused(state) or 'running'}: {driver}")
     else:
-        out.print(escape(f"nobody drives it; `steersman resume {run}` goes on"), highlight=False)
+        again = f"{copy}; `steersman remote resume {copy.run}`" if copy else f"`steersman resume {run}`"
+        out.plain(f"nobody drives it; {again} goes on")
+    if jobs and site.scheduler:
+        what = f"jobs of this run wait or run though nobody drives it: {', '.join(jobs)}"
+        out.plain(f"{what}; `resume` cancels them, or {site.scheduler.CANCEL} does")
     if state.paused and not driven:
-        out.print(escape(display.paused(state)), highlight=False)
+        out.plain(display.paused(state))
+
+
+def _jobs(site: Site, directory: RunDirectory) -> list[str]:
+    from steersman.executors import batch  # Parsl's import takes a second
+
+    return batch.jobs_of(site, directory.path)
+
+
+def facts(directory: RunDirectory) -> dict[str, Any]:
+    """A run in plain values, see `summary`."""
+    with run_directory.reading(directory):
+        return summary(directory, History(directory).state)
 
 
 def watch(run: RunPath) -> None:
     """Show a run live, from this or another terminal, until it ends."""
-    directory = run_directory.open_run(run)
+    follow(run_directory.open_run(run), str(run))
+
+
+def ended(state: State) -> bool:
+    return state.end is not None
+
+
+def follow(directory: RunDirectory, name: str, over: Callable[[State], bool] = ended) -> None:
+    """Show a run live until it is over, which is asked a few times a second before the journal is read again."""
     workflow = loading.load(directory.workflow)
     history = History(directory)
-    state, shown = history.state, display.Display(str(run), out)
+    state, shown = history.state, display.Display(name, out)
     with shown.live():
         while True:
+            is_over = over(state)
+            history.catch_up()
             params = loading.checked(workflow, history.settings()["params"])
             shown.show(state, workflow.stop_rule(params), time.time())
-            if state.end is not None:
+            if is_over:
                 break
             time.sleep(display.DRAW_S)
-            history.catch_up()
     out.print(display.closing(state, state.now))
-    out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
+    display.print_outcome(state)
 
 
 def tell(
     run: RunPath,
-    words: Annotated[
-        list[str], typer.Argument(help="pause | continue | stop SEGMENT | pin SEGMENT:FRAME | set key=value | finish")
-    ],
+    words: Words,
 ) -> None:
-    """Say something to a running campaign; it is journalled with who said it and when."""
+    """Send a command to a running campaign; the journal records who sent it, and when."""
     say(people.tell(run_directory.open_run(run), words))
 
 
 def why(
     run: RunPath,
-    segment: Annotated[str, typer.Argument(help="<walker>.<number>, e.g. w1.7")],
-    tree: Annotated[bool, typer.Option("--tree", help="all it follows from, back to the prepared start")] = False,
+    segment: SegmentName,
+    tree: Tree = False,
     as_json: Json = False,
 ) -> None:
-    """Say where a segment started, who chose it and what was refused, and how it ended."""
-    tell, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
+    """Show where a segment started, who chose that and what was rejected, and how the segment ended."""
+    ask, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
     directory = run_directory.open_run(run)
     with run_directory.reading(directory):
-        found = tell(History(directory), segment)
+        found = ask(History(directory), segment)
     say(json.dumps(found) if as_json else "\n".join(words(found)))
 
 
 def replay(
     run: RunPath,
     policy: Annotated[
-        str, typer.Option("--policy", help="""a policy such as 'Novelty("z")'; without it, the run's own""")
+        str, typer.Option("--policy", help="""a policy such as 'Novelty("z")' (default: that of the run)""")
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Decide again on what a run recorded, without any simulation, and show where a policy chooses otherwise."""
+    """Repeat the decisions of a run on its recorded scores, and show where a policy would choose differently."""
     directory = run_directory.open_run(run)
     own = loading.load(directory.workflow).steering
     other = parse(policy, vars(sys.modules[MODULE])) if policy else None
@@ -111,12 +141,10 @@ def replay(
 
 def journal(
     run: RunPath,
-    kind: Annotated[list[str], typer.Option("--kind", help="only records of this kind; may be repeated")] = [],  # noqa: B006
-    sim: Annotated[str, typer.Option("--sim", help="only those of a walker or a segment, e.g. w3 or w3.17")] = "",
-    since: Annotated[
-        str, typer.Option("--since", help="a time (2026-11-21T09:30), or how long ago (90s, 5m, 2h)")
-    ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object a line")] = False,
+    kind: Kinds = [],  # noqa: B006
+    sim: OfSim = "",
+    since: Since = "",
+    as_json: Json = False,
 ) -> None:
     """Print what happened in a run."""
     records.print_records(run_directory.open_run(run), kind, sim, since, as_json=as_json)
@@ -125,21 +153,21 @@ def journal(
 def verify(
     run: RunPath,
     repair: Annotated[
-        bool, typer.Option("--repair", help="set aside what is not whole, so that the run can go on")
+        bool, typer.Option("--repair", help="move damaged files to RUN/aside, so that the run can continue")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Prove a run directory whole: chunk checksums, journal against store, models against cards."""
+    """Check that a run directory is intact: checksums, journal against store, models against their cards."""
     directory = run_directory.open_run(run)
     problems = verification.verify(directory)
     if repair and problems:
         verification.repair(directory, problems)
     if as_json:
-        typer.echo(json.dumps([vars(problem) for problem in problems]))
+        typer.echo(json.dumps({"whole": not problems, "problems": [vars(problem) for problem in problems]}))
     for problem in [] if as_json else problems:
         out.print(f"[red]not whole[/] {escape(problem.where)}: {escape(problem.problem)}", highlight=False)
     if not problems:
-        err.print(escape(f"{run} is whole"), highlight=False)
+        err.plain(f"{run} is whole")
     elif repair:
-        err.print(escape(f"set aside in {run}/aside; `steersman resume {run}` goes on"), highlight=False)
-    raise typer.Exit(4 if problems and not repair else 0)
+        err.plain(f"set aside in {run}/aside; `steersman resume {run}` goes on")
+    raise typer.Exit(DamagedFile.exit_status if problems and not repair else 0)

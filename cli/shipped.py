@@ -14,20 +14,22 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.options import Json
-from steersman.cli.printing import out
+from steersman.cli.printing import first_line, out
 from steersman.cli.template import TEMPLATE
 from steersman.stages import loading
 from steersman.system.errors import BadRequest, UnknownName
 
 BENCHMARKS = {
-    "bus": "bus", "loop": "loop", "store": "store", "scratch": "scratch", "molecular-dynamics": "molecular_dynamics",
-    "train": "train", "scale": "scale", "events": "events", "shallow-water": "shallow_water",
+    "bus": "bus", "loop": "loop", "store": "store", "scratch": "scratch", "start": "start", "train": "train",
+    "molecular-dynamics": "molecular_dynamics", "scale": "scale", "events": "events", "shallow-water": "shallow_water",
+    "weighted-ensemble": "weighted_ensemble", "dashboard": "dashboard", "networks": "network_table",
+    "kernels": "kernels", "collectives": "collectives", "quality": "quality", "track": "track",
 }  # fmt: skip
 
 
 def workflows(as_json: Json = False) -> None:
     """List the workflow files that come with Steersman."""
-    found = {name: _first_line(path) for name, path in loading.shipped().items()}
+    found = {name: first_line(path) for name, path in loading.shipped().items()}
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -51,13 +53,9 @@ def new(name: Annotated[str, typer.Argument(help="name of the workflow; NAME.py 
 
 
 def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".join(BENCHMARKS))]) -> None:
-    """Run a benchmark: one JSON object on standard output, progress on standard error."""
+    """Run a benchmark: one JSON object on standard output, progress on standard error; NAME --help shows options."""
     if name not in BENCHMARKS:
         raise UnknownName("benchmark", name, BENCHMARKS)
     module = import_module(f"steersman.benchmarks.{BENCHMARKS[name]}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # its server would stay
     module.main([argument for argument in context.args if argument != "--json"])
-
-
-def _first_line(path: Path) -> str:
-    return path.read_text().lstrip('"').splitlines()[0].rstrip('"')

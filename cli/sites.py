@@ -6,45 +6,65 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from steersman.cli.options import Account, Json, Queue, SiteName, site_changes
-from steersman.cli.printing import err, out, print_checks, print_text
-from steersman.executors.site import SHIPPED
-from steersman.executors.site import sites as shipped_sites
-from steersman.executors.site_files import load_site
+from steersman.cli.options import SITE, Account, Json, Queue, SiteName, site_changes
+from steersman.cli.printing import err, first_line, out, print_checks, print_text
+from steersman.executors.errors import BadSite
+from steersman.executors.site import SHIPPED, Site, own
+from steersman.executors.site import sites as all_sites
+from steersman.executors.site_files import file_of, load_site
 
 if TYPE_CHECKING:  # see campaigns.py
     from steersman.engine.probe import Probe
+
+UNWELL = 7  # exit code of `doctor` and `remote check`
 
 sites = typer.Typer(invoke_without_command=True)
 
 
 @sites.callback()
 def list_sites(context: typer.Context, as_json: Json = False) -> None:
-    """List the site files that come with Steersman; copy one to make your own."""
+    """List the site files that come with Steersman, and your own; copy one to make your own."""
     if context.invoked_subcommand is not None:
         return
-    known = {name: load_site(name) for name in shipped_sites()}
+    known = {name: _loaded(name) for name in all_sites()}
     if as_json:
-        typer.echo(json.dumps({name: site.model_dump(mode="json") for name, site in known.items()}))
+        typer.echo(json.dumps({name: _plain(site) for name, site in known.items()}))
         return
     table = Table.grid(padding=(0, 2))
-    for name, path in shipped_sites().items():
-        needs = f"\nneeds --{', --'.join(known[name].needs)}" if known[name].needs else ""
-        table.add_row(f"[bold]{name}[/]", Text(f"{_first_line(path)}{needs}", overflow="fold"))
+    for name, path in all_sites().items():
+        table.add_row(f"[bold]{name}[/]", Text(_in_words(path, known[name]), overflow="fold"))
     out.print(table)
-    out.print(Text(f"files: {SHIPPED}"))
+    out.print(Text(f"files: {SHIPPED}\nyours: {own()}"))
+
+
+def _loaded(name: str) -> Site | BadSite:
+    """One that a user is still writing does not hide the others."""
+    try:
+        return load_site(name)
+    except BadSite as error:
+        return error
+
+
+def _plain(site: Site | BadSite) -> dict[str, Any]:
+    return {"problem": site.problem} if isinstance(site, BadSite) else site.model_dump(mode="json")
+
+
+def _in_words(path: Path, site: Site | BadSite) -> str:
+    if isinstance(site, BadSite):
+        return f"{path}: {site.problem}"
+    return first_line(path) + (f"\nneeds --{', --'.join(site.needs)}" if site.needs else "")
 
 
 @sites.command()
 def show(
-    site: Annotated[str, typer.Argument(metavar="NAME", help="a shipped site, or the path of a .yaml or .py file")],
+    site: Annotated[str, typer.Argument(metavar="NAME", help=SITE)],
     as_json: Json = False,
 ) -> None:
     """Show a site file, and the scripts that it gives to the scheduler."""
@@ -55,7 +75,7 @@ def show(
     if as_json:
         typer.echo(json.dumps({"site": loaded.model_dump(mode="json"), "scripts": scripts}))
         return
-    path = shipped_sites().get(site, Path(site))
+    path = file_of(site)
     print_text(str(path), path.read_text())
     for role, script in scripts.items():
         print_text(f"script of {role}", script)
@@ -65,10 +85,12 @@ def doctor(
     site: SiteName = "laptop",
     account: Account = None,
     queue: Queue = None,
-    within: Annotated[float, typer.Option("--within", metavar="SECONDS", help="for the job to start and end")] = 900,
+    within: Annotated[
+        float, typer.Option("--within", metavar="SECONDS", help="time limit for the job to start and end")
+    ] = 900,
     as_json: Json = False,
 ) -> None:
-    """Run a small job on a site and report what its nodes are like, what is wrong, and the cure."""
+    """Run a small job on a site; report its nodes, what is wrong, and how to repair it."""
     from steersman.engine.doctor import examine
 
     loaded = load_site(site, site_changes(account=account, queue=queue))
@@ -80,7 +102,7 @@ def doctor(
     else:
         out.print(_table(found.probes))
         print_checks(found.findings)
-    raise typer.Exit(0 if found.well else 4)
+    raise typer.Exit(0 if found.well else UNWELL)
 
 
 def _table(probes: Sequence[Probe]) -> Table:
@@ -97,7 +119,3 @@ def _table(probes: Sequence[Probe]) -> Table:
         figures = (f"{low[0]:.0f}", f"{low[1]:.0f}", f"{1e3 * skew:+.1f}", f"{here[0].scratch_gb:.0f}")
         table.add_row(node, role, str(len(here)), str(here[0].cores), names, *figures)
     return table
-
-
-def _first_line(path: Path) -> str:
-    return path.read_text().splitlines()[0].lstrip("# ")

@@ -1,0 +1,108 @@
+"""Runs -> a page in the browser: `steersman dashboard`."""
+
+from __future__ import annotations
+
+import platform
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from steersman.cli.printing import out
+from steersman.journal.run_directory import RunDirectory
+from steersman.system.errors import BadRequest
+
+if TYPE_CHECKING:  # see campaigns.py
+    from steersman.bus import TupleSpace
+
+IDLE_S = 600.0  # a page that was served beside a run goes on for so long after the run, or after the last look
+LINES = 3  # that `links` prints
+PATIENCE_S = 2.0  # who looks at a bus does not wait a minute for a server that is gone
+
+
+def dashboard(
+    runs: Annotated[list[Path] | None, typer.Argument(metavar="RUN...", help="run directories")] = None,
+    folder: Annotated[Path | None, typer.Option("--all", metavar="DIR", help="every run of a folder")] = None,
+    baseline: Annotated[Path | None, typer.Option("--baseline", metavar="RUN", help="a run to compare with")] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="instead of the one of the last time")] = 0,
+    read_only: Annotated[bool, typer.Option("--read-only", help="show only; no link allows actions")] = False,
+    trust: Annotated[
+        bool | None, typer.Option("--trust/--no-trust", help="run the code of workflow files; by default of own runs")
+    ] = None,
+    idle_s: Annotated[
+        float,
+        typer.Option(
+            "--end-idle", metavar="S", help="end after this time without a running run and without a viewer, in seconds"
+        ),
+    ] = 0.0,
+) -> None:
+    """Show runs in the browser: live, afterwards, or from a copied directory. Ctrl-C ends it; the runs go on."""
+    from steersman.dashboard.live.access import Access
+    from steersman.dashboard.live.gallery import Gallery
+    from steersman.dashboard.live.server import Dashboard, application
+    from steersman.engine import people
+
+    if not runs and folder is None:
+        raise BadRequest("name a run directory, or a folder of them with --all")
+    if folder is not None and not folder.is_dir():
+        raise BadRequest(f"--all {folder}: there is no such folder")
+    gallery = Gallery(runs or [], folder, baseline=baseline, trusted=trust)
+    gallery.begin()
+    access = Access.kept([*(runs or []), *([folder] if folder else [])])
+    app = application(gallery, access, tell=None if read_only else people.tell, look=_Buses())
+    served = Dashboard(app, access, port)
+    signal.signal(signal.SIGTERM, lambda *_: served.stop())
+    for line in links(served, read_only=read_only):
+        out.plain(line)
+    if idle_s:
+        served.stop_when(lambda: time.monotonic() - gallery.looked > idle_s and not gallery.goes_on)
+    served.serve()
+
+
+def beside(run: Path) -> str:
+    """Serve a run's page in a process of its own, which outlives this one; returns a line that says where."""
+    command = [sys.executable, "-m", "steersman.cli", "dashboard", str(run), "--end-idle", str(IDLE_S)]
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(
+        command, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        lines = [process.stdout.readline().strip() for _ in range(LINES)]
+    return lines[0] or f"The dashboard did not begin; `steersman dashboard {run}` says why"
+
+
+def links(served: Any, *, read_only: bool) -> list[str]:
+    """What to open, and how to get there from another machine."""
+    shown = served.read_only_link if read_only else served.link
+    lines = [f"Dashboard: {shown}"]
+    if not read_only:
+        lines.append(f"to look only: {served.read_only_link}")
+    return [*lines, f"from another machine: ssh -L {served.port}:127.0.0.1:{served.port} {platform.node()}"]
+
+
+class _Buses:
+    """The buses of runs that go on, looked at and never taken from."""
+
+    def __init__(self) -> None:
+        self._spaces: dict[Path, TupleSpace] = {}
+
+    def __call__(self, directory: RunDirectory) -> list[dict[str, Any]]:
+        """Rows of a run's bus. Raises: NotRunning, BusError."""
+        from steersman.bus import BusError, TupleSpace, rows
+        from steersman.engine.people import expect_driver
+
+        expect_driver(directory)
+        space = self._spaces.get(directory.path)
+        try:
+            if space is None:
+                space = self._spaces[directory.path] = TupleSpace.connect(directory.bus, patience_s=PATIENCE_S)
+            return [{"name": row.name, **asdict(row.statistics)} for row in rows(space)]
+        except BusError:
+            self._spaces.pop(directory.path, None)
+            raise

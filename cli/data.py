@@ -1,0 +1,192 @@
+"""Verbs for what comes after a run: `steersman export | report | ls | diff`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import signal
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from steersman.cli.options import Json, RunPath
+from steersman.cli.printing import err, say
+from steersman.journal import manifest, run_directory
+from steersman.journal.history import History
+from steersman.system.errors import BadRequest
+
+if TYPE_CHECKING:
+    from steersman.data.listing import Listed
+
+# What brings pandas and xarray with it is imported by the verbs that need it.
+COLUMNS = ("name", "workflow", "state", "frames", "best", "age", "size")
+
+
+def export(
+    run: RunPath,
+    segment: Annotated[str, typer.Argument(help="<walker>.<number>, e.g. w0.7", show_default=False)] = "",
+    lineage: Annotated[
+        Path | None,
+        typer.Option("--lineage", metavar="FILE", help="frames from the prepared start to the end of SEGMENT"),
+    ] = None,
+    frames: Annotated[
+        Path | None, typer.Option("--frames", metavar="FILE", help="frames of SEGMENT alone, or of the whole run")
+    ] = None,
+    tables: Annotated[
+        Path | None, typer.Option("--tables", metavar="DIR", help="every table of the run, as CSV and Parquet")
+    ] = None,
+    score: Annotated[
+        list[str], typer.Option("--score", metavar="NAME=LOW:HIGH", help="of --frames, those with a score in a range")
+    ] = [],  # noqa: B006 (Typer wants a list)
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="K/N", help="of --frames, those of the K-th largest of N clusters")
+    ] = "",
+    by: Annotated[str, typer.Option("--by", help="the score that clusters are made of")] = "z",
+    part: Annotated[str, typer.Option("--range", metavar="A:B", help="frames A to B of these, counted from 0")] = "",
+    stride: Annotated[int, typer.Option("--stride", min=1, help="each N-th of these")] = 1,
+    topology: Annotated[
+        Path | None, typer.Option("--topology", metavar="FILE", help="atoms, instead of the run's topology.pdb")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace files that are there")] = False,
+) -> None:
+    """Write frames to a trajectory (.xtc, .dcd, .pdb, .nc), or all tables, for other programs."""
+    from steersman.data import choice
+    from steersman.data.export import trajectory, write_tables
+    from steersman.data.lineage import rows
+
+    if [lineage, frames, tables].count(None) != 2:
+        raise BadRequest("say what to write: one of --lineage FILE, --frames FILE and --tables DIR")
+    if lineage and (not segment or score or cluster):
+        raise BadRequest("--lineage takes a SEGMENT, e.g. `steersman export RUN w0.7 --lineage out.xtc`, and no scores")
+    directory = run_directory.open_run(run)
+    with run_directory.reading(directory), _damage_in_a_line(), _stoppable():
+        history = History(directory)
+        if tables:
+            for file in write_tables(history, tables, overwrite=overwrite):
+                err.plain(f"wrote {file}")
+            return
+        found = (
+            rows(history, segment)
+            if lineage
+            else choice.of_scores(history, segment=segment, scores=score, cluster=cluster, by=by)
+        )
+        found = choice.part(found, part, stride)
+        path = lineage or frames
+        assert path is not None
+        written = trajectory(history, found, path, topology=topology, overwrite=overwrite)
+        with _progress() as shown:
+            task = shown.add_task("frames", total=len(found))
+            for frames_done in written:
+                shown.update(task, completed=frames_done)
+    atoms = topology or directory.topology
+    beside = f"; its atoms are in {atoms}" if atoms.exists() else ""
+    err.plain(f"wrote {len(found):,} frames to {path}{beside}")
+
+
+def report(run: RunPath) -> None:
+    """Make report.html and the figures of a run again, whether it has ended or not."""
+    from steersman.dashboard.report import write_report
+
+    directory = run_directory.open_run(run)
+    with err.status("drawing figures and the report"):
+        write_report(directory)
+    manifest.renew(directory, directory.report, directory.figures)
+    say(str(directory.report))
+
+
+def ls(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="with run directories in it")] = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """List the runs of a folder: state, frames, best metric, age and size; the newest last."""
+    from steersman.data.listing import listed
+
+    if not folder.is_dir():
+        raise BadRequest(f"{folder}: there is no such folder; give the one that your runs lie in")
+    found = listed(folder)
+    if as_json:
+        typer.echo(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in found]}))
+        return
+    if not found:
+        err.plain(f"there are no runs in {folder}")
+        return
+    rows = [COLUMNS, *(_columns(each) for each in found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        say("  ".join(f"{word:<{width}}" for word, width in zip(row, widths, strict=True)).rstrip())
+
+
+def diff(run: RunPath, other: Annotated[Path, typer.Argument(metavar="RUN")], as_json: Json = False) -> None:
+    """Tell what differs between two runs: parameters, settings, code, versions and outcome."""
+    from steersman.data.difference import difference, lines
+
+    histories = []
+    for path in (run, other):
+        directory = run_directory.open_run(path)
+        with run_directory.reading(directory):
+            histories.append(History(directory))
+    found = difference(*histories)
+    say(json.dumps(found) if as_json else "\n".join(lines(found)))
+
+
+@contextlib.contextmanager
+def _damage_in_a_line() -> Iterator[None]:
+    from steersman.data.errors import DamagedPart
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        err.print(f"[yellow]warning:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", DamagedPart)
+        warnings.showwarning = show
+        yield
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    """Ctrl-C and SIGTERM end an export in order: no half of a file stays."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        err.plain("stopped; the file was not written. The same command begins again")
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _progress() -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+
+
+def _columns(each: Listed) -> tuple[str, ...]:
+    best = "-" if each.best is None else f"{each.metric} {each.best:.4g}"
+    return each.name, each.workflow, each.state, f"{each.frames:,}", best, _age(each.age_s), _size(each.bytes)
+
+
+def _age(seconds: float) -> str:
+    """90 -> 1 min; of days the number."""
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _size(number: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.3g} TB"

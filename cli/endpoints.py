@@ -1,0 +1,75 @@
+"""Names of endpoints, and their configurations: `steersman endpoints ...`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec import json
+from rich.markup import escape
+
+from steersman.cli.options import Json
+from steersman.cli.printing import columns, out, say
+from steersman.executors.site_files import is_path
+from steersman.remote import known
+from steersman.remote.known import Endpoint
+from steersman.stages.loading import assigned
+from steersman.system.errors import UnknownName
+
+endpoints = typer.Typer(invoke_without_command=True)
+
+
+@endpoints.callback()
+def list_endpoints(context: typer.Context, as_json: Json = False) -> None:
+    """List endpoints by name."""
+    if context.invoked_subcommand is not None:
+        return
+    found = known.endpoints()
+    if as_json:
+        say(json.encode(found).decode())
+        return
+    table = columns("endpoint", "uuid", "site", "folder", "python", "options")
+    for each in found.values():
+        options = " ".join(f"{key}={value}" for key, value in each.options.items())
+        table.add_row(*map(escape, (each.name, each.uuid, each.site, each.folder, each.python, options)))
+    out.print(table) if found else say("none yet: steersman endpoints add NAME UUID", to_stderr=True)
+
+
+@endpoints.command()
+def add(
+    name: Annotated[str, typer.Argument(help="a short name, e.g. polaris")],
+    uuid: Annotated[str, typer.Argument(metavar="UUID", help="of `globus-compute-endpoint list` on its machine")],
+    site: Annotated[
+        str, typer.Option("--site", help="the site of runs there: a name, or the path of a file here")
+    ] = "",
+    folder: Annotated[str, typer.Option("--folder", help="where runs lie there")] = known.FOLDER,
+    python: Annotated[str, typer.Option("--python", help="of the environment there that has Steersman")] = "",
+    option: Annotated[
+        list[str], typer.Option("--option", metavar="KEY=VALUE", help="for the template of its configuration; repeat")
+    ] = [],  # noqa: B006
+    collection: Annotated[str, typer.Option("--collection", help="UUID of the Globus collection of the folder")] = "",
+) -> None:
+    """Name an endpoint, with its site and folder; or change what is known of it."""
+    options = assigned(option, "--option")
+    path = str(Path(site).absolute()) if is_path(site) else site
+    known.keep_endpoint(Endpoint(name, uuid, path, folder, python, options, collection))
+
+
+@endpoints.command()
+def template(
+    name: Annotated[str, typer.Argument(help="a machine: aurora, frontier, perlmutter, polaris, or slurm")] = "",
+    schema: Annotated[bool, typer.Option("--schema", help="what submissions may ask of it, as JSON schema")] = False,
+) -> None:
+    """Print the configuration of an endpoint, as user_config_template.yaml.j2 and user_config_schema.json."""
+    from steersman.site_configs import endpoints as shipped
+
+    if not schema and name not in shipped.names():
+        raise UnknownName("endpoint configuration", name, shipped.names())
+    say((shipped.SCHEMA if schema else shipped.template(name)).read_text().rstrip("\n"))
+
+
+@endpoints.command()
+def remove(name: Annotated[str, typer.Argument(help="its name here; nothing happens there")]) -> None:
+    """Forget the name of an endpoint."""
+    known.forget_endpoint(name)

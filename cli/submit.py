@@ -1,0 +1,80 @@
+"""A run at another machine: `steersman submit`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from steersman.cli.options import (
+    Account,
+    Json,
+    Nodes,
+    ParamsFile,
+    Queue,
+    Rounds,
+    Seed,
+    Set,
+    Walltime,
+    Workers,
+    WorkflowName,
+    seconds,
+)
+from steersman.cli.printing import err, say
+from steersman.cli.remote import STATES, At, endpoint_of, site_of
+from steersman.system.errors import BadValue
+
+
+def submit(
+    workflow: WorkflowName,
+    assignments: Set = [],  # noqa: B006 (Typer wants a list)
+    params: ParamsFile = None,
+    inputs: Annotated[
+        list[Path], typer.Option("--input", metavar="FILE", help="a file that lies beside the workflow there; repeat")
+    ] = [],  # noqa: B006
+    at: At = "",
+    endpoint: Annotated[str, typer.Option("--endpoint", metavar="UUID", help="the same as --at")] = "",
+    site: Annotated[str, typer.Option("--site", help="a site by name, or the path of a file here")] = "",
+    where: Annotated[
+        str, typer.Option("--where", help="login: the driver submits blocks; allocation: it is in a job")
+    ] = "login",
+    workers: Workers = None,
+    nodes: Nodes = None,
+    walltime: Walltime = None,
+    account: Account = None,
+    queue: Queue = None,
+    seed: Seed = None,
+    rounds: Rounds = False,
+    name: Annotated[str, typer.Option("--name", help="of the run; else it follows from what is submitted")] = "",
+    as_json: Json = False,
+) -> None:
+    """Run a workflow file at another machine, over Globus Compute, and return at once."""
+    from steersman.remote.submit import Wish
+    from steersman.remote.submit import submit as send
+
+    if where not in ("login", "allocation"):
+        raise BadValue("--where", where, "write login or allocation")
+    limit = _of_job(walltime) if walltime and where == "allocation" else walltime
+    options = {
+        "workers": workers, "nodes": nodes, "walltime": limit, "account": account, "queue": queue, "seed": seed,
+        "rounds": rounds,
+    }  # fmt: skip
+    wish = Wish(workflow, params, inputs, assignments, site, options, where, name)
+    place = site_of(endpoint_of(at or endpoint))
+    with err.status(escape(f"sent to {place.endpoint.name}; its workflow is checked there")):
+        sent, there = send(place, wish)
+    if as_json:
+        say(json.dumps({"name": sent.name, "path": there["path"], "fresh": there["fresh"], "state": there["state"]}))
+        return
+    say(sent.name)
+    words = "submitted" if there["fresh"] else f"there already, {STATES[there['state']]}; --name makes another"
+    err.plain(f"{words}: {there['path']} at {sent.endpoint.name}; steersman remote watch {sent.name}")
+
+
+def _of_job(walltime: str) -> str:
+    """30m -> 0:30:00, as schedulers write it."""
+    minutes, rest = divmod(round(seconds(walltime)), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -1,0 +1,83 @@
+"""`steersman tune`: which values of parameters do best by a yardstick."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steersman.cli.options import Json, ParamsFile, Rounds, Seed, Set, SiteName, Workers, WorkflowName
+from steersman.cli.printing import err
+from steersman.system.errors import UnknownName
+
+SHOWN = 10
+
+
+def tune(
+    workflow: WorkflowName,
+    over: Annotated[
+        list[str], typer.Option("--over", metavar="KEY=RANGE", help="KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c")
+    ],
+    trials: Annotated[int, typer.Option("--trials", min=1, help="in all, with those that were run before")] = 40,
+    yardstick: Annotated[str, typer.Option("--yardstick", help="what is judged; the first one, if not given")] = "",
+    sampler: Annotated[str, typer.Option("--sampler", help="tpe, random or grid")] = "tpe",
+    early: Annotated[bool, typer.Option(help="end the worse half of the trials early")] = True,
+    budget: Annotated[str, typer.Option("--budget", help="of each campaign, e.g. sim_ns=4 or frames=10000")] = "",
+    assignments: Set = [],  # noqa: B006 (Typer wants a list)
+    params: ParamsFile = None,
+    seed: Seed = 0,
+    site: SiteName = "laptop",
+    workers: Workers = None,
+    rounds: Rounds = False,
+    beside: Annotated[int, typer.Option("--beside", min=1, help="campaigns at a time")] = os.cpu_count() or 1,
+    folder: Annotated[Path | None, typer.Option("--out", help="folder of the trials; the same goes on")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tune parameters: campaigns with different values, the worse ones ended early, by a yardstick."""
+    from steersman.compare import arms as of
+    from steersman.compare.campaigns import Job
+    from steersman.compare.errors import NoYardstick
+    from steersman.compare.files import write_once
+    from steersman.compare.tuning import Search, results, tune
+    from steersman.stages import loading
+
+    source = loading.find(workflow)
+    loaded = loading.load(source)
+    if not loaded.yardsticks:
+        raise NoYardstick(loaded.name)
+    judged = yardstick or next(iter(loaded.yardsticks))
+    if judged not in loaded.yardsticks:
+        raise UnknownName("yardstick", judged, loaded.yardsticks)
+    loading.parameters(loaded, params, assignments)
+    folder = (folder or Path("runs") / f"tune-{loaded.name}").absolute()
+    limits = of.budget_of(budget) if budget else {}
+    file = folder / "workflow.py"
+    write_once(file, of.variant(source, of.Arm(of.OWN), limits))
+    tried = loading.load(file)
+    given = str(params.absolute()) if params else None
+
+    def job(run: str, values: tuple[str, ...]) -> Job:
+        return Job(run, str(file), seed or 0, (*assignments, *values), given, site, workers, rounds)
+
+    search = Search(over, judged, trials, sampler, seed or 0, early)
+    try:
+        with err.status(f"{trials} trials in {folder}") as status:
+            study = tune(search, tried, folder, job, beside, lambda done: status.update(f"{done} of {trials} trials"))
+    except KeyboardInterrupt:
+        err.plain("stopped; the same command goes on")
+        raise typer.Exit(130) from None
+    found = results(study)
+    (folder / "trials.json").write_text(json.dumps(found, indent=1) + "\n")
+    if as_json:
+        typer.echo(json.dumps({"folder": str(folder), "yardstick": judged, "trials": found}))
+        return
+    ended = sum(each["state"] == "pruned" for each in found)
+    typer.echo(f"{judged} after {len(found)} trials, of which {ended} were ended early; the best:")
+    for each in found[:SHOWN]:
+        values = " ".join(f"{key}={value}" for key, value in each["params"].items())
+        typer.echo(f"  {each['value']:<10.5g} {values}" + ("   ended early" if each["state"] == "pruned" else ""))
+    vary = " ".join(f"--vary {key}={found[0]['params'][key]},..." for key in found[0]["params"])
+    typer.echo(f"Each is one run, so the best is partly luck: check it with steersman compare {workflow} {vary}")

@@ -1,0 +1,93 @@
+"""The verbs of the command line. Each is imported when it is called: the list of them must not wait for the engine."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+# By the file of this folder that has the function, or the group of verbs, of that name, in the order that help shows.
+VERBS = {
+    "run": "campaigns",
+    "submit": "submit",
+    "check": "campaigns",
+    "try": "trying",
+    "resume": "campaigns",
+    "status": "runs",
+    "watch": "runs",
+    "dashboard": "dashboard",
+    "tell": "runs",
+    "why": "runs",
+    "replay": "runs",
+    "compare": "compare",
+    "tune": "tune",
+    "analyse": "analyse",
+    "journal": "runs",
+    "verify": "runs",
+    "export": "data",
+    "report": "data",
+    "ls": "data",
+    "diff": "data",
+    "bus": "bus",
+    "workflows": "shipped",
+    "new": "shipped",
+    "doctor": "sites",
+    "bench": "shipped",
+    "sites": "sites",
+    "remote": "remote",
+    "endpoints": "endpoints",
+}
+OPEN = {  # words of theirs may look like options
+    "tell": {"ignore_unknown_options": True},
+    "bench": {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False},
+}
+
+
+class Verbs(TyperGroup):
+    """All verbs by name and summary; one that is called is imported."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = {name: TyperCommand(name, help=_summary(name)) for name in VERBS}
+
+    def resolve_command(self, context: Any, words: list[str]) -> Any:
+        name, _, rest = super().resolve_command(context, words)  # of an unknown one it names the nearest
+        return name, name and _imported(name), rest
+
+
+def _imported(name: str) -> Any:
+    found = getattr(import_module(f"steersman.cli.{VERBS[name]}"), _identifier(name))
+    if isinstance(found, typer.Typer):
+        command: Any = typer.main.get_group(found)
+    else:
+        alone = typer.Typer(add_completion=False)
+        alone.command(name, context_settings=OPEN.get(name))(found)
+        command = typer.main.get_command(alone)
+    command.name = name
+    return command
+
+
+def _summary(name: str) -> str:
+    """The first paragraph of what documents the function, or the callback of the group, read and not run."""
+    wanted = _identifier(name)
+    for function in _functions(VERBS[name]):
+        called = [ast.unparse(decorator) for decorator in function.decorator_list]
+        if function.name == wanted or f"{wanted}.callback()" in called:
+            return (ast.get_docstring(function) or "").partition("\n\n")[0]
+    return ""
+
+
+@cache
+def _functions(file: str) -> list[ast.FunctionDef]:
+    tree = ast.parse(Path(__file__).with_name(f"{file}.py").read_text())
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+def _identifier(name: str) -> str:
+    return f"{name}_" if keyword.iskeyword(name) else name
