@@ -57,3 +57,8 @@ def extremes(p, results):
 def lead_times(p, results):
     from steersman.apps.shallow_water.figures import forecast_errors
     return forecast_errors(results.model, results.held_out, diffusion_hours=DIFFUSION_HOURS)
+
+@wf.panel("Where the network errs most")
+def errors(p, results):
+    from steersman.apps.shallow_water.forecasts import error_map
+    return error_map(results.model, results.held_out)

@@ -25,7 +25,12 @@ def segment(p, start, out):
 
 @wf.score()
 def place(p, model, frames):
-    return {"z": np.concatenate([np.cos(frames["angles"]), np.sin(frames["angles"])], axis=1)}
+    angles = frames["angles"]
+    return {
+        "z": np.concatenate([np.cos(angles), np.sin(angles)], axis=1),
+        "cell": six_wells.grid_cells(angles, per_angle=8),  # the bins of a weighted ensemble
+        "far": six_wells.wells(angles) == 3,  # the well that is hardest to reach
+    }
 
 wf.steer(LocalOutlierFactor("z"))
 

@@ -1,0 +1,62 @@
+"""Which crystal, how thick, how tilted? Electron diffraction, simulated where a committee of networks disagrees.
+
+    steersman run diffraction
+"""
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from steersman import Params, Workflow, budget, every, models, reached
+from steersman.apps import diffraction as cbed
+from steersman.steering import Unsure, latin_hypercube
+
+
+class Diffraction(Params):
+    patterns: int = Field(1500, ge=1)  # budget, beside those that are held out
+    held_out: int = Field(200, ge=1)
+    goal: float = Field(0.1, ge=0)  # error rate on what is held out
+    train_every: int = Field(200, ge=1)  # patterns
+    epochs: int = Field(12, ge=1)
+    members: int = Field(3, ge=1)
+    network: Literal["small", "resnet50"] = "small"
+
+
+wf = Workflow("diffraction", Diffraction,
+              stop=lambda p: budget(frames=p.held_out + p.patterns) | reached("error_rate", p.goal, below=True))
+
+@wf.held_out
+def judged(p): return {"point": latin_hypercube(p.held_out, cbed.DIMENSIONS)}
+
+@wf.simulate(variables=cbed.VARIABLES)
+def expose(p, start, out):
+    point = start.draw["point"] if start.draw else np.random.default_rng(out.seed).random(cbed.DIMENSIONS)
+    conditions = cbed.Conditions.of(point)
+    out.append(pattern=cbed.counts(conditions, out.seed), label=conditions.label, point=point)
+
+@wf.train(when=lambda p: every(frames=p.train_every, first=p.held_out + p.train_every))
+def fit(p, frames, last):
+    network = {"classes": cbed.CLASSES, "members": p.members, "network": p.network}
+    return models.Committee.fit(cbed.seen(frames["pattern"]), frames["label"], epochs=p.epochs, init=last, **network)
+
+@wf.score()
+def doubt(p, model, frames):
+    from steersman.models.networks.committee import judgement
+    return judgement(model.probabilities(cbed.seen(frames["pattern"])), frames["label"]) | {"point": frames["point"]}
+
+wf.steer(Unsure("disagreement", cbed.DIMENSIONS))
+
+@wf.metric
+def error_rate(scores): return scores.values["wrong"][scores.held_out].mean()
+
+@wf.figure("What the committee makes of each class")
+def classes(p, results):
+    from steersman.apps.diffraction.figures import classes
+    if results.model is None: return None
+    patterns, labels = results.held_out["pattern"], results.held_out["label"]
+    return classes(patterns, labels, results.model.probabilities(cbed.seen(patterns)))
+
+@wf.figure("Where patterns were drawn")
+def draws(p, results):
+    from steersman.apps.diffraction.figures import of_scores
+    return of_scores(results.scores.values, results.scores.held_out)
