@@ -31,7 +31,7 @@ def draw(history: History) -> Figure:
     _why(middle, history)
     rows, time = bottom.subplots(1, 2, width_ratios=(4, 1))
     slots.gantt(rows, history)
-    slots.where_time_went(time, slots.shares(history))
+    slots.where_time_went(time, slots.shares(history.state, history.state.now))
     return figure
 
 
