@@ -8,10 +8,11 @@ from hypothesis import HealthCheck, settings
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # more wait for each other on busy cores
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of hundreds of processes compiles what it imports
-WITHOUT = str(Path(__file__).with_name("without"))
+os.environ.pop("STEERSMAN_SITE", None)
+WITHOUT, WITHOUT_SDK = (str(Path(__file__).with_name(name)) for name in ("without", "without_sdk"))
 path = os.environ.get("PYTHONPATH", "")
-if WITHOUT not in path:  # else the process that began the tests put it there
-    os.environ["PYTHONPATH"] = f"{WITHOUT}{os.pathsep}{path}".rstrip(os.pathsep)
+if WITHOUT_SDK not in path:  # else the process that began the tests put it there
+    os.environ["PYTHONPATH"] = os.pathsep.join((WITHOUT_SDK, WITHOUT, path)).rstrip(os.pathsep)
 
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("new", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=1000)

@@ -33,7 +33,7 @@ ITEM: ATOMS id xu vx
 """
 # LAMMPS of Debian looks for its libraries and those of its MPI where they would be installed.
 START = """#!/bin/sh
-export LD_LIBRARY_PATH={libraries} OPAL_PREFIX={root}/usr
+export LD_LIBRARY_PATH={libraries} OPAL_PREFIX={mpi}
 export OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_pml=ob1 OMPI_MCA_btl=self
 exec {root}/usr/bin/lmp "$@"
 """
@@ -57,7 +57,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
     for package in folder.glob("*.deb"):
         subprocess.run(["dpkg", "-x", package, folder / "root"], check=True)
     libraries = {str(file.parent) for file in (folder / "root" / "usr" / "lib").rglob("*.so*")}
-    (folder / "lmp").write_text(START.format(libraries=":".join(sorted(libraries)), root=folder / "root"))
+    mpi = folder / "root" / "usr" if any((folder / "root").rglob("libopen-pal*")) else "/usr"  # it may be installed
+    (folder / "lmp").write_text(START.format(libraries=":".join(sorted(libraries)), mpi=mpi, root=folder / "root"))
     (folder / "lmp").chmod(0o755)
     return str(folder / "lmp")
 

@@ -60,7 +60,7 @@ def later(act: Callable[[], T]) -> Future[T]:
     return future
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for what another thread is about to do."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -109,10 +109,11 @@ def test_the_command_speaks_json(run: Path) -> None:
     told = json.loads(steersman_bus(run, "--json").stdout)
     assert (told["starts"]["ready"], told["starts"]["leases"], told["starts"]["put"]) == (3, 1, 4)
     assert told["starts"]["last"][0] == "('starts', 'w0', 3)"
+    assert steersman_bus(run, "--json", "--follow", "starts").returncode == 2, "it would be several objects"
 
 
 def test_the_command_follows_a_name(run: Path) -> None:
-    following = later(lambda: steersman_bus(run, "--follow", "news", "--count", "2", "--json"))
+    following = later(lambda: steersman_bus(run, "--follow", "news", "--count", "2", "--jsonl"))
     with TupleSpace.connect(run / "bus") as space:
         until(lambda: "news" in space.names(), 60)  # who follows a name subscribes first, then says so
         space.put("news", 1)

@@ -6,6 +6,10 @@ import sys
 import time
 
 import psutil
+import pytest
+
+from steersman.cli.__main__ import app
+from steersman.cli.shipped import BENCHMARKS
 
 
 def test_a_benchmark_that_is_ended_leaves_no_server() -> None:
@@ -21,3 +25,11 @@ def test_a_benchmark_that_is_ended_leaves_no_server() -> None:
     assert bench.wait(60) == 128 + signal.SIGTERM
     assert servers
     assert psutil.wait_procs(servers, timeout=10)[1] == []
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_each_benchmark_shows_its_own_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        app(["bench", name, "--help"], standalone_mode=False)
+    assert not end.value.code
+    assert f"usage: steersman bench {name}" in capsys.readouterr().out

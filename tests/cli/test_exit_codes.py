@@ -1,9 +1,9 @@
-"""What a person wrote wrong ends with exit code 2, every other error of ours with 4, each in one message."""
+"""Bad input ends with exit code 2, a damaged file with 6, every other error of ours with 4; each in one message."""
 
 import pytest
 
 from steersman.cli import __main__ as command_line
-from steersman.system.errors import BadInput, EngineError
+from steersman.system.errors import BadInput, DamagedFile, EngineError
 from tests.test_errors import every_class, values
 
 
@@ -19,5 +19,5 @@ def test_an_error_ends_the_command_line_with_its_code(
     monkeypatch.setattr(command_line, "app", fail)
     with pytest.raises(SystemExit) as end:
         command_line.main()
-    assert end.value.code == (2 if issubclass(kind, BadInput) else 4)
+    assert end.value.code == (2 if issubclass(kind, BadInput) else 6 if issubclass(kind, DamagedFile) else 4)
     assert str(error) in capsys.readouterr().err

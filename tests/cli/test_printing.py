@@ -52,7 +52,7 @@ def test_whatever_prints_shows_it(text: str) -> None:
     printed_by: list[Callable[[], object]] = [
         lambda: printing.say(text),
         lambda: printing.out.print(escape(text), table, Text(text)),
-        lambda: printing.err.print(escape(text), highlight=False, soft_wrap=True),
+        lambda: printing.err.plain(text),
         lambda: printing.print_text(text, text),
         lambda: printing.print_checks([Finding(text, True, text), Finding("x", False, f"{text}\n{text}")]),
     ]

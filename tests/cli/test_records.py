@@ -57,5 +57,7 @@ def test_the_torn_end_is_told_and_the_rest_printed(tmp_path: Path) -> None:
     journal.close()
     path.write_bytes(path.read_bytes()[:-5])
     done = steersman("journal", tmp_path, "--json", cwd=tmp_path)
-    assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == ["one"]
+    assert [record["text"] for record in json.loads(done.stdout)["records"]] == ["one"]
+    none = steersman("journal", tmp_path, "--json", "--kind", "start", cwd=tmp_path)
+    assert json.loads(none.stdout) == {"records": []}
     assert "resume cuts them off" in done.stderr

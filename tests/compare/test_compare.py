@@ -1,25 +1,34 @@
-"""One campaign of the six wells, measured: the yardstick is a function of stored frames, and comparing goes on."""
+"""One campaign of the six wells, measured and analysed: a yardstick is a function of frames, and comparing goes on."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
 from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
 from steersman.compare.comparison import Runs, collect, rows
+from steersman.compare.latent import yardstick_of
+from steersman.compare.metric import HeldOutMetric, parse
 from steersman.compare.write import table, write
 from steersman.dashboard.figures import contributed
-from steersman.dashboard.yardsticks import amount
+from steersman.dashboard.results import Results
+from steersman.dashboard.yardsticks import amount, follow
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow, Yardstick
 from steersman.steering import LocalOutlierFactor, Novelty, Random, Steering
 from steersman.steering.expression import parse_steering
-from steersman.system.errors import BadInput
+from steersman.system.errors import BadInput, UnknownName
 
+pytestmark = pytest.mark.slow
 WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
 
 
@@ -66,7 +75,7 @@ def test_an_arm_like_plain_sampling_shows_no_difference(job: Job, wells: Workflo
         return collect(arm, {0: Path(job.run), 1: Path(job.run)}, wells)
 
     plain, same = of(Arm(PLAIN)), of(Arm("Random()"))
-    found = [(row, runs) for runs in (plain, same) for row in rows(plain, runs, wells)]
+    found = [(row, runs) for runs in (plain, same) for row in rows(plain, runs, wells.yardsticks)]
     assert [row.verdict for row, _ in found[2:]] == ["no difference shown"] * 2
     written = write(tmp_path, [plain, same], found)
     assert {path.name for path in tmp_path.iterdir()} == {"comparison.json", "table.md", "runs.csv", "figure.png"}
@@ -80,6 +89,19 @@ def test_an_arm_like_plain_sampling_shows_no_difference(job: Job, wells: Workflo
 )
 def test_what_frames_amount_to(yardstick: str, amounts: list[float]) -> None:
     assert amount(np.array([3, 1, 3, 7]), Yardstick(lambda p, f: f["x"], yardstick)).tolist() == pytest.approx(amounts)
+
+
+@pytest.mark.parametrize("wrong", ["error", "error<", "error<a", "error=0.1", "nothing<0.1"])
+def test_a_metric_to_compare_by_names_the_levels_to_reach(wrong: str) -> None:
+    diffraction = loading.load(loading.shipped()["diffraction"])
+    assert parse("error_rate < 0.2,0.1", diffraction) == HeldOutMetric("error_rate", True, (0.2, 0.1))
+    with pytest.raises(BadInput):
+        parse(wrong, diffraction)
+
+
+def test_a_metric_is_compared_only_where_draws_are_held_out(wells: Workflow) -> None:
+    with pytest.raises(BadInput):
+        parse(f"{next(iter(wells.metrics), 'cells')}>3", wells)
 
 
 def test_rows_are_distinct_as_a_whole_and_what_is_below_0_is_in_no_cell() -> None:
@@ -117,3 +139,86 @@ def test_the_report_draws_what_compare_measures(job: Job) -> None:
     assert title == "What was reached"
     assert [axes.get_ylabel() for axes in figure.axes] == ["wells", "cells"]
     assert "cells" in caption
+
+
+@pytest.fixture(scope="module")
+def found(job: Job) -> Trajectories:
+    return read([RunDirectory(Path(job.run))], "z")
+
+
+def test_a_piece_of_plain_dynamics_is_a_segment_with_the_frame_that_it_started_from(
+    job: Job, found: Trajectories
+) -> None:
+    segments = History(RunDirectory(Path(job.run))).segments
+    alone = [i for i in range(len(segments)) if segments.parent[i] >= 0 and segments.policy[i] != "Unsteered"]
+    frames = np.concatenate(list(found.pieces))
+    assert set(frames.tolist()) == set(range(len(found.features)))
+    assert len(frames) == len(found.features) + len(alone)
+    assert len(found.pieces) == len(alone) + 2, "two slots began at the prepared start"
+    assert found.step == pytest.approx(0.05)
+
+
+def test_neighbours_in_a_piece_are_neighbours_in_space(found: Trajectories) -> None:
+    """25 steps move each coordinate by 0.3 rad on average, where it is flat."""
+    steps = np.concatenate([np.linalg.norm(np.diff(found.features[piece], axis=0), axis=1) for piece in found.pieces])
+    assert steps.max() < 1.6
+
+
+def test_several_runs_are_one_analysis(job: Job, found: Trajectories) -> None:
+    run = RunDirectory(Path(job.run))
+    twice = read([run, run], "z")
+    assert (len(twice.features), len(twice.pieces)) == (2 * len(found.features), 2 * len(found.pieces))
+    with pytest.raises(UnknownName):
+        read([run], "y")
+
+
+def test_analyse_writes_a_page_a_figure_and_json(job: Job, tmp_path: Path) -> None:
+    words = ["analyse", job.run, "--of", "z", "--states", "8", "--out", str(tmp_path / "out"), "--json"]
+    done = subprocess.run([sys.executable, "-m", "steersman.cli", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said == json.loads((tmp_path / "out" / "analysis.json").read_text())
+    assert {file.suffix for file in (tmp_path / "out").iterdir()} == {".json", ".png", ".svg", ".html"}
+    assert said["problems"], "so short a run supports nothing"
+
+
+def test_a_workflow_without_a_yardstick_is_judged_in_the_latent_space_of_one_model(
+    job: Job, wells: Workflow, tmp_path: Path
+) -> None:
+    """All runs by the same model and the same cells: those of the run that trained it, and beyond them further ones."""
+    file = tmp_path / "double_well.py"
+    double_well = loading.load(loading.shipped()["double_well"])
+    file.write_text(variant(loading.shipped()["double_well"], Arm(""), {"frames": 600.0}))
+    runs = [
+        Job(str(tmp_path / f"seed-{seed}"), str(file), seed, ("train_every=300",), None, "laptop", 1, False)
+        for seed in range(2)
+    ]
+    run_all(runs, beside=2)
+    directories = [RunDirectory(Path(each.run)) for each in runs]
+    yardstick = yardstick_of(directories[0], double_well)
+    double_well.yardsticks["cells"] = yardstick
+    measured = collect(Arm(PLAIN), dict(enumerate(directory.path for directory in directories)), double_well)
+    model: Any = Results(directories[0], History(directories[0]).state).model
+    assert model is not None
+    for directory, curve in zip(directories, measured.curves["cells"], strict=True):
+        position = np.concatenate([directory.frames.read("position", span) for span in directory.frames.spans()])
+        cells = yardstick.function(double_well.params(), {"position": position})
+        z = model.encode(position)[0]
+        assert curve.value[-1] == len(np.unique(cells))
+        assert (np.diff(cells[np.argsort(z[:, 0])].ravel()) >= 0).all(), "cells are in the order of the latent space"
+    with pytest.raises(BadInput):
+        yardstick_of(RunDirectory(Path(job.run)), wells)  # it has no model
+    is_followed_from_the_first_model_to_the_last(History(directories[0]))
+
+
+def is_followed_from_the_first_model_to_the_last(history: History) -> None:
+    """Against the time simulated when it was computed; the last value says what all frames were good for."""
+    name, series = next(iter(history.metrics.items()))
+    found = follow(history, name)
+    assert found.value[-1] == series[-1, 1]
+    assert set(found.value[~np.isnan(found.value)]) <= set(series[:, 1])
+    first = int(np.isnan(found.value).sum())
+    assert 0 < first < len(found.value)
+    assert np.isnan(found.value[:first]).all()
+    assert (np.diff(found.spent) > 0).all()
+    assert np.isnan(follow(history, "nobody computed").value).all()

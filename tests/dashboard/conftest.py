@@ -82,7 +82,8 @@ class MadeRun:
     def _round(self, number: int) -> None:
         """One segment of every walker; the last but one of the first fails, the last one is stopped."""
         for walker in range(SLOTS):
-            parent = FrameId(1 - walker, number // 2 * FRAMES, number // 2) if number else None
+            row = number // 2 * FRAMES + number % FRAMES  # anywhere in the parent, so that lineages have several frames
+            parent = FrameId(1 - walker, row, number // 2) if number else None
             policy = ("Novelty", "LocalOutlierFactor", "explore")[number % 3] if number else "prepared"
             start = number * SLOTS + walker
             self.journal.append(
@@ -163,6 +164,12 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     directory = MadeRun(tmp_path_factory.mktemp("runs") / "fold-0001", segments=12).write()
     report.write_report(directory)
     return directory
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A finished run, to be read only."""
+    return MadeRun(tmp_path_factory.mktemp("runs") / "fold-0001", segments=12).write()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from steersman.journal import slot_time
 from steersman.journal.clock import Clock, simulated_scale, wall_scale
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.segment_table import Segments
+from steersman.journal.segment_table import SegmentTable
 
 
 @pytest.fixture
@@ -69,13 +69,13 @@ def test_descendants_and_generations_agree(history: History) -> None:
     assert history.segments.descendants().sum() == history.segments.generations().sum()
 
 
-def chains(length: int, number: int) -> Segments:
+def chains(length: int, number: int) -> SegmentTable:
     """Chains of segments, each started from the one before it."""
     n = length * number
     parent = np.where(np.arange(n) < number, -1, np.arange(n) - number)
     blank, named = np.zeros(n, int), np.array(["Novelty"] * n, dtype=object)
     time = np.arange(n, dtype=float)
-    return Segments(
+    return SegmentTable(
         blank, np.arange(n), blank, np.arange(n), parent, blank, named, named, blank, time, time + 1, time, blank, blank
     )
 

@@ -86,8 +86,14 @@ def await_record(
         if found(state):
             return state
         if last:
-            raise AssertionError(f"the run did not come so far; its end: {state.end}")
+            raise AssertionError(f"the run did not come so far; its end: {state.end}\n{_last_words(run)}")
         time.sleep(0.05)
+
+
+def _last_words(run: Path) -> str:
+    """The ends of its log and its journal: of a run on another machine nothing else is left."""
+    files = [file for file in (run / "driver.log", run / "journal.jsonl") if file.exists()]
+    return "\n".join(line for file in files for line in file.read_text().splitlines()[-20:])
 
 
 def servers_brought_back(state: State) -> int:

@@ -69,6 +69,9 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (["--walltime", "2d"], ["--walltime = 2d", "90s, 30m, 2h"]),
         (["--walltime", "²s"], ["--walltime = ²s", "90s, 30m, 2h"]),
         (["--walltime", f"{'9' * 5000}s"], ["--walltime", "90s, 30m, 2h"]),
+        (["--walltime", "2:30"], ["--walltime = 2:30", "02:00:00"]),
+        (["--walltime", "02:60:00"], ["--walltime = 02:60:00"]),
+        (["--set", "latent=1e400"], ["latent = inf", "integer"]),
         (["--nodes", "2"], ["nodes of a scheduler need `workers`"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value[0], str) and value[0].startswith("--") else "",
@@ -79,10 +82,20 @@ def test_a_parameter_is_refused(words: list[str], told: list[str], refused: Refu
         assert words_of_it in said
 
 
+def test_a_goal_cannot_be_required_where_there_is_none(refused: Refused, write_workflow: WriteWorkflow) -> None:
+    path = write_workflow("""
+        wf = Workflow("aimless", stop=budget(frames=400))
+
+        @wf.simulate()
+        def go(p, start, out): out.append(x=1.0)
+        """)
+    assert "budget alone" in refused("run", path, "--require-goal")
+
+
 def test_an_unknown_workflow_is_refused_with_the_nearest(refused: Refused) -> None:
     said = refused("run", "double_wel")
     assert "did you mean 'double_well'" in said
-    assert "Valid: double_well, fold" in said
+    assert "Valid: cosmology, diffraction, double_well, fold" in said
 
 
 @pytest.mark.parametrize(
@@ -269,7 +282,7 @@ def test_an_unknown_benchmark_names_the_nearest(refused: Refused) -> None:
 def test_check_says_all_that_a_run_would_need(refused: Refused, tmp_path: Path) -> None:
     done = steersman("check", "fold", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    checks = json.loads(done.stdout)
+    checks = json.loads(done.stdout)["checks"]
     assert all(each["ok"] for each in checks)
     assert {"workflow", "parameters", "site", "bus server", "run directory", "disk"} <= {
         each["what"] for each in checks
@@ -281,7 +294,7 @@ def test_check_says_all_that_a_run_would_need(refused: Refused, tmp_path: Path) 
 def test_check_refuses_where_nobody_can_write() -> None:
     done = steersman("check", "double_well", "--json", cwd=Path("/proc"))
     assert done.returncode == 2
-    assert "run directory" in [each["what"] for each in json.loads(done.stdout) if not each["ok"]]
+    assert "run directory" in [each["what"] for each in json.loads(done.stdout)["checks"] if not each["ok"]]
 
 
 @pytest.mark.slow
@@ -302,7 +315,7 @@ def test_a_start_that_cannot_be_prepared_ends_the_run_with_its_cause(
         @wf.simulate()
         def go(p, start, out): out.append(x=1.0)
         """)
-    _, state, summary = completed(path, cwd=tmp_path, code=4)
+    _, state, summary = completed(path, cwd=tmp_path, code=5)
     assert "IncompleteStructure" in summary["reason"]
     assert "half.pdb" in summary["reason"]
     assert "ALA" in summary["reason"]

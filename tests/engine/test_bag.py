@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,12 +16,14 @@ from hypothesis import strategies as st
 from steersman.bus import ALL, Server, TupleSpace
 from steersman.engine.bag import Bag
 from steersman.engine.crew import WALKER_FAILURES, Crew
+from steersman.journal import published
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, Hired, Start, Tell
+from steersman.journal.records import Began, Ended, FrameId, Hired, Joined, Published, Start, Tell
 from steersman.journal.run_directory import RunDirectory
+from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
-from steersman.steering import Steering
+from steersman.steering import Steering, WeightedEnsemble
 from steersman.worker.orders import LEAVE, START
 from steersman.worker.walker import REPLACED
 
@@ -141,4 +144,103 @@ def test_a_walker_that_fails_again_and_again_is_replaced_and_its_start_tried_els
     fail(recorder, 9, start.start)
     bag.mend(0)
     assert waiting(recorder) == [], "two walkers have failed on it"
+    bag.close()
+
+
+def test_draws_that_are_held_out_are_started_first_and_once(recorder: Recorder, space: TupleSpace) -> None:
+    """Also when the driver dies in between, a person pins a frame, and one of them fails and is tried again."""
+    draws = [{"point": [float(i)]} for i in range(5)]
+
+    def bag() -> Bag:
+        folder = recorder.journal.path.parent
+        return Bag(recorder, space, Steering(), folder / "decisions.jsonl", seed=1, rounds=False, held_out=draws)
+
+    bag_of(recorder, space).close()
+    recorder.record_all([Hired(walker=walker, slot=walker) for walker in range(2)])
+    first = bag()
+    first.fill(lambda: unscored(recorder.state), 2)
+    first.close()
+    fail(recorder, 0, 0)
+    second = bag()
+    second.mend(retries=2)
+    recorder.record(Tell(id="a", who="me", verb="pin", text="", frame=FrameId(0, 0, 0)))
+    second.fill(lambda: unscored(recorder.state), 7)
+    second.close()
+    starts = {record.start: record for record in waiting(recorder)}
+    held_out = {number for number, record in starts.items() if record.held_out}
+    assert sorted(float(starts[number].draw["point"][0]) for number in held_out) == [0, 1, 2, 3, 4]  # type: ignore[index]
+    assert recorder.state.held_out == {0, *held_out}
+    assert [record.pin for record in starts.values()].count("a") == 1
+    assert recorder.state.held_out_draws == 5
+    rest = set(range(recorder.state.next_start)) - recorder.state.held_out
+    assert not published.is_held_out(recorder.state, np.array(sorted(rest))).any()
+    assert published.is_held_out(recorder.state, np.array(sorted(held_out))).all()
+
+
+def test_the_starts_of_slots_without_a_walker_are_run_by_others_until_it_comes(
+    recorder: Recorder, space: TupleSpace, tmp_path: Path
+) -> None:
+    """In rounds: each slot has its start, and what a start gives does not depend on the walker that runs it."""
+    jobs: Any = Jobs()
+    bag, now = bag_of(recorder, space), [0.0]
+    bag._rounds = True
+    crew = Crew(
+        RunDirectory(tmp_path), 3, recorder, jobs, bag, space, hang_s=9.0, starts_s=60.0, keep=False, own_disks=False,
+        clock=lambda: now[0],
+    )  # fmt: skip
+    crew.start()
+    recorder.record_all([Start(start=slot, seed=slot, slot=slot) for slot in range(3)])
+
+    def offered() -> dict[str, list[int]]:
+        bag.share(crew.stand_ins(), 3)
+        bag.align(3, offered=True)
+        found = {name: sorted(n for _, n, _ in space.read_many_nowait(name, int, dict)) for name in space.names()}
+        return {name: starts for name, starts in found.items() if starts}
+
+    each = {f"{START}.{slot}": [slot] for slot in range(3)}
+    now[0] = 1000.0
+    assert offered() == each, "nobody has come who could run them"
+    recorder.record(Joined(walker=1, node="n1", pid=1, pool="p"))
+    for now[0] in (1000.0, 1060.0):
+        assert offered() == each
+    now[0] = 1061.0
+    assert offered() == {f"{START}.1": [0, 1, 2]}
+    recorder.record(Joined(walker=2, node="n2", pid=1, pool="p"))
+    assert offered() == {f"{START}.1": [0, 1], f"{START}.2": [2]}
+    recorder.record(Joined(walker=0, node="n3", pid=1, pool="p"))
+    assert offered() == each
+    bag.close()
+
+
+def test_the_weights_of_a_round_sum_to_1_at_every_moment_and_a_member_that_is_given_up_ends_the_run(
+    recorder: Recorder, space: TupleSpace
+) -> None:
+    """A start that is tried again takes its weight with it; without a member there is no further round."""
+    steering = Steering(WeightedEnsemble("x", members=3))
+    bag = Bag(recorder, space, steering, recorder.journal.path.parent / "decisions.jsonl", seed=1, rounds=True)
+    state = recorder.state
+    recorder.record_all([Hired(walker=walker, slot=walker) for walker in range(2)])
+    bag.fill(lambda: unscored(state), 2)
+    members = waiting(recorder)
+    assert [(start.weight, start.round, start.slot) for start in members] == [
+        (1 / 3, 1, 0),
+        (1 / 3, 1, 1),
+        (1 / 3, 1, 0),
+    ]
+    for walker in (0, 1, 0):
+        fail(recorder, walker, waiting(recorder)[-1].start)
+        assert sum(state.weights) == pytest.approx(1)
+        bag.mend(2)
+        assert sum(state.weights) == pytest.approx(1)
+    assert len(waiting(recorder)) == 2, "three times is enough"
+    for row, start in enumerate(waiting(recorder)):
+        made: dict[str, Any] = {"walker": 0, "segment": row + 2, "start": start.start, "first_row": row}
+        recorder.record(Began(**made))
+        recorder.record(Ended(**made, end_row=row + 1, how="finished"))
+    recorder.record(Published(walker=0, frames=2, segments=4))
+    recorder.record(Published(walker=1, frames=0, segments=1))
+    assert not state.starts
+    bag.fill(lambda: unscored(state), 2)
+    assert "0.666667" in bag.hopeless
+    assert not state.starts
     bag.close()

@@ -1,7 +1,5 @@
 """The path of `make demo` at a tiny size, in rounds so that it repeats: sequence, OpenMM, CVAE, steering, report."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -31,15 +29,21 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
     settings = [word for setting in TINY for word in ("--set", setting)]
     file = tmp_path / "steered.py"
     file.write_text(loading.find("fold").read_text() + STEERED)
-    directory, state, summary = completed(
-        file, "--params", DEMO, *settings, "--rounds", "--seed", 3, cwd=tmp_path, code=3
-    )
+    directory, state, summary = completed(file, "--params", DEMO, *settings, "--rounds", "--seed", 3, cwd=tmp_path)
     assert summary["outcome"] == "budget"
     assert state.simulated >= 30
     assert sum(bool(model.accepted) for model in state.models) >= 2
     policies = {record.policy for record in journal.read(directory.journal, Start)}
     assert policies & {"LocalOutlierFactor", "Novelty"}, "a model chose starts"
     assert not list(directory.errors.iterdir())
+
+    assert "ATOM" in directory.topology.read_text()
+    assert "outcome=budget" in directory.log.read_text()
+    told = steersman("export", directory.path, "w0.3", "--lineage", tmp_path / "w0.3.xtc", cwd=tmp_path)
+    assert told.returncode == 0
+    assert (tmp_path / "w0.3.xtc").stat().st_size > 0
+    with xarray.open_datatree(directory.frames.path, engine="zarr", consolidated=False) as tree:
+        assert sum(tree[name].sizes["frame"] for name in tree.children) >= state.frames
 
     walker = directory.frames.walkers()[0]
     opened = xarray.open_zarr(directory.frames.path / walker)
@@ -57,7 +61,7 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
     told = steersman("why", directory.path, "w0.3", cwd=tmp_path)
     assert "started from" in told.stdout
 
-    again = subprocess.run([sys.executable, "-m", "steersman.dashboard.report", directory.path], check=False)
+    again = steersman("report", directory.path, cwd=tmp_path)
     assert again.returncode == 0
 
 

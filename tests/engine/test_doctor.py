@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from steersman.engine import orphans
 from steersman.engine.doctor import findings
-from steersman.engine.probe import Probe, versions
-from tests.engine.conftest import steersman
+from steersman.engine.probe import BUS_BYTES, BUS_TIMES, MOST_BUS_BYTES, Probe, bus_bytes, versions
+from tests.engine.conftest import started, steersman
 
 WELL = Probe(
     node="n1", role="simulation", versions={"numpy": "2.4.6"}, cores=4, gpus=("0", 1), behind_s=0.001,
@@ -30,6 +32,20 @@ def test_this_machine_is_well_and_nothing_is_left(tmp_path: Path) -> None:
     assert {probe["role"] for probe in told["probes"]} == {"simulation", "training"}
     assert told["probes"][0]["versions"] == versions()
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_doctor_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    doctor = started("doctor", "--json", cwd=tmp_path)
+    while not (at := list(tmp_path.glob("steersman-doctor-*"))) or not orphans.of_run(at[0]):
+        assert doctor.poll() is None
+        time.sleep(0.05)
+    doctor.kill()
+    doctor.wait()
+    deadline = time.monotonic() + 60
+    while left := orphans.of_run(at[0]):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
 
 
 def test_a_node_like_the_drivers_machine_is_well() -> None:
@@ -60,5 +76,11 @@ def test_sites_are_listed_with_what_they_need_and_shown_with_their_scripts(tmp_p
     shown = steersman("sites", "show", "polaris", cwd=tmp_path)
     assert shown.returncode == 0
     assert "interface: bond0" in shown.stdout
-    assert "#PBS -l select=1:ncpus=64:ngpus=4:system=polaris" in shown.stdout
+    assert "#PBS -l select=2:ncpus=64:ngpus=4:system=polaris" in shown.stdout
     assert "did you mean 'polaris'" in steersman("sites", "show", "polars", cwd=tmp_path).stderr
+
+
+def test_what_all_workers_push_through_the_bus_is_bounded() -> None:
+    """805 GB at 12,000 workers otherwise."""
+    assert bus_bytes(4) == BUS_BYTES
+    assert 0.99 * MOST_BUS_BYTES < 12_000 * 2 * BUS_TIMES * bus_bytes(12_000) <= MOST_BUS_BYTES

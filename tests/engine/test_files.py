@@ -31,3 +31,18 @@ def test_too_many_are_warned_of_before_a_run() -> None:
     assert found["files"].ok
     assert "more than the 100,000 that site laptop bears (`most_files`)" in found["files"].found
     assert files.in_words(71, Site(name="laptop")) == "71 files"
+
+
+def test_the_files_of_the_whole_campaign_are_estimated(tmp_path: Path) -> None:
+    """New walkers come with each block: ten hours in blocks of one hour are ten rounds of them."""
+    workflow = tmp_path / "long.py"
+    workflow.write_text(
+        "from steersman import Workflow, budget\n"
+        "wf = Workflow('long', stop=budget(hours=9.5))\n"
+        "@wf.simulate()\n"
+        "def walk(p, start, out): out.append(x=1.0)\n"
+    )
+    changes = {"account": "lab", "queue": "prod", "simulation.nodes": 1000}
+    found = {each.what: each for each in check_plan(plan(str(workflow), site="aurora", site_changes=changes))}
+    assert found["files"].found.startswith(f"at least {files.expected(120_000, 0):,} files, more than the 100,000 ")
+    assert "with 120000 walkers, in 10 rounds of blocks" in found["files"].found

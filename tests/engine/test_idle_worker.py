@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from steersman.executors.workers import Trainers
 from steersman.worker.orders import EVENT
 
 pytestmark = pytest.mark.slow
-BEGINS_S = 4.0
+BEGINS_S, STARTS_S = 4.0, 7200.0
 RECOVERY_S = 120.0
 
 
@@ -48,7 +48,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[tup
         space = TupleSpace.connect(bus)
         config = parsl_config(site, run / "parsl")
         config.initialize_logging = False  # its file would be left open in this process
-        made = Jobs(config, space, bus, begins_s=BEGINS_S, clock=clock)
+        made = Jobs(config, space, bus, begins_s=BEGINS_S, starts_s=STARTS_S, clock=clock)
         yield made, space
         made.close()
 
@@ -88,13 +88,46 @@ def followed(jobs: Jobs, space: TupleSpace, job: Future[Any]) -> list[str]:
     return told
 
 
+class Slow:
+    """An argument that a worker takes for ever to read, as an import may, until somebody writes into a pipe."""
+
+    def __init__(self, pipe: Path) -> None:
+        self._pipe = str(pipe)
+
+    def __reduce__(self) -> tuple[Callable[..., int], tuple[str, int]]:
+        return os.open, (self._pipe, os.O_RDONLY)
+
+
+def kill_when_it_waits(worker: int) -> None:
+    """End a worker that does nothing; killed while its result goes out, it would keep a lock for ever."""
+    threads = Path(f"/proc/{worker}/task")
+    while any(stat.read_text().rpartition(")")[2].split()[0] != "S" for stat in threads.glob("*/stat")):
+        time.sleep(0.01)
+    psutil.Process(worker).kill()
+
+
+def test_the_first_job_of_a_manager_may_take_as_long_to_begin_as_its_workers_to_start(
+    jobs: tuple[Jobs, TupleSpace], clock: Clock, tmp_path: Path
+) -> None:
+    mine, space = jobs
+    os.mkfifo(tmp_path / "imported")
+    first = mine.submit("training", os.close, Slow(tmp_path / "imported"))
+    while not (held := sum(manager["tasks"] for manager in mine._pools["training"].managers())):
+        assert not first.done()
+    assert held == 1
+    assert ended_in_an_hour(mine, clock) == []
+    (tmp_path / "imported").write_text("")
+    assert followed(mine, space, first) == []
+    assert first.exception() is None
+
+
 def test_a_job_given_to_workers_that_cannot_take_it_is_told_to_be_lost(jobs: tuple[Jobs, TupleSpace]) -> None:
     mine, space = jobs
     first = mine.submit("training", os.getpid)
     assert followed(mine, space, first) == []
     told: list[str] = []
     while not told:  # a worker that has just told its result does not wait yet; it is only replaced
-        psutil.Process(first.result()).kill()  # it waits for work, and holds the lock of its manager's queue
+        kill_when_it_waits(first.result())  # and holds the lock of its manager's queue
         second = mine.submit("training", os.getpid)
         told = followed(mine, space, second)
         first = first if told else second

@@ -18,14 +18,12 @@ from msgspec import ValidationError, convert
 
 from steersman.bus import ALL, Server, TupleSpace
 from steersman.bus.tuples import dead_letters
-from steersman.engine.driver import Driver
+from steersman.engine.driver import Driven, Driver
 from steersman.engine.inbox import TELL, JobBegan, Words
 from steersman.engine.people import ANSWER
-from steersman.engine.process import Interrupts
 from steersman.executors import site_files
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
-from steersman.journal.lock import Lock
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import FROM_WORKERS, BadRecord, Began, Hired, Joined, Note, Record, Start, Tell, checked
 from steersman.journal.run_directory import RunDirectory
@@ -98,11 +96,11 @@ def driver(server: Server) -> Iterator[tuple[Driver, TupleSpace, Recorder]]:
         recorder = Recorder(Journal(directory.journal), State())
         recorder.record_all(list(STORY))
         jobs: Any = SimpleNamespace(began=lambda job, manager: None)
-        made = Driver(
-            directory, workflow, loading.parameters(workflow, None, []), site_files.load_site("laptop"), recorder, jobs,
-            SimpleNamespace(), space, seed=1, rounds=False, interrupts=Interrupts(), lock=Lock(directory.path),  # type: ignore[arg-type]
-            show=lambda state, rule: None,
+        run = Driven(
+            directory=directory, workflow=workflow, params=loading.parameters(workflow, None, []),
+            site=site_files.load_site("laptop"), recorder=recorder, seed=1,
         )  # fmt: skip
+        made = Driver(run, jobs, SimpleNamespace(), space)  # type: ignore[arg-type]
         try:
             yield made, space, recorder
         finally:

@@ -114,6 +114,7 @@ def test_why_tells_start_model_alternatives_and_end(two_wells: Whole) -> None:
 def test_status_and_watch_tell_the_same_end(two_wells: Whole) -> None:
     directory, state, summary = two_wells
     status = json.loads(steersman("status", directory.path, "--json", cwd=directory.path).stdout)
+    assert status.pop("jobs") == []
     assert status == {key: value for key, value in summary.items() if key != "run"}
     assert state.end is not None
     assert state.end.reason in steersman("watch", directory.path, cwd=directory.path).stdout
@@ -279,7 +280,7 @@ def test_a_run_that_makes_no_frame_ends_and_says_why(
         def broken(p, start, out):
             {does}
         """)
-    _, state, summary = completed(path, cwd=tmp_path, code=4)
+    _, state, summary = completed(path, cwd=tmp_path, code=5)
     assert told in summary["reason"]
     assert state.frames == 0
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -68,6 +69,12 @@ def test_a_full_disk_then_a_read_only_one_stops_the_run_cleanly_and_it_goes_on_w
     directory, state = opened(run)
     assert state.frames >= 300 > before.frames
     assert verify(directory) == []
+    shell = resumed.stdout.rpartition("Ask: steersman ")[2].split()
+    asked = steersman(*shell, cwd=tmp_path)
+    assert asked.returncode == 0, "what the end of a run says to ask is of a segment that there was"
+    idle = float(resumed.stdout.partition("slots idle")[2].split()[0])
+    simulating = directory.report.read_text().partition("slots simulating")[2]
+    assert float(re.findall(r"[\d.]+(?= %)", simulating)[0]) == pytest.approx(100 - idle, abs=0.11)
 
 
 def test_too_few_open_files_are_told_before_anything_starts(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.engine import orphans
+from steersman.engine import campaign, orphans
 from steersman.journal import file as journal
 from steersman.journal import lock, published
 from steersman.journal.records import Began, Ended, FrameId, Note, Published, Start, words
@@ -18,6 +18,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.journal.verify import verify
 from steersman.store import Span, Window
+from steersman.system.errors import BadValue
 from tests.engine.conftest import (
     WriteWorkflow,
     await_record,
@@ -108,7 +109,7 @@ def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(
     orphans.end(orphans.of_run(run))
     driver.kill()
     driver.wait()
-    assert started("resume", run, cwd=tmp_path).wait(timeout=100) in (0, 3)
+    assert started("resume", run, cwd=tmp_path).wait(timeout=100) == 0
     directory, state = opened(run)
     assert len(state.sessions) == 3
     assert decisions(directory) == decisions(unbroken)
@@ -144,7 +145,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, State, float
     driver.wait()
     died = time.monotonic()
     while orphans.of_run(run):
-        assert time.monotonic() - died < 20, orphans.of_run(run)
+        assert time.monotonic() - died < 60, orphans.of_run(run)
         time.sleep(0.05)
     return run, opened(run)[1], time.monotonic() - died
 
@@ -223,13 +224,25 @@ def test_a_finished_run_says_so(interrupted: tuple[RunDirectory, State, dict[str
 def test_a_finished_run_goes_on_with_a_new_budget(interrupted: tuple[RunDirectory, State, dict[str, int]]) -> None:
     directory = interrupted[0]
     before = opened(directory.path)[1]
-    done = steersman("resume", directory.path, "--set", f"frames={before.frames + 100}", cwd=directory.path)
+    asked = ["--set", f"frames={before.frames + 100:.9e}", "--require-goal", "--workers", 1, "--walltime", "02:00:00"]
+    done = steersman("resume", directory.path, *asked, cwd=directory.path)
     assert done.returncode == 3, done.stderr
     state = opened(directory.path)[1]
     assert state.end is not None
     assert state.end.outcome == "budget"
     assert state.frames >= before.frames + 100
+    assert {walker.slot for walker in state.walkers.values() if walker.number >= before.next_walker} == {0}
+    simulation = directory.site()["simulation"]
+    assert (simulation["workers"], simulation["walltime_s"]) == (1, 7200)
+    assert any("goes on with site" in words(note) for note in journal.read(directory.journal, Note))
     assert verify(directory) == []
+
+
+def test_a_run_in_rounds_keeps_its_slots(unbroken: RunDirectory) -> None:
+    slots = opened(unbroken.path)[1].run.slots
+    with pytest.raises(BadValue) as refused:
+        campaign.resume(unbroken, site_changes={"simulation.workers": slots + 1})
+    assert refused.value.name == "simulation.workers"
 
 
 def test_a_second_ctrl_c_stops_at_once_and_leaves_a_run_to_go_on_with(
@@ -254,7 +267,7 @@ def test_a_second_ctrl_c_stops_at_once_and_leaves_a_run_to_go_on_with(
         driver.wait(timeout=2)  # it waits for the segments
     before = opened(run)[1]
     os.kill(driver.pid, signal.SIGINT)
-    assert driver.wait(timeout=15) == 130
+    assert driver.wait(timeout=60) == 130
     assert not orphans.of_run(run)
     state = opened(run)[1]
     assert state.end is not None

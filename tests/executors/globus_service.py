@@ -97,7 +97,7 @@ def main(tasks: str, words: list[str]) -> None:
     from steersman.executors import globus
 
     service = Service(tasks)
-    globus._client = lambda site: service
+    globus.client_of = lambda site: service
     Executor._get_result_watcher = lambda self: service
     sys.argv = ["steersman", *words]
     command_line.main()

@@ -34,7 +34,7 @@ def test_a_campaign_runs_on_the_executors_of_a_python_file(tmp_path: Path) -> No
     (tmp_path / "mine.py").write_text(MINE)
     words = ["run", "double_well", "--site", "mine.py", "--set", "frames=300", "--seed", 1, "--run-dir", "run"]
     done = steersman(*words, cwd=tmp_path)
-    assert done.returncode in (0, 3), done.stderr
+    assert done.returncode == 0, done.stderr
     assert "2 slots" in done.stderr
     assert (tmp_path / "run" / "parsl" / "000" / "simulation").is_dir()
     assert State(journal.read(tmp_path / "run" / "journal.jsonl")).scored, "in a thread of the driver"

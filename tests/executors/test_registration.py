@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from parsl.jobs.states import JobState, JobStatus
 
 from steersman.executors.parsl_config import provider
@@ -23,13 +24,19 @@ class Blocks:
         self.blocks_to_job_id = {str(block): f"job {block}" for block in range(4)}
         self.connected: list[str] = []
         self.cancelled: list[str] = []
+        self.asked = 0
         self.cause: Exception | None = None
 
     def connected_blocks(self) -> list[str]:
         return self.connected
 
-    def connected_managers(self) -> list[str]:
-        return self.connected
+    def connected_managers(self) -> list[dict[str, str]]:
+        return [{"block_id": block} for block in self.connected]
+
+    min_blocks = 2
+
+    def scale_out_facade(self, blocks: int) -> None:
+        self.asked += blocks
 
     def cancel(self, jobs: list[str]) -> None:
         self.cancelled = jobs
@@ -102,3 +109,66 @@ def test_a_block_that_runs_in_silence_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "block-0" / "4f" / "manager.log").touch()
     watch(blocks, states(JobState.RUNNING))
     assert "they start there and do not reach 10.0.0.1" in str(blocks.cause)
+
+
+def test_a_block_without_a_worker_is_replaced_while_others_work(tmp_path: Path) -> None:
+    blocks, running = Blocks(tmp_path), JobState.RUNNING
+    blocks.connected = ["1"]
+    watch = Registration("m", silent_s=-1)
+    for _ in range(2):
+        watch(blocks, states(running, running))
+    assert (blocks.cause, blocks.cancelled, len(watch.missing)) == (None, ["job 0"], 1)
+    assert "they have not started there" in watch.missing[0]
+
+
+def test_blocks_that_end_soon_are_followed_by_as_many_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks, now, running, queued = Blocks(tmp_path), [0.0], JobState.RUNNING, JobState.PENDING
+    monkeypatch.setattr("steersman.executors.registration.time.monotonic", lambda: now[0])
+    watch = Registration("m", 1e6, succeeded_s=100)
+
+    def asked(at_s: float, *known: JobState) -> int:
+        blocks.asked, now[0] = 0, at_s
+        watch(blocks, states(*known))
+        return blocks.asked
+
+    assert asked(0, running, queued) == 0
+    assert asked(50, running, running) == 0
+    assert asked(101, running, running) == 1
+    assert asked(102, running, running, queued) == 0
+    assert asked(149, running, running, running) == 0
+    assert asked(151, JobState.COMPLETED, running, running) == 1
+    assert asked(152, JobState.COMPLETED, running, running, queued) == 0
+
+
+@pytest.mark.parametrize("label", ["", "2: "])
+def test_a_node_whose_workers_ended_is_named_with_its_last_words_and_the_others_go_on(
+    label: str, tmp_path: Path
+) -> None:
+    """At once when each of the other nodes has come, and once; another is missed after the time that workers take."""
+    said = f"{label}process_worker_pool.py: command not found\n{label}steersman: workers on n3 ended with exit code 127"
+    (tmp_path / "parsl.simulation.block-0.17.stderr").write_text(f"0: all is well\n{said}\n")
+    blocks, watch, hasty = Blocks(tmp_path), Registration("m", 300, nodes=3), Registration("m", -1, nodes=3)
+    blocks.connected = ["0"]
+    watch(blocks, states(JobState.RUNNING))
+    assert watch.missing == [], "the second node may still come"
+    hasty(blocks, states(JobState.RUNNING))
+    assert hasty.missing[0].startswith("1 of 3 nodes of job job 0 have simulation workers, not n3; ")
+    blocks.connected = ["0", "0"]
+    for _ in range(2):
+        watch(blocks, states(JobState.RUNNING))
+    (words,) = watch.missing
+    assert words.startswith("2 of 3 nodes of job job 0 have simulation workers, not n3; the run goes on with these: ")
+    assert "process_worker_pool.py: command not found steersman: workers on n3 ended" in words
+    assert ("all is well" in words) == (not label)
+    assert (blocks.cause, blocks.cancelled) == (None, [])
+
+
+def test_a_block_whose_nodes_have_all_come_lacks_nothing(tmp_path: Path) -> None:
+    blocks, watch = Blocks(tmp_path), Registration("m", 300, nodes=2)
+    for blocks.connected in (["0", "0"], ["0"]):  # a node that dies afterwards is no matter of this
+        watch(blocks, states(JobState.RUNNING))
+    watch.silent_s = -1
+    watch(blocks, states(JobState.RUNNING))
+    assert watch.missing == []

@@ -130,7 +130,7 @@ def test_a_job_that_pbs_has_forgotten_has_ended(commands: Commands, tmp_path: Pa
 
 @pytest.mark.parametrize("nonsense", ["", "qstat: cannot connect to server login (errno=111)", "{]", '{"Jobs": [1]}'])
 def test_an_answer_that_cannot_be_read_changes_nothing(nonsense: str, commands: Commands, tmp_path: Path) -> None:
-    """Parsl's poller would end with the exception, and the run would wait for ever."""
+    """The exception would end each look at the blocks of all executors before any is asked for."""
     commands.says("qsub", "1.login\n")
     made, job = submitted("pbs", tmp_path)
     commands.says("qstat", nonsense, code=1)

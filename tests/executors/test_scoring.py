@@ -141,4 +141,5 @@ def test_a_walltime_from_the_command_line_is_that_of_all_blocks() -> None:
         return [executor.walltime_s for executor in changed.workers.values()]
 
     assert limits("polaris") == [90.0, 90.0]
-    assert limits("slurm") == [90.0, None], "training has no blocks there"
+    assert limits("slurm") == [90.0, 90.0]
+    assert limits("laptop") == [90.0, None], "training has no blocks there"

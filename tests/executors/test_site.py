@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from steersman.cli.__main__ import app
+from steersman.cli.options import site_changes
 from steersman.executors import preflight
 from steersman.executors.errors import BadSite
 from steersman.executors.launcher import BINARIES, SHORT_TMPDIR
@@ -20,8 +23,8 @@ from steersman.executors.preflight import findings, ready
 from steersman.executors.schedulers import commands as asking
 from steersman.executors.schedulers.slurm import Slurm
 from steersman.executors.site import Site, sites
-from steersman.executors.site_files import load_site
-from steersman.executors.workers import Walkers
+from steersman.executors.site_files import changed, load_site
+from steersman.executors.workers import Trainers, Walkers
 
 
 @pytest.mark.parametrize("name", sites())
@@ -29,11 +32,56 @@ def test_a_shipped_site_is_valid_and_has_the_name_of_its_file(name: str) -> None
     assert load_site(name).name == name
 
 
-@pytest.mark.parametrize("name", sites())
-def test_a_site_file_of_a_machine_tells_its_source_and_when_that_was_read(name: str) -> None:
-    text = sites()[name].read_text()
-    if load_site(name).node:
-        assert re.search(r"# From docs\.\S+ .* read on \d{4}-\d\d-\d\d", text)
+def test_a_site_of_the_user_has_a_name_and_wins_over_a_shipped_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    folder = tmp_path / "steersman" / "sites"
+    folder.mkdir(parents=True)
+    for name in ("mine", "laptop"):
+        (folder / f"{name}.yaml").write_text("simulation: {workers: 3}")
+    (folder / "broken.yaml").write_text("simulaton: {}")  # codespell:ignore
+    assert {load_site(name).simulation.workers for name in ("mine", "laptop")} == {3}
+    listed = json.loads(CliRunner().invoke(app, ["sites", "--json"]).stdout)
+    assert listed["mine"]["simulation"]["workers"] == 3
+    assert "simulaton" in listed["broken"]["problem"], "it does not hide the others"  # codespell:ignore
+    assert listed["slurm"]["slurm"]
+
+
+def test_the_site_of_the_environment_is_used_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEERSMAN_SITE", "nowhere")
+    done = CliRunner().invoke(app, ["check", "double_well"])
+    assert isinstance(done.exception, BadSite)
+    assert done.exception.site == "nowhere"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("1.5h", 5400), ("02:00:00", 7200), ("48:00:30", 172830), ("1-12:00:00", 129600)]
+)
+def test_a_walltime_is_written_as_people_and_schedulers_write_it(text: str, seconds: float) -> None:
+    assert site_changes(walltime=text) == {"walltime_s": seconds}
+
+
+@pytest.mark.parametrize(("nodes", "servers", "lease_s"), [(1, 1, 15.0), (100, 1, 19.2), (1000, 5, 192.0)])
+def test_servers_and_leases_follow_the_walkers(nodes: int, servers: int, lease_s: float) -> None:
+    """Where the site's file does not say them."""
+    blocks = {"nodes": nodes, "workers": 32, "walltime_s": 600}
+    many = Site.model_validate({"name": "ours", "slurm": {}, "simulation": blocks})
+    assert (many.servers, many.lease) == (servers, lease_s)
+    said = many.model_copy(update={"bus_servers": 2, "lease_s": 20.0})
+    assert (said.servers, said.lease) == (2, 20.0)
+
+
+def test_a_site_that_was_checked_can_be_changed_again() -> None:
+    """As `resume --walltime` does: only executors that have blocks get the time."""
+    site = load_site("slurm", {"simulation.nodes": 2, "account": "me"})
+    again = changed("slurm", site.model_dump(mode="json"), {"walltime_s": 60.5, "queue": "debug"})
+    assert again.simulation.walltime_s == 60.5
+    assert again.slurm is not None
+    assert (again.slurm.partition, again.slurm.account) == ("debug", "me")
+    plain = changed("laptop", load_site("laptop").model_dump(mode="json"), {"walltime_s": 60.5})
+    assert isinstance(plain.training, Trainers)
+    assert (plain.simulation.walltime_s, plain.training.walltime_s) == (60.5, None)
 
 
 def test_the_workers_of_aurora_have_a_tile_and_cores_of_their_own() -> None:
@@ -86,8 +134,8 @@ def test_a_site_is_looked_at_where_its_scheduler_is_not() -> None:
     found = {finding.what: finding for finding in findings(load_site("polaris", {"account": "lab", "queue": "debug"}))}
     assert not found["scheduler"].ok
     assert "qsub, qstat, qdel not found" in found["scheduler"].found
-    assert "#PBS -l select=2:ncpus=64:ngpus=4:system=polaris" in found["script of simulation"].found
-    assert "3 nodes; 3 for each round of blocks" in found["node hours"].found
+    assert "#PBS -l select=2:ncpus=64:ngpus=4:system=polaris" in found["script of simulation and training"].found
+    assert "2 nodes; 2 for each round of blocks" in found["node hours"].found
 
 
 @pytest.mark.parametrize("line", ["module load nowhere", "source /nowhere/bin/activate", "exit 3"])
@@ -195,10 +243,11 @@ def test_the_submit_script_says_what_the_site_file_says(tmp_path: Path) -> None:
 
 def test_the_other_nodes_of_a_block_go_on_when_one_dies() -> None:
     """Slurm ends all of a job and of a step otherwise; ranks of an MPI program cannot go on."""
-    script = submit_scripts(load_site("slurm"))["simulation"]
+    script = submit_scripts(load_site("slurm", {"together": False}))["simulation"]
     assert "#SBATCH --no-kill" in script.splitlines()
     assert "--no-kill --kill-on-bad-exit=0 /bin/bash" in script
-    assert "--no-kill" not in submit_scripts(load_site("slurm", {"simulation.nodes": 1}))["simulation"]
+    one = load_site("slurm", {"together": False, "simulation.nodes": 1})
+    assert "--no-kill" not in submit_scripts(one)["simulation"]
 
 
 def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> None:

@@ -106,6 +106,19 @@ def test_the_newest_frames_are_the_last_of_all(most: int) -> None:
     assert 0 < len(parts[0]) <= 60 // 10
 
 
+@pytest.mark.parametrize("drawn", [(), (2, 5, 11)])
+def test_scores_mark_the_frames_that_no_training_gets(drawn: tuple[int, ...]) -> None:
+    """Those of the starts that were drawn for it; every tenth, where none was."""
+    state = played()
+    state.held_out.update(drawn)
+    spans = published.spans(state, held_out=True)
+    held_out = {(int(span.walker[1:]), row) for span in spans for row in range(span.first, span.end)}
+    scores = unscored(state)
+    rows = zip(scores.walker.tolist(), scores.row.tolist(), strict=True)
+    assert [row in held_out for row in rows] == scores.held_out.tolist()
+    assert held_out
+
+
 def test_of_too_many_frames_an_even_sample_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every third of them, where two thirds are too many; a function of the state, as a replay needs it."""
     state = played()

@@ -47,7 +47,7 @@ def test_each_line_becomes_a_record_and_each_segment_has_its_story(run: RunDirec
     history = History(run)
     assert not history.flaws
     assert [record.kind for record in journal.read(run.journal)] == [line["kind"] for line in lines]
-    assert [json.loads(line)["t"] for line in said("journal", run.path, "--json").splitlines()] == [
+    assert [record["t"] for record in json.loads(said("journal", run.path, "--json"))["records"]] == [
         line["t"] for line in lines
     ]
     ended = [line for line in lines if line["kind"] == "ended"]

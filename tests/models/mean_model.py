@@ -8,11 +8,12 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from steersman.models import Model
+from steersman.models import Model, Reservoir
 from steersman.models.errors import RanksDiffer
 from steersman.models.fitting.fit import Record, fit, seeded
 from steersman.models.ranks import buckets
@@ -69,6 +70,24 @@ def train(*, batch: int, epochs: int = 3, samples: int = SAMPLES, strategy: str 
     return fit(fresh(), rows(samples), squared, epochs=epochs, batch=batch, lr=0.01, strategy=strategy)
 
 
+def streamed(
+    epochs: int,
+    model: Small | None = None,
+    *,
+    batch: int = 16,
+    data: Tensor | None = None,
+    ids: np.ndarray | None = None,
+    uses: int = 8,
+    steps: int = 5,
+    **settings: Any,
+) -> Small:
+    """Fit, or go on with a fit, on a reservoir of the same rows."""
+    reservoir = Reservoir(np.arange(SAMPLES) if ids is None else ids, uses, steps)
+    model = fresh() if model is None else model
+    data = rows() if data is None else data
+    return fit(model, data, squared, epochs=epochs, batch=batch, lr=0.01, reservoir=reservoir, **settings)
+
+
 def train_without_parent(*, folder: str) -> Small:
     """Fit without end; rank 0 kills who started the ranks when all are there."""
     rank, parent = os.environ["RANK"], os.getppid()
@@ -88,6 +107,9 @@ def train_each(*, words: list[str], batch: int, samples: int = SAMPLES) -> Small
             Falling(), rows(samples), value, epochs=1, batch=batch, lr=0.01, optimizer="sgd", strategy="hogwild"
         )  # fmt: skip
         card["fallen"] = {"value": falling.value.item()}
+    if dist.is_initialized():
+        going = streamed(2, streamed(2, strategy="ddp"), strategy="ddp")
+        card["streamed"] = {"used": going.stream["used"].tolist(), "weights": flat(going)}
     model = Small()
     model.card = card
     return model

@@ -77,6 +77,20 @@ def test_weights_that_were_changed_are_refused(saved: Path) -> None:
         Model.load(saved)
 
 
+def test_where_a_stream_stopped_is_refused_when_it_was_changed(saved: Path) -> None:
+    """Or is gone: the fit would begin to count anew."""
+    model = Model.load(saved)
+    model.stream = {"used": torch.arange(3)}
+    model.save(saved)
+    assert torch.equal(Model.load(saved).stream["used"], torch.arange(3))
+    (saved / "stream.safetensors").write_bytes((saved / "stream.safetensors").read_bytes()[:-1])
+    with pytest.raises(UnreadableModel, match=r"stream\.safetensors is not what was saved"):
+        Model.load(saved)
+    (saved / "stream.safetensors").unlink()
+    with pytest.raises(UnreadableModel, match=r"no readable stream\.safetensors"):
+        Model.load(saved)
+
+
 def test_weights_that_are_cut_are_refused(saved: Path) -> None:
     """As a full disk leaves them."""
     data = (saved / "weights.safetensors").read_bytes()

@@ -104,21 +104,22 @@ def place(p, model, frames):
     return {"z": z, "error": error}
 """
 WORKFLOWS = {"mpi": RANKS, "pbs-mpi": RANKS, "together": TRAINED, "inside": SCORED}
-SITES = {
-    "together": """
-together: true
-simulation: {nodes: 1, workers: 1, walltime_s: 600}
-training: {nodes: 2, workers: 1, gpus: 2, walltime_s: 600, scratch: /dev/shm/windows}
-scoring: {nodes: 1, workers: 1, walltime_s: 600}
-slurm: {partition: debug, options: ["--gpus-per-node=2"]}
-""",
-    "mpi": """
-simulation: {nodes: 2, mpi: {nodes: 2, ranks: 2, launcher: srun, options: --mpi=pmi2}, walltime_s: 600}
+SITES = {  # in the order in which the tests ask for them, after the two that take longest
+    "chain": """
+simulation: {nodes: 4, workers: 1, walltime_s: 600}
 training: {workers: 1}
-slurm: {partition: debug}
+slurm: {partition: nowhere, account: nobody}    # what is asked for is not, inside of a job
+needs: [account]
+margin_s: 15
+""",
+    "partly": """
+simulation: {nodes: 3, workers: 1, walltime_s: 600}
+training: {workers: 1}
+slurm: {partition: apart}
+starts_s: 90
 """,
     "nodes": """
-simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 60, scratch: /dev/shm}
+simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 60, ahead_s: 20, scratch: /dev/shm}
 training: {workers: 1}
 slurm: {partition: debug, options: ["--gpus-per-node=2"]}
 margin_s: 15
@@ -135,16 +136,16 @@ training: {workers: 1}
 pbs: {queue: workq, cpus: 2, select: ngpus=1}
 worker_init: export PATH=$PBS_O_PATH    # a job begins with a clean environment
 """,
-    "pbs-mpi": """
-simulation: {nodes: 2, mpi: {nodes: 2, ranks: 2, launcher: mpiexec}, walltime_s: 600}
-training: {workers: 1}
-pbs: {queue: workq, cpus: 2}
-worker_init: export PATH=$PBS_O_PATH
-""",
     "inside": """
 inside: true
 simulation: {workers: 1}
 training: {nodes: 1, workers: 1}
+""",
+    "broken": """
+simulation: {nodes: 1, workers: 1, walltime_s: 600}
+training: {workers: 1}
+pbs: {queue: workq}
+worker_init: source /nowhere/bin/activate || exit 1
 """,
     "unreachable": """
 simulation: {nodes: 1, workers: 1, walltime_s: 600}
@@ -158,22 +159,49 @@ slurm: {partition: debug}
 worker_init: echo waiting for a licence >&2; sleep 600
 starts_s: 20
 """,
-    "broken": """
+    "mpi": """
+simulation: {nodes: 2, mpi: {nodes: 2, ranks: 2, launcher: srun, options: --mpi=pmi2}, walltime_s: 600}
+training: {workers: 1}
+slurm: {partition: debug}
+""",
+    "pbs-mpi": """
+simulation: {nodes: 2, mpi: {nodes: 2, ranks: 2, launcher: mpiexec}, walltime_s: 600}
+training: {workers: 1}
+pbs: {queue: workq, cpus: 2}
+worker_init: export PATH=$PBS_O_PATH
+""",
+    "together": """
+together: true
+simulation: {nodes: 1, workers: 1, walltime_s: 600}
+training: {nodes: 2, workers: 1, gpus: 2, walltime_s: 600, scratch: /dev/shm/windows}
+scoring: {nodes: 1, workers: 1, walltime_s: 600}
+slurm: {partition: debug, options: ["--gpus-per-node=2"]}
+""",
+    "queued": """
 simulation: {nodes: 1, workers: 1, walltime_s: 600}
 training: {workers: 1}
-pbs: {queue: workq}
-worker_init: source /nowhere/bin/activate || exit 1
+slurm: {partition: debug, options: [--hold]}
 """,
 }
+IN_ROUNDS = ("partly",)
 IN_A_JOB = {"inside": ["salloc", "--nodes=3", "--time=10", "--exclusive"]}
 PATIENCE_S = 120.0
+SIDE_BY_SIDE = 5
 # As the command line does, without drawing a report: that would be half of a small campaign's processor time.
 DRIVE = """
 import sys
 from pathlib import Path
 from steersman.engine import campaign
-_, run = campaign.begin(campaign.plan(sys.argv[1], site=sys.argv[2]), run_dir=Path(sys.argv[3]))
+wish = campaign.plan(sys.argv[1], site=sys.argv[2], rounds="rounds" in sys.argv)
+_, run = campaign.begin(wish, run_dir=Path(sys.argv[3]))
 run.execute()
+"""
+RESUME = """
+import sys
+from pathlib import Path
+from steersman.engine import campaign
+from steersman.journal.run_directory import RunDirectory
+campaign.resume(RunDirectory(Path(sys.argv[1]))).execute()
 """
 
 
@@ -190,7 +218,7 @@ class Campaign:
 
     def until(self, ready: Callable[[], bool]) -> None:
         """Wait for what the run writes down."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + 2 * PATIENCE_S  # beside other tests, on two cores
         while not ready():
             log = self.directory.path.with_suffix(".log")
             assert self.process.poll() is None, log.read_text()[-3000:]
@@ -219,14 +247,56 @@ class Campaign:
 
 def begun(site: str, folder: Path, cluster: Cluster) -> Campaign:
     """A campaign on one of SITES; its files lie in the folder."""
+    if site == "chain":
+        return chained(folder, cluster)
     at = folder / site
     workflow, file = at.with_suffix(".py"), at.with_suffix(".yaml")
     workflow.write_text(WORKFLOWS.get(site, TICKS))
     file.write_text(SITES[site])
     words = [*IN_A_JOB.get(site, []), sys.executable, "-c", DRIVE, str(workflow), str(file), str(at)]
-    with at.with_suffix(".log").open("wb") as log:
-        process = subprocess.Popen(cluster.on_login(*words), stdout=log, stderr=log)
+    return Campaign(_started(cluster, at, *words, *["rounds"] * (site in IN_ROUNDS)), RunDirectory(at))
+
+
+def chained(folder: Path, cluster: Cluster) -> Campaign:
+    """A campaign as a chain of jobs of two minutes each, with a site's file; the first of them is in the queue."""
+    at = folder / "chain"
+    at.with_suffix(".py").write_text(TICKS.replace("hours=1", "frames=220").replace("0.05", "0.5"))
+    at.with_suffix(".yaml").write_text(SITES["chain"])
+    script = Path(__file__).parents[2] / "examples" / "job_chain.sh"
+    next_job = f"sbatch --output={at}.log --open-mode=append --nodes=1 --time=2 --exclusive {script}"
+    said = {
+        "RUN": str(at), "WORKFLOW": f"{at}.py", "SITE": f"{at}.yaml", "NEXT": next_job,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }  # fmt: skip
+    process = subprocess.Popen(cluster.on_login("env", *map("=".join, said.items()), *next_job.split()))
+    assert process.wait(PATIENCE_S) == 0
     return Campaign(process, RunDirectory(at))
+
+
+class Campaigns(dict[str, Campaign]):
+    """Those of SITES. Each begins when a test asks for it or for one before it, a few side by side: they only sleep,
+    but all their workers at once would take two cores minutes to start."""
+
+    def __init__(self, folder: Path, cluster: Cluster) -> None:
+        self._folder, self._cluster = folder, cluster
+
+    def __getitem__(self, name: str) -> Campaign:
+        for later in (name, *SITES):
+            running = sum(campaign.process.poll() is None for campaign in self.values())
+            if later not in self and (later == name or running < SIDE_BY_SIDE):
+                self[later] = begun(later, self._folder, self._cluster)
+        return super().__getitem__(name)
+
+
+def resumed(campaign: Campaign, cluster: Cluster) -> Campaign:
+    """The same run, gone on with by another driver."""
+    at = campaign.directory.path
+    return Campaign(_started(cluster, at, sys.executable, "-c", RESUME, str(at)), campaign.directory)
+
+
+def _started(cluster: Cluster, at: Path, *words: str) -> subprocess.Popen[bytes]:
+    with at.with_suffix(".log").open("ab") as log:
+        return subprocess.Popen(cluster.on_login(*words), stdout=log, stderr=log)
 
 
 def check_nothing_is_lost(state: State, directory: RunDirectory) -> None:

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 PACKAGES = ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "iproute2"]
 PROGRAMS = ["slurmctld", "slurmd", "sbatch", "munged", "ip", "nsenter", "unshare"]
 NETWORK = "10.44.0"
-START_S = 30.0
+START_S = 90.0
 
 CONFIGURATION = """
 ClusterName=test
@@ -54,7 +54,8 @@ MailProg=/bin/true
 GresTypes=gpu
 NodeName=DEFAULT CPUs=4 RealMemory=1000 Gres=gpu:2 State=UNKNOWN
 {nodes}
-PartitionName=debug Nodes=ALL Default=YES MaxTime=00:30:00 State=UP
+PartitionName=apart Nodes={apart} MaxTime=00:30:00 State=UP
+PartitionName=debug Nodes={common} Default=YES MaxTime=00:30:00 State=UP
 """
 
 # What the first process of a host does: it gives itself a name, the cluster's files, and, as MPI tells hosts apart by
@@ -96,11 +97,13 @@ class Cluster:
 
     Args:
         home: folder for its files; nodes and login host see all files of this machine, as a shared file system.
-        nodes: n1, n2, ... so many.
+        nodes: n1, n2, ... so many, of the partition `debug`.
+        apart: so many more, of the partition `apart`.
     """
 
-    def __init__(self, home: Path, nodes: int) -> None:
-        self.home, self.nodes = home, [f"n{i}" for i in range(1, nodes + 1)]
+    def __init__(self, home: Path, nodes: int, apart: int = 1) -> None:
+        self.home, self.nodes = home, [f"n{i}" for i in range(1, nodes + apart + 1)]
+        self.common, self.apart = self.nodes[:nodes], self.nodes[nodes:]
         self._tag = f"s{os.getpid()}"
         self._hosts: dict[str, subprocess.Popen[bytes]] = {}
         self._daemons: list[subprocess.Popen[bytes]] = []
@@ -155,6 +158,11 @@ class Cluster:
         os.killpg(self._hosts[node].pid, signal.SIGKILL)
         self._hosts[node].wait()
 
+    def hide(self, folder: Path, node: str) -> None:
+        """Take a folder from a node, as where a disk of it is not mounted."""
+        within = ["nsenter", f"--target={self._hosts[node].pid}", "--mount"]
+        subprocess.run([*within, "mount", "-t", "tmpfs", "none", str(folder)], check=True)
+
     def boot(self, name: str) -> None:
         """Start a host."""
         (self.home / f"{name}.ready").unlink(missing_ok=True)
@@ -175,7 +183,8 @@ class Cluster:
         lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in addresses.items())]
         (self.home / "hosts").write_text("\n".join(lines) + "\n")
         nodes = "\n".join(f"NodeName={node} NodeAddr={addresses[node]}" for node in self.nodes)
-        text = CONFIGURATION.format(home=self.home, network=NETWORK, nodes=nodes)
+        partitions = {"common": ",".join(self.common), "apart": ",".join(self.apart)}
+        text = CONFIGURATION.format(home=self.home, network=NETWORK, nodes=nodes, **partitions)
         (self.home / "etc" / "slurm.conf").write_text(text)
         for number in range(2):  # a GPU is a device file; these are copies of /dev/null
             os.mknod(self.home / f"gpu{number}", stat.S_IFCHR | 0o666, os.makedev(1, 3))

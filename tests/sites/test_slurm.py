@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,8 +15,11 @@ from typing import Any
 
 import pytest
 
-from steersman.journal.records import Ended, Joined, Left, Lost, Published, Scored, Session, Trained
-from tests.sites.campaigns import PATIENCE_S, SITES, Campaign, begun, check_nothing_is_lost
+from steersman.executors.batch import job_title
+from steersman.journal.file import read
+from steersman.journal.records import End, Ended, Joined, Left, Lost, Note, Published, Scored, Session, Start, Trained
+from steersman.journal.state import State
+from tests.sites.campaigns import PATIENCE_S, Campaign, Campaigns, check_nothing_is_lost, resumed
 from tests.sites.slurm import NETWORK, Cluster, missing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -32,7 +36,8 @@ launcher: srun --overlap --mpi=pmi2 --nodes={nodes} --ntasks={nodes} --ntasks-pe
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if why := missing():
         pytest.skip(f"no real Slurm can be had here: {why}")
-    with Cluster(tmp_path_factory.mktemp("slurm"), 24) as cluster:
+    with Cluster(tmp_path_factory.mktemp("slurm"), 24, apart=3) as cluster:
+        cluster.hide(Path(sys.prefix), cluster.apart[-1])
         monkey = pytest.MonkeyPatch()
         monkey.setenv("PATH", f"{cluster.add_pbs()}:{os.environ['PATH']}")
         yield cluster
@@ -40,19 +45,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def campaigns(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Campaign]]:
-    """One campaign on each site, side by side; they only sleep."""
-    folder = tmp_path_factory.mktemp("campaigns")
-    running = {name: begun(name, folder, cluster) for name in SITES}
-    yield running
-    for campaign in running.values():
+def campaigns(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaigns]:
+    campaigns = Campaigns(tmp_path_factory.mktemp("campaigns"), cluster)
+    yield campaigns
+    for campaign in campaigns.values():
         if campaign.process.poll() is None:
             campaign.process.kill()
             campaign.process.wait()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def doctor(campaigns: dict[str, Campaign], cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def doctor(campaigns: Campaigns, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """At work beside the campaigns."""
     folder = tmp_path_factory.mktemp("doctor")
     (folder / "site.yaml").write_text(DOCTOR)
@@ -74,7 +77,7 @@ def gpus_of_nodes(campaign: Campaign) -> dict[str, set[int]]:
     return found
 
 
-def test_walkers_on_two_nodes_have_a_gpu_each(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+def test_walkers_on_two_nodes_have_a_gpu_each(campaigns: Campaigns, cluster: Cluster) -> None:
     campaign = campaigns["nodes"]
     on_nodes = Counter(walker.node for walker in campaign.joined(4))
     assert sorted(on_nodes.values()) == [2, 2]
@@ -85,7 +88,7 @@ def test_walkers_on_two_nodes_have_a_gpu_each(campaigns: dict[str, Campaign], cl
 
 
 def test_a_cancelled_block_and_a_dead_node_cost_nothing_that_was_committed(
-    campaigns: dict[str, Campaign], cluster: Cluster
+    campaigns: Campaigns, cluster: Cluster
 ) -> None:
     campaign = campaigns["faults"]
     first, second = campaign.joined(2)
@@ -104,7 +107,7 @@ def test_a_cancelled_block_and_a_dead_node_cost_nothing_that_was_committed(
     assert all("ManagerLost" in each.cause for each in lost)
 
 
-def test_a_campaign_runs_on_pbs(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+def test_a_campaign_runs_on_pbs(campaigns: Campaigns, cluster: Cluster) -> None:
     """PBS's commands in front of Slurm: blocks over two nodes through PBSProProvider and mpiexec."""
     campaign = campaigns["pbs"]
     joined = campaign.joined(2)
@@ -114,7 +117,7 @@ def test_a_campaign_runs_on_pbs(campaigns: dict[str, Campaign], cluster: Cluster
     assert not campaign.records(Lost)
 
 
-def test_a_campaign_runs_inside_a_job(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+def test_a_campaign_runs_inside_a_job(campaigns: Campaigns, cluster: Cluster) -> None:
     """Its nodes and its end are the job's: nothing in the site file says them but that one of the three trains, which
     here only scores."""
     campaign = campaigns["inside"]
@@ -131,7 +134,7 @@ def test_a_campaign_runs_inside_a_job(campaigns: dict[str, Campaign], cluster: C
 
 
 def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
-    campaigns: dict[str, Campaign],
+    campaigns: Campaigns,
 ) -> None:
     end = campaigns["broken"].ended("failed").end
     assert end is not None
@@ -147,7 +150,7 @@ def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
     ],
 )
 def test_a_job_whose_worker_never_comes_ends_the_run_with_the_cause(
-    site: str, cause: str, campaigns: dict[str, Campaign]
+    site: str, cause: str, campaigns: Campaigns
 ) -> None:
     """Within the site's limit, where the scheduler itself sees nothing wrong: its job runs."""
     end = campaigns[site].ended("failed").end
@@ -160,7 +163,7 @@ def test_a_job_whose_worker_never_comes_ends_the_run_with_the_cause(
 
 
 @pytest.mark.parametrize("site", ["mpi", "pbs-mpi"])
-def test_a_walker_is_an_mpi_program_over_two_nodes(site: str, campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+def test_a_walker_is_an_mpi_program_over_two_nodes(site: str, campaigns: Campaigns, cluster: Cluster) -> None:
     """Two ranks on each of two nodes: their frames come through the walker, by Parsl's MPIExecutor, srun or mpiexec."""
     campaign = campaigns[site]
     check_nothing_is_lost(campaign.ended("budget"), campaign.directory)
@@ -172,7 +175,7 @@ def test_a_walker_is_an_mpi_program_over_two_nodes(site: str, campaigns: dict[st
 
 
 def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
-    campaigns: dict[str, Campaign], cluster: Cluster
+    campaigns: Campaigns, cluster: Cluster
 ) -> None:
     """A job of four nodes: one simulates, one scores, and a rank on each of the others makes one model, of a window
     that they have brought to their own disks."""
@@ -197,8 +200,70 @@ def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
     check_nothing_is_lost(campaign.interrupt(), campaign.directory)
 
 
-def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
-    """Nobody is killed by the scheduler: the walker of the first block leaves in time."""
+def test_a_block_goes_on_without_the_node_that_lacks_the_environment(campaigns: Campaigns, cluster: Cluster) -> None:
+    """Its name and its words are reported, and the starts of its slot are run by the other two: rounds go on."""
+    campaign, node = campaigns["partly"], cluster.apart[-1]
+    campaign.until(lambda: any("2 of 3 nodes" in note.text for note in campaign.records(Note)))
+    (note,) = (note for note in campaign.records(Note) if "of 3 nodes" in note.text)
+    assert f"have simulation workers, not {node}; the run goes on with these: " in note.text
+    assert f"steersman-steady: command not found steersman: workers on {node} ended" in note.text
+    assert ".stderr)" in note.text, "the file to look at"
+    campaign.until(lambda: len(campaign.records(Start)) > 6)  # two rounds of three, and the next
+    state = campaign.interrupt()
+    check_nothing_is_lost(state, campaign.directory)
+    assert {start.slot for start in campaign.records(Start)} == {0, 1, 2}
+    assert {walker.node for walker in campaign.records(Joined)} == set(cluster.apart[:-1])
+
+
+def test_a_job_that_a_killed_driver_left_in_the_queue_is_reported_and_cancelled(
+    campaigns: Campaigns, cluster: Cluster
+) -> None:
+    """Its job is held there; so it waits."""
+    campaign = campaigns["queued"]
+
+    def waiting() -> list[str]:
+        title = job_title(campaign.directory.path)
+        return cluster.answer("squeue", "-h", "--states=PENDING", f"--name={title}", "-o", "%i").split()
+
+    campaign.until(lambda: bool(waiting()))
+    (job,) = waiting()
+    os.kill(json.loads((campaign.directory.path / "driver.json").read_text())["pid"], signal.SIGKILL)
+    campaign.process.wait(PATIENCE_S)
+    status = cluster.answer(sys.executable, "-m", "steersman.cli", "status", str(campaign.directory.path), "--json")
+    assert json.loads(status)["jobs"] == [job]
+    later = resumed(campaign, cluster)
+    later.until(lambda: waiting() not in ([], [job]))
+    assert len(waiting()) == 1
+    (note,) = (note for note in later.records(Note) if "an earlier driver left jobs" in note.text)
+    assert note.text.endswith(f"{job}; they were cancelled")
+    later.interrupt()
+
+
+def test_a_chain_of_jobs_goes_on_from_job_to_job_and_each_leaves_in_time(
+    campaigns: Campaigns, cluster: Cluster
+) -> None:
+    """The driver of each runs on a node, and asks for the next job when it leaves.
+
+    Two minutes are too short for 220 frames of half a second.
+    """
+    campaign = campaigns["chain"]
+    deadline = time.monotonic() + 3 * PATIENCE_S
+    while not (ends := campaign.records(End)) or ends[-1].outcome == "interrupted":
+        assert time.monotonic() < deadline, campaign.directory.path.with_suffix(".log").read_text()[-3000:]
+        time.sleep(0.5)
+    state = State(read(campaign.directory.journal))
+    check_nothing_is_lost(state, campaign.directory)
+    assert [end.outcome for end in ends] == ["interrupted"] * (len(ends) - 1) + ["budget"]
+    assert len(ends) > 1
+    assert "this job ends" in ends[0].reason
+    begun = {walker.walker for walker in campaign.records(Joined)}  # one that comes while its job ends may be given up
+    assert not [lost for lost in campaign.records(Lost) if lost.walker in begun]
+    assert {session.host for session in campaign.records(Session)} <= set(cluster.nodes)
+
+
+def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: Campaigns, cluster: Cluster) -> None:
+    """Nobody is killed by the scheduler: the walker of the first block leaves in time. The next block is in the queue
+    before the first one ends."""
     campaign = campaigns["nodes"]
     first = campaign.joined(1)[0]
     assert first.block_ends is not None
@@ -217,14 +282,18 @@ def test_a_time_limit_is_kept_and_the_next_block_goes_on(campaigns: dict[str, Ca
     assert left.reason == "its block ends"
     assert left.t < first_ends
     assert not lost
+    scripts = sorted(
+        campaign.directory.path.glob("parsl/**/parsl.simulation.block-1.*"), key=lambda f: f.stat().st_mtime
+    )
+    assert scripts[0].stat().st_mtime < first_ends - 5, "block 1 was asked for ahead of the end of block 0"
 
 
-def test_a_site_is_checked_with_the_schedulers_own_test(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+def test_a_site_is_checked_with_the_schedulers_own_test(campaigns: Campaigns, cluster: Cluster) -> None:
     file = campaigns["nodes"].directory.path.with_name("nodes.yaml")
     command = [sys.executable, "-m", "steersman.cli", "check", "double_well", "--site", str(file), "--json"]
     done = subprocess.run(cluster.on_login(*command), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = {each["what"]: each["found"] for each in json.loads(done.stdout)}
+    found = {each["what"]: each["found"] for each in json.loads(done.stdout)["checks"]}
     assert found["simulation nodes"] == "sbatch --test-only accepts it"
     assert "its lines work here" in found["worker_init"]
     assert "2 nodes; 0.0333 for each round of blocks" in found["node hours"]
@@ -269,7 +338,7 @@ def test_what_slurm_refuses_is_told_before_the_run(cluster: Cluster, tmp_path: P
 def test_the_doctor_sees_both_nodes_and_tells_the_cure_of_what_is_wrong(doctor: subprocess.Popen[str]) -> None:
     """MPI between the nodes works; what Slurm calls a GPU here is none that torch could use."""
     stdout, stderr = doctor.communicate(timeout=PATIENCE_S)
-    assert doctor.returncode == 4, stdout + stderr
+    assert doctor.returncode == 7, stdout + stderr
     told = json.loads(stdout)
     found = {each["what"]: each for each in told["findings"]}
     assert {name for name, each in found.items() if not each["ok"]} == {"GPUs"}, told
@@ -283,9 +352,9 @@ def test_the_doctor_sees_both_nodes_and_tells_the_cure_of_what_is_wrong(doctor: 
     assert list(folder.iterdir()) == [folder / "site.yaml"], "nothing is left"
 
 
-def test_nothing_is_left_in_the_queue(campaigns: dict[str, Campaign], cluster: Cluster) -> None:
+def test_nothing_is_left_in_the_queue(campaigns: Campaigns, cluster: Cluster) -> None:
     assert all(campaign.process.poll() is not None for campaign in campaigns.values())
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while cluster.answer("squeue", "-h"):
         assert time.monotonic() < deadline, cluster.answer("squeue")
         time.sleep(0.2)

@@ -1,13 +1,16 @@
 """The decorators of a workflow."""
 
+import numpy as np
 import pytest
 
-from steersman.stages.workflow import Workflow, every
-from steersman.steering import budget
+from steersman.stages.errors import BadDraws
+from steersman.stages.workflow import Params, Workflow, every
+from steersman.steering import WeightedEnsemble, budget
 
 BODY = {
     "prepare": "def f(p): return 7",
     "simulate": "def f(p, start, out): return 7",
+    "held_out": "def f(p): return 7",
     "score": "def f(p, model, frames): return 7",
     "metric": "def f(scores): return 7",
 }
@@ -19,7 +22,7 @@ def test_brackets_that_hold_nothing_may_be_left_out(name: str, brackets: str) ->
     wf = Workflow("x", stop=budget(frames=1))
     found = {"wf": wf}
     exec(f"@wf.{name}{brackets}\n{BODY[name]}", found)
-    given = (wf.prepare_function, wf.simulation, wf.scoring, wf.metrics)
+    given = (wf.prepare_function, wf.simulation, wf.scoring, wf.metrics, wf.held_out_function)
     assert sum(map(bool, given)) == 1
     assert callable(found["f"]), "it stays what it was"
     with pytest.raises(TypeError, match=f"@wf.{name}"):
@@ -33,3 +36,30 @@ def test_brackets_that_hold_nothing_may_be_left_out(name: str, brackets: str) ->
 def test_a_decorator_that_needs_words_names_them(words: str, cure: str) -> None:
     with pytest.raises(TypeError, match=cure):
         exec(f"@{words}\ndef f(p, frames, last): pass", {"wf": Workflow("x", stop=budget(frames=1)), "every": every})
+
+
+@pytest.mark.parametrize(
+    "given", [{}, [1.0], {"point": np.float64(1)}, {"a": np.zeros(2), "b": np.zeros(3)}, {"point": np.array([np.nan])}]
+)
+def test_what_cannot_be_drawn_from_is_refused(given: object) -> None:
+    workflow = Workflow("drawn", stop=budget(frames=1))
+    workflow.held_out(lambda p: given)
+    with pytest.raises(BadDraws):
+        workflow.held_out_draws(Params())
+
+
+def test_draws_are_the_rows_of_what_the_stage_returns() -> None:
+    workflow = Workflow("drawn", stop=budget(frames=1))
+    assert workflow.held_out_draws(Params()) == []
+    workflow.held_out(lambda p: {"point": np.arange(6.0).reshape(3, 2), "dose": [1, 2, 3]})
+    draws = workflow.held_out_draws(Params())
+    assert [(draw["point"], draw["dose"]) for draw in draws] == [([0, 1], 1), ([2, 3], 2), ([4, 5], 3)]
+
+
+def test_nothing_is_held_out_of_a_weighted_ensemble() -> None:
+    workflow = Workflow("drawn", stop=budget(frames=1))
+    workflow.simulate(lambda p, start, out: None)
+    workflow.score(lambda p, model, frames: {})
+    workflow.held_out(lambda p: {"point": np.zeros((1, 1))})
+    workflow.steer(WeightedEnsemble("x", edges=(0.0, 1.0)))
+    assert any("held_out" in problem for problem in workflow.problems())

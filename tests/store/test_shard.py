@@ -8,9 +8,9 @@ import pytest
 import zarr
 from zarr.codecs import Crc32cCodec
 
-from steersman.store import DamagedShard
+from steersman.store import DamagedShard, shard
 from steersman.store.column import _PACK_BITS
-from steersman.store.shard import encode_shard, read_row, shard_file
+from steersman.store.shard import encode_shard, read_rows, shard_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
 CHUNK, SHARD = 4, 12
@@ -42,21 +42,54 @@ def test_a_row_is_the_one_that_was_written(dtype: str, shape: tuple[int, ...], t
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(encode_shard(rows[first : first + SHARD], 1, CHUNK, SHARD))
     for row, written in enumerate(rows):
-        found = read_row(tmp_path, row, like, CHUNK, SHARD)
+        found = read_rows(tmp_path, row, row + 1, like, (CHUNK, SHARD))[0]
         assert found.dtype == like.dtype
         assert np.array_equal(found, written)
     for beyond in (len(rows), 2 * SHARD - 1):
-        assert np.array_equal(read_row(tmp_path, beyond, like, CHUNK, SHARD), like)
+        assert np.array_equal(read_rows(tmp_path, beyond, beyond + 1, like, (CHUNK, SHARD))[0], like)
+
+
+@pytest.mark.parametrize("shape", [(), (3, 5)])
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32", "complex64"])
+def test_any_rows_are_those_that_were_written(
+    dtype: str, shape: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From any row to any other, over chunks and shards, whatever is decoded together; fill values behind the last."""
+    rows = np.random.default_rng(0).integers(0, 5, (2 * SHARD + CHUNK + 1, *shape)).astype(dtype)
+    like = np.full(shape, 1, dtype)
+    for number, first in enumerate(range(0, len(rows), SHARD)):
+        file = shard_file(tmp_path, number, like)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(encode_shard(rows[first : first + SHARD], 1, CHUNK, SHARD))
+    rows = np.concatenate([rows, np.broadcast_to(like, (3 * SHARD - len(rows), *shape))])
+    for at_once in (1, 2**20):
+        monkeypatch.setattr(shard, "READ_BYTES", at_once)
+        for first in range(len(rows)):
+            for end in range(first, len(rows) + 1):
+                found = read_rows(tmp_path, first, end, like, (CHUNK, SHARD))
+                assert found.dtype == like.dtype
+                assert np.array_equal(found, rows[first:end])
+
+
+def test_rows_of_a_shard_that_is_missing_are_no_rows_unless_that_is_said(tmp_path: Path) -> None:
+    like = np.full((), 7)
+    with pytest.raises(DamagedShard):
+        read_rows(tmp_path, 0, 2, like, (CHUNK, SHARD))
+    assert read_rows(tmp_path, 0, 2, like, (CHUNK, SHARD), sparse=True).tolist() == [7, 7]
+    (tmp_path / "c" / "0").mkdir(parents=True)
+    with pytest.raises(DamagedShard):
+        read_rows(tmp_path, SHARD, SHARD + 1, like, (CHUNK, SHARD), sparse=True)
 
 
 def test_a_changed_byte_of_a_row_is_told(tmp_path: Path) -> None:
     like, file = np.zeros((), np.int32), tmp_path / "c" / "0"
     file.parent.mkdir()
     written = encode_shard(np.arange(CHUNK, dtype=np.int32), 0, CHUNK, SHARD)
-    for at in (0, len(written) - 1):
-        changed = bytearray(written)
-        changed[at] ^= 1
+    other = [bytearray(written) for _ in range(2)]
+    other[0][0] ^= 1
+    other[1][-1] ^= 1
+    for changed in (*map(bytes, other), written[:-1], written[:7], b""):
         file.write_bytes(changed)
         with pytest.raises(DamagedShard, match="verify RUN --repair") as told:
-            read_row(tmp_path, 0, like, CHUNK, SHARD)
+            read_rows(tmp_path, 0, 1, like, (CHUNK, SHARD))
         assert str(pickle.loads(pickle.dumps(told.value))) == str(told.value)

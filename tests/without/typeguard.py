@@ -1,7 +1,7 @@
 """Stands before typeguard on the path of what tests start.
 
 With it Parsl rewrites its own functions wherever it is imported, half of that import's processor time in each of a
-campaign's nine processes. The tests' own process, and the campaign of the tests of Globus Compute, have the real one.
+campaign's nine processes. The tests' own process has the real one.
 """
 
 from typing import TypeVar

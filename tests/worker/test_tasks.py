@@ -48,6 +48,29 @@ def test_what_was_prepared_is_loaded_only_if_it_is_what_was_written(made_run: Ma
     assert not (directory.path / "entered").exists()
 
 
+WITH_ATOMS = """
+import types
+PDB = "HETATM    1  O   HOH A   1       0.000   0.000   0.000  1.00  0.00           O\\nEND\\n"
+
+@wf.prepare
+def prepare(p): return types.SimpleNamespace(pdb=PDB)
+
+@wf.simulate()
+def simulate(p, start, out): out.append(x=1.0)
+"""
+
+
+@pytest.mark.parametrize(("pdb", "kept"), [("PDB", True), ("'1fme.pdb'", False), ("None", False)])
+def test_a_prepared_start_with_atoms_leaves_its_topology_beside_the_frames(
+    pdb: str, kept: bool, made_run: MadeRun
+) -> None:
+    """So that nobody needs to unpickle anything to look at frames; a name of a file is no topology."""
+    directory = made_run(WITH_ATOMS.replace("pdb=PDB", f"pdb={pdb}"))
+    tasks.prepare(str(directory.path))
+    assert directory.topology.exists() == kept
+    assert not kept or directory.topology.read_text().startswith("HETATM")
+
+
 CARELESS = """
 import torch
 from steersman import every, models

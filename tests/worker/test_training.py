@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from steersman.models.networks.pca import PCA
 from steersman.steering.errors import BadScores
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
-from steersman.worker.training import checked_scores, judge, train
+from steersman.worker.training import checked_scores, judge, load_model, train
+from tests.models.mean_model import Small, fresh, rows, streamed
 
 
 def score(model: PCA, frames: Window) -> dict[str, np.ndarray]:
@@ -62,3 +64,31 @@ def test_a_train_stage_that_returns_no_model_is_told(made: Any, tmp_path: Path) 
             fit=lambda frames, last: made, score=score, frames=window, held_out=None, last=None, gate="error",
             directory=tmp_path / "model", version=1,
         )  # fmt: skip
+
+
+def test_a_training_on_a_stream_that_is_done_again_is_the_same(tmp_path: Path) -> None:
+    """It goes on from the version before, as that lies on disk, with frames that came since: the same files; what the
+    first training drew is counted."""
+    writer = GroupWriter(tmp_path / "w0")
+    writer.extend(FRAME, {"values": rows().numpy()})
+    writer.publish()
+
+    def fit(frames: Window, last: Small | None) -> Small:
+        model = fresh()
+        model.warm_start(last)
+        return streamed(1, model, data=torch.from_numpy(frames["values"]), ids=frames.ids, uses=2)
+
+    def trained(folder: str, frames: int, last: str | None) -> dict[str, Any]:
+        return train(
+            fit=fit, score=score, frames=Window(Frames(tmp_path), [Span("w0", 0, frames)]), held_out=None,
+            last=load_model(tmp_path / last) if last else None, gate="error", directory=tmp_path / folder, version=1,
+        )  # fmt: skip
+
+    trained("first", 48, None)
+    once, again = (trained(folder, 96, "first")["files"] for folder in ("once", "again"))
+    unlike = {"card.json", "model.json"}  # seconds stand there
+    assert {name: once[name] for name in once if name not in unlike} == {
+        name: again[name] for name in again if name not in unlike
+    }
+    assert "stream.safetensors" in once
+    assert load_model(tmp_path / "once").card["reservoir"] == {"drawn": 2 * 80, "different": 96}

@@ -222,7 +222,8 @@ def test_the_exit_code_says_whether_all_stages_work(
     assert "noise" in said.err
     assert "noise" not in said.out
     if "--json" in words:
-        assert all(each["ok"] for each in json.loads(said.out)) == (code == 0)
+        found = json.loads(said.out)
+        assert all(each["ok"] for each in found["checks"] + found["stages"]) == (code == 0)
     assert sorted(path.name for path in source.parent.iterdir() if path.name != "__pycache__") == [
         "helper.py",
         "mine.py",
@@ -277,6 +278,10 @@ def test_an_out_of_a_test_is_stopped_by_frames_or_by_time() -> None:
         by_frames.append(x=1.0)
     with pytest.raises(Enough):
         by_frames.append(x=1.0)
-    assert Out(seconds=0).stopped
+    by_time = Out(seconds=0)
+    assert by_time.stopped
+    by_time.append(x=1.0)  # the first frame, however late
+    with pytest.raises(Enough):
+        by_time.append(x=1.0)
     with pytest.raises(StoreError):
         _ = Out().stored

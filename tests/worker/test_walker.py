@@ -107,15 +107,21 @@ def wait_until_stopped(p: Any, start: Any, out: Segment) -> None:
         pass
 
 
-def test_a_full_disk_stops_a_segment_that_looks_and_blames_no_start(
-    space: TupleSpace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def never_look(p: Any, start: Any, out: Segment) -> None:
+    while True:
+        out.append(x=1.0)
+
+
+@pytest.mark.parametrize("simulate", [wait_until_stopped, never_look])
+def test_a_full_disk_ends_a_segment_and_blames_no_start(
+    space: TupleSpace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulate: Callable[[Any, Any, Segment], None]
 ) -> None:
     def full(self: GroupWriter) -> dict[str, int]:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 
     monkeypatch.setattr(GroupWriter, "_write", full)
     with pytest.raises(OSError, match="No space") as ended:
-        run_walker(space, tmp_path, wait_until_stopped)
+        run_walker(space, tmp_path, simulate)
     assert ended.value.errno == errno.ENOSPC
     assert events(space, "ended") == []
     assert list((tmp_path / "errors").iterdir()) == []

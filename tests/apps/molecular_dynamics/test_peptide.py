@@ -122,3 +122,20 @@ def test_a_single_residue_is_told() -> None:
     """It would have both charged ends, for which ff14SB has no parameters."""
     with pytest.raises(OutOfRange, match="the number of residues is 1; it must be 2 or more"):
         build_peptide("g")
+
+
+def test_a_capped_alanine_is_alanine_dipeptide() -> None:
+    """22 atoms, no charge, and the energy of the force field's own implicit solvent within 0.01 kJ/mol."""
+    molecule = build_peptide("A", capped=True)
+    system = openmm.XmlSerializer.deserialize(molecule.system_xml)
+    (nonbonded,) = (force for force in system.getForces() if isinstance(force, openmm.NonbondedForce))
+    charges = [nonbonded.getParticleParameters(i)[0].value_in_unit(unit.elementary_charge) for i in range(22)]
+    assert (molecule.atoms, molecule.sequence) == (22, "A")
+    assert sum(charges) == pytest.approx(0, abs=1e-6)
+    topology = app.PDBFile(io.StringIO(molecule.pdb)).topology
+    other = app.ForceField(PROTEIN, "implicit/obc2.xml").createSystem(
+        topology, constraints=app.HBonds, hydrogenMass=HYDROGEN_MASS
+    )
+    assert energy(system, molecule.positions) == pytest.approx(energy(other, molecule.positions), abs=0.01)
+    with pytest.raises(OutOfRange):
+        build_peptide("A")

@@ -48,6 +48,15 @@ def test_the_error_of_a_step_of_persistence_is_that_of_persistence(stored: dict[
     assert error[1] == pytest.approx(forecasts.vrmse(forecasts.persistence(pair), pair)[1, 3], rel=1e-5)
 
 
+def test_a_map_of_errors_of_persistence_is_the_change_of_the_height(stored: dict[str, np.ndarray]) -> None:
+    found = forecasts.error_map(SphericalUNet(3, 32, width=8).eval(), stored)
+    assert found is not None
+    later = [1, 2, 3, 5, 7, 8, 9]
+    change = stored["height"][later] - stored["height"][[i - 1 for i in later]]
+    np.testing.assert_allclose(found[0], np.sqrt((change**2).mean(axis=0)), rtol=1e-4, atol=1e-3)
+    assert forecasts.error_map(None, stored) is None
+
+
 def test_a_solver_as_fine_as_the_truth_forecasts_the_truth(stored: dict[str, np.ndarray]) -> None:
     solver = forecasts.jet_solver(21, every_s=EVERY_S)
     begun = torch.view_as_complex(torch.from_numpy(stored["state"][[0, 6]])).permute(1, 2, 3, 0)

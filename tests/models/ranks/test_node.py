@@ -20,6 +20,7 @@ from steersman.models.ranks.strategy import Strategy
 from tests.models.conftest import BATCH, SAMPLES
 from tests.models.mean_model import fresh
 
+pytestmark = pytest.mark.slow
 ON_TWO = """#!/bin/bash
 STEERSMAN_NODE=a "$@" & one=$!
 STEERSMAN_NODE={second} "$@" || exit 5
@@ -48,7 +49,6 @@ def trained(folder: Path, nodes: Nodes, *words: str) -> Model:
     return launch(target, arguments, ranks=2, strategy="ddp", folder=folder, timeout_s=60, nodes=nodes)
 
 
-@pytest.mark.slow
 def test_ranks_on_two_nodes_are_the_ranks_of_one(
     launcher: Path, address: str, two: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,8 @@ from tests.models.faults import FAULTS, OTHER_VERSION, SHARING
 from tests.models.mean_model import flat, fresh, train
 from tests.sites import slurm
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def told(found_by_ranks: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
@@ -197,7 +199,6 @@ LAUNCHERS = {  # the packaged mpich's, torch's own, and that of a Slurm of two n
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_ranks_started_by_others_train_as_those_of_launch(
     launcher: str, two: dict[str, Any], tmp_path: Path, found_by_ranks: None

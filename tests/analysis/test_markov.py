@@ -1,0 +1,101 @@
+"""A Markov state model of segments that begin anywhere: it agrees with the truth, and says when it cannot."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from steersman.analysis import answer, markov
+from steersman.analysis.errors import TooLittle
+from steersman.analysis.figure import draw
+from steersman.analysis.trajectories import Trajectories
+from steersman.apps import six_wells
+from steersman.apps.six_wells import exact
+from steersman.benchmarks import weighted_ensemble as bench
+from steersman.steering import WeightedEnsemble
+from steersman.system.errors import MissingExtra
+
+STEP = 0.05
+
+
+def simulated(segments: int, frames: int) -> Trajectories:
+    """Segments that begin anywhere but on the plain: far from equilibrium, as steering would have it."""
+    rng = np.random.default_rng(0)
+    begin = rng.uniform(-np.pi, np.pi, (8 * segments, 2))
+    begin = begin[six_wells.energy(begin) < -1][:segments]
+    problem = bench._wells(WeightedEnsemble("cell"), frames)
+    x = np.concatenate([begin[:, None], problem.simulate(begin, rng)], axis=1)
+    z, wells = np.concatenate([np.cos(x), np.sin(x)], axis=-1), six_wells.wells(x.reshape(-1, 2))
+    positions = np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2])
+    return Trajectories(z.reshape(-1, 4), {"wells": wells}, list(positions), STEP, "1", stopped=0)
+
+
+@pytest.fixture(scope="module")
+def found() -> Trajectories:
+    return simulated(segments=600, frames=40)
+
+
+@pytest.fixture(scope="module")
+def model(found: Trajectories) -> markov.Model:
+    return markov.build(found, states=60)
+
+
+def test_time_scales_agree_with_the_transfer_matrix(model: markov.Model) -> None:
+    """Exact are 55.5, 27.8 and 16.2 time units; a segment has 2."""
+    assert model.converged
+    for (_, low, high), truth in zip(model.lag.scales * STEP, exact.time_scales(60)[:3], strict=True):
+        assert low < truth < high
+
+
+def test_populations_agree_with_the_quadrature_and_those_of_frames_do_not(
+    found: Trajectories, model: markov.Model
+) -> None:
+    truth, wells = exact.populations(), found.labels["wells"]
+    said = answer.answer(found, model)["populations"]["wells"]
+    inside = [low < share < high for share, (_, low, high) in zip(truth, said.values(), strict=True)]
+    assert sum(inside) >= 5
+    assert model.weights.sum() == pytest.approx(1)
+    of_frames = np.array([(wells == well).mean() for well in range(6)])
+    corrected = np.array([value for value, _, _ in said.values()])
+    assert np.abs(corrected / truth - 1).mean() < np.abs(of_frames / truth - 1).mean()
+
+
+def test_segments_that_are_too_short_are_said_to_be(found: Trajectories) -> None:
+    short = replace(found, pieces=[piece[:3] for piece in found.pieces])
+    said = answer.answer(short, markov.build(short, states=50))
+    assert not said["converged"]
+    assert any("Lag not converged" in problem for problem in said["problems"])
+
+
+def test_what_the_dynamics_does_not_connect_is_said_to_be_not_connected(found: Trajectories) -> None:
+    far = replace(
+        found, features=np.concatenate([found.features, found.features + 9]),
+        labels={}, pieces=[*found.pieces, *(piece + len(found.features) for piece in found.pieces)],
+    )  # fmt: skip
+    model = markov.build(far, states=40, lag=5)
+    assert model.connected == pytest.approx(0.5)
+    assert any("Not connected" in problem for problem in answer.problems(far, model))
+
+
+def test_blocks_lose_no_transition() -> None:
+    path, lag = np.arange(1000), 7
+    blocks = markov._blocks([path, path[:lag]], lag)
+    pairs = [(int(block[i]), int(block[i + lag])) for block in blocks for i in range(len(block) - lag)]
+    assert sorted(pairs) == [(i, i + lag) for i in range(1000 - lag)]
+    assert len(blocks) >= markov.BLOCKS / 2
+
+
+def test_too_little_is_refused_and_a_missing_library_named(
+    found: Trajectories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(TooLittle):
+        markov.build(replace(found, pieces=[piece[:1] for piece in found.pieces]))
+    monkeypatch.setitem(sys.modules, "deeptime", None)
+    with pytest.raises(MissingExtra):
+        markov.build(found)
+
+
+def test_the_figure_shows_time_scales_and_free_energy(found: Trajectories, model: markov.Model) -> None:
+    figure = draw(found, model)
+    assert [axes.get_xlabel() for axes in figure.axes[:2]] == ["lag", "slowest coordinate"]

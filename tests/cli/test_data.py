@@ -1,0 +1,133 @@
+"""`report`, `ls`, `diff`, `--version` and the driver's log."""
+
+import importlib.metadata
+import json
+import logging
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from steersman.cli.__main__ import main
+from steersman.engine.log import logged
+from steersman.journal import file, manifest
+from steersman.journal.file import Journal
+from steersman.journal.recorder import Recorder
+from steersman.journal.records import Blame, End, Metrics, Note, Session
+from steersman.journal.records import Run as RunRecord
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from tests.data.conftest import molecule, run, simulated  # noqa: F401 (fixtures)
+
+Said = Callable[..., str]
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+    """What `steersman WORDS` prints on standard output; it must end with this code."""
+
+    def call(*words: object, code: int = 0) -> str:
+        monkeypatch.setattr(sys, "argv", ["steersman", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert (end.value.code or 0) == code
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_the_version_is_that_of_the_package(said: Said) -> None:
+    assert importlib.metadata.version("steersman") in said("--version")
+
+
+def test_a_report_made_again_leaves_the_seal_whole_and_hides_no_other_change(
+    request: pytest.FixtureRequest, said: Said
+) -> None:
+    directory: RunDirectory = request.getfixturevalue("run")
+    said("report", directory.path)
+    assert "The run" in directory.report.read_text()
+    manifest.seal(directory)
+    directory.report.unlink()
+    (directory.path / "environment.json").write_text("{}")
+    said("report", directory.path)
+    assert directory.report.exists()
+    assert [name for name, _ in manifest.changes(directory)] == ["environment.json"]
+
+
+def test_ls_lists_what_lies_in_a_folder_and_a_run_that_cannot_be_read_costs_its_line_only(
+    request: pytest.FixtureRequest, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory: RunDirectory = request.getfixturevalue("run")
+    folder = directory.path.parent
+    (folder / "no-run").mkdir()
+    open_ended = folder / "open-ended"
+    open_ended.mkdir()
+    Journal(open_ended / "journal.jsonl").append(
+        RunRecord(workflow="x"),
+        Session(host="here", pid=1),
+        Metrics(values={"best": 3.0}),
+        Metrics(values={"best": 1.0}),
+    )
+    with monkeypatch.context() as newer:
+        (folder / "newer").mkdir()
+        newer.setattr(file, "VERSION", file.VERSION + 1)
+        file.rewrite(folder / "newer" / "journal.jsonl", [Note(text="from the future")])
+    found = {each["name"]: each for each in json.loads(said("ls", folder, "--json"))["runs"]}
+    assert found.keys() == {"fold-0001", "open-ended", "newer"}
+    assert (found["fold-0001"]["state"], found["fold-0001"]["frames"]) == ("goal", 20)
+    assert (found["open-ended"]["state"], found["open-ended"]["best"]) == ("not driven", 3.0)
+    assert found["newer"]["state"].startswith("cannot be read")
+    assert found["fold-0001"]["bytes"] == sum(f.stat().st_size for f in directory.path.rglob("*") if f.is_file())
+    lines = said("ls", folder).splitlines()
+    assert len(lines) == 4
+    assert said("ls", folder / "no-run") == ""
+    said("ls", folder / "nowhere", code=2)
+
+
+def test_diff_tells_what_differs_and_nothing_else(request: pytest.FixtureRequest, said: Said, tmp_path: Path) -> None:
+    one: RunDirectory = request.getfixturevalue("run")
+    other = RunDirectory(tmp_path / "other")
+    shutil.copytree(one.path, other.path)
+    assert said("diff", one.path, other.path) == "nothing differs\n"
+    settings = yaml.safe_load(one.settings_file.read_text())
+    settings["params"]["latent"], settings["seed"], settings["site"]["lease_s"] = 3, 2, 99.0
+    other.settings_file.write_text(yaml.safe_dump(settings))
+    other.workflow.write_text(one.workflow.read_text() + "# mine\n")
+    journal = Journal(other.journal)
+    journal.append(Metrics(values={"coverage": 6.0}))
+    journal.close()
+    found = json.loads(said("diff", one.path, other.path, "--json"))
+    assert found["params"] == {"latent": [2, 3]}
+    assert found["settings"].keys() == {"seed", "site.lease_s"}
+    assert found["code"][-1] == "+# mine"
+    assert found["outcome"]["coverage"] == [5.0, 6.0]
+    assert found["versions"] == {}
+    text = said("diff", one.path, other.path)
+    assert "latent" in text
+    assert "+# mine" in text
+    said("diff", one.path, tmp_path, code=2)
+
+
+def test_the_drivers_log_holds_what_was_recorded_warnings_and_the_traceback_of_the_end(tmp_path: Path) -> None:
+    log = tmp_path / "driver.log"
+    recorder = Recorder(Journal(tmp_path / "journal.jsonl"), State())
+
+    def drive() -> None:
+        recorder.record(RunRecord(workflow="x"))
+        recorder.record(Blame(start=1, reason="it failed twice"))
+        recorder.record(End(outcome="goal", reason="there"))
+        logging.getLogger("parsl.somewhere").info("not of interest")
+        logging.getLogger("parsl.somewhere").warning("a block is late")
+        raise ZeroDivisionError
+
+    before = logging.getLogger().handlers[:]
+    with pytest.raises(ZeroDivisionError), logged(log):
+        drive()
+    assert logging.getLogger().handlers == before
+    text = log.read_text()
+    for words in ("workflow=x", "WARNING steersman.journal: blame", "outcome=goal", "a block is late", "in drive"):
+        assert words in text
+    assert "not of interest" not in text

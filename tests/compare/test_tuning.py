@@ -1,0 +1,63 @@
+"""Trials of parameters: what a range means, and that the same command goes on with what was tried."""
+
+from pathlib import Path
+
+import pytest
+
+from steersman.compare.arms import OWN, Arm, variant
+from steersman.compare.campaigns import Job
+from steersman.compare.tuning import RUN, Search, _grid, _range, _storage, results, tune
+from steersman.journal.run_directory import RunDirectory
+from steersman.stages import loading
+from steersman.stages.workflow import Workflow
+from steersman.system.errors import BadInput
+
+optuna = pytest.importorskip("optuna")
+WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
+
+
+@pytest.fixture(scope="module")
+def wells() -> Workflow:
+    return loading.load(WELLS)
+
+
+def test_a_range_has_the_type_of_its_parameter(wells: Workflow) -> None:
+    made = optuna.distributions
+    assert _range("steps=50:1000:log", wells) == ("steps", made.IntDistribution(50, 1000, log=True))
+    assert _range("steps=50,100", wells) == ("steps", made.CategoricalDistribution([50, 100]))
+    for wrong in ("step=1:2", "steps=1:x", "steps=2:1", "steps=1:2:lin", "steps"):
+        with pytest.raises(BadInput):
+            _range(wrong, wells)
+
+
+def test_a_grid_is_every_combination_and_needs_values(wells: Workflow) -> None:
+    space = dict([_range("steps=50,100", wells), _range("frames=10,20,30", wells)])
+    assert len({tuple(each.values()) for each in _grid(space)}) == 6
+    with pytest.raises(BadInput):
+        _grid(dict([_range("steps=50:100", wells)]))
+
+
+@pytest.mark.slow
+def test_the_same_call_goes_on_with_what_was_tried(wells: Workflow, tmp_path: Path) -> None:
+    """A trial whose process died goes on in its run directory; those that are over are not run again."""
+    file = tmp_path / "workflow.py"
+    file.write_text(variant(WELLS, Arm(OWN), {"frames": 200.0}))
+    workflow, asked = loading.load(file), list[str]()
+
+    def job(run: str, values: tuple[str, ...]) -> Job:
+        asked.append(run)
+        return Job(run, str(file), 0, values, None, "laptop", 1, False)
+
+    died = optuna.create_study(study_name="wells", storage=_storage(tmp_path), direction="maximize")
+    died.enqueue_trial({"steps": 250})
+    trial = died.ask({"steps": optuna.distributions.CategoricalDistribution([250, 500])})
+    trial.set_user_attr(RUN, str(tmp_path / "died"))
+    search = Search(["steps=250,500"], "cells", trials=2, sampler="grid")
+    found = results(tune(search, workflow, tmp_path, job, beside=2))
+    assert sorted(each["params"]["steps"] for each in found) == [250, 500]
+    assert str(tmp_path / "died") in asked
+    assert len(asked) == 2
+    assert all(RunDirectory(Path(each["run"])).journal.exists() for each in found)
+    assert found[0]["state"] == "complete"
+    again = results(tune(search, workflow, tmp_path, job, beside=2))
+    assert (again, len(asked)) == (found, 2)

@@ -1,0 +1,351 @@
+"""The views of the page: what each says, and that it follows the journal."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from steersman.dashboard.errors import LibrariesMissing, NothingToDraw
+from steersman.dashboard.live import answers, frame, latent_map, overview, server
+from steersman.dashboard.live.packing import packed
+from steersman.dashboard.live.watched import Watched, made_here
+from steersman.journal import file, run_directory
+from steersman.journal.errors import BadDirectory
+from steersman.journal.file import Journal
+from steersman.journal.history import History
+from steersman.journal.records import Note, Scored, Session
+from steersman.journal.run_directory import RunDirectory
+from steersman.store import FRAME, Frames, GroupWriter, Span
+from tests.dashboard.conftest import FRAMES, SLOTS, MadeRun
+from tests.dashboard.serving import TOKENS, serving, unpacked
+
+PEPTIDE = "ATOM  {:5d}  CA  GLY A{:4d}       0.000   0.000   0.000  1.00  0.00           C\n"
+OWN = """
+from matplotlib.figure import Figure
+import numpy as np
+from steersman import Params, Workflow, budget
+
+wf = Workflow("own", Params, stop=budget(frames=1000))
+
+@wf.simulate()
+def simulate(p, start, out): pass
+
+@wf.figure("How many")
+def counted(p, results): return Figure(), f"{len(results.scores)} frames <b>"
+
+@wf.panel("A field")
+def field(p, results): return np.ones((4, 8)), "of ones"
+
+@wf.panel("Broken")
+def broken(p, results): raise ZeroDivisionError("nothing")
+
+@wf.panel("Later")
+def later(p, results): return None
+"""
+
+
+@pytest.fixture
+def watched(made: RunDirectory) -> Watched:
+    return Watched.of(History(made))
+
+
+# What the views say
+
+
+def test_every_segment_has_its_place_and_only_what_changed_is_sent_again(watched: Watched) -> None:
+    meta, columns = unpacked(answers.answer(watched, "segments", {}))  # type: ignore[arg-type]
+    assert len(columns["at"]) == SLOTS * 12
+    assert meta["policies"] == watched.history.policies
+    children = columns["parent"] >= 0
+    assert (columns["parent"][children] < columns["at"][children]).all()
+    assert {meta["how"][code] for code in columns["how"]} == {"finished", "failed", "stopped"}
+    _, later = unpacked(answers.answer(watched, "segments", {"change": str(watched.change)}))  # type: ignore[arg-type]
+    assert not len(later["at"])
+
+
+def test_the_map_holds_every_scored_frame_and_a_click_finds_it_again(watched: Watched) -> None:
+    meta, points = unpacked(answers.answer(watched, "points", {}))  # type: ignore[arg-type]
+    assert meta["total"] == len(points["x"]) == SLOTS * 12 * FRAMES
+    assert np.isfinite(points["c"]).all()
+    for at in (0, 57, 119):
+        query = {"x": str(points["x"][at]), "y": str(points["y"][at]), "rx": "1e-6", "ry": "1e-6"}
+        found = answers.answer(watched, "pick", query)
+        assert isinstance(found, dict)
+        assert found["number"] == 1
+        cloud = watched.cloud
+        assert found["frames"][0]["row"] == int(cloud.row[at])
+        assert found["frames"][0]["segment"] == watched.table.name(int(cloud.segment[at]))
+
+
+@pytest.mark.parametrize("colour", [*latent_map.COLOURS, "error"])
+def test_the_map_is_coloured_by_what_is_known_of_a_frame(watched: Watched, colour: str) -> None:
+    meta, points = unpacked(answers.answer(watched, "points", {"colour": colour}))  # type: ignore[arg-type]
+    assert np.isfinite(points["c"]).all()
+    assert meta["low"] <= meta["high"]
+
+
+def test_a_part_of_the_map_holds_the_frames_within_and_is_thinned_evenly(watched: Watched) -> None:
+    _, whole = unpacked(latent_map.points(watched))
+    box = (-0.5, 0.5, -0.5, 0.5)
+    inside = (abs(whole["x"]) <= 0.5) & (abs(whole["y"]) <= 0.5)
+    meta, part = unpacked(latent_map.points(watched, "time", box))
+    assert meta["inside"] == inside.sum()
+    np.testing.assert_array_equal(part["x"], whole["x"][inside])
+    meta, few = unpacked(latent_map.points(watched, most=10))
+    assert len(few["x"]) <= 10
+    assert meta["every"] == 12
+
+
+def test_a_lasso_counts_the_frames_that_lie_within_it(watched: Watched) -> None:
+    _, points = unpacked(latent_map.points(watched))
+    triangle = [(-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0)]
+    within = (points["x"] > -1) & (points["y"] > -1) & (points["x"] + points["y"] < 0)
+    found = latent_map.lasso(watched, triangle)
+    assert found["number"] == within.sum()
+    assert sum(n for _, n in found["policies"]) == found["number"]
+
+
+def test_new_scores_come_onto_the_map_in_its_own_axes(finished: RunDirectory) -> None:
+    """The coordinates of what is there stay, until the model is another."""
+    watched = Watched.of(History(finished))
+    _, before = unpacked(latent_map.points(watched))
+    group = Frames(finished.scores)
+    rows = group.count("0001")
+    watched.history.state.scored = rows // 2
+    watched._cloud = None
+    _, half = unpacked(latent_map.points(watched))
+    assert len(half["x"]) == rows // 2
+    watched.history.state.scored = rows
+    meta, whole = unpacked(latent_map.points(watched))
+    np.testing.assert_array_equal(whole["x"][: rows // 2], half["x"])
+    assert len(whole["x"]) == len(before["x"])
+    assert meta["generation"] == 1
+
+
+def test_a_frame_tells_who_chose_it_and_its_lineage_ends_at_the_frame(watched: Watched) -> None:
+    table = watched.table
+    at = len(table) - 1
+    found = frame.frame(watched, int(table.walker[at]), int(table.end[at]) - 1)
+    assert found["segment"] == table.name(at)
+    assert found["lineage"][-1]["segment"] == table.name(at)
+    for before, after in zip(found["lineage"], found["lineage"][1:], strict=False):
+        child = next(i for i in range(len(table)) if table.name(i) == after["segment"])
+        assert table.name(int(table.parent[child])) == before["segment"]
+        assert int(table.parent_row[child]) == before["row"]
+    assert all(each["place"] is not None for each in found["lineage"])
+    with pytest.raises(NothingToDraw):
+        frame.frame(watched, 0, 10_000)
+
+
+def test_calibration_and_domain_are_those_of_the_scores_before_anybody_asked_for_the_map(
+    finished: RunDirectory,
+) -> None:
+    """Twice the spread everywhere is twice the spread in each bin."""
+    shutil.rmtree(finished.scores / "0001")
+    rows, spread = 12 * FRAMES, np.random.default_rng(0).random(SLOTS * 12 * FRAMES)
+    writer = GroupWriter(finished.scores / "0001", attributes={"model": 1})
+    writer.extend(FRAME, {
+        "walker": np.repeat(np.arange(SLOTS, dtype=np.int32), rows), "row": np.tile(np.arange(rows), SLOTS),
+        "spread": spread, "error": 2 * spread, "inside": spread < 0.25,
+    })  # fmt: skip
+    writer.close()
+    found = answers.answer(Watched.of(History(finished)), "models", {})
+    assert isinstance(found, dict)
+    np.testing.assert_allclose(found["calibration"]["error"], 2 * np.array(found["calibration"]["spread"]), rtol=1e-6)
+    assert found["inside"]["all"] == pytest.approx((spread < 0.25).mean())
+
+
+def test_a_film_shows_the_frames_of_the_lineage_in_order(watched: Watched) -> None:
+    table = watched.table
+    walker, row = int(table.walker[-1]), int(table.end[-1]) - 1
+    meta, film = unpacked(frame.film(watched, walker, row, "energy", most=500))
+    chain = frame.lineage(watched, walker, row)
+    wanted = np.concatenate([
+        watched.directory.frames.read("energy", Span(f"w{w}", int(table.first[s]), r + 1))
+        for s, w, r in chain
+    ])  # fmt: skip
+    np.testing.assert_allclose(film["values"], wanted, rtol=1e-6)
+    assert meta["names"][-1] == f"{table.name(len(table) - 1)}:{row - int(table.first[-1])}"
+    _, some = unpacked(frame.film(watched, walker, row, "energy", most=4))
+    assert some["values"][-1] == film["values"][-1]
+    assert len(some["values"]) == 4
+
+
+def test_a_molecule_is_turned_onto_the_last_frame_and_keeps_its_shape() -> None:
+    """Any rotation and shift of one structure gives the same structure again."""
+    rng = np.random.default_rng(3)
+    one = rng.normal(size=(9, 3))
+    turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    turn *= np.sign(np.linalg.det(turn))
+    both = frame.superposed(np.stack([one @ turn + 4.0, one]))
+    np.testing.assert_allclose(both[0], both[1], atol=1e-12)
+
+
+def test_packed_columns_keep_shape_and_values() -> None:
+    given = {
+        "a": np.arange(6, dtype=np.int32).reshape(2, 3),
+        "b": np.array([1.5, np.nan]),
+        "c": np.arange(3, dtype=np.uint8),
+    }
+    meta, found = unpacked(packed({"x": 1}, **given))
+    assert meta == {"x": 1}
+    for name, column in given.items():
+        np.testing.assert_array_equal(found[name], column)
+        assert found[name].shape == column.shape
+
+
+def test_failures_are_grouped_by_their_cause_whatever_numbers_it_holds(finished: RunDirectory) -> None:
+    watched = Watched.of(History(finished))
+    watched.history.causes.update({"w0.1": "NaN at step 17", "w0.2": "NaN at step 918", "w1.3": "no memory"})
+    found = answers.answer(watched, "failures", {})
+    assert isinstance(found, dict)
+    assert [group["times"] for group in found["groups"]] == [2, 1, 1]
+    assert "<script>" in answers.answer(watched, "stderr", {"segment": "w0.10"})["text"]  # type: ignore[index, call-overload]
+
+
+@pytest.mark.parametrize("query", [{"x": "one"}, {"x": "1", "y": "inf", "rx": "1", "ry": "1"}, {}])
+def test_numbers_that_are_none_are_refused(made: RunDirectory, query: dict[str, str]) -> None:
+    with serving(made) as served:
+        assert served.ask("/run/fold-0001/pick?" + "&".join(f"{k}={v}" for k, v in query.items())).status == 409
+
+
+def test_prometheus_reads_the_figures_of_status(made: RunDirectory) -> None:
+    with serving(made) as served:
+        served.ask("/run/fold-0001/segments")
+        text = served.ask("/metrics", "", Authorization=f"Bearer {TOKENS.look}").body.decode()
+    state = History(made).state
+    assert f'steersman_frames{{run="fold-0001",workflow="fold"}} {state.frames}' in text
+    assert 'steersman_metric{run="fold-0001",workflow="fold",metric="coverage"} 40' in text
+    for line in text.splitlines():
+        assert line.startswith("#") or re.fullmatch(r'steersman_\w+\{(\w+="[^"]*",?)+\} [-+0-9.e]+', line), line
+
+
+# The run goes on
+
+
+def test_what_is_appended_to_the_journal_is_seen(finished: RunDirectory) -> None:
+    with serving(finished) as served:
+        served.ask("/run/fold-0001/segments")
+        before = served.ask("/run/fold-0001/state").values
+        journal = Journal(finished.journal)
+        journal.append(Session(host="here", pid=1), Note(text="<b>it goes on"))
+        journal.close()
+        while (now := served.ask("/run/fold-0001/state").values)["change"] == before["change"]:
+            pass
+        assert now["notes"][0]["text"] == "<b>it goes on"
+        assert now["status"] == "lost"
+
+
+def test_another_journal_in_the_same_place_is_read_from_its_beginning(finished: RunDirectory, tmp_path: Path) -> None:
+    other = MadeRun(tmp_path / "other", segments=4).write()
+    with serving(finished) as served:
+        served.ask("/run/fold-0001/segments")
+        assert served.ask("/run/fold-0001/state").values["facts"]["frames"] == SLOTS * 12 * FRAMES
+        shutil.copy(other.journal, finished.path / "new")
+        (finished.path / "new").replace(finished.journal)
+        while served.ask("/run/fold-0001/state").values.get("facts", {}).get("frames") != SLOTS * 4 * FRAMES:
+            pass
+
+
+def test_a_run_that_cannot_be_read_says_why(finished: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file, "VERSION", file.VERSION - 1)
+    with serving(finished) as served:
+        assert served.ask("/run/fold-0001/segments").status == 503
+        assert "journal" in served.ask("/run/fold-0001/state").values["trouble"]
+
+
+def test_sentences_say_what_is_so(watched: Watched) -> None:
+    words = " ".join(overview.sentences(watched.history, False, watched.history.state.now))
+    assert "The run reached its goal: coverage rose by less than 1 %." in words
+    assert "Model 1 is in use; 1 were not good enough." in words
+    assert "coverage is 40" in words
+    assert "1 segments failed" in words
+
+
+# Several runs
+
+
+def test_a_folder_s_runs_are_listed_with_their_parameters(tmp_path: Path) -> None:
+    for number, latent in ((1, 3), (2, 5)):
+        made = MadeRun(tmp_path / f"fold-000{number}", segments=4).write()
+        made.settings_file.write_text(yaml.safe_dump(made.settings() | {"params": {"latent": latent}}))
+    (tmp_path / "broken-0001").mkdir()
+    (tmp_path / "broken-0001" / "journal.jsonl").write_text('{"v":9,"n":0,"prev":"00000000","kind":"run"}\n')
+    with serving(folder=tmp_path) as served:
+        runs: list[dict[str, Any]] = [{}]
+        while not all("status" in run for run in runs):
+            runs = served.ask("/runs").values["runs"]
+        found = {run["key"]: run for run in runs}
+        assert {key: run["params"].get("latent") for key, run in found.items()} == {
+            "broken-0001": None, "fold-0001": "3", "fold-0002": "5",
+        }  # fmt: skip
+        assert found["fold-0001"]["status"] == "goal"
+        assert served.ask("/").status == 200
+
+
+def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadDirectory), serving(RunDirectory(tmp_path)):
+        pass
+
+
+# The workflow's own code
+
+
+def own(finished: RunDirectory) -> RunDirectory:
+    finished.workflow.write_text(OWN)
+    finished.settings_file.write_text(yaml.safe_dump(finished.settings() | {"params": {}}))
+    return finished
+
+
+def test_panels_give_pictures_and_arrays_and_say_what_is_wrong(finished: RunDirectory) -> None:
+    watched = Watched.of(History(own(finished)))
+    listed = answers.answer(watched, "panels", {})
+    assert isinstance(listed, dict)
+    assert [each["title"] for each in listed["panels"]] == ["How many", "A field", "Broken", "Later"]
+    meta, drawn = unpacked(answers.answer(watched, "panel", {"name": "counted"}))  # type: ignore[arg-type]
+    assert bytes(drawn["svg"]).startswith(b"<?xml")
+    assert meta["caption"].endswith("frames <b>")
+    meta, drawn = unpacked(answers.answer(watched, "panel", {"name": "field"}))  # type: ignore[arg-type]
+    assert drawn["values"].shape == (4, 8)
+    for name in ("broken", "later", "nothing"):
+        with pytest.raises(NothingToDraw):
+            answers.answer(watched, "panel", {"name": name})
+    assert watched.stop_rule() is not None
+
+
+def test_the_code_of_a_run_that_was_made_elsewhere_is_not_run(finished: RunDirectory) -> None:
+    """It is somebody else's program; --trust says otherwise."""
+    own(finished)
+    finished.workflow.write_text("raise SystemExit('run')\n" + OWN)
+    assert not made_here(finished)
+    with serving(finished, trusted=None) as served:
+        served.ask("/run/fold-0001/segments")
+        state = served.ask("/run/fold-0001/state").values
+        assert (state["trusted"], state["budget"]["share"]) == (False, None)
+        assert served.ask("/run/fold-0001/panels").values["panels"] == []
+        assert served.ask("/run/fold-0001/panel?name=counted").status == 404
+    run_directory.write_settings(finished, finished.settings(), Path(finished.workflow))
+    assert made_here(finished)
+
+
+def test_missing_libraries_are_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(server, "LIBRARIES", tmp_path)
+    with pytest.raises(LibrariesMissing, match="npm"):
+        server.check_libraries()
+    assert str(pickle.loads(pickle.dumps(LibrariesMissing("a.js")))) == str(LibrariesMissing("a.js"))
+
+
+def test_a_run_that_scored_nothing_has_an_empty_map(empty: RunDirectory) -> None:
+    watched = Watched.of(History(empty))
+    meta, _ = unpacked(latent_map.points(watched))
+    assert meta["total"] == 0
+    assert latent_map.pick(watched, 0.0, 0.0, (1.0, 1.0)) == {"frames": [], "number": 0}
+    watched.history.state.apply(Scored(model=3, frames=5))
+    assert unpacked(latent_map.points(watched))[0]["total"] == 0

@@ -1,0 +1,378 @@
+"""The page in a real browser, Debian's Chromium: no request leaves the machine, and no error is reported."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+from msgspec.structs import replace
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from steersman.benchmarks.dashboard import write_run
+from steersman.dashboard import report
+from steersman.engine.people import who
+from steersman.journal import file
+from steersman.journal.file import Journal
+from steersman.journal.records import End, Ended, Note, Session, Tell
+from steersman.journal.run_directory import RunDirectory
+from tests.dashboard.beside import served_beside
+from tests.dashboard.conftest import FRAMES, SLOTS, MadeRun
+from tests.dashboard.serving import TOKENS, Served, serving
+
+expect.set_options(timeout=30_000)  # the machine may be busy
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt install chromium"),
+]
+EVIL = "<script>window.evil = 1</script><img src=x onerror='window.evil = 1'>"
+PEPTIDE = "".join(
+    f"ATOM  {i + 1:5d}  {name:<3s} GLY A{i // 4 + 1:4d}       0.000   0.000   0.000  1.00  0.00           {name[0]}\n"
+    for i, name in enumerate(["N", "CA", "C", "O"] * 3)
+)
+LIVE = """
+import time
+from steersman import Params, Workflow, budget
+
+class Live(Params):
+    length: int = 10_000
+
+wf = Workflow("live", Live, stop=budget(hours=1))
+
+@wf.simulate()
+def walk(p, start, out):
+    for i in range(p.length):
+        time.sleep(0.1)
+        out.append(time=float(i), x=float(i))
+        if out.stopped: break
+"""
+
+
+class Look:
+    """A page, what it asked for, and what went wrong."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.asked: list[str] = []
+        self.errors: list[str] = []
+        page.set_default_timeout(30_000)
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+
+    def open(self, served: Served, path: str = "/", token: str = TOKENS.act) -> Page:
+        self.page.goto(f"{served.address}{path}?token={token}")
+        return self.page
+
+    def check(self, *, away: bool = False) -> None:
+        outside = [url for url in self.asked if not url.startswith(("http://127.0.0.1:", "data:", "blob:", "file:"))]
+        assert outside == []
+        told = [text for text in self.errors if not (away and "ERR_CONNECTION" in text)]
+        assert told == []
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def look(browser: Browser) -> Iterator[Look]:
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    yield Look(context.new_page())
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """To be read only."""
+    made = MadeRun(tmp_path_factory.mktemp("runs") / "fold-0001", segments=12).write()
+    made.topology.write_text(PEPTIDE)
+    return made
+
+
+def click_middle(page: Page) -> None:
+    page.locator("#map-canvas[data-points]").focus()
+    page.keyboard.press("Enter")
+
+
+def test_a_finished_run_opens_and_a_click_on_the_map_shows_its_frame(look: Look, made: RunDirectory) -> None:
+    with serving(made) as served:
+        page = look.open(served)
+        assert page.url == f"{served.address}/run/fold-0001/", "no token in the address bar"
+        expect(page.locator("#status")).to_have_text("reached its goal")
+        expect(page.locator("#headline")).to_contain_text("coverage is 40")
+        expect(page.locator("#map-canvas")).to_have_attribute("data-points", str(SLOTS * 12 * FRAMES))
+        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", str(SLOTS * 12))
+        expect(page.locator("#lineage-canvas")).to_have_attribute("data-shown", str(SLOTS * 12))
+        expect(page.locator("#trust [data-versions]")).to_have_attribute("data-versions", "2")
+        expect(page.locator("#frame[data-frame]")).to_be_visible()
+        first = page.locator("#frame").get_attribute("data-frame")
+        canvas = page.locator("#map-canvas")
+        canvas.scroll_into_view_if_needed()
+        box = canvas.bounding_box()
+        assert box
+        canvas.click(position={"x": box["width"] * 0.5, "y": box["height"] * 0.45})
+        expect(page.locator("#frame")).not_to_have_attribute("data-frame", first or "")
+        expect(page.locator("#frame")).to_contain_text("its cell of z holds <3 frames")
+        expect(page.locator("#molecule canvas")).to_be_visible()
+        expect(page.locator("#molecule")).to_have_attribute("data-atoms", "12")
+        expect(page.locator("#globe canvas")).to_have_attribute("data-drawn", "8")
+        expect(page.locator("#frame canvas[data-drawn='8']").first).to_be_visible()
+    look.check()
+
+
+def test_the_map_moves_zooms_and_holds_a_lasso_by_keyboard_and_mouse(look: Look, made: RunDirectory) -> None:
+    with serving(made) as served:
+        page = look.open(served)
+        canvas = page.locator("#map-canvas[data-points]")
+        canvas.focus()
+        before = canvas.screenshot()
+        page.keyboard.press("+")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(200)
+        assert canvas.screenshot() != before
+        page.keyboard.press("0")
+        page.keyboard.press("l")
+        box = canvas.bounding_box()
+        assert box
+        corners = [(0.1, 0.05), (0.98, 0.05), (0.98, 0.9), (0.1, 0.9)]
+        page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 0.05 * box["height"])
+        page.mouse.down()
+        for x, y in corners:
+            page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=5)
+        page.mouse.up()
+        expect(page.locator("#lasso")).to_contain_text("frames within")
+        page.get_by_role("button", name="Look through them").click()
+        expect(page.locator("#frame")).to_contain_text("frames here")
+        for colour in ("policy", "version", "cluster", "error"):
+            page.locator("#map-section select").first.select_option(colour)
+            expect(page.locator("#map-legend")).not_to_contain_text("simulated time")
+    look.check()
+
+
+def test_a_run_that_grows_is_followed_and_its_end_is_shown(look: Look, made: RunDirectory, tmp_path: Path) -> None:
+    """A replayed journal."""
+    copy = RunDirectory(shutil.copytree(made.path, tmp_path / "fold-0009"))
+    records = list(file.read(copy.journal))
+    copy.journal.unlink()
+    journal = Journal(copy.journal)
+    journal.append(*records[:20])
+    with serving(copy) as served:
+        page = look.open(served)
+        expect(page.locator("#status")).to_have_text("nobody drives it")
+        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", re.compile("[1-9]"))
+        shown = int(page.locator("#slots-canvas").get_attribute("data-segments") or 0)
+        for at in range(20, len(records), 15):
+            journal.append(*records[at : at + 15])
+        expect(page.locator("#status")).to_have_text("reached its goal")
+        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", str(SLOTS * 12))
+        assert shown < SLOTS * 12
+        expect(page.locator("#map-canvas")).to_have_attribute("data-points", str(SLOTS * 12 * FRAMES))
+    journal.close()
+    look.check()
+
+
+def test_an_open_page_survives_the_restart_of_its_server(look: Look, finished: RunDirectory) -> None:
+    with serving(finished) as served:
+        page, port = look.open(served), served.dashboard.port
+        expect(page.locator("#status")).to_have_text("reached its goal")
+    expect(page.locator("#status")).to_contain_text("connection lost")
+    journal = Journal(finished.journal)
+    journal.append(Session(host="here", pid=1), End(outcome="finished", reason="it went on"))
+    journal.close()
+    with serving(finished, port=port):
+        expect(page.locator("#headline")).to_contain_text("it went on")
+    look.check(away=True)
+
+
+def test_an_empty_run_opens(look: Look, empty: RunDirectory) -> None:
+    with serving(empty) as served:
+        page = look.open(served)
+        expect(page.locator("#headline")).to_contain_text("no such letter")
+        expect(page.locator("#map-note")).to_contain_text("No frame has been scored yet")
+    look.check()
+
+
+@pytest.mark.parametrize(
+    "lost", ["scores.zarr", "frames.zarr", "models", "decisions.jsonl", "run.yaml", "errors", "journal"]
+)
+def test_a_damaged_run_opens_with_what_is_whole(look: Look, finished: RunDirectory, lost: str) -> None:
+    if lost == "journal":
+        lines = finished.journal.read_bytes().splitlines(keepends=True)
+        lines[40] = lines[40][:-20] + b"\n"
+        finished.journal.write_bytes(b"".join(lines))
+    else:
+        finished.decisions.touch()
+        (finished.path / lost).rename(finished.path / "gone")
+    with serving(finished) as served:
+        page = look.open(served)
+        expect(page.locator("#status")).to_have_text("reached its goal")
+        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", re.compile("[1-9]"))
+        if lost == "journal":
+            expect(page.locator("#working")).to_contain_text("The journal is not whole")
+    look.errors = [text for text in look.errors if "404" not in text and "409" not in text]  # what is gone
+    look.check()
+
+
+def test_no_text_of_a_run_becomes_markup(look: Look, tmp_path: Path) -> None:
+    """Names, notes, causes, parameters, reasons, words of people, stderr: all are <script>."""
+    MadeRun(tmp_path / "fold", segments=6).write().path.rename(tmp_path / "<b>fold")
+    made = RunDirectory(tmp_path / "<b>fold")
+    records = [record for record in file.read(made.journal) if record.kind != "end"]
+    made.journal.unlink()
+    journal = Journal(made.journal)
+    for record in records:
+        given = {"workflow": EVIL} if record.kind == "run" else {}
+        given |= {"policy": EVIL[:200], "reason": EVIL} if record.kind == "start" else {}
+        given |= {"cause": EVIL} if isinstance(record, Ended) and record.cause else {}
+        journal.append(replace(record, **given))
+    journal.append(Note(text=EVIL), Tell(id="1", who=EVIL, verb="pause", text=EVIL), End(outcome="failed", reason=EVIL))
+    journal.close()
+    for error in made.errors.glob("*.txt"):
+        error.write_text(EVIL)
+    made.settings_file.write_text(yaml.safe_dump(made.settings() | {"params": {EVIL: EVIL}, "site": {"name": EVIL}}))
+    made.workflow.write_text(EVIL)
+    with serving(made) as served:
+        page = look.open(served)
+        expect(page.locator("h1")).to_contain_text(EVIL)
+        expect(page.locator("#headline")).to_contain_text(EVIL)
+        expect(page.locator("#frame[data-frame]")).to_be_visible()
+        for summary in page.locator("summary").all():
+            with suppress(Exception):
+                summary.click(timeout=500)
+        page.locator("#failures button").first.click()
+        expect(page.locator("#failures pre")).to_contain_text(EVIL)
+        page.goto(served.address)
+        assert page.evaluate("window.evil") is None
+        assert page.locator("img[src=x]").count() == 0
+    look.check()
+
+
+def test_a_link_for_looking_only_has_no_buttons_that_act(look: Look, made: RunDirectory) -> None:
+    with serving(made, tell=lambda *_: "") as served:
+        page = look.open(served, token=TOKENS.look)
+        expect(page.locator("#frame[data-frame]")).to_be_visible()
+        expect(page.locator("#act button")).to_have_count(0)
+        expect(page.get_by_role("button", name="Start from this frame")).to_have_count(0)
+    look.check()
+
+
+def test_a_phone_shows_the_page_without_scrolling_sideways(browser: Browser, made: RunDirectory) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark")
+    look = Look(context.new_page())
+    with serving(made) as served:
+        page = look.open(served)
+        expect(page.locator("#frame[data-frame]")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    look.check()
+    context.close()
+
+
+def test_runs_stand_side_by_side_with_what_differs(look: Look, tmp_path: Path) -> None:
+    for number, latent in ((1, 3), (2, 5)):
+        made = MadeRun(tmp_path / f"fold-000{number}", segments=4).write()
+        made.settings_file.write_text(yaml.safe_dump(made.settings() | {"params": {"latent": latent, "same": 1}}))
+    with serving(folder=tmp_path) as served:
+        page = look.open(served)
+        expect(page.locator("#runs [data-runs='2']")).to_contain_text("latent")
+        expect(page.locator("#runs [data-runs='2']")).not_to_contain_text("same")
+        for box in page.locator("#runs input[type=checkbox]").all():
+            box.check()
+        expect(page.locator("#beside [data-curves='1'] canvas")).to_be_visible()
+        expect(page.locator("#beside")).to_contain_text("fold-0002")
+        page.get_by_role("link", name="fold-0002").click()
+        expect(page.locator("h1")).to_contain_text("fold-0002")
+        page.locator("#top select").select_option("fold-0001")
+        expect(page.locator("#working .u-legend")).to_contain_text("fold-0001")
+    look.check()
+
+
+def test_the_report_opens_from_disk_with_the_network_off(browser: Browser, finished: RunDirectory) -> None:
+    finished.topology.write_text(PEPTIDE)
+    report.write_report(finished)
+    context = browser.new_context(viewport={"width": 1400, "height": 900}, offline=True)
+    look = Look(context.new_page())
+    page = look.page
+    page.goto(finished.report.resolve().as_uri())
+    expect(page.locator("#map-canvas")).to_have_attribute("data-points", str(SLOTS * 12 * FRAMES))
+    expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", str(SLOTS * 12))
+    expect(page.locator("#molecule canvas")).to_be_visible()
+    first = page.locator("#frame").get_attribute("data-frame")
+    click_middle(page)
+    expect(page.locator("#frame h3")).not_to_have_text(f"Frame {first}")
+    page.locator("#map-section select").first.select_option("policy")
+    expect(page.locator("#map-legend")).to_contain_text("who chose")
+    expect(page.locator("article.report")).to_contain_text("The most influential starts")
+    assert page.locator("article.report svg").count() > 5
+    look.check()
+    assert {url.partition(":")[0] for url in look.asked} <= {"file", "data", "blob"}
+    context.close()
+
+
+def test_a_running_campaign_is_seen_and_obeys(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real run, its real bus, its page beside it: every word of `tell` is said by clicks, and journalled with who.
+
+    Segments are too long to end by themselves: that others follow shows that one was stopped, and the parameter set.
+    """
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "live.py").write_text(LIVE)
+    run, page = RunDirectory(tmp_path / "run"), look.page
+    with served_beside(run.path, "live.py", "--workers", 2) as (driver, link):
+        page.goto(link)
+        page.set_default_timeout(90_000)
+        expect(page.locator("#status")).to_have_text("running", timeout=60_000)
+        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", re.compile("[1-9]"), timeout=60_000)
+        page.locator("#act summary").click()
+        page.get_by_label("new value").fill("5")
+        page.get_by_role("button", name="Set", exact=True).click()
+        expect(page.locator("#answer")).to_contain_text("length=5")
+        page.get_by_label("segment to stop").fill("w0.0")
+        page.get_by_role("button", name="Stop segment").click()
+        expect(page.locator("#answer")).to_contain_text("w0.0")
+        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", re.compile(r"^([4-9]|\d\d+)$"))
+        expect(page.locator("#frame[data-frame]")).to_be_visible()
+        page.locator("#act summary").click()
+        page.get_by_role("button", name="Pause").click()
+        expect(page.locator("#status")).to_have_text("paused")
+        expect(page.locator("#answer")).to_contain_text("pause")
+        page.locator("#messages").scroll_into_view_if_needed()
+        expect(page.locator("#messages [data-rows]")).to_be_visible()
+        page.get_by_role("button", name="Continue").click()
+        expect(page.locator("#status")).to_have_text("running")
+        before = int(page.locator("#slots-canvas").get_attribute("data-segments") or 0)
+        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", re.compile(f"^(?!{before}$)"))
+        page.get_by_role("button", name="Start from this frame").click()
+        expect(page.locator("#answer")).to_contain_text("pin w")
+        page.once("dialog", lambda dialog: dialog.accept())
+        page.locator("#act summary").click()
+        page.get_by_role("button", name="Finish the run").click()
+        expect(page.locator("#status")).to_have_text("finished", timeout=60_000)
+        assert driver.wait(timeout=60) == 0
+    said = list(file.read(run.journal, Tell))
+    assert [record.verb for record in said] == ["set", "stop", "pause", "continue", "pin", "finish"]
+    assert (said[0].settings, said[1].segment) == ({"length": 5}, "w0.0")
+    assert said[4].frame is not None
+    assert {record.who for record in said} == {who()}
+    look.check()
+
+
+def test_a_run_of_a_million_events_opens(look: Look, tmp_path: Path) -> None:
+    """How fast it opens and how smoothly it moves is measured by `steersman bench dashboard`."""
+    run = tmp_path / "large-0001"
+    write_run(run, events=1_000_000, frames=1_000_000, walkers=1000)
+    with serving(RunDirectory(run)) as served:
+        page = look.open(served)
+        expect(page.locator("#map-canvas")).to_have_attribute("data-total", "1000000", timeout=90_000)
+        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", "250000")
+    look.check()

@@ -1,0 +1,227 @@
+"""`steersman.open_run`: every table, every frame and every lineage is what journal and store say."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+import xarray
+
+import steersman
+from steersman.data.errors import DamagedPart, NoFrame, NoFrames
+from steersman.journal import file, records
+from steersman.journal.errors import BadDirectory, JournalTooNew, NoSuchSegment
+from steersman.journal.file import Journal
+from steersman.journal.lock import Lock
+from steersman.journal.run_directory import RunDirectory
+from steersman.store import FRAME, GroupWriter, MissingVariable
+from steersman.system.errors import UnknownName
+from tests.data.conftest import FRAMES, REPORT_PS, STORY
+
+OF_0_1 = Path(__file__).parents[1] / "journal" / "runs_of_0_1"
+W1_1 = [(1, 0), (1, 1), (0, 4), (0, 5), (0, 6), (1, 4), (1, 5), (1, 6), (1, 7)]  # walker and row, by the story
+
+
+@pytest.fixture
+def opened(run: RunDirectory) -> steersman.Run:
+    return steersman.open_run(run.path)
+
+
+def test_importing_steersman_costs_little_and_opening_a_run_needs_neither_torch_nor_parsl(run: RunDirectory) -> None:
+    code = (
+        "import sys, time; before = time.process_time(); import steersman; took = time.process_time() - before\n"
+        f"run = steersman.open_run({str(run.path)!r}); run.segments, run.scores, run.frames, repr(run)\n"
+        "run.lineage('w1.1')\n"
+        "assert not {'torch', 'parsl', 'redis', 'matplotlib'} & set(sys.modules)\n"
+        "print(took)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(said.stdout) < 0.05
+
+
+def test_a_lineage_is_one_trajectory_back_to_the_prepared_start(
+    opened: steersman.Run, simulated: list[np.ndarray]
+) -> None:
+    """Of each parent the frames up to the one that the next segment started from; time goes on evenly."""
+    found = opened.lineage("w1.1")
+    assert list(zip(found.walker.values.tolist(), found.row.values.tolist(), strict=True)) == W1_1
+    assert found.segment.values.tolist() == ["w1.0"] * 2 + ["w0.1"] * 3 + ["w1.1"] * 4
+    assert np.allclose(found.time, REPORT_PS * np.arange(1, 10))
+    assert (found.time.attrs["units"], found.positions.attrs["units"]) == ("ps", "nm")
+    positions = np.concatenate([simulated[1][:2], simulated[2][:3], simulated[3]])
+    assert np.array_equal(found.positions, positions)
+    assert found.groupby("segment").count().sizes["segment"] == 3
+    assert set(opened.lineage("w1.1", []).variables) == {"time", "segment", "walker", "row"}
+    with pytest.raises(MissingVariable):
+        opened.lineage("w1.1", ["momenta"])
+
+
+def test_scores_lie_along_the_frames_that_count(opened: steersman.Run, simulated: list[np.ndarray]) -> None:
+    scores = opened.scores
+    assert len(scores) == FRAMES * len(STORY) == opened.state["frames"]
+    for i in (0, 7, 13):
+        frame, row = opened.frame(i), scores.iloc[i]
+        assert (frame.walker, frame.row, str(frame.segment.values)) == (row["walker"], row["row"], row["segment"])
+        assert float(frame.time) == pytest.approx(row["time"])
+    known = scores[scores["error"].notna()]
+    assert len(known) == 4 * FRAMES
+    assert (known["error"] == known["row"]).all()
+    assert (known["z_0"] == known["walker"]).all()
+    assert set(scores[scores["error"].isna()]["segment"]) == {"w0.2"}
+    assert np.array_equal(opened.frame("w0.1:2").positions, simulated[2][2])
+    times = scores[scores["segment"] == "w1.1"]["time"]
+    assert np.allclose(times, opened.lineage("w1.1").time[-FRAMES:])
+
+
+def test_tables_say_what_the_journal_says(opened: steersman.Run) -> None:
+    segments = opened.segments
+    assert segments.index.tolist() == ["w0.0", "w1.0", "w0.1", "w1.1", "w0.2"]
+    assert segments["parent"].tolist() == ["", "", "w1.0", "w0.1", "w1.0"]
+    assert segments.loc["w0.2", ["how", "cause", "frames"]].tolist() == ["failed", "NaN", FRAMES]
+    assert segments.attrs["units"]["simulated"] == "ps"
+    assert (segments["ended"] - segments["began"] == pandas.Timedelta(1, "s")).all()
+    decisions = opened.decisions
+    assert decisions["segment"].tolist() == segments.index.tolist()
+    assert decisions["refused"].tolist() == [1] * len(STORY)
+    models = opened.models
+    assert models.loc[1, ["accepted", "loss", "frames"]].tolist() == [True, 2.0, 12]
+    assert opened.metrics["coverage"].tolist() == [5.0]
+    assert opened.failures[["what", "name", "cause", "text"]].values.tolist() == [
+        ["segment", "w0.2", "NaN", "Traceback: NaN"]
+    ]
+    assert opened.state["outcome"] == "goal"
+
+
+def test_the_tree_shows_all_walkers_lazily_and_as_zarr_itself_reads_them(run: RunDirectory) -> None:
+    tree = steersman.open_run(run.path).frames
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = xarray.open_datatree(run.path / "frames.zarr", engine="zarr", consolidated=False)
+    assert list(tree.children) == ["w0", "w1"]
+    for walker in tree.children:
+        ours, theirs = tree[walker].to_dataset(), plain[walker].to_dataset()
+        assert not ours["positions"].variable._in_memory
+        assert ours.attrs.keys() == theirs.attrs.keys()
+        for at in (slice(None), slice(1, 7, 3), slice(6, 1, -2), 2, [5, 0], slice(3, 3)):
+            part = {"frame": at}
+            xarray.testing.assert_identical(
+                ours[["positions", "contacts"]].isel(part).load(), theirs[["positions", "contacts"]].isel(part).load()
+            )
+    with plain:
+        assert tree["w0"].to_dataset().groupby("segment").count().sizes["segment"] == 3
+
+
+def test_a_damaged_group_costs_its_own_part(run: RunDirectory) -> None:
+    (run.path / "frames.zarr" / "w0" / "zarr.json").write_text("{")
+    (run.path / "scores.zarr" / "0001" / "zarr.json").write_text("{")
+    text = run.decisions.read_text()
+    run.decisions.write_text("{half\n" + text)
+    opened = steersman.open_run(run.path)
+    with pytest.warns(DamagedPart, match="decisions"):
+        assert len(opened.decisions) == len(STORY)
+    with pytest.warns(DamagedPart, match=r"frames\.zarr/w0"):
+        assert list(opened.frames.children) == ["w1"]
+    with pytest.warns(DamagedPart) as told:
+        scores = opened.scores
+    assert {str(each.message).split()[0] for each in told} == {"frames.zarr/w0", "scores.zarr"}
+    assert scores.loc[scores["segment"] == "w1.0", "time"].notna().all()
+    assert scores.loc[scores["walker"] == 0, "time"].isna().all()
+
+
+def test_a_run_that_was_copied_or_may_only_be_read_is_opened(run: RunDirectory, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-r", run.path, copy], check=True)
+    assert steersman.open_run(str(copy)).lineage("w1.1").sizes["frame"] == len(W1_1)
+
+
+@pytest.mark.parametrize("name", ["double_well", "fold", "shallow_water"])
+def test_a_run_of_steersman_0_1_is_opened(name: str) -> None:
+    opened = steersman.open_run(OF_0_1 / name)
+    assert len(opened.segments) == opened.state["segments"]["finished"]
+    if name == "double_well":  # the others were stored without their frames
+        assert list(opened.scores.columns) == ["segment", "walker", "row", "time", "x", "z_0", "error"]
+        walker = opened.frames["w0"].to_dataset()
+        assert walker.groupby("segment").count().sizes["segment"] == walker.sizes["ended_segment"]
+        assert opened.lineage(opened.segments.index[-1]).sizes["frame"] == 27
+
+
+def test_what_is_not_there_is_said_in_one_line(opened: steersman.Run, tmp_path: Path) -> None:
+    with pytest.raises(BadDirectory):
+        steersman.open_run(tmp_path)
+    with pytest.raises(NoSuchSegment):
+        opened.lineage("w7.0")
+    for index in (99, -1, "w0.1:9", "w0.1", "7"):
+        with pytest.raises(NoFrame):
+            opened.frame(index)
+    with pytest.raises(UnknownName):
+        opened.plot.sample()
+
+
+def test_a_run_of_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as newer:
+        newer.setattr(file, "VERSION", file.VERSION + 1)
+        file.rewrite(tmp_path / "journal.jsonl", [records.Note(text="from the future")])
+    with pytest.raises(JournalTooNew):
+        steersman.open_run(tmp_path)
+
+
+def test_figures_of_the_report_are_given_as_figures(opened: steersman.Run) -> None:
+    figure = opened.plot.sampled()
+    assert figure.axes
+    assert figure.get_label()
+    assert vars(figure)["_repr_png_"]().startswith(b"\x89PNG")  # a notebook asks for it
+    assert {"sampled", "lineage", "slots"} <= set(dir(opened.plot))
+
+
+def test_it_says_of_itself_what_status_says(opened: steersman.Run) -> None:
+    for text in (repr(opened), opened._repr_html_()):
+        for word in ("goal: there", "20 (0.4 ps simulated)", "coverage", "slots idle"):
+            assert word in text
+
+
+def test_following_gives_what_is_new_until_nobody_drives_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    journal = Journal(path / "journal.jsonl")
+    journal.append(records.Run(workflow="x", slots=1))
+    opened = steersman.open_run(path)
+    with Lock(path).held():
+        new = opened.follow(every_s=0.0)
+        journal.append(records.Session(host="here", pid=os.getpid()))
+        assert isinstance(next(new), records.Session)
+        journal.append(records.Hired(walker=0, slot=0))
+        assert opened.state["walkers"] == 1  # to look does not take anything away
+        assert isinstance(next(new), records.Hired)
+        journal.append(records.End(outcome="goal", reason="there"))
+    assert [record.kind for record in new] == ["end"]
+    assert list(opened.follow()) == []
+
+
+def test_a_run_that_goes_on_is_seen_as_far_as_it_is(run: RunDirectory, tmp_path: Path) -> None:
+    """Each look reads what is new."""
+    path = tmp_path / "new"
+    (path / "frames.zarr").mkdir(parents=True)
+    journal = Journal(path / "journal.jsonl")
+    journal.append(records.Run(workflow="x", slots=1), records.Session(host="here", pid=1))
+    opened = steersman.open_run(path)
+    for table in (opened.segments, opened.decisions, opened.models, opened.failures, opened.metrics, opened.scores):
+        assert len(table) == 0
+    assert "nobody drives it" in repr(opened)
+    journal.append(records.Hired(walker=0, slot=0))
+    journal.append(records.Start(start=0, seed=1))
+    journal.append(records.Began(walker=0, segment=0, start=0, first_row=0))
+    with pytest.raises(NoFrames):
+        opened.lineage("w0.0")
+    writer = GroupWriter(path / "frames.zarr" / "w0")
+    for seen in (1, 2):
+        writer.append(FRAME, {"x": np.float32(seen), "segment": np.int32(0)})
+        writer.publish()
+        journal.append(records.Published(walker=0, frames=seen, segments=0))
+        assert opened.lineage("w0.0")["x"].values.tolist() == list(range(1, seen + 1))
+        assert opened.frames["w0"].sizes["frame"] == len(opened.scores) == seen
+    assert "time" not in opened.lineage("w0.0")
+    assert opened.segments.loc["w0.0", "how"] == "running"

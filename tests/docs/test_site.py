@@ -1,0 +1,48 @@
+"""The docs are true as far as a machine can see: links, commands, options; and the site fetches nothing."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from steersman.cli.__main__ import app
+from steersman.cli.verbs import VERBS
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CALL = re.compile(r"(?:^|[`$ ])steersman (\w+)((?: +?[^`\n|#(]*?)?)(?= +steersman |[`\n|#(]|$)", re.MULTILINE)
+FETCHED = re.compile(
+    r'(?:<script[^>]* src|<link[^>]*rel="(?:stylesheet|icon|preconnect)"[^>]* href|<img[^>]* src)="(https?:)?//'
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_of_a_page_exists_with_its_options(page: Path) -> None:
+    for verb, rest in CALL.findall(page.read_text()):
+        if verb in ("bench", "VERB") or (verb not in VERBS and "--" not in rest):
+            continue  # a benchmark has options of its own; "steersman does not judge" is no command
+        known = options(verb)
+        for option in re.findall(r"(?<!\S)(--[a-z][a-z-]*)", rest):
+            assert option in known, f"{page.name}: steersman {verb}{rest}"
+
+
+def options(verb: str) -> set[str]:
+    group = typer.main.get_command(app)
+    context = typer.Context(group)
+    _, command, _ = group.resolve_command(context, [verb])  # type: ignore[attr-defined]
+    parts = [command, *getattr(command, "commands", {}).values()]
+    return {name for part in parts for each in part.params for name in each.opts} | {"--help"}
+
+
+def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="pip install 'steersman[docs]'")
+    build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    pages = {path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
+    assert [name for name, text in pages.items() if FETCHED.search(text)] == []
+    assert 'id="steersman.stages.workflow.Workflow"' in pages["reference/workflow.html"]
+    assert pages["howto.html"].count(". ... ") == 20

@@ -1,0 +1,37 @@
+"""The tutorials are true: their files are written, their commands run, in order, as they stand."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.md"))
+NEEDS = {"gromacs": "gmx"}  # programs of the machine
+BLOCK = re.compile(r'```(\w+)(?: (run|title="[\w.]+"))?\n(.*?)```', re.DOTALL)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_tutorial_runs(page: Path, tmp_path: Path) -> None:
+    if missing := not shutil.which(needed := NEEDS.get(page.stem, "sh")):
+        pytest.skip(f"{needed} is not on PATH: {missing}")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "NO_COLOR": "1", "COLUMNS": "160"}
+    ran = 0
+    blocks = BLOCK.findall(page.read_text())
+    for _, marked, text in blocks:
+        if marked.startswith("title"):
+            (tmp_path / marked.split('"')[1]).write_text(text)
+    for language, marked, text in blocks:
+        words = {"sh": ["bash", "-e", "-c", text], "python": [sys.executable, "-c", text]}.get(language)
+        if words and not marked.startswith("title"):
+            assert language == "sh" or marked == "run", "a reader would take it for a step"
+            done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, f"{text}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
+            ran += 1
+    assert ran >= 2

@@ -1,0 +1,47 @@
+"""When a training begins: when it is due, and there is time for it."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman.engine.trainer import Trainer
+from steersman.journal.file import Journal
+from steersman.journal.recorder import Recorder
+from steersman.journal.records import Began, Hired, Published, Start, Trained, Training
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.stages.workflow import Every, Train
+from steersman.worker.training_job import TrainingJob
+
+FIRST_TOOK_S = 60.0
+
+
+class Jobs:
+    """Takes jobs; they never end."""
+
+    def __init__(self) -> None:
+        self.begun: list[TrainingJob] = []
+
+    def submit(self, role: str, function: Any, job: TrainingJob, **_: Any) -> Future[Any]:
+        self.begun.append(job)
+        return Future()
+
+
+@pytest.mark.parametrize(("left_s", "begins"), [(1.5 * FIRST_TOOK_S, False), (2.5 * FIRST_TOOK_S, True)])
+def test_what_would_take_longer_than_is_left_does_not_begin(tmp_path: Path, left_s: float, begins: bool) -> None:
+    """Twice the frames of the first training take twice as long."""
+    recorder, jobs = Recorder(Journal(tmp_path / "journal.jsonl"), State()), Jobs()
+    recorder.record(Hired(walker=0, slot=0))
+    recorder.record(Start(start=0, seed=1))
+    recorder.record(Began(walker=0, segment=0, start=0, first_row=0))
+    recorder.record(Published(walker=0, frames=20, segments=0))
+    recorder.record(Training(model=1, frames=10))
+    recorder.record(Trained(model=1, accepted=True, reason="the first model", seconds=FIRST_TOOK_S, frames=10))
+    trainer = Trainer(RunDirectory(tmp_path), Train(lambda: None, None), recorder, jobs)  # type: ignore[arg-type]
+    trainer.advance(Every(frames=10, first=10), left_s)
+    assert trainer.busy is begins
+    assert [job.needs_s for job in jobs.begun] == [2 * FIRST_TOOK_S] * begins

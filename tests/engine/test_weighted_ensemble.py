@@ -1,0 +1,93 @@
+"""A weighted ensemble through the engine: more members than slots, and weights that sum to 1 whatever happens."""
+
+import json
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steersman.analysis.answer import by_weights
+from steersman.analysis.trajectories import read
+from steersman.apps import six_wells
+from steersman.compare.arms import Arm, variant
+from steersman.compare.campaigns import Job, run_all
+from steersman.dashboard.results import Results
+from steersman.journal import file as journal
+from steersman.journal.history import History
+from steersman.journal.records import Start
+from steersman.journal.replay import replay
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.stages import loading
+from steersman.steering import Scores
+from steersman.steering.weighted_ensemble import arrivals, averages
+
+pytestmark = pytest.mark.slow
+WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
+SLOTS, STEPS, FRAMES = 2, 250, 10
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    folder = tmp_path_factory.mktemp("weighted")
+    arm = Arm('WeightedEnsemble("cell", members=3, target="far")')
+    loading.load(WELLS)
+    (folder / "arm.py").write_text(variant(WELLS, arm, {"frames": 2000.0}))
+    job = Job(str(folder / "run"), str(folder / "arm.py"), 0, (f"steps={STEPS}",), None, "laptop", SLOTS, False)
+    run_all([job], beside=1)
+    return RunDirectory(Path(job.run))
+
+
+@pytest.fixture(scope="module")
+def rounds(ran: RunDirectory) -> list[list[Start]]:
+    starts = list(journal.read(ran.journal, Start))
+    return [list(each) for _, each in groupby(starts, key=lambda start: start.round)]
+
+
+@pytest.fixture(scope="module")
+def scores(ran: RunDirectory) -> Scores:
+    return Results(ran, History(ran).state).scores
+
+
+def test_weights_sum_to_1_in_every_round_and_members_are_more_than_slots(rounds: list[list[Start]]) -> None:
+    assert [each[0].round for each in rounds] == list(range(1, len(rounds) + 1))
+    assert [sum(start.weight for start in each) for each in rounds] == pytest.approx([1.0] * len(rounds), abs=1e-12)
+    assert max(len(each) for each in rounds) > 5 * SLOTS
+    assert all(start.exact for each in rounds for start in each if start.parent)
+
+
+def test_a_round_begins_when_all_of_the_one_before_has_ended(ran: RunDirectory) -> None:
+    open_ = 0
+    state = State()
+    for record in journal.read(ran.journal):
+        if isinstance(record, Start) and record.round != (state.rounds[-1] if state.rounds else 0):
+            assert not state.starts
+            open_ += 1
+        state.apply(record)
+    assert open_ > 5
+
+
+def test_each_frame_has_the_weight_of_its_member(scores: Scores, rounds: list[list[Start]]) -> None:
+    assert len(scores) == FRAMES * sum(len(each) for each in rounds)
+    total = np.bincount(scores.round, weights=scores.weight)[1:]
+    np.testing.assert_allclose(total, FRAMES)
+    np.testing.assert_allclose(averages(scores, np.ones(len(scores))), 1)
+    assert arrivals(scores, scores.values["far"] > 0).shape == (2, len(rounds))
+
+
+def test_what_was_decided_is_decided_again(ran: RunDirectory, rounds: list[list[Start]]) -> None:
+    found = replay(ran, loading.load(ran.workflow).steering)
+    assert (found["decisions"], found["different"]) == (sum(len(each) for each in rounds), [])
+    line = json.loads(ran.decisions.read_text().splitlines()[-1])
+    assert line["reason"].startswith("goes on with weight")
+
+
+def test_analyse_reads_the_weights(ran: RunDirectory, scores: Scores) -> None:
+    found = read([ran], "z")
+    assert found.members is not None
+    assert len(found.members) == len(found.features) == len(scores)
+    angles = np.arctan2(found.features[:, 2:], found.features[:, :2])
+    np.testing.assert_array_equal(six_wells.grid_cells(angles, 8), found.members.values["cell"])
+    said = by_weights(found, loading.load(ran.workflow).steering.policy)
+    assert "too few" in said["weighted"]["problem"], "a dozen rounds are not an answer"

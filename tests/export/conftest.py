@@ -1,0 +1,3 @@
+"""The run of tests/data."""
+
+from tests.data.conftest import molecule, run, simulated  # noqa: F401

@@ -1,0 +1,286 @@
+"""What is exported is what was stored: other programs read it back, and half of a file is never there."""
+
+import json
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+import xarray
+
+import steersman
+from steersman.apps.molecular_dynamics.molecule import Molecule
+from steersman.cli.__main__ import main
+from steersman.data import export
+from steersman.data.errors import CannotExport, NoFrames
+from steersman.journal.errors import NoSuchSegment
+from steersman.journal.history import History
+from steersman.journal.run_directory import RunDirectory
+from steersman.store import FRAME, GroupWriter
+from steersman.system.errors import BadValue, MissingExtra, UnknownName
+from tests.data.conftest import FRAMES, REPORT_PS
+
+ANGSTROM, TOLERANCE_A = 10.0, 1e-3
+MDAnalysis = pytest.importorskip("MDAnalysis")
+
+
+def read_back(topology: Path, file: Path) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Coordinates in Angstrom, times in ps and the first box, as MDAnalysis reads them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        universe = MDAnalysis.Universe(str(topology), str(file))
+        steps = [(step.positions.copy(), step.time) for step in universe.trajectory]
+        universe.trajectory[0]
+        return np.array([x for x, _ in steps]), np.array([t for _, t in steps]), universe.dimensions
+
+
+@pytest.mark.parametrize("suffix", ["xtc", "dcd", "pdb", "nc"])
+def test_a_lineage_is_read_back_by_mdanalysis(suffix: str, run: RunDirectory, tmp_path: Path) -> None:
+    opened, file = steersman.open_run(run.path), tmp_path / f"out.{suffix}"
+    opened.export(file, "w1.1")
+    stored = opened.lineage("w1.1")
+    positions, times, _ = read_back(run.topology, file)
+    assert np.abs(positions - ANGSTROM * stored.positions.values).max() <= TOLERANCE_A
+    if suffix != "pdb":
+        assert np.allclose(times, stored.time, atol=1e-5)
+    assert not list(tmp_path.glob("*partial*"))
+
+
+@pytest.mark.parametrize("suffix", ["xtc", "dcd", "pdb", "nc"])
+def test_the_box_goes_with_the_frames(suffix: str, run: RunDirectory, tmp_path: Path) -> None:
+    """Of the topology; or that of each frame, where frames have one."""
+    boxed = "CRYST1   30.000   31.000   32.000  90.00  90.00  90.00 P 1           1\n"
+    text = "".join(line for line in run.topology.read_text().splitlines(True) if not line.startswith("CRYST1"))
+    run.topology.write_text(boxed + text)
+    steersman.open_run(run.path).export(tmp_path / f"out.{suffix}", "w1.1")
+    _, _, box = read_back(run.topology, tmp_path / f"out.{suffix}")
+    if suffix == "pdb":  # MDAnalysis reads the box of a .pdb from where the topology is
+        assert (tmp_path / "out.pdb").read_text().count("CRYST1   30.000   31.000   32.000") >= 1
+    else:
+        assert np.allclose(box, [30, 31, 32, 90, 90, 90], atol=1e-3)
+
+
+def test_a_box_of_each_frame_is_written(tmp_path: Path, molecule: Molecule, run: RunDirectory) -> None:
+    stored = steersman.open_run(run.path).frames["w1"].to_dataset().load()
+    shutil.rmtree(run.frames.path / "w1")
+    writer = GroupWriter(run.frames.path / "w1", variables=export_variables())
+    names = ("time", "segment", "positions")
+    boxes = np.array([[3.0 + i, 0, 0, 0, 4, 0, 0, 0, 5] for i in range(2 * FRAMES)], np.float32).reshape(-1, 3, 3)
+    writer.extend(FRAME, {name: stored[name].values for name in names} | {"box": boxes})
+    writer.close()
+    steersman.open_run(run.path).export(tmp_path / "out.xtc", "w1.0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        universe = MDAnalysis.Universe(str(run.topology), str(tmp_path / "out.xtc"))
+        lengths = [step.dimensions[:3].tolist() for step in universe.trajectory]
+    assert np.allclose(lengths, [[30 + 10 * i, 40, 50] for i in range(FRAMES)], atol=1e-3)
+
+
+def export_variables() -> Any:
+    from steersman.apps import molecular_dynamics as md
+    from steersman.store import Variable
+
+    return md.VARIABLES | {"box": Variable(("xyz", "xyz2"), "nm", "box vectors")}
+
+
+@pytest.fixture
+def command(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """`steersman export RUN ...`: its exit code."""
+
+    def call(*words: object) -> int:
+        monkeypatch.setattr(sys, "argv", ["steersman", "export", str(run.path), *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return int(end.value.code or 0)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["w1.1", "--lineage"], slice(None)),
+        (["w1.1", "--range", "2:8", "--lineage"], slice(2, 8)),
+        (["w1.1", "--range", "-3:", "--lineage"], slice(-3, None)),
+        (["w1.1", "--stride", "4", "--lineage"], slice(None, None, 4)),
+        (["w1.1", "--range", "1:", "--stride", "3", "--lineage"], slice(1, None, 3)),
+    ],
+)
+def test_a_range_and_a_stride_are_those_of_the_lineage(
+    words: Sequence[str],
+    wanted: slice,
+    command: Callable[..., int],
+    run: RunDirectory,
+    tmp_path: Path,
+) -> None:
+    assert command(*words, tmp_path / "out.xtc") == 0
+    stored = steersman.open_run(run.path).lineage("w1.1").isel(frame=wanted)
+    positions, times, _ = read_back(run.topology, tmp_path / "out.xtc")
+    assert np.abs(positions - ANGSTROM * stored.positions.values).max() <= TOLERANCE_A
+    assert np.allclose(times, stored.time, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "query"),
+    [
+        (["--score", "error=2:5"], "2 <= error <= 5"),
+        (["--score", "error=:1", "--score", "z_0=1"], "error <= 1 and z_0 == 1"),
+        (["w0.1"], "segment == 'w0.1'"),
+        (["w0.1", "--score", "error=6:"], "segment == 'w0.1' and error >= 6"),
+        (["--cluster", "0/2"], "cluster == 0"),
+        (["--cluster", "1/2", "--by", "error"], "by_error == 1"),
+    ],
+)
+def test_frames_are_chosen_by_their_scores(
+    words: Sequence[str],
+    query: str,
+    command: Callable[..., int],
+    run: RunDirectory,
+    tmp_path: Path,
+) -> None:
+    opened = steersman.open_run(run.path)
+    scores = opened.scores.assign(cluster=opened.clusters(2), by_error=opened.clusters(2, by="error"))
+    chosen = scores.query(query)
+    assert 0 < len(chosen) < len(scores)
+    assert command(*words, "--frames", tmp_path / "out.nc") == 0
+    positions, times, _ = read_back(run.topology, tmp_path / "out.nc")
+    stored = np.stack([opened.frame(int(i)).positions.values for i in chosen.index])
+    assert np.abs(positions - ANGSTROM * stored).max() <= TOLERANCE_A
+    assert np.allclose(times, chosen["time"], atol=1e-5)
+
+
+def test_clusters_are_from_the_largest_to_the_smallest_and_always_the_same(run: RunDirectory) -> None:
+    opened = steersman.open_run(run.path)
+    found = opened.clusters(3)
+    sizes = found[found >= 0].value_counts().sort_index()
+    assert sizes.is_monotonic_decreasing
+    assert (found == opened.clusters(3)).all()
+    assert (found[opened.scores["error"].isna()] == -1).all()
+
+
+def test_every_table_is_written_as_csv_and_parquet(
+    run: RunDirectory,
+    command: Callable[..., int],
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "tables"
+    assert command("--tables", folder) == 0
+    opened = steersman.open_run(run.path)
+    for name in ("segments", "decisions", "models", "failures", "metrics", "scores"):
+        table = getattr(opened, name)
+        assert pandas.read_parquet(folder / f"{name}.parquet").equals(table)
+        assert len(pandas.read_csv(folder / f"{name}.csv")) == len(table)
+    assert json.loads((folder / "units.json").read_text())["scores"] == {"time": "ps"}
+    assert json.loads((folder / "state.json").read_text())["outcome"] == "goal"
+    assert command("--tables", folder) == 2
+    assert command("--tables", folder, "--overwrite") == 0
+
+
+def test_what_cannot_be_written_leaves_nothing(
+    run: RunDirectory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened, out = steersman.open_run(run.path), tmp_path / "out"
+    out.mkdir()
+    (tmp_path / "there.xtc").write_text("mine")
+    with pytest.raises(CannotExport):
+        opened.export(tmp_path / "there.xtc", "w1.1")
+    assert (tmp_path / "there.xtc").read_text() == "mine"
+    for name in ("a.gro", "a", "nowhere/a.xtc"):
+        with pytest.raises(CannotExport):
+            opened.export(out / name, "w1.1")
+    with pytest.raises(NoSuchSegment):
+        opened.export(out / "a.xtc", "w9.9")
+    with pytest.raises(NoFrames):
+        opened.export(out / "a.xtc", opened.scores[:0])
+    with pytest.raises(CannotExport, match="time"):
+        opened.export(out / "a.xtc", opened.scores[["walker", "row"]])
+    for name in ("a.xtc", "a.nc"):
+        with pytest.raises(CannotExport):
+            opened.export(out / name, "w1.1", topology=tmp_path / "none.pdb")
+    with pytest.raises(CannotExport):
+        opened.export(out / "a.xtc", "w1.1", topology=tmp_path / "there.xtc")
+    lines = run.topology.read_text().splitlines(True)
+    (tmp_path / "less.pdb").write_text("".join(line for line in lines if " CA " not in line))
+    with pytest.raises(CannotExport, match="shape"):
+        opened.export(out / "a.xtc", "w1.1", topology=tmp_path / "less.pdb")
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "MDAnalysis", None)
+        with pytest.raises(MissingExtra):
+            opened.export(out / "a.xtc", "w1.1")
+    assert not list(out.iterdir())
+
+
+def test_an_export_that_is_stopped_leaves_nothing_and_can_be_repeated(
+    run: RunDirectory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(export, "BLOCK_BYTES", 1)  # a frame at a time
+    history, path = History(run), tmp_path / "out.xtc"
+    chosen = steersman.open_run(run.path).scores
+    stopped = export.trajectory(history, chosen, path)
+    assert [next(stopped), next(stopped)] == [1, 2]
+    assert not path.exists()
+    stopped.close()  # type: ignore[attr-defined]
+    assert not [file for file in tmp_path.iterdir() if file.suffix == ".xtc"]
+    assert list(export.trajectory(history, chosen, path)) == list(range(1, len(chosen) + 1))
+    assert read_back(run.topology, path)[0].shape[0] == len(chosen)
+
+
+def test_frames_without_atoms_are_written_as_netcdf_of_all_their_variables(
+    run: RunDirectory,
+    tmp_path: Path,
+) -> None:
+    run.topology.unlink()
+    opened = steersman.open_run(run.path)
+    with pytest.raises(CannotExport):
+        opened.export(tmp_path / "out.xtc", "w1.1")
+    opened.export(tmp_path / "out.nc", "w1.1")
+    with xarray.open_dataset(tmp_path / "out.nc", engine="scipy") as found:
+        stored = opened.lineage("w1.1")
+        assert np.array_equal(found.positions, stored.positions)
+        assert np.array_equal(found.contacts, stored.contacts)
+        assert np.allclose(found.time, stored.time)
+        assert found.segment.values.astype(str).tolist() == stored.segment.values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([], 2), (["--lineage", "a.xtc"], 2), (["w1.1", "--lineage", "a.xtc", "--score", "error=1"], 2),
+        (["--frames", "a.xtc", "--tables", "b"], 2), (["--frames", "a.xtc", "--score", "errors=1:"], 2),
+        (["--frames", "a.xtc", "--score", "error"], 2), (["--frames", "a.xtc", "--score", "error=x:"], 2),
+        (["--frames", "a.xtc", "--score", "error=1000:"], 2), (["--frames", "a.xtc", "--cluster", "2/2"], 2),
+        (["--frames", "a.xtc", "--cluster", "1"], 2), (["--frames", "a.xtc", "--cluster", "0/99"], 2),
+        (["--frames", "a.xtc", "--cluster", "0/2", "--by", "y"], 2), (["--frames", "a.xtc", "--range", "3"], 2),
+        (["--frames", "a.xtc", "--range", "9:3"], 2), (["w7.7", "--lineage", "a.xtc"], 2),
+    ],
+)  # fmt: skip
+def test_words_that_say_nothing_are_refused_in_a_line(
+    words: Sequence[str], error: int, command: Callable[..., int], capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert command(*words) == error
+    assert "Traceback" not in (said := capsys.readouterr().err)
+    assert said.startswith("error: ")
+    assert not list(tmp_path.glob("*a.xtc"))
+
+
+def test_errors_have_the_classes_that_scripts_match(run: RunDirectory) -> None:
+    from steersman.data import choice, lineage
+
+    history = History(run)
+    for words in ("error", "=1", "error=a:b"):
+        with pytest.raises(BadValue):
+            choice.of_scores(history, scores=[words])
+    with pytest.raises(UnknownName):
+        choice.of_scores(history, scores=["errors=1"])
+    assert choice.part(lineage.rows(history, "w1.0"), "", 1)["time"].iloc[-1] == pytest.approx(FRAMES * REPORT_PS)

@@ -1,0 +1,222 @@
+"""A run that is written while it is copied: the copy is a run directory at any moment, and nothing comes twice."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steersman.executors import site_files
+from steersman.journal import copies, run_directory
+from steersman.journal.errors import IsACopy
+from steersman.journal.file import Journal, read
+from steersman.journal.records import Note, Run, Session
+from steersman.journal.verify import verify
+from steersman.remote import there, transfer
+from steersman.remote.copy import Copy, View
+from steersman.remote.errors import Damaged, ServiceSilent
+from steersman.remote.known import Endpoint, Sent, seen
+from steersman.remote.submitted import Submitted
+from steersman.remote.wire import decode, encode
+from steersman.stages import loading
+from steersman.store.group import GroupWriter
+from steersman.system.errors import BadRequest
+
+Asked = tuple[str, dict[str, Any]]
+
+
+class Near:
+    """A `Site` whose machine is this process; what is said goes through the wire's words.
+
+    Attributes:
+        before: called before each answer; what it raises is raised.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.run = Submitted(str(folder), "run")
+        self.before: Callable[[str], None] = lambda question: None
+        self.received = 0
+
+    def ask(self, run: str, *questions: Asked, within_s: float = 0.0) -> list[Any]:
+        for name, _ in questions:
+            self.before(name)
+        answers = [there.QUESTIONS[name](self.run, **values) for name, values in decode(encode(questions))]
+        self.received += sum(len(part.get("data", b"")) for each in answers if isinstance(each, list) for part in each)
+        return list(decode(encode(answers)))
+
+
+class Written:
+    """A run at the site that goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self.directory = run_directory.create(path.parent, "run", path)
+        site = site_files.load_site("laptop").model_dump(mode="json")
+        settings = {"workflow": "double_well", "params": {}, "site": site, "seed": 1, "rounds": False}
+        run_directory.write_settings(self.directory, settings, loading.find("double_well"))
+        self.journal = Journal(self.directory.journal)
+        self.journal.append(Run(workflow="double_well", seed=1, slots=1))
+        self.journal.append(Session(host="here", pid=1))
+        self.group = GroupWriter(self.directory.frames.path / "w0")
+        self.rows = 0
+        self.go_on()
+
+    def go_on(self, rows: int = 100) -> None:
+        """Publish frames, then write down how many there are, as walker and driver do."""
+        random = np.random.default_rng(self.rows)
+        self.group.extend("frame", {"x": random.random((rows, 50))})
+        self.rows = self.group.publish()["frame"]
+        self.journal.append(Note(text=str(self.rows)))
+        self.journal.sync()
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
+    monkeypatch.setattr(transfer, "MOST_BYTES", 20_000)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    submitted = Submitted(str(tmp_path / "site"), "run")
+    submitted.path.mkdir(parents=True)
+    submitted.ask(["run"], "login")
+    return Written(submitted.run)
+
+
+@pytest.fixture
+def near(tmp_path: Path) -> Near:
+    return Near(tmp_path / "site")
+
+
+def copy_of(near: Near, most: int = 10**9) -> Copy:
+    sent = Sent("run", "double_well", Endpoint("here", ""), "login", 0.0)
+    return Copy(View(near, sent), Path("copy"), most)  # type: ignore[arg-type]  # it asks as a Site does
+
+
+def noted(path: Path) -> int:
+    """How many rows a journal speaks of."""
+    return max(int(each.text) for each in read(path / "journal.jsonl") if isinstance(each, Note))
+
+
+def rows(path: Path) -> int:
+    """How many rows can be read, each of them."""
+    frames = run_directory.RunDirectory(path).frames
+    (span,) = frames.spans()
+    return int(np.isfinite(frames.read("x", span)).all(axis=1).sum())
+
+
+def test_a_copy_has_every_row_that_its_journal_speaks_of(written: Written, near: Near) -> None:
+    """However the run goes on between two answers, and between two parts of a shard."""
+    near.before = lambda question: written.go_on()
+    for _ in range(3):
+        copy_of(near).fetch(["frames"])
+        assert 0 < noted(Path("copy")) <= rows(Path("copy"))
+    assert noted(Path("copy")) <= written.rows
+
+
+@pytest.mark.parametrize("after", range(8))
+def test_a_fetch_that_was_interrupted_goes_on_where_it_stopped(after: int, written: Written, near: Near) -> None:
+    written.go_on(1000)
+    answers = iter(range(100))
+
+    def interrupt(question: str) -> None:
+        if next(answers) == after:
+            raise ServiceSilent("interrupted")
+
+    near.before = interrupt
+    with pytest.raises(ServiceSilent):
+        copy_of(near).fetch(["frames"])
+    if (Path("copy") / "journal.jsonl").exists():
+        assert noted(Path("copy")) <= rows(Path("copy"))
+    near.before = lambda question: None
+    copy_of(near).fetch(["frames"])
+    assert (noted(Path("copy")), rows(Path("copy"))) == (1100, 1100)
+    whole = sum(path.stat().st_size for path in written.directory.path.rglob("*") if path.is_file())
+    assert near.received < 1.2 * whole, "what had come did not come again"
+
+
+def test_only_what_is_new_comes(written: Written, near: Near) -> None:
+    assert copy_of(near).fetch(["frames"]).files > 0
+    before = near.received
+    assert copy_of(near).fetch(["frames"]).files == 0
+    assert near.received == before
+    written.go_on(1)
+    assert copy_of(near).fetch(["frames"]).files == 2, "the open shard, and what says how many rows there are"
+
+
+def test_what_is_gone_there_goes_here(written: Written, near: Near) -> None:
+    stray = written.directory.errors / "w0.stderr"
+    stray.write_text("empty in the end")
+    copy_of(near).fetch([])
+    assert (Path("copy") / "errors" / "w0.stderr").exists()
+    stray.unlink()
+    copy_of(near).fetch([])
+    assert not (Path("copy") / "errors" / "w0.stderr").exists()
+
+
+def test_a_group_that_is_too_large_stays_and_the_others_come(written: Written, near: Near) -> None:
+    (written.directory.path / "models" / "0001").mkdir(parents=True)
+    (written.directory.model(1) / "card.json").write_text(json.dumps({"version": 1}))
+    done = copy_of(near, most=1000).fetch(["frames", "models"])
+    assert set(done.left) == {"frames"}
+    assert done.left["frames"] > 1000
+    assert (Path("copy") / "models" / "0001" / "card.json").exists()
+    assert not (Path("copy") / "frames.zarr").exists()
+
+
+def test_what_does_not_arrive_as_it_was_sent_is_refused(
+    written: Written, near: Near, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = transfer.read
+
+    def damaged(*args: Any) -> list[dict[str, Any]]:
+        answers = honest(*args)
+        return [each | {"data": each["data"][:-1] + b"?"} if each.get("data") else each for each in answers]
+
+    monkeypatch.setattr(transfer, "read", damaged)
+    with pytest.raises(Damaged):
+        copy_of(near).fetch(["frames"])
+
+
+def test_a_copy_knows_what_it_is_of(written: Written, near: Near) -> None:
+    copy_of(near).fetch(["frames"])
+    mark = copies.of(Path("copy"))
+    assert mark is not None
+    assert (mark.run, mark.at, mark.path) == ("run", "here", str(written.directory.path))
+    assert verify(run_directory.open_run(Path("copy"))) == verify(written.directory)
+    with pytest.raises(IsACopy):
+        copies.refuse(Path("copy"))
+
+
+def test_nothing_else_is_written_over(written: Written, near: Near) -> None:
+    Path("copy").mkdir()
+    Path("copy", "mine").touch()
+    with pytest.raises(BadRequest):
+        copy_of(near)
+    assert os.listdir("copy") == ["mine"]
+
+
+def test_a_journal_that_was_replaced_is_read_anew(written: Written, near: Near) -> None:
+    sent = Sent("run", "double_well", Endpoint("here", ""), "login", 0.0)
+    view = View(near, sent)  # type: ignore[arg-type]
+    view.catch_up()
+    journal = written.directory.journal
+    replaced = journal.read_bytes().splitlines(keepends=True)[:-1]
+    journal.rename(journal.with_name("before"))
+    journal.write_bytes(b"".join(replaced))
+    view.catch_up()
+    assert (view.path / "journal.jsonl").read_bytes() == journal.read_bytes()
+
+
+def test_a_line_that_is_being_written_comes_when_it_is_whole(written: Written, near: Near) -> None:
+    sent = Sent("run", "double_well", Endpoint("here", ""), "login", 0.0)
+    with written.directory.journal.open("ab") as journal:
+        journal.write(b'{"half":')
+        journal.flush()
+        View(near, sent).catch_up()  # type: ignore[arg-type]
+        assert (seen("run") / "journal.jsonl").read_bytes().endswith(b"}\n")
+        journal.write(b"1}\n")
+    View(near, sent).catch_up()  # type: ignore[arg-type]
+    assert (seen("run") / "journal.jsonl").read_bytes() == written.directory.journal.read_bytes()

@@ -1,0 +1,115 @@
+"""Weights of a weighted ensemble: what splitting and merging keep, and that averages are not moved."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.signal import lfilter
+
+from steersman.benchmarks import weighted_ensemble as bench
+from steersman.steering import NEW, Decider, Novelty, Redundant, Scores, Steering, WeightedEnsemble
+from steersman.steering.weighted_ensemble import EVEN, arrivals, averages, mean_of_rounds, passage, resample
+
+WEIGHTS = st.lists(st.floats(1e-12, 1.0), min_size=1, max_size=12)
+
+
+@given(weights=WEIGHTS, members=st.integers(1, 9), seed=st.integers(0, 99))
+def test_a_bin_keeps_its_weight_and_gets_its_members_none_much_heavier_than_others(
+    weights: list[float], members: int, seed: int
+) -> None:
+    found = resample(weights, members, np.random.default_rng(seed))
+    assert len(found) == members
+    assert sum(weight for _, weight in found) == pytest.approx(sum(weights), rel=1e-12)
+    assert max(weight for _, weight in found) <= EVEN * sum(weights) / members * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("weights", [[0.5, 0.3, 0.2], [0.97, 0.01, 0.01, 0.01], [0.1] * 8, [1.0]])
+def test_each_member_keeps_its_weight_on_average(weights: list[float]) -> None:
+    """The mean over 4,000 draws, within 5 standard errors."""
+    rng, draws = np.random.default_rng(0), 4000
+    given_ = np.zeros((draws, len(weights)))
+    for draw in given_:
+        for i, weight in resample(weights, 4, rng):
+            draw[i] += weight
+    error = given_.std(axis=0) / np.sqrt(draws)
+    assert (np.abs(given_.mean(axis=0) - weights) <= 5 * error + 1e-12).all()
+
+
+def ended(weights: list[float], values: dict[str, list[float]], number: int = 1) -> Scores:
+    """Members of two frames each; the values are those of frames."""
+    n = 2 * len(weights)
+    rows = np.arange(n)
+    return Scores(
+        np.zeros(n, int), rows, rows // 2, np.zeros(n, int), rows % 2 == 1,
+        {name: np.array(each) for name, each in values.items()}, weight=np.repeat(weights, 2), round=np.full(n, number),
+    )  # fmt: skip
+
+
+def test_bins_do_not_mix_and_arrived_members_go_back_with_their_weight() -> None:
+    weights = [0.5, 0.2, 0.2, 0.1]
+    scores = ended(weights, {"x": [0, 0, 0, 0.1, 0, 5, 9, 6], "there": [0, 0, 0, 0, 0, 0, 1, 0]})
+    chosen = WeightedEnsemble("x", edges=(1.0,), members=3, target="there").rank(scores, np.random.default_rng(0))
+    sums = {index: sum(each.weight for each in chosen if each.index in index) for index in [(1, 3), (5,), (7,), (NEW,)]}
+    assert sums == pytest.approx({(1, 3): 0.7, (5,): 0.2, (7,): 0.0, (NEW,): 0.1})
+    assert [each.index for each in chosen].count(5) == 3
+    assert all(each.exact for each in chosen if each.index != NEW)
+
+
+def test_without_scores_members_begin_at_the_prepared_start_and_then_go_on() -> None:
+    policy, rng = WeightedEnsemble("x", members=4), np.random.default_rng(0)
+    assert [(each.index, each.weight) for each in policy.rank(bench.NOTHING, rng)] == [(NEW, 0.25)] * 4
+    assert [(each.index, each.weight) for each in policy.rank(ended([0.75, 0.25], {}), rng)] == [(1, 0.75), (3, 0.25)]
+
+
+def test_members_that_are_missing_end_the_ensemble() -> None:
+    """Weights that do not sum to 1 would be a wrong answer."""
+    decider = Decider(Steering(WeightedEnsemble("x")))
+    whole = decider.choose_round(ended([0.75, 0.25], {"x": [0.0] * 4}), np.random.default_rng(0))
+    assert len(whole) == 4
+    with pytest.raises(ValueError, match=r"weigh 0\.75"):
+        decider.choose_round(ended([0.75], {"x": [0.0] * 2}), np.random.default_rng(0))
+
+
+def test_nothing_else_chooses_starts_beside_a_weighted_ensemble() -> None:
+    weighted = WeightedEnsemble("x")
+    with pytest.raises(ValueError, match="explore"):
+        Steering(weighted, explore=0.1)
+    with pytest.raises(ValueError, match="prune"):
+        Steering(weighted, prune=Redundant("x"))
+    with pytest.raises(ValueError, match="turns"):
+        weighted | Novelty("x")
+    with pytest.raises(ValueError, match="fallback"):
+        Steering(Novelty("x"), fallback=weighted)
+    for wrong in ({"members": 0}, {"edges": (1.0, 1.0)}):
+        with pytest.raises(ValueError, match="members"):
+            WeightedEnsemble("x", **wrong)
+
+
+def test_averages_and_passage_times_of_a_process_that_is_known() -> None:
+    """One member of 10 arrives in each round, at the first of its 2 frames: 10 rounds, less half a round each."""
+    rounds = [ended([0.1] * 10, {"there": [0.0] * 18 + [1.0, 0.0]}, number) for number in range(1, 81)]
+    np.testing.assert_allclose([averages(each, each.values["there"])[-1] for each in rounds], 0.05)
+    arrived = np.stack([arrivals(each, each.values["there"] > 0)[:, -1] for each in rounds], axis=1)
+    found = passage(arrived)
+    assert (found.low, found.value, found.high) == pytest.approx((9.5, 9.5, 9.5))
+
+
+def test_intervals_of_means_hold_the_truth_as_often_as_they_say() -> None:
+    """95 % of 4,000 series of independent numbers, within 3 standard errors; of slow ones, forgotten within 40 rounds,
+    nearly as many where a batch is five times as long."""
+    noise = np.random.default_rng(0).standard_normal((4000, 2000))
+    forget = np.exp(-1 / 40)
+    slow = lfilter([1.0], [1.0, -forget], noise, axis=1)
+    for series, share in ((noise[:, :200], 0.95), (slow, 0.93)):
+        found = [mean_of_rounds(each, skip=0.5) for each in series]
+        assert np.mean([each.low <= 0 <= each.high for each in found]) == pytest.approx(share, abs=0.015)
+    with pytest.raises(ValueError, match="too few"):
+        mean_of_rounds(noise[0, :17])
+
+
+def test_an_ensemble_passes_a_barrier_as_often_as_the_transfer_matrix_says() -> None:
+    """12 kT: the error of a plain trajectory of the same length would be six times the truth."""
+    found = bench.two(seeds=4, rounds=450)
+    assert found["hold"] >= 3
+    assert found["mean"] == pytest.approx(found["exact"], rel=0.5)
+    assert found["plain_error"] > 5 * found["error"]

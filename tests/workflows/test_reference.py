@@ -1,0 +1,48 @@
+"""The reference problems: their yardsticks on frames whose answer is known."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steersman.apps import mueller_brown
+from steersman.stages import loading
+from steersman.stages.modules import MODULE
+from steersman.stages.workflow import Workflow
+
+REFERENCE = Path(loading.__file__).parents[1] / "workflows" / "reference"
+
+
+def loaded(name: str) -> Workflow:
+    return loading.load(REFERENCE / f"{name}.py")
+
+
+@pytest.mark.parametrize("path", sorted(REFERENCE.glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_each_has_yardsticks_and_is_steered(path: Path) -> None:
+    workflow = loading.load(path)
+    assert workflow.yardsticks
+    assert workflow.problems() == []
+
+
+def test_alanine_dipeptide_begins_extended_and_its_mirror_image_is_left_handed() -> None:
+    """Extended: phi near -120 degrees, psi near 140. Distances do not know a mirror image, torsions do."""
+    workflow = loaded("alanine")
+    module, params = sys.modules[MODULE], workflow.params()
+    assert workflow.prepare_function is not None
+    positions = workflow.prepare_function(params).positions
+    frames = {"positions": np.stack([positions, positions * [1, 1, -1]])}
+    phi, psi = np.degrees(module.torsions(frames)).T
+    assert phi[0] == pytest.approx(-120, abs=60)
+    assert psi[0] == pytest.approx(140, abs=60)
+    np.testing.assert_allclose([phi[1], psi[1]], [-phi[0], -psi[0]], atol=1e-3)
+    distances = module.distances(frames)
+    np.testing.assert_allclose(distances[0], distances[1], rtol=1e-5)
+    assert workflow.yardsticks["left_handed"].function(params, frames).tolist() == [0.0, 1.0]
+    assert len(set(workflow.yardsticks["cells"].function(params, frames).tolist())) == 2
+
+
+def test_mueller_brown_counts_its_wells() -> None:
+    workflow = loaded("mueller_brown")
+    frames = {"position": np.concatenate([mueller_brown.MINIMA, [[0.0, 1.9]]])}
+    assert workflow.yardsticks["wells"].function(workflow.params(), frames).tolist() == [0, 1, 2, -1]
