@@ -1,11 +1,11 @@
 # Every target works on a fresh clone: .venv is made when it is missing or older than pyproject.toml.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS := md,mpi,dev
+EXTRAS := md,mpi,data,diffraction,cosmology,browser,dev,docs
 
-.PHONY: demo train-demo compare test quick soak format lint types wheel-test clean
+.PHONY: demo train-demo compare test quick soak format lint types wheel-test test-globus test-lowest test-pythons docs clean
 
-$(BIN)/.installed: pyproject.toml constraints.txt
+$(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py dashboard/live/package-lock.json
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt $(TORCH) -e ".[$(EXTRAS)]"
 	touch $@
@@ -14,7 +14,7 @@ $(BIN)/.installed: pyproject.toml constraints.txt
 TORCH := torch==2.13.0
 
 demo: $(BIN)/.installed
-	$(BIN)/steersman run fold --params workflows/demo.yaml || [ $$? -eq 3 ]  # 3: it ended with its budget, as it should
+	$(BIN)/steersman run fold --params workflows/demo.yaml --dashboard
 
 # A CVAE on a recorded window, two ranks; the figure of where the time went is runs/train-demo/profile.png.
 train-demo: $(BIN)/.installed
@@ -27,7 +27,9 @@ compare: $(BIN)/.installed
 	$(BIN)/steersman compare workflows/reference/chignolin.py --params workflows/demo.yaml --budget sim_ns=0.6 --seeds 4 --beside 1 \
 		--policy 'LocalOutlierFactor("z") | Novelty("z"), explore=0.2, fallback=Random()' \
 		--policy 'Frontier(LocalOutlierFactor("z"), 4)' --out runs/compare-chignolin
-	$(BIN)/python docs/figures/results.py runs/compare-wells runs/compare-chignolin
+	$(BIN)/steersman compare workflows/reference/alanine.py --seeds 4 --workers 1 --beside 2 --policy 'LocalOutlierFactor("torsions")' \
+		--policy 'LocalOutlierFactor("z")' --policy 'LeastCounts("torsions")' --out runs/compare-alanine
+	$(BIN)/python docs/figures/results.py runs/compare-wells runs/compare-chignolin runs/compare-alanine
 
 # Two processes, a file to each, in the order of tests/conftest.py.
 PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
@@ -37,6 +39,10 @@ test: $(BIN)/.installed
 
 quick: $(BIN)/.installed
 	$(BIN)/python $(PYTEST) -m "not slow"
+
+# Remote runs over the real Globus Compute: GLOBUS_E2E_ENDPOINT=UUID, and somebody who is logged in; else it is skipped.
+test-globus: $(BIN)/.installed
+	$(BIN)/python -m pytest -q -rs -p no:xdist tests/remote/test_cloud.py
 
 # Minutes of random kills, a table for each at the end; and the property tests on new examples.
 soak: $(BIN)/.installed
@@ -60,6 +66,33 @@ wheel-test: $(BIN)/.installed
 	$(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt $(TORCH) "$$(ls dist/*.whl)[$(EXTRAS)]"
 	build/wheel-venv/bin/python $(PYTEST) -m "not slow" -o pythonpath=
+
+# What needs no torch, on the oldest versions that pyproject.toml allows, and on other Pythons that are on PATH.
+WITHOUT_TORCH := tests/store tests/bus tests/journal tests/steering tests/system tests/cli/test_verbs.py tests/cli/test_records.py \
+	--ignore tests/bus/test_codec.py --ignore tests/bus/test_large.py --ignore tests/steering/test_rare_events.py
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
+
+test-lowest:
+	rm -rf build/lowest
+	$(PYTHON) -m venv build/lowest
+	build/lowest/bin/python tests/requirements.py lowest > build/lowest/requirements.txt
+	build/lowest/bin/pip install --quiet --disable-pip-version-check $(TORCH) -r build/lowest/requirements.txt
+	build/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	build/lowest/bin/python -m pytest -q -m "not slow" -o filterwarnings=default $(WITHOUT_TORCH) tests/cli  # old libraries warn of newer ones
+
+test-pythons:
+	for each in $(PYTHONS); do \
+	  command -v $$each > /dev/null || { echo "$$each is not on PATH: not tested"; continue; }; \
+	  rm -rf build/$$each && $$each -m venv build/$$each || exit 1; \
+	  build/$$each/bin/python tests/requirements.py any > build/$$each/requirements.txt || exit 1; \
+	  build/$$each/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r build/$$each/requirements.txt || exit 1; \
+	  build/$$each/bin/pip install --quiet --disable-pip-version-check --no-deps -e . || exit 1; \
+	  build/$$each/bin/python -m pytest -q -m "not slow" -k "not tensor" $(WITHOUT_TORCH) || exit 1; \
+	done
+
+# The site: build/site/index.html. Nothing is fetched; what is wrong with a link, an anchor or a docstring is an error.
+docs: $(BIN)/.installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache

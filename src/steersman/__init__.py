@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steersman.data.run import Run as Run
+    from steersman.data.run import open_run as open_run
     from steersman.stages.out import Out as Out
     from steersman.stages.start import Start as Start
     from steersman.stages.workflow import Params as Params
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Out": "steersman.stages.out",
+    "Run": "steersman.data.run",
+    "open_run": "steersman.data.run",
     "Params": "steersman.stages.workflow",
     "Start": "steersman.stages.start",
     "Workflow": "steersman.stages.workflow",
@@ -24,7 +28,7 @@ _HOMES = {
     "reached": "steersman.steering",
 }
 
-__all__ = ["Out", "Params", "Start", "Workflow", "budget", "every", "plateau", "reached"]
+__all__ = ["Out", "Params", "Run", "Start", "Workflow", "budget", "every", "open_run", "plateau", "reached"]
 
 
 def __getattr__(name: str) -> Any:
