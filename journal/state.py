@@ -278,8 +278,11 @@ class State(Standing):
 
     def _gone(self, walker: Walker) -> None:
         walker.alive, walker.gone = False, self.now
-        if walker.running is not None:
-            self.stopping.pop(walker.running.name, None)
+        running = walker.running
+        if running is not None and running.number < walker.published_segments:  # the event that it ended was lost
+            self._close(running, walker.frames, "finished")
+        elif running is not None:
+            self.stopping.pop(running.name, None)
 
     def _close(self, segment: Segment, end: int, how: str) -> None:
         segment.end, segment.how = end, how

@@ -196,7 +196,8 @@ def _frames(frames: Frames, walker: Walker) -> Callable[[], Iterator[str]]:
             yield f"the journal counts {counted}, it holds {rows} and {len(table)}"
         for segment, values in zip(walker.segments[: walker.published_segments], table, strict=False):
             row = dict(zip(SEGMENT_FIELDS, values, strict=True))
-            recorded = (segment.number, segment.start, segment.first, segment.end)
+            end = row["end_row"] if segment.end is None else segment.end  # None: the record that it ended was lost
+            recorded = (segment.number, segment.start, segment.first, end)
             if recorded != (row["number"], row["start"], row["first_row"], row["end_row"]):
                 yield f"segment {segment.name} is another in the journal than in the store"
                 return

@@ -21,6 +21,16 @@ def test_only_the_segment_that_ran_is_blamed_for_its_walkers_death() -> None:
     assert [state.starts[start].losses for start in (0, 1)] == [0, 1]
 
 
+def test_a_segment_that_was_published_has_ended_when_its_walker_is_gone() -> None:
+    """The event that it ended was lost; it is not lost with its walker, and does not run for ever."""
+    state = State([Hired(walker=0, slot=0), Start(start=0, seed=0)])
+    state.apply(Began(walker=0, segment=0, start=0, first_row=0))
+    state.apply(Published(walker=0, frames=5, segments=1))
+    state.apply(Lost(walker=0, cause="WorkerLost", keep=True))
+    (segment,) = state.walkers[0].segments
+    assert (segment.end, segment.how, segment.counts) == (5, "finished", True)
+
+
 @st.composite
 def stories(draw: st.DrawFn) -> list[Record]:
     """What up to three walkers say, in the order of each, mixed; a frame is one unit of time.
