@@ -108,7 +108,9 @@ def test_a_walker_is_whole_whose_last_end_was_lost(copy: RunDirectory) -> None:
     """The event is lost with the server and the frames are published; only the store knows where the segment ends."""
     story = list(journal.read(copy.journal))
     walkers = State(story).walkers
-    ends = [(at, end) for at, end in enumerate(story) if isinstance(end, Ended) and not (end.more or story[at - 1].more)]
+    ends = [
+        (at, end) for at, end in enumerate(story) if isinstance(end, Ended) and not (end.more or story[at - 1].more)
+    ]
     at, end = next(each for each in reversed(ends) if each[1].segment < walkers[each[1].walker].published_segments)
     published = Published(t=end.t, walker=end.walker, frames=end.end_row, segments=end.segment + 1)
     journal.rewrite(copy.journal, [*story[:at], published])
