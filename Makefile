@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 EXTRAS := md,mpi,data,diffraction,cosmology,browser,dev,docs
 
-.PHONY: demo train-demo compare test quick soak format lint types wheel-test test-globus test-lowest test-pythons docs clean
+.PHONY: demo train-demo compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
 
 $(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py dashboard/live/package-lock.json
 	$(PYTHON) -m venv .venv
@@ -66,6 +66,12 @@ wheel-test: $(BIN)/.installed
 	$(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt $(TORCH) "$$(ls dist/*.whl)[$(EXTRAS)]"
 	build/wheel-venv/bin/python $(PYTEST) -m "not slow" -o pythonpath=
+
+# The recipe for conda-forge, read and rendered by the tool that conda-forge builds with.
+recipe-test:
+	$(PYTHON) -m venv build/recipe
+	build/recipe/bin/pip install --quiet --disable-pip-version-check "py-rattler-build>=0.73"
+	build/recipe/bin/python packaging/render.py
 
 # What needs no torch, on the oldest versions that pyproject.toml allows, and on other Pythons that are on PATH.
 WITHOUT_TORCH := tests/store tests/bus tests/journal tests/steering tests/system tests/cli/test_verbs.py tests/cli/test_records.py \
