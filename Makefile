@@ -27,8 +27,8 @@ compare: $(BIN)/.installed
 	$(BIN)/steersman compare workflows/reference/chignolin.py --params workflows/demo.yaml --budget sim_ns=0.6 --seeds 4 --beside 1 \
 		--policy 'LocalOutlierFactor("z") | Novelty("z"), explore=0.2, fallback=Random()' \
 		--policy 'Frontier(LocalOutlierFactor("z"), 4)' --out runs/compare-chignolin
-	$(BIN)/steersman compare workflows/reference/alanine.py --seeds 4 --workers 1 --beside 2 --policy 'LocalOutlierFactor("torsions")' \
-		--policy 'LocalOutlierFactor("z")' --policy 'LeastCounts("torsions")' --out runs/compare-alanine
+	$(BIN)/steersman compare workflows/reference/alanine.py --seeds 8 --plain-budget sim_ns=6.4 --workers 1 --beside 2 \
+		--policy 'LocalOutlierFactor("torsions")' --policy 'LocalOutlierFactor("z")' --policy 'LeastCounts("torsions")' --out runs/compare-alanine
 	$(BIN)/python docs/figures/results.py runs/compare-wells runs/compare-chignolin runs/compare-alanine
 
 # Two processes, a file to each, in the order of tests/conftest.py.

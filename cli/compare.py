@@ -25,6 +25,9 @@ def compare(
     budget: Annotated[
         str, typer.Option("--budget", help="budget of each campaign, e.g. sim_ns=4 or frames=10000")
     ] = "",
+    plain_budget: Annotated[
+        str, typer.Option("--plain-budget", help="of plain sampling, if it is to run longer than the others")
+    ] = "",
     assignments: Set = [],  # noqa: B006
     params: ParamsFile = None,
     site: SiteName = "laptop",
@@ -63,14 +66,15 @@ def compare(
     if not (loaded.yardsticks or metrics):
         raise NoYardstick(loaded.name)
     chosen = of.arms(loaded, policy, _values(vary))
-    limits = of.budget_of(budget) if budget else {}
+    limits = of.budget_of("--budget", budget)
+    plain_limits = of.budget_of("--plain-budget", plain_budget) or limits
     folder = (folder or Path("runs") / f"compare-{loaded.name}").absolute()
     jobs: dict[of.Arm, dict[int, Job]] = {}
     for arm in chosen:
         of.check_needs(arm, loaded)
         loading.parameters(loaded, params, [*assignments, *arm.assignments])
         file = folder / f"{arm.slug}.py"
-        write_once(file, of.variant(source, arm, limits))
+        write_once(file, of.variant(source, arm, plain_limits if arm.plain else limits))
         words = (*assignments, *arm.assignments)
         given = str(params.absolute()) if params else None
         jobs[arm] = {

@@ -53,7 +53,7 @@ def tune(
         raise UnknownName("yardstick", judged, loaded.yardsticks)
     loading.parameters(loaded, params, assignments)
     folder = (folder or Path("runs") / f"tune-{loaded.name}").absolute()
-    limits = of.budget_of(budget) if budget else {}
+    limits = of.budget_of("--budget", budget)
     file = folder / "workflow.py"
     write_once(file, of.variant(source, of.Arm(of.OWN), limits))
     tried = loading.load(file)

@@ -85,13 +85,15 @@ def check_needs(arm: Arm, workflow: Workflow) -> None:
         raise BadValue("--policy", arm.label, f"it needs the score {steering.policy.needs[0]!r}; there is no @wf.score")
 
 
-def budget_of(text: str) -> dict[str, float]:
-    """sim_ns=4 -> the budget. Raises: BadValue: it is none."""
+def budget_of(option: str, text: str) -> dict[str, float]:
+    """sim_ns=4 -> the budget; no text is none. Raises: BadValue: it is none."""
+    if not text:
+        return {}
     key, _, value = text.partition("=")
     try:
         return dict(budget(**{key.strip(): float(value)}).limits)
     except ValueError as error:
-        raise BadValue("--budget", text, f"{error}; write e.g. frames=10000 or sim_ns=4") from None
+        raise BadValue(option, text, f"{error}; write e.g. frames=10000 or sim_ns=4") from None
 
 
 def variant(source: Path, arm: Arm, limits: Mapping[str, float]) -> str:

@@ -156,9 +156,9 @@ def _reached(curves: Sequence[Curve], level: float, *, less: bool) -> Times:
     return Times(np.array(time), np.array(reached))
 
 
-def grid(all_runs: Sequence[Runs], name: str) -> np.ndarray:
-    """(m,) float: what was spent, up to where every run came."""
-    end = min(curve.spent[-1] for runs in all_runs for curve in runs.curves[name])
+def grid(runs: Runs, name: str) -> np.ndarray:
+    """(m,) float: what was spent, up to where every seed came."""
+    end = min(curve.spent[-1] for curve in runs.curves[name])
     return np.linspace(end / POINTS, end, POINTS)
 
 

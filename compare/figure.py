@@ -22,8 +22,8 @@ def draw(all_runs: Sequence[Runs]) -> Figure:
     figure = style.sheet(2.6 + 0.16 * len(all_runs))
     panels = figure.subplots(1, len(names), squeeze=False)[0]
     for axes, name in zip(panels, names, strict=True):
-        x = grid(all_runs, name)
         for runs, colour in zip(all_runs, COLOURS * len(all_runs), strict=False):
+            x = grid(runs, name)
             values = np.array([curve.at(x) for curve in runs.curves[name]])
             middle, low, high = band(values, np.random.default_rng(SEED))
             guided = " (guided)" if runs.arm.guided else ""

@@ -16,10 +16,11 @@ from steersman.compare.campaigns import Job, run_all
 from steersman.compare.comparison import Runs, collect, rows
 from steersman.compare.latent import yardstick_of
 from steersman.compare.metric import HeldOutMetric, parse
+from steersman.compare.statistics import Interval
 from steersman.compare.write import table, write
 from steersman.dashboard.figures import contributed
 from steersman.dashboard.results import Results
-from steersman.dashboard.yardsticks import amount, follow
+from steersman.dashboard.yardsticks import Curve, amount, follow
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
@@ -41,7 +42,7 @@ def wells() -> Workflow:
 def job(wells: Workflow, tmp_path_factory: pytest.TempPathFactory) -> Job:
     folder = tmp_path_factory.mktemp("compared")
     arm = Arm('LocalOutlierFactor("z", neighbours=5), explore=0.25')
-    (folder / "arm.py").write_text(variant(WELLS, arm, budget_of("frames=300")))
+    (folder / "arm.py").write_text(variant(WELLS, arm, budget_of("--budget", "frames=300")))
     made = Job(str(folder / "seed-0"), str(folder / "arm.py"), 0, ("steps=250",), None, "laptop", 2, True)
     run_all([made], beside=1)
     return made
@@ -126,10 +127,24 @@ def test_steering_is_written_as_in_a_workflow_file() -> None:
 
 
 def test_a_budget_that_is_none_is_refused() -> None:
-    assert budget_of("sim_ns=0.5") == {"sim_ns": 0.5}
+    assert budget_of("--budget", "sim_ns=0.5") == {"sim_ns": 0.5}
+    assert budget_of("--budget", "") == {}
     for wrong in ("sim_ns", "frames=x", "nights=3", "frames=0"):
         with pytest.raises(BadInput):
-            budget_of(wrong)
+            budget_of("--budget", wrong)
+
+
+def test_plain_sampling_that_ran_longer_says_how_much_longer_it_needs(wells: Workflow) -> None:
+    """Its end is not compared: all are, where the shortest ended."""
+    each = {"cells": wells.yardsticks["cells"]}
+
+    def of(arm: Arm, cells_a_step: int, steps: int) -> Runs:
+        curve = Curve(np.arange(1.0, steps + 1), np.arange(1.0, steps + 1) * cells_a_step)
+        return Runs(arm, seeds=[0, 1], curves={"cells": [curve, curve]})
+
+    (row,) = rows(of(Arm(PLAIN), 1, 400), of(Arm("Random()"), 4, 50), each)
+    assert row.sooner[175] == Interval(175 / 44, 175 / 44, 175 / 44)
+    assert row.more == Interval(150.0, 150.0, 150.0)
 
 
 def test_the_report_draws_what_compare_measures(job: Job) -> None:
