@@ -19,11 +19,15 @@ export class Molecule {
   // film: positions (F, N, 3) in angstrom, all turned onto the last one
   async load(film) {
     await library();
-    this.topology ??= (await this.source.text("topology", {})).split("\n").filter(line => /^(ATOM|HETATM)/.test(line));
+    if (!this.topology) {
+      const lines = (await this.source.text("topology", {})).split("\n");
+      this.topology = lines.filter(line => /^(ATOM|HETATM)/.test(line));
+      this.bonds = lines.filter(line => line.startsWith("CONECT")).join("\n");  // those that residues' names do not tell
+    }
     const [frames, atoms] = film.shapes.values, xyz = film.values;
     if (this.topology.length !== atoms) throw new Error(`the topology has ${this.topology.length} atoms, the frame ${atoms}`);
     const model = f => this.topology.map((line, a) => line.slice(0, 30).padEnd(30) + [0, 1, 2].map(k => xyz[(f * atoms + a) * 3 + k].toFixed(3).padStart(8)).join("") + line.slice(54)).join("\n");
-    const text = Array.from({ length: frames }, (_, f) => `MODEL ${f + 1}\n${model(f)}\nENDMDL\n`).join("");
+    const text = Array.from({ length: frames }, (_, f) => `MODEL ${f + 1}\n${model(f)}\n${this.bonds}\nENDMDL\n`).join("");
     if (!this.viewer) {
       this.viewer = window.$3Dmol.createViewer(this.node, { backgroundColor: colour("sunk"), antialias: true });
       document.addEventListener("theme", () => { this.viewer.setBackgroundColor(colour("sunk")); this.viewer.render(); });

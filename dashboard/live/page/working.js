@@ -52,7 +52,7 @@ export class Working {
       if (theirs) lines.push({ label: this.otherName, x: along(theirs[this.axis]), y: theirs.value, stroke: colour("grey"), dash: [6, 4], width: 1.6 });
       this.charts.get(name).set(lines, along(models[this.axis]).map((x, i) => [x, `${models.version[i]}`]), Object.fromEntries(axes)[this.axis]);
     }
-    if (!names.length) fill(this.curves, el("p", { class: "empty" }, "No metric has been recorded yet."));
+    if (!names.length) fill(this.curves, el("p", { class: "empty" }, "No metric has been recorded."));
     else this.curves.querySelector(".empty")?.remove();
   }
 }
