@@ -84,7 +84,8 @@ test-lowest:
 	build/lowest/bin/python tests/requirements.py lowest > build/lowest/requirements.txt
 	build/lowest/bin/pip install --quiet --disable-pip-version-check $(TORCH) -r build/lowest/requirements.txt
 	build/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
-	build/lowest/bin/python -m pytest -q -m "not slow" -o filterwarnings=default $(WITHOUT_TORCH) tests/cli  # old libraries warn of newer ones
+	build/lowest/bin/python -m pytest -q -m "not slow" -o filterwarnings=default $(WITHOUT_TORCH) tests/cli \
+		--ignore tests/cli/test_remote.py  # old libraries warn of newer ones; the extra globus asks for a newer rich
 
 test-pythons:
 	for each in $(PYTHONS); do \
