@@ -38,7 +38,7 @@ def test_alanine_dipeptide_begins_extended_and_its_mirror_image_is_left_handed()
     np.testing.assert_allclose([phi[1], psi[1]], [-phi[0], -psi[0]], atol=1e-3)
     distances = module.distances(frames)
     np.testing.assert_allclose(distances[0], distances[1], rtol=1e-5)
-    assert workflow.yardsticks["left_handed"].function(params, frames).tolist() == [0.0, 1.0]
+    assert workflow.yardsticks["basins"].function(params, frames).tolist() == [0, 2]
     assert len(set(workflow.yardsticks["cells"].function(params, frames).tolist())) == 2
 
 

@@ -12,7 +12,8 @@ from steersman.steering import LocalOutlierFactor
 PHI, PSI = [4, 6, 8, 10], [6, 8, 10, 16]  # C-N-CA-C and N-CA-C-N
 HEAVY = [0, 4, 5, 6, 8, 10, 11, 12, 16, 18]
 CELLS = 18  # per angle
-LEFT = 0.35, 2.1  # rad: phi of the left-handed region, well inside its barriers
+LEFT = 0.35, 2.1  # rad: phi of the left-handed basin, well inside its barriers
+RIGHT = -2.1, 1.05  # rad: psi of the right-handed basin
 
 
 class Alanine(Params):
@@ -59,7 +60,8 @@ def cells(p, frames):
     cell = np.floor((torsions(frames) + np.pi) / (2 * np.pi) * CELLS).astype(int) % CELLS
     return cell[:, 0] * CELLS + cell[:, 1]
 
-@wf.yardstick("highest", levels=(1,))
-def left_handed(p, frames):
-    phi = torsions(frames)[:, 0]
-    return ((phi > LEFT[0]) & (phi < LEFT[1])).astype(float)
+@wf.yardstick(levels=(3,))
+def basins(p, frames):  # 0 extended, 1 right-handed, 2 left-handed
+    phi, psi = torsions(frames).T
+    left = np.where((phi > LEFT[0]) & (phi < LEFT[1]), 2, -1)  # between the basins: in none
+    return np.where(phi > 0, left, (psi > RIGHT[0]) & (psi < RIGHT[1]))
