@@ -26,6 +26,7 @@ DRAWS = 40  # of the bootstrap
 BLOCKS = 40  # a long piece is drawn in parts, so that there are at least so many in all
 KEPT = 0.5  # of the transitions of the shortest lag, that the longest lag must still have
 RISE = 0.15  # share by which a time scale that has converged still changes at longer lags
+OVER = 3  # time scales, after which a process is over
 CONNECTED = 0.95  # of the frames
 SEED = 0  # an analysis that is made again is the same
 
@@ -181,11 +182,11 @@ def _interval(values: np.ndarray) -> np.ndarray:
 def _flat(lags: Sequence[Lag], i: int) -> bool:
     """Whether the time scales hardly change at later lags, up to half as long again at least.
 
-    A process that is over within the lag cannot be resolved, and is not asked.
+    A process that is over within the lag cannot be resolved, and is not asked; nor is it at a later lag at which
+    nothing but noise is left of it.
     """
-    if lags[-1].frames < 1.5 * lags[i].frames:
-        return False
-    value = lags[i].scales[:, 0]
-    slow = value > lags[i].frames
-    later = np.array([lag.scales[slow, 0] for lag in lags[i + 1 :]])
-    return bool(slow.any() and (np.abs(later / value[slow] - 1) <= RISE).all())
+    slow = lags[i].scales[:, 0] > lags[i].frames
+    value = lags[i].scales[slow, 0]
+    changes = {lag.frames: (lag.scales[slow, 0] / value - 1)[lag.frames <= OVER * value] for lag in lags[i + 1 :]}
+    asked = any(len(change) and frames >= 1.5 * lags[i].frames for frames, change in changes.items())
+    return asked and bool((np.abs(np.concatenate(list(changes.values()))) <= RISE).all())

@@ -68,6 +68,12 @@ def test_segments_that_are_too_short_are_said_to_be(found: Trajectories) -> None
     assert any("Lag not converged" in problem for problem in said["problems"])
 
 
+def test_a_process_is_not_asked_at_lags_at_which_it_is_over() -> None:
+    """There its time scale is noise that grows with the lag."""
+    lags = [markov.Lag(frames, np.full((1, 3), scale)) for frames, scale in [(1, 20), (5, 14), (13, 14.5), (64, 90)]]
+    assert [markov._flat(lags, i) for i in range(4)] == [False, True, False, False]
+
+
 def test_what_the_dynamics_does_not_connect_is_said_to_be_not_connected(found: Trajectories) -> None:
     far = replace(
         found, features=np.concatenate([found.features, found.features + 9]),
