@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,7 @@ def mixed_up(patterns: np.ndarray, labels: np.ndarray, probabilities: np.ndarray
     shown, zones = [int(np.argmax(labels == label)) for label in np.unique(labels)], list(ZONES)[: patterns.shape[1]]
     figure = Figure((7.2, 4.6 + 0.9 * len(zones)), layout="constrained")
     rows = figure.add_gridspec(2, 1, height_ratios=(0.9 * len(zones) + 0.3, 4.3))
-    above, below = (figure.add_subfigure(row) for row in rows)
+    above, below = (figure.add_subfigure(rows[number]) for number in (0, 1))
     grid = above.subplots(len(zones), len(shown), squeeze=False)
     for column, first in zip(grid.T, shown, strict=True):
         column[0].set_title(crystals[labels[first]], fontsize=8)
@@ -145,24 +145,25 @@ def mixed_up(patterns: np.ndarray, labels: np.ndarray, probabilities: np.ndarray
             axes.set(xticks=[], yticks=[])
     for axes, zone in zip(grid[:, 0], zones, strict=True):
         axes.set_ylabel(f"[{zone}]", fontsize=8)
-    counts = np.zeros((len(crystals), len(crystals)), int)
-    np.add.at(counts, (labels, named), 1)
-    axes = below.subplots()
-    axes.imshow(
-        np.where(np.eye(len(crystals)), counts, -4 * counts), cmap="RdBu", vmin=-counts.max(), vmax=counts.max()
-    )
-    for (row, column), count in np.ndenumerate(counts):
-        if count:
-            colour = "white" if count > 0.6 * counts.max() else "black"
-            axes.text(column, row, str(count), color=colour, ha="center", va="center", fontsize=8)
-    ticks = {"ticks": range(len(crystals)), "labels": crystals}
-    axes.set_xticks(**ticks, fontsize=7)
-    axes.set_yticks(**ticks, fontsize=7)
-    axes.set(xlabel="named by the committee", ylabel="true crystal")
+    _confusion(below.subplots(), labels, named, crystals)
     wrong = int((named != labels).sum())
     told = f"Above, the first of each crystal; below, {len(labels)} crystals that no training saw, of which {wrong}"
     along = ", ".join(f"[{zone}]" for zone in zones)
     return figure, f"{told} are named wrongly (red, off the diagonal). The committee sees {along}."
+
+
+def _confusion(axes: Axes, labels: np.ndarray, named: np.ndarray, names: Sequence[str]) -> None:
+    """Count what is named how; red is what is wrong, four times as strong as what is right."""
+    counts = np.zeros((len(names), len(names)), int)
+    np.add.at(counts, (labels, named), 1)
+    axes.imshow(np.where(np.eye(len(names)), counts, -4 * counts), cmap="RdBu", vmin=-counts.max(), vmax=counts.max())
+    for (row, column), count in np.ndenumerate(counts):
+        if count:
+            colour = "white" if count > 0.6 * counts.max() else "black"
+            axes.text(column, row, str(count), color=colour, ha="center", va="center", fontsize=8)
+    axes.set_xticks(range(len(names)), names, fontsize=7)
+    axes.set_yticks(range(len(names)), names, fontsize=7)
+    axes.set(xlabel="named by the committee", ylabel="true crystal")
 
 
 def _pattern(axes: Axes, pattern: np.ndarray) -> None:

@@ -34,7 +34,7 @@ def test_mirrors_of_the_crystal_are_those_of_the_pattern(zone: str, mirrors: tup
 
 
 def test_more_axes_leave_the_first_as_they_are() -> None:
-    point = np.full(DIMENSIONS, 0.4)
+    point = [0.4] * DIMENSIONS
     three = counted(point, 3, seed=5)
     assert three.shape[:2] == (3, ROWS)
     assert np.array_equal(counted(point, 1, seed=5), three[:1])
