@@ -33,16 +33,19 @@ def exposed(points: np.ndarray, first_seed: int) -> dict[str, np.ndarray]:
 
 
 held = exposed(np.asarray(latin_hypercube(HELD_OUT, potential.DIMENSIONS)), 0)
-known = exposed(np.random.default_rng(1).random((STEP * STEPS, potential.DIMENSIONS)), HELD_OUT)
+known = {name: values[:0] for name, values in held.items()}
+rng = np.random.default_rng(1)
 kinds = (held["point"][:, 0] * len(potential.CRYSTALS)).astype(int)
 model = None
 for number in range(STEP, STEP * STEPS + 1, STEP):
-    images, targets = seen(known["pattern"][:number]), known["potential"][:number] / potential.SCALE_VA
+    more = exposed(rng.random((STEP, potential.DIMENSIONS)), HELD_OUT + len(known["point"]))
+    known = {name: np.concatenate([known[name], more[name]]) for name in known}
+    images, targets = seen(known["pattern"]), known["potential"] / potential.SCALE_VA
     model = ImageRegressors.fit(images, targets, members=2, epochs=15, init=model)
     said = model.estimates(seen(held["pattern"])) * potential.SCALE_VA
-    both = {name: np.concatenate([held[name], known[name][:number]]) for name in ("potential", "point")}
+    both = {name: np.concatenate([held[name], known[name]]) for name in ("potential", "point")}
     beside = potential.errors_of_mean(both, np.arange(len(both["point"])) < HELD_OUT)
-    null = np.abs(held["potential"] - known["potential"][:number].mean(0)).mean()
+    null = np.abs(held["potential"] - known["potential"].mean(0)).mean()
     scores = potential.judgement(said, held)
     error, spread = scores["error"], scores["spread"]
     each = ", ".join(

@@ -109,6 +109,7 @@ def test_what_a_network_sees_does_not_tell_the_dose() -> None:
     patterns = np.stack([1e4 * intensity(Conditions("Au", 40.0)), 1e6 * intensity(Conditions("Au", 40.0))])
     first, second = seen(patterns)
     assert np.allclose(first, second, atol=1e-5)
+    assert np.array_equal(seen(patterns[None]), np.stack([first, second], 1))  # two channels of one crystal
     assert np.isfinite(seen(np.zeros((1, ROWS, COLUMNS), np.uint32))).all()
 
 
