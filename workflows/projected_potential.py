@@ -15,7 +15,7 @@ class ProjectedPotential(Params):
     patterns: int = Field(1200, ge=1)  # budget, beside those that are held out
     held_out: int = Field(120, ge=1)
     train_every: int = Field(300, ge=1)  # patterns
-    epochs: int = Field(25, ge=1)
+    epochs: int = Field(20, ge=1)
     members: int = Field(2, ge=1)
 
 
