@@ -156,10 +156,11 @@ def _confusion(axes: Axes, labels: np.ndarray, named: np.ndarray, names: Sequenc
     """Count what is named how; red is what is wrong, four times as strong as what is right."""
     counts = np.zeros((len(names), len(names)), int)
     np.add.at(counts, (labels, named), 1)
-    axes.imshow(np.where(np.eye(len(names)), counts, -4 * counts), cmap="RdBu", vmin=-counts.max(), vmax=counts.max())
+    shade = np.where(np.eye(len(names)), counts, -4 * counts) / counts.max()
+    axes.imshow(shade, cmap="RdBu", vmin=-1, vmax=1)
     for (row, column), count in np.ndenumerate(counts):
         if count:
-            colour = "white" if count > 0.6 * counts.max() else "black"
+            colour = "white" if abs(shade[row, column]) > 0.6 else "black"
             axes.text(column, row, str(count), color=colour, ha="center", va="center", fontsize=8)
     axes.set_xticks(range(len(names)), names, fontsize=7)
     axes.set_yticks(range(len(names)), names, fontsize=7)
