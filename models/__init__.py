@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from steersman.models.networks.cosmoflow import CosmoFlow as CosmoFlow
     from steersman.models.networks.cvae import CVAE as CVAE
     from steersman.models.networks.deeplab import DeepLab as DeepLab
+    from steersman.models.networks.image_regressors import ImageRegressors as ImageRegressors
     from steersman.models.networks.pca import PCA as PCA
     from steersman.models.networks.regressors import Regressors as Regressors
     from steersman.models.networks.resnet import ResNet50 as ResNet50
@@ -27,6 +28,7 @@ _HOMES = {
     "Committee": "steersman.models.networks.committee",
     "CosmoFlow": "steersman.models.networks.cosmoflow",
     "DeepLab": "steersman.models.networks.deeplab",
+    "ImageRegressors": "steersman.models.networks.image_regressors",
     "Model": "steersman.models.model",
     "PCA": "steersman.models.networks.pca",
     "Regressors": "steersman.models.networks.regressors",
@@ -46,6 +48,7 @@ __all__ = [
     "Committee",
     "CosmoFlow",
     "DeepLab",
+    "ImageRegressors",
     "Model",
     "Regressors",
     "ResNet50",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
-from steersman.apps.diffraction.conditions import BINS, CLASSES, CRYSTALS, THICKNESS_A, TILT_MRAD
+from steersman.apps.diffraction import potential, zone_axes
+from steersman.apps.diffraction.conditions import BINS, CLASSES, CRYSTALS, THICKNESS_A, TILT_MRAD, bin_of
+from steersman.apps.diffraction.crystals import ZONES
+from steersman.apps.diffraction.simulation import COLUMNS, PIXEL_MRAD, ROWS
 
 RIGHT, WRONG = "C2", "C3"
 
@@ -40,8 +45,7 @@ def classes(patterns: np.ndarray, labels: np.ndarray, probabilities: np.ndarray)
             axes.set_frame_on(False)
             continue
         first = found[0]
-        # A pixel without electrons is black, not empty.
-        axes.imshow(np.maximum(patterns[first], 0.5), norm=LogNorm(0.5, patterns[first].max() + 1), cmap="magma")
+        _pattern(axes, patterns[first])
         axes.set_xlabel(f"{100 * share[first, label]:.0f} %", color=RIGHT if right[first] else WRONG, fontsize=7)
     told = f"{(~right).sum()} of {len(labels)} patterns that no training saw are named wrongly."
     which = "The first of each class; below it what the committee gives to its true class, red where another gets more."
@@ -82,6 +86,104 @@ def of_scores(values: Mapping[str, np.ndarray], held_out: np.ndarray) -> tuple[F
     if "point" not in values:
         return None
     return draws(values["point"], values["disagreement"], held_out, np.asarray(values["wrong"], bool))
+
+
+def potentials(frames: Mapping[str, np.ndarray], said: np.ndarray, beside: float) -> tuple[Figure, str]:
+    """A pattern of each crystal, the true potential, what the committee finds, and what it errs.
+
+    Args:
+        frames: `pattern` (n, 120, 85), `potential` (n, 32, 32) and `point` (n, 8).
+        said: (n, members, 32, 32) of these by a committee, V angstrom.
+        beside: mean error of who knows the crystal only, V angstrom.
+    """
+    true, found = frames["potential"], said.mean(1)
+    errors = np.abs(found - true).mean((1, 2))
+    kinds = np.array([bin_of(share, len(potential.CRYSTALS)) for share in frames["point"][:, 0]])
+    shown = [_median(errors, kinds == kind) for kind in np.unique(kinds)]
+    figure = Figure((7.2, 1.6 * len(shown) + 0.3), layout="constrained")
+    grid = figure.subplots(len(shown), 4, squeeze=False)
+    for (pattern, left, middle, right), first in zip(grid, shown, strict=True):
+        _pattern(pattern, frames["pattern"][first])
+        pattern.set(ylabel=potential.CRYSTALS[kinds[first]], ylim=pattern.get_xlim()[::-1])
+        most = float(true[first].max())
+        _window(left, true[first], vmin=0, vmax=most)
+        pixels = _window(middle, found[first], vmin=0, vmax=most)
+        off = _window(right, found[first] - true[first], vmin=-most / 2, vmax=most / 2, cmap="RdBu_r")
+        for axes, image in ((middle, pixels), (right, off)):
+            figure.colorbar(image, ax=axes, fraction=0.046, pad=0.04).ax.tick_params(labelsize=6)
+        right.set_ylabel(f"mean error {errors[first]:.0f}", fontsize=7)
+    titles = "pattern", "true potential (V Å)", "found (V Å)", "found - true (V Å)"
+    for axes, title in zip(grid[0], titles, strict=True):
+        axes.set_title(title, fontsize=8)
+    for axes, unit in zip(grid[-1], ("mrad", "Å", "Å", "Å"), strict=True):
+        axes.set_xlabel(unit, fontsize=7)
+    for axes in grid.flat:
+        axes.tick_params(labelsize=6)
+    told = f"Mean error on {len(true)} patterns that no training saw: {errors.mean():.1f} V Å"
+    null = f"who knows the crystal and says its mean potential errs by {beside:.1f} V Å"
+    return figure, f"{told}; {null}. Of each crystal the pattern of the median error; the probe stands at 0."
+
+
+def mixed_up(patterns: np.ndarray, labels: np.ndarray, probabilities: np.ndarray) -> tuple[Figure, str]:
+    """Patterns of each crystal along its zone axes, and which crystal the committee takes for which.
+
+    Args:
+        patterns: (n, projections, 120, 85) electrons that were counted.
+        labels: (n,) the crystals, numbers in `zone_axes.CRYSTALS`.
+        probabilities: (n, members, crystals) of a committee.
+    """
+    crystals, named = zone_axes.CRYSTALS, probabilities.mean(1).argmax(1)
+    shown, zones = [int(np.argmax(labels == label)) for label in np.unique(labels)], list(ZONES)[: patterns.shape[1]]
+    figure = Figure((7.2, 4.6 + 0.9 * len(zones)), layout="constrained")
+    rows = figure.add_gridspec(2, 1, height_ratios=(0.9 * len(zones) + 0.3, 4.3))
+    above, below = (figure.add_subfigure(rows[number]) for number in (0, 1))
+    grid = above.subplots(len(zones), len(shown), squeeze=False)
+    for column, first in zip(grid.T, shown, strict=True):
+        column[0].set_title(crystals[labels[first]], fontsize=8)
+        for axes, pattern in zip(column, patterns[first], strict=True):
+            _pattern(axes, pattern)
+            axes.set(xticks=[], yticks=[])
+    for axes, zone in zip(grid[:, 0], zones, strict=True):
+        axes.set_ylabel(f"[{zone}]", fontsize=8)
+    _confusion(below.subplots(), labels, named, crystals)
+    wrong = int((named != labels).sum())
+    told = f"Above, the first of each crystal; below, {len(labels)} crystals that no training saw, of which {wrong}"
+    along = ", ".join(f"[{zone}]" for zone in zones)
+    return figure, f"{told} are named wrongly (red, off the diagonal). The committee sees {along}."
+
+
+def _confusion(axes: Axes, labels: np.ndarray, named: np.ndarray, names: Sequence[str]) -> None:
+    """Count what is named how; red is what is wrong, four times as strong as what is right."""
+    counts = np.zeros((len(names), len(names)), int)
+    np.add.at(counts, (labels, named), 1)
+    shade = np.where(np.eye(len(names)), counts, -4 * counts) / counts.max()
+    axes.imshow(shade, cmap="RdBu", vmin=-1, vmax=1)
+    for (row, column), count in np.ndenumerate(counts):
+        if count:
+            colour = "white" if abs(shade[row, column]) > 0.6 else "black"
+            axes.text(column, row, str(count), color=colour, ha="center", va="center", fontsize=8)
+    axes.set_xticks(range(len(names)), names, fontsize=7)
+    axes.set_yticks(range(len(names)), names, fontsize=7)
+    axes.set(xlabel="named by the committee", ylabel="true crystal")
+
+
+def _pattern(axes: Axes, pattern: np.ndarray) -> None:
+    """Show electrons logarithmically; a pixel without any is black, not empty."""
+    across, down = COLUMNS * PIXEL_MRAD / 2, ROWS * PIXEL_MRAD / 2
+    norm = LogNorm(0.5, pattern.max() + 1)
+    axes.imshow(np.maximum(pattern, 0.5), norm=norm, cmap="magma", extent=(-across, across, down, -down))
+
+
+def _window(axes: Axes, values: np.ndarray, **colours: Any) -> AxesImage:
+    half = potential.SIZE * potential.PIXEL_A / 2
+    axes.plot(0, 0, "+", color="red", markersize=5)
+    return axes.imshow(values, extent=(-half, half, half, -half), **colours)
+
+
+def _median(errors: np.ndarray, among: np.ndarray) -> int:
+    """The one of these whose error is the median."""
+    numbers = np.flatnonzero(among)
+    return int(numbers[np.argsort(errors[numbers])[len(numbers) // 2]])
 
 
 def _borders(axes: Axes) -> None:

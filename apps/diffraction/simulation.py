@@ -1,7 +1,7 @@
 """Conditions -> convergent-beam electron diffraction pattern: multislice by abTEM, then electrons that are counted.
 
 A pattern has 120 x 85 pixels of 1 mrad, the direct beam in the middle: as many as in AtomAI's of DeepEx. The crystal is
-still (no phonons) and the probe stands on its first atom.
+still (no phonons).
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from steersman.apps.diffraction.conditions import Conditions
+from steersman.apps.diffraction.crystals import cell
 from steersman.apps.errors import OutOfRange
 from steersman.store import Variable
 
-ENERGY_EV, SEMIANGLE_MRAD, SLICE_A = 200e3, 8.0, 2.0
+ENERGY_EV, SLICE_A = 200e3, 2.0
 ROWS, COLUMNS, PIXEL_MRAD = 120, 85, 1.0
-# structure, lattice constant (A), cells across, grid points of a cell: some 20 A, and 68 mrad after anti-aliasing
-CRYSTAL = {"Si": ("diamond", 5.431, 4, 43), "Au": ("fcc", 4.078, 5, 33), "Fe": ("bcc", 2.866, 7, 24)}
+ACROSS_A, SAMPLING_A = 19.0, 0.1264  # at least so far, at most so coarse: 66 mrad or more after anti-aliasing
+TWELFTHS = 12  # grid points of a cell are a multiple: an atom of any zone lies on one; abTEM smears those between two
 MOST_A = 1000.0  # a thicker crystal takes minutes
 
 VARIABLES = {
@@ -33,7 +34,7 @@ def intensity(conditions: Conditions) -> np.ndarray:
     """Simulate the pattern of infinitely many electrons.
 
     Returns: (120, 85) float32, the share of the electrons in each pixel; their sum is below 1 by what lies outside.
-    Raises: OutOfRange: a crystal that is not known, or one thinner than 0 or thicker than 1000 angstrom.
+    Raises: OutOfRange: a crystal or zone that is not known, or a crystal thinner than 0 or thicker than 1000 angstrom.
     """
     return _on_pixels(*exit_intensity(conditions))
 
@@ -49,10 +50,15 @@ def counts(conditions: Conditions, seed: int) -> np.ndarray:
 
 
 def seen(patterns: np.ndarray) -> np.ndarray:
-    """Counted patterns (n, 120, 85) -> what a network takes: (n, 1, 120, 85) float32 near 0 to 1, whatever the dose."""
-    total = np.maximum(patterns.sum((1, 2), keepdims=True, dtype=np.float64), 1.0)
-    scaled: np.ndarray = np.log1p(patterns / total * (0.1 * ROWS * COLUMNS)) / math.log(100.0)
-    return scaled[:, None].astype(np.float32)
+    """What a network takes of counted patterns: near 0 to 1, whatever the dose.
+
+    Args:
+        patterns: (n, 120, 85), or several of each crystal (n, channels, 120, 85).
+    Returns: (n, channels, 120, 85) float32.
+    """
+    stacks = patterns.reshape(len(patterns), -1, ROWS, COLUMNS)
+    total = np.maximum(stacks.sum((2, 3), keepdims=True, dtype=np.float64), 1.0)
+    return np.asarray(np.log1p(stacks / total * (0.1 * ROWS * COLUMNS)) / math.log(100.0), np.float32)
 
 
 def exit_intensity(conditions: Conditions) -> tuple[np.ndarray, tuple[float, float]]:
@@ -63,17 +69,29 @@ def exit_intensity(conditions: Conditions) -> tuple[np.ndarray, tuple[float, flo
     thickness = conditions.thickness_A
     if not 0 <= thickness <= MOST_A:
         raise OutOfRange("thickness_A", thickness, f"in 0 to {MOST_A:g}")
-    abtem, unit = _abtem(), _unit(conditions.crystal)
-    _, constant, across, points = CRYSTAL[conditions.crystal]
+    abtem, unit = _abtem(), unit_potential(conditions)
+    edges, points, height = unit.extent, unit.gpts, sum(unit.slice_thickness)
+    across = [math.ceil(ACROSS_A / edge) for edge in edges]
     probe = abtem.Probe(
-        energy=ENERGY_EV, semiangle_cutoff=SEMIANGLE_MRAD, tilt=(conditions.tilt_mrad, 0.0), extent=across * constant,
-        gpts=across * points, defocus=conditions.defocus_A, astigmatism=conditions.astigmatism_A,
+        energy=ENERGY_EV, semiangle_cutoff=conditions.semiangle_mrad, tilt=(conditions.tilt_mrad, 0.0),
+        extent=[edge * n for edge, n in zip(edges, across, strict=True)],
+        gpts=[number * n for number, n in zip(points, across, strict=True)],
+        defocus=conditions.defocus_A, astigmatism=conditions.astigmatism_A,
     )  # fmt: skip
-    cells = round(thickness / constant)
-    whole = abtem.CrystalPotential(unit, (across, across, cells)) if cells else None
-    wave = probe.build(lazy=False) if whole is None else probe.multislice(whole, lazy=False)
+    cells, where = round(thickness / height), abtem.CustomScan([conditions.position_A])
+    whole = abtem.CrystalPotential(unit, (*across, cells)) if cells else None
+    wave = probe.build(where, lazy=False) if whole is None else probe.multislice(whole, scan=where, lazy=False)
     pattern = wave.diffraction_patterns(max_angle="cutoff", parity="odd")
-    return np.asarray(pattern.array), tuple(pattern.angular_sampling)
+    return np.asarray(pattern.array)[0], tuple(pattern.angular_sampling)
+
+
+def unit_potential(conditions: Conditions) -> Any:
+    """Give abTEM's potential of one cell, slice by slice, which all thicknesses repeat; see `crystals.cell`."""
+    atoms = cell(conditions.crystal, conditions.zone, conditions.strain)
+    *edges, height = atoms.cell.lengths()
+    points = [TWELFTHS * math.ceil(edge / (TWELFTHS * SAMPLING_A)) for edge in edges]
+    thin = height / math.ceil(height / SLICE_A)
+    return _abtem().Potential(atoms, gpts=points, slice_thickness=thin).build(lazy=False)
 
 
 def _on_pixels(pattern: np.ndarray, sampling: tuple[float, float]) -> np.ndarray:
@@ -94,16 +112,3 @@ def _abtem() -> Any:
 
     abtem.config.set({"device": "cpu", "fft": "numpy", "dask.lazy": False, "diagnostics.progress_bar": False})
     return abtem
-
-
-@functools.lru_cache(maxsize=len(CRYSTAL))
-def _unit(crystal: str) -> Any:
-    """The potential of one unit cell, which all thicknesses repeat."""
-    from ase.build import bulk
-
-    if crystal not in CRYSTAL:
-        raise OutOfRange("crystal", crystal, f"one of {', '.join(CRYSTAL)}")  # type: ignore[arg-type]
-    structure, constant, _, points = CRYSTAL[crystal]
-    cell = bulk(crystal, structure, a=constant, cubic=True)
-    slices = constant / math.ceil(constant / SLICE_A)
-    return _abtem().Potential(cell, gpts=points, slice_thickness=slices).build(lazy=False)

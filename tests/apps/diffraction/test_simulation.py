@@ -1,5 +1,7 @@
 """Laws of diffraction: electrons are kept, the crystal's symmetry is the pattern's, PRISM agrees with multislice."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +18,9 @@ from steersman.apps.diffraction import (
     intensity,
     seen,
 )
-from steersman.apps.diffraction.simulation import ENERGY_EV, SEMIANGLE_MRAD, exit_intensity
+from steersman.apps.diffraction.conditions import SEMIANGLE_MRAD
+from steersman.apps.diffraction.crystals import CRYSTAL
+from steersman.apps.diffraction.simulation import ACROSS_A, ENERGY_EV, exit_intensity, unit_potential
 from steersman.apps.errors import OutOfRange
 from steersman.steering import latin_hypercube
 
@@ -49,21 +53,29 @@ def test_a_crystal_with_a_fourfold_axis_has_a_fourfold_pattern(crystal: str) -> 
     assert np.abs(tilted - tilted[:, ::-1]).max() < 1e-4 * tilted.max()  # the other axis is still a mirror
 
 
-@pytest.mark.parametrize(("crystal", "scattered"), [("Si", 0.1), ("Fe", 0.3), ("Au", 0.3)])
+@pytest.mark.parametrize(("crystal", "scattered"), [("Si", 0.1), ("Fe", 0.3), ("Au", 0.4)])
 def test_electrons_are_lost_to_high_angles_only_and_more_by_a_thicker_crystal(crystal: str, scattered: float) -> None:
     kept = [exit_intensity(Conditions(crystal, thickness))[0].sum() for thickness in (0.0, 30.0, 120.0)]
     assert 1 + 1e-5 > kept[0] > kept[1] > kept[2] > 1 - scattered
+
+
+@pytest.mark.parametrize("crystal", ["Si", "Au"])
+def test_the_probe_may_stand_on_any_of_equivalent_atoms(crystal: str) -> None:
+    """Half a cell along both axes is a translation of the lattice; atoms between two grid points would be smeared."""
+    half = CRYSTAL[crystal][1] / 2
+    first, second = (intensity(Conditions(crystal, 90.0, position_A=at)) for at in ((0.0, 0.0), (half, half)))
+    assert np.abs(first - second).sum() < 1e-4
 
 
 def test_prism_agrees_with_multislice() -> None:
     """Another algorithm of abTEM, plane wave by plane wave; without interpolation it is exact."""
     import abtem
 
-    from steersman.apps.diffraction.simulation import CRYSTAL, _unit
-
-    _, constant, across, _ = CRYSTAL["Fe"]
-    ours, sampling = exit_intensity(Conditions("Fe", 8 * constant))
-    potential = abtem.CrystalPotential(_unit("Fe"), (across, across, 8))
+    unit = unit_potential(Conditions("Fe", 0.0))
+    edge = unit.extent[0]
+    across = math.ceil(ACROSS_A / edge)
+    ours, sampling = exit_intensity(Conditions("Fe", 8 * edge))
+    potential = abtem.CrystalPotential(unit, (across, across, 8))
     waves = abtem.SMatrix(semiangle_cutoff=SEMIANGLE_MRAD, energy=ENERGY_EV, potential=potential, downsample=False)
     built = waves.build(lazy=False).reduce(scan=abtem.CustomScan([(0.0, 0.0)]))
     theirs = np.asarray(built.diffraction_patterns(max_angle="cutoff").array).squeeze()
@@ -97,6 +109,7 @@ def test_what_a_network_sees_does_not_tell_the_dose() -> None:
     patterns = np.stack([1e4 * intensity(Conditions("Au", 40.0)), 1e6 * intensity(Conditions("Au", 40.0))])
     first, second = seen(patterns)
     assert np.allclose(first, second, atol=1e-5)
+    assert np.array_equal(seen(patterns[None]), np.stack([first, second], 1))  # two channels of one crystal
     assert np.isfinite(seen(np.zeros((1, ROWS, COLUMNS), np.uint32))).all()
 
 
