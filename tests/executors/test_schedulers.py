@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,36 @@ def test_the_workers_environment_does_not_hide_the_sites_mpiexec() -> None:
     """It may hold a mpiexec of its own, which knows nothing of the job."""
     script = submit_scripts(site("pbs"))["simulation"]
     assert script.index("cat > $RUN") < script.index("export PATH=") < script.index("\nEOF\n") < script.index("mpiexec")
+
+
+@pytest.mark.parametrize(
+    ("lines", "told", "code"),
+    [
+        ("module load cuda\nset -- fine", "failed with exit code 127: module load cuda\n", 0),
+        ("source /nowhere/activate || exit 3", "failed with exit code 3: exit 3\n", 3),
+        ("source ./end", "failed with exit code 4: source ./end\n", 4),
+        ("source ./odd; trap 'rm odd' EXIT", "", 0),
+    ],
+)
+def test_a_line_of_worker_init_that_fails_is_told_by_its_node_and_ends_nothing_by_itself(
+    lines: str, told: str, code: int, tmp_path: Path
+) -> None:
+    """The script itself. What fails within a file that is sourced may mean nothing; what is trapped stays so."""
+    (tmp_path / "odd").write_text("false\ntrue\n")
+    (tmp_path / "end").write_text("exit 4\n")
+    (tmp_path / "srun").write_text("#!/bin/sh\necho they start\n")
+    (tmp_path / "srun").chmod(0o755)
+    script = submit_scripts(site("slurm", worker_init=lines))["simulation"].replace("$RUN", str(tmp_path))
+    done = subprocess.run(
+        ["bash"], input=script, cwd=tmp_path, env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    node = f"steersman: worker_init on {platform.node()} "
+    assert "".join(line for line in done.stderr.splitlines(keepends=True) if line.startswith(node)) == (
+        f"{node}{told}" if told else ""
+    )
+    assert (done.returncode, done.stdout) == (code, "" if code else "they start\n")
+    assert (tmp_path / "odd").exists() == ("odd" not in lines)
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,7 @@ margin_s: 15
 simulation: {nodes: 3, workers: 1, walltime_s: 600}
 training: {workers: 1}
 slurm: {partition: apart}
+worker_init: "[ $(uname -n) = login ] || module load licence"
 starts_s: 90
 """,
     "nodes": """

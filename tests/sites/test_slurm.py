@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -139,6 +140,7 @@ def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
     end = campaigns["broken"].ended("failed").end
     assert end is not None
     assert "/nowhere/bin/activate: No such file" in end.reason
+    assert re.search(r"worker_init on n\d+ failed with exit code 1", end.reason), "the node"
     assert ".stderr" in end.reason, "the file to look at"
 
 
@@ -208,6 +210,11 @@ def test_a_block_goes_on_without_the_node_that_lacks_the_environment(campaigns: 
     assert f"have simulation workers, not {node}; the run goes on with these: " in note.text
     assert f"steersman-steady: command not found steersman: workers on {node} ended" in note.text
     assert ".stderr)" in note.text, "the file to look at"
+    campaign.until(lambda: any("worker_init" in note.text for note in campaign.records(Note)))
+    (module,) = (note for note in campaign.records(Note) if "worker_init" in note.text)
+    assert "block 0 of simulation: " in module.text
+    assert "module: command not found steersman: worker_init on" in module.text, "what a node said, and no login host"
+    assert f" {cluster.apart[0]} failed with exit code 127: module load licence (see " in module.text
     campaign.until(lambda: len(campaign.records(Start)) > 6)  # two rounds of three, and the next
     state = campaign.interrupt()
     check_nothing_is_lost(state, campaign.directory)
