@@ -16,6 +16,7 @@ from parsl.launchers import WrappedLauncher
 from parsl.launchers.base import Launcher
 from parsl.providers import LocalProvider
 
+from steersman.bus.addresses import TUNNEL
 from steersman.executors import packed, python_site
 from steersman.executors.allocation import allocation
 from steersman.executors.batch import Batch, job_title
@@ -114,6 +115,8 @@ def _batch(site: Site, scheduler: Scheduler, run: Path | None, wanted: Workers, 
 def _lines(site: Site, wanted: Workers, run: Path | None) -> list[str]:
     """Shell lines before a block's workers: what the site says, where their environment is, and when the block ends."""
     lines = [INIT.format(lines=site.worker_init.rstrip())] if site.worker_init.strip() else []
+    if site.tunnel and wanted.nodes:
+        lines.append(f"export {TUNNEL}={site.tunnel}")
     if site.environment == "packed" and wanted.nodes:
         file = packed.pack(run.parent) if run else Path("environment.tar")
         lines.append(packed.named(file, site.scheduler.BROADCAST if site.scheduler else ""))

@@ -189,7 +189,8 @@ class Registration:
 def _how_far(executor: Any, block: str) -> str:
     """How far the workers of a block came that says nothing."""
     if _began(executor, block):
-        return f"they start there and do not reach {executor.address}; must `interface:` name another network?"
+        addresses = ", ".join(sorted(executor.all_addresses))
+        return f"they start there and do not reach {addresses}; must `interface:` name another network?"
     return "they have not started there; does `worker_init` end, and how long does Python take (`starts_s`)?"
 
 

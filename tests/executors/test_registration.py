@@ -16,7 +16,7 @@ from tests.executors.conftest import Commands
 class Blocks:
     """What Registration looks at of Parsl's executor."""
 
-    label, address, bad_state_is_set = "simulation", "10.0.0.1", False
+    label, all_addresses, bad_state_is_set = "simulation", {"10.0.0.1"}, False
 
     def __init__(self, folder: Path) -> None:
         self.script_dir, self.provider = str(folder), self

@@ -12,6 +12,7 @@ import os
 import platform
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -19,6 +20,7 @@ import pytest
 from parsl.jobs.states import JobState
 from parsl.providers.errors import SubmitException
 
+from steersman.bus.addresses import TUNNEL
 from steersman.executors.batch import outside_of_jobs
 from steersman.executors.errors import BadSite, Refused
 from steersman.executors.parsl_config import parsl_config, provider, submit_scripts
@@ -287,6 +289,33 @@ def test_slurm_forgets_a_job_and_its_controller_may_be_away(commands: Commands, 
     assert state_of(made, job) is JobState.RUNNING
     commands.says("squeue", "", "slurm_load_jobs error: Invalid job id specified\n", 1)
     assert state_of(made, job) is JobState.COMPLETED
+
+
+def test_a_scheduler_is_asked_as_seldom_as_the_site_says(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands.says("sbatch", "Submitted batch job 17\n")
+    commands.says("squeue", "17 RUNNING\n")
+    (executor,) = parsl_config(site("slurm", interface="lo", poll_s=60).serving(["simulation"]), tmp_path).executors
+    executor.provider.script_dir, executor.launch_cmd = str(tmp_path), "process_worker_pool.py"
+    executor.connected_blocks = list  # no interchange runs
+    executor.scale_out_facade(1)
+    for now_s, asked in ((1000, 1), (1001, 1), (1059.9, 1), (1060, 2), (1119.9, 2), (1120, 3)):
+        monkeypatch.setattr("parsl.executors.status_handling.time", SimpleNamespace(time=lambda now_s=now_s: now_s))
+        executor.poll_facade()
+        assert commands.asked("squeue").count("--job=17") == asked
+
+
+def test_workers_are_told_of_the_tunnel_and_servers_keep_to_the_ports_that_it_carries(tmp_path: Path) -> None:
+    """Those on nodes only: a worker on the driver's machine needs none."""
+    through = site("slurm", tunnel="10.1.0.7", ports=[50000, 50008])
+    executors = {each.label: each for each in parsl_config(through, tmp_path).executors}
+    simulation, training = executors["simulation"], executors["training"]
+    assert (simulation.address, simulation.all_addresses) == ("127.0.0.1", {"10.1.0.7"})
+    assert simulation.worker_port_range == training.worker_port_range == (50000, 50009)
+    assert training.all_addresses == {"127.0.0.1"}
+    assert f"export {TUNNEL}=10.1.0.7" in submit_scripts(through)["simulation"].splitlines()
+    assert TUNNEL not in training.provider.worker_init
 
 
 @pytest.mark.parametrize("scheduler", ["slurm", "pbs", "lsf", "flux"])
