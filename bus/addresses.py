@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import ssl
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -14,6 +15,7 @@ from steersman.bus.errors import ServerRefused
 
 SCHEMES = ("redis", "rediss", "unix")
 BUS_FILE = "bus.json"
+TUNNEL = "STEERSMAN_TUNNEL"  # on nodes, the host at which a tunnel to the servers of a run begins, if there is one
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,11 @@ def read(path: Path) -> Address:
     if "servers" in record:
         return read(file.parent / record["servers"][0])
     try:
-        return Address.of_url(record["url"])
+        address = Address.of_url(record["url"])
+        own = record.get("pid") is not None  # no tunnel leads to a server that was there already
     except (ValueError, KeyError, TypeError) as broken:
         raise _unreadable(file, broken) from None
+    return replace(address, host=os.environ[TUNNEL]) if own and TUNNEL in os.environ else address
 
 
 def _file(path: Path) -> Path:

@@ -30,6 +30,17 @@ SHORT_TMPDIR = (
 # The last line on each node; registration.py reads it.
 ENDED = 'code=$?; [ $code = 0 ] || echo "steersman: workers on $(uname -n) ended with exit code $code" >&2; exit $code'
 
+# Around `worker_init`, in a block's script: a line that fails is told with its node, and the block goes on, for it may
+# not matter. What fails within a file that is sourced is that file's affair, unless it ends the script.
+INIT = """\
+failed() {{ [ $1 = 0 ] || echo "steersman: worker_init on $(uname -n) failed with exit code $1: $BASH_COMMAND" >&2; }}
+DEPTH=${{#BASH_SOURCE[@]}}
+trap 'CODE=$?; [ ${{#BASH_SOURCE[@]}} -gt $DEPTH ] || failed $CODE' ERR
+trap 'failed $?' EXIT
+{lines}
+trap - ERR
+[[ $(trap -p EXIT) != *'failed $?'* ]] || trap - EXIT"""
+
 
 def words(site: Site, role: str, nodes: int | None = None) -> str:
     """Shell words that start a program once on each node of an executor, or on its first `nodes` nodes."""

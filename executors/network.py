@@ -1,4 +1,4 @@
-"""The address under which workers reach the driver's machine."""
+"""The address at which the driver's servers listen; workers are told the same, unless the site names a tunnel."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ def driver_address(site: Site) -> str:
         return LOOPBACK
     if site.interface:
         return _of_interface(site)
+    if site.tunnel:
+        return LOOPBACK
     try:
         found = socket.gethostbyname(socket.gethostname())
     except OSError:

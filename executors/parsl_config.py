@@ -16,10 +16,11 @@ from parsl.launchers import WrappedLauncher
 from parsl.launchers.base import Launcher
 from parsl.providers import LocalProvider
 
+from steersman.bus.addresses import TUNNEL
 from steersman.executors import packed, python_site
 from steersman.executors.allocation import allocation
 from steersman.executors.batch import Batch, job_title
-from steersman.executors.launcher import BINARIES, ONE_THREAD, ONE_THREAD_EACH, SHORT_TMPDIR, launcher
+from steersman.executors.launcher import BINARIES, INIT, ONE_THREAD, ONE_THREAD_EACH, SHORT_TMPDIR, launcher
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.site import Site
 from steersman.executors.together import Share, SideBySide, Together
@@ -113,7 +114,9 @@ def _batch(site: Site, scheduler: Scheduler, run: Path | None, wanted: Workers, 
 
 def _lines(site: Site, wanted: Workers, run: Path | None) -> list[str]:
     """Shell lines before a block's workers: what the site says, where their environment is, and when the block ends."""
-    lines = [site.worker_init]
+    lines = [INIT.format(lines=site.worker_init.rstrip())] if site.worker_init.strip() else []
+    if site.tunnel and wanted.nodes:
+        lines.append(f"export {TUNNEL}={site.tunnel}")
     if site.environment == "packed" and wanted.nodes:
         file = packed.pack(run.parent) if run else Path("environment.tar")
         lines.append(packed.named(file, site.scheduler.BROADCAST if site.scheduler else ""))

@@ -53,6 +53,8 @@ def started(site: Site, role: str, wanted: Workers, provider: Any) -> HighThroug
             cpu_affinity=wanted.binding,
             **shared,
         )
+    if site.tunnel and wanted.nodes:
+        made.all_addresses = {site.tunnel}  # what workers are told; the interchange listens at `address`
     made.interchange_launch_cmd = [STEADY, *DEFAULT_INTERCHANGE_LAUNCH_CMD]  # MPIExecutor takes no list of words
     return made
 

@@ -125,7 +125,8 @@ def _limits(site: Site) -> Iterator[Finding]:
 def _network(site: Site) -> Finding:
     try:
         tried = "; not tried here, `steersman doctor` tries it from a node" if site.asks_for_nodes else ""
-        return Finding("address", True, f"{driver_address(site)} is where workers reach the driver{tried}")
+        there = f"{site.tunnel}, a tunnel to {driver_address(site)}," if site.tunnel else driver_address(site)
+        return Finding("address", True, f"{there} is where workers reach the driver{tried}")
     except BadSite as wrong:
         return Finding("address", False, wrong.problem)
 

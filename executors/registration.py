@@ -5,6 +5,7 @@ And the next block in time: Parsl asks for one when another has ended.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import time
@@ -15,6 +16,8 @@ from typing import Any
 
 from parsl.jobs.states import JobState, JobStatus
 
+from steersman.executors.batch import JOB
+from steersman.executors.together import TOGETHER
 from steersman.system.errors import EngineError
 
 FAILURES = 3  # blocks in a row that ended, or were refused, before a worker of theirs registered
@@ -23,6 +26,8 @@ QUEUED_S = 15.0  # a block that waits for longer in the queue is reported
 TAIL_CHARS = 400  # of a block's stderr that are shown
 # What a node writes to stderr when its workers do not end well (launcher.py); {label} is what srun --label puts before.
 ENDED = re.compile(r"^(?P<label>.*?)steersman: workers on (?P<node>\S+) ended with exit code \d+$", re.MULTILINE)
+# What the first node of a block writes there when a line of `worker_init` fails (launcher.py).
+INIT = re.compile(r"^steersman: worker_init on \S+ failed with .*$", re.MULTILINE)
 NEVER = (JobState.FAILED, JobState.MISSING)
 REFUSED = "Failed to start block"  # so Parsl begins what it says of a job that the scheduler did not take
 
@@ -49,7 +54,7 @@ class Registration:
         succeeded_s: once a block has run so long the next one is asked for.
     Attributes:
         waiting: why no block runs, while none does: the same words for the same job; "" while one does.
-        missing: in words each block that runs without some of its workers.
+        missing: in words each block that runs without some of its workers, or after a line of `worker_init` failed.
     """
 
     def __init__(
@@ -65,6 +70,7 @@ class Registration:
         self.site, self.refused_s, self.silent_s, self.queued_s = site, refused_s, silent_s, queued_s
         self.nodes, self.succeeded_s, self.missing = nodes, succeeded_s, list[str]()
         self._counted: set[str] = set()  # blocks that are whole, or whose missing workers were reported
+        self._begun: set[str] = set()  # blocks whose `worker_init` is over, or of which it was told that it fails
         self.waiting, self._waits_for, self._waits_since = "", "", 0.0
         self._running_since: dict[str, float] = {}
         self._refused_since: float | None = None
@@ -73,6 +79,7 @@ class Registration:
         if executor.bad_state_is_set:
             return
         self._wait(executor, status)
+        self._begin(executor, status)
         cause = self._failures(executor, status) or self._silence(executor, status)
         if cause:
             executor.provider.cancel([executor.blocks_to_job_id[block] for block in _alive(executor, status)])
@@ -105,6 +112,21 @@ class Registration:
             self.waiting = f"{executor.label} waits for nodes: job {wanted} is in the queue" + (
                 reason and f" ({reason})"
             )
+
+    def _begin(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
+        """Tell of a line of `worker_init` that failed: workers may come all the same, and lack what it was to bring."""
+        over = {block for block, each in status.items() if each.terminal}
+        running = {block for block, each in status.items() if each.state is JobState.RUNNING}
+        begun = sorted((running | over) - self._begun, key=int)
+        if begun:
+            over |= set(executor.connected_blocks())
+        for block in begun:
+            file, text = _stderr(executor, block)
+            if failed := INIT.search(text):
+                words = " ".join(text[: failed.end()].split())[-TAIL_CHARS:]
+                self.missing.append(f"block {block} of {executor.label}: {words} (see {file})")
+            if failed or block in over:
+                self._begun.add(block)
 
     def _failures(self, executor: Any, status: Mapping[str, JobStatus]) -> str:
         ended = [block for block in sorted(status, key=int) if status[block].terminal][-FAILURES:]
@@ -167,7 +189,8 @@ class Registration:
 def _how_far(executor: Any, block: str) -> str:
     """How far the workers of a block came that says nothing."""
     if _began(executor, block):
-        return f"they start there and do not reach {executor.address}; must `interface:` name another network?"
+        addresses = ", ".join(sorted(executor.all_addresses))
+        return f"they start there and do not reach {addresses}; must `interface:` name another network?"
     return "they have not started there; does `worker_init` end, and how long does Python take (`starts_s`)?"
 
 
@@ -201,11 +224,15 @@ def _of_node(text: str, ended: Sequence[re.Match[str]]) -> str:
 
 
 def _stderr(executor: Any, block: str) -> tuple[Path | None, str]:
-    written = Path(executor.provider.script_dir).glob(f"*.{executor.label}.block-{block}.*")
-    files = sorted(file for file in written if file.suffix in (".stderr", ".err"))
-    if not files:
-        return None, ""
-    return files[-1], files[-1].read_text(errors="replace")
+    """What a block wrote to standard error, after what the job wrote that it shares, and the last file with words."""
+    here, job = Path(executor.provider.script_dir), executor.blocks_to_job_id.get(block)
+    jobs = here.glob(f"{TOGETHER}.*{JOB}")
+    shared = [file.with_suffix(".stderr") for file in jobs if file.read_text() == job]
+    own = (here.glob(f"*.{executor.label}.block-{block}.*{suffix}") for suffix in (".stderr", ".err"))
+    files = [file for file in (*shared, *sorted(itertools.chain(*own))[-1:]) if file.exists()]
+    said = {file: file.read_text(errors="replace") for file in files}
+    with_words = [file for file in files if said[file]] or files
+    return with_words[-1] if with_words else None, "".join(said.values())
 
 
 def _alive(executor: Any, status: Mapping[str, JobStatus]) -> list[str]:

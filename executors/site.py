@@ -17,7 +17,7 @@ from steersman.executors.globus import Endpoint
 from steersman.executors.schedulers.registry import SCHEDULERS, Schedulers
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.threads import Threads
-from steersman.executors.values import Line, Seconds, Strict
+from steersman.executors.values import Line, Seconds, Strict, matching
 from steersman.executors.workers import Scorers, Trainers, Walkers, Workers
 from steersman.system import plain
 
@@ -80,6 +80,7 @@ def _in_order(ports: tuple[int, int]) -> tuple[int, int]:
     return ports
 
 
+IPv4 = Annotated[str, matching(r"([0-9]{1,3}(\.[0-9]{1,3}){3})?", "write an IPv4 address, e.g. 10.0.0.1")]
 Ports = Annotated[tuple[int, int], AfterValidator(_in_order)]
 
 
@@ -114,6 +115,8 @@ class Site(Schedulers):
         heartbeat_s: interval of the heartbeats of workers on nodes, in seconds. A worker that misses eight is lost.
         poll_s: interval at which the scheduler is asked for the states of jobs, in seconds.
         ports: first and last of the ports at which workers reach the driver's machine; None: any.
+        tunnel: IPv4 address at which nodes reach the driver's machine, where a tunnel leads there. It carries each of
+            `ports` to the same port of `interface`, or of 127.0.0.1 there. Empty: nodes reach the machine itself.
         queues: limits of queues by name, which a job must keep.
         lease_s: time without a heartbeat after which a walker's start is given to another walker, in seconds; None:
             15, and longer in proportion from 2,500 walkers on.
@@ -139,6 +142,7 @@ class Site(Schedulers):
     heartbeat_s: int = Field(default=15, ge=1)
     poll_s: int = Field(default=5, ge=1)
     ports: Ports | None = None
+    tunnel: IPv4 = ""
     queues: dict[str, QueueLimits] = Field(default_factory=dict)
     lease_s: Annotated[Seconds, Field(ge=1)] | None = None
     margin_s: Seconds = Field(default=30.0, ge=0)
@@ -171,6 +175,12 @@ class Site(Schedulers):
                 )
             if not 0 <= wanted.ahead_s < (wanted.walltime_s or wanted.ahead_s + 1):
                 raise ValueError(f"{role}: ahead_s = {wanted.ahead_s:g} is not from 0 to less than walltime_s")
+        return self
+
+    @model_validator(mode="after")
+    def _a_tunnel_carries_known_ports(self) -> Self:
+        if self.tunnel and self.ports is None:
+            raise ValueError("tunnel: write the ports that it carries, e.g. ports: [50000, 50008]")
         return self
 
     @model_validator(mode="after")

@@ -18,6 +18,7 @@ from parsl.providers.base import ExecutionProvider
 
 from steersman.executors.workers import Workers
 
+TOGETHER = "parsl.together"  # the name of their scripts begins so
 # Not with `wait -n`, which waits forever for a child that has ended before it is called.
 JOB = """
 trap 'kill $(jobs -p); exit 1' TERM
@@ -80,7 +81,7 @@ class Together:
     def _submit(self) -> _Job:
         folder = Path(self.provider.script_dir) / f"together-{len(self._jobs)}-{time.time_ns()}"
         folder.mkdir()
-        job = _Job(self.provider.submit(str(folder), 1, "parsl.together"), folder)
+        job = _Job(self.provider.submit(str(folder), 1, TOGETHER), folder)
         self._jobs.append(job)
         return job
 

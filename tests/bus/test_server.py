@@ -21,7 +21,7 @@ import redis
 
 from steersman.bus import OutOfMemory, Server, ServerFailed, ServerLost, ServerRefused, TupleSpace, connection
 from steersman.bus import server as embedded
-from steersman.bus.addresses import Address
+from steersman.bus.addresses import TUNNEL, Address, read
 
 from .conftest import later, until
 
@@ -114,10 +114,14 @@ def test_a_second_driver_adopts_the_living_server(program: str, tmp_path: Path) 
         assert psutil.Process(int(died.stdout)).status() == psutil.STATUS_ZOMBIE, "dead, reaped or not"
 
 
-def test_a_server_by_url_is_used_and_never_stopped(server: Server, tmp_path: Path) -> None:
+def test_a_server_by_url_is_used_and_never_stopped(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Server.start(tmp_path, url=server.url) as borrowed:
         assert TupleSpace.connect(tmp_path, space="borrowed").put("x", 1)
         assert borrowed.pid is None
+        monkeypatch.setenv(TUNNEL, "127.0.0.2")
+        assert read(tmp_path) == Address.of_url(server.url), "no tunnel leads to it"
     assert server.alive()
     assert json.loads((tmp_path / "bus.json").read_text())["pid"] is None
 

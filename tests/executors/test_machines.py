@@ -194,7 +194,10 @@ def test_in_a_job_a_machine_keeps_what_its_nodes_are_and_asks_for_nothing(name: 
 @pytest.mark.parametrize("ports", [[50000, 50100], [50000, 50004], [80, 90], [50100, 50000]])
 def test_a_range_of_ports_is_kept_or_refused(ports: list[int]) -> None:
     if ports == [50000, 50100]:
-        assert site(ports=ports).ports == (50000, 50100)
+        assert site(ports=ports, tunnel="10.0.0.1").ports == (50000, 50100)
+        for wrong in ({"tunnel": "10.0.0.1"}, {"ports": ports, "tunnel": "$(gateway)"}):
+            with pytest.raises(BadSite):
+                site(**wrong)
         return
     with pytest.raises(BadSite):
         site(ports=ports)

@@ -16,7 +16,7 @@ from tests.executors.conftest import Commands
 class Blocks:
     """What Registration looks at of Parsl's executor."""
 
-    label, address, bad_state_is_set = "simulation", "10.0.0.1", False
+    label, all_addresses, bad_state_is_set = "simulation", {"10.0.0.1"}, False
 
     def __init__(self, folder: Path) -> None:
         self.script_dir, self.provider = str(folder), self
@@ -62,6 +62,37 @@ def test_three_blocks_without_a_worker_end_the_wait_with_their_last_words(tmp_pa
     assert blocks.cancelled == ["job 3"], "what is still in the queue does not stay there"
 
 
+INIT_FAILED = "module: no cuda here\nsteersman: worker_init on n3 failed with exit code 1: module load cuda\n"
+
+
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.FAILED])
+def test_a_line_of_worker_init_that_fails_is_told_with_its_node_while_others_work(
+    state: JobState, tmp_path: Path
+) -> None:
+    """Whether the block goes on or ends; once."""
+    file = tmp_path / "parsl.simulation.block-0.17.stderr"
+    blocks, watch = Blocks(tmp_path), Registration("m", 300)
+    blocks.connected = ["1"]
+    watch(blocks, states(JobState.RUNNING, JobState.RUNNING))
+    assert watch.missing == [], "the first may still be at it"
+    file.write_text(f"{INIT_FAILED}and on it went\n")
+    for _ in range(2):
+        watch(blocks, states(state, JobState.RUNNING))
+    said = " ".join(INIT_FAILED.split())
+    assert (blocks.cause, watch.missing) == (None, [f"block 0 of simulation: {said} (see {file})"])
+
+
+def test_what_a_job_said_that_executors_share_is_told_of_each(tmp_path: Path) -> None:
+    """Its `worker_init` ended it before a worker of either began, so there are no words of their own."""
+    for job, said in (("another", "all is well\n"), ("job 2", INIT_FAILED)):
+        (tmp_path / f"parsl.together.{job[-1]}.5.job").write_text(job)
+        (tmp_path / f"parsl.together.{job[-1]}.5.stderr").write_text(said)
+    blocks = Blocks(tmp_path)
+    Registration("m", 300)(blocks, states(*3 * [JobState.FAILED]))
+    assert "worker_init on n3 failed with exit code 1" in str(blocks.cause)
+    assert "parsl.together.2.5.stderr" in str(blocks.cause)
+
+
 def test_while_some_workers_work_blocks_that_fail_are_asked_for_again(tmp_path: Path) -> None:
     blocks = Blocks(tmp_path)
     blocks.connected = ["3"]
@@ -83,7 +114,7 @@ def test_who_waits_in_the_queue_is_told_why_once_for_each_job(commands: Commands
     commands.says("squeue", "Resources\n")
     made = provider(load_site("slurm"), "simulation")
     blocks, watch, hasty = Blocks(tmp_path), Registration("m", 300), Registration("m", 300, queued_s=0)
-    blocks.provider, blocks.blocks_to_job_id = made, {"0": "17", "1": "18"}
+    made.script_dir, blocks.provider, blocks.blocks_to_job_id = str(tmp_path), made, {"0": "17", "1": "18"}
     watch(blocks, states(JobState.PENDING))
     assert watch.waiting == "", "it may begin at once"
     for _ in range(3):

@@ -9,7 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -17,6 +20,7 @@ import pytest
 from parsl.jobs.states import JobState
 from parsl.providers.errors import SubmitException
 
+from steersman.bus.addresses import TUNNEL
 from steersman.executors.batch import outside_of_jobs
 from steersman.executors.errors import BadSite, Refused
 from steersman.executors.parsl_config import parsl_config, provider, submit_scripts
@@ -98,6 +102,36 @@ def test_the_workers_environment_does_not_hide_the_sites_mpiexec() -> None:
     """It may hold a mpiexec of its own, which knows nothing of the job."""
     script = submit_scripts(site("pbs"))["simulation"]
     assert script.index("cat > $RUN") < script.index("export PATH=") < script.index("\nEOF\n") < script.index("mpiexec")
+
+
+@pytest.mark.parametrize(
+    ("lines", "told", "code"),
+    [
+        ("module load cuda\nset -- fine", "failed with exit code 127: module load cuda\n", 0),
+        ("source /nowhere/activate || exit 3", "failed with exit code 3: exit 3\n", 3),
+        ("source ./end", "failed with exit code 4: source ./end\n", 4),
+        ("source ./odd; trap 'rm odd' EXIT", "", 0),
+    ],
+)
+def test_a_line_of_worker_init_that_fails_is_told_by_its_node_and_ends_nothing_by_itself(
+    lines: str, told: str, code: int, tmp_path: Path
+) -> None:
+    """The script itself. What fails within a file that is sourced may mean nothing; what is trapped stays so."""
+    (tmp_path / "odd").write_text("false\ntrue\n")
+    (tmp_path / "end").write_text("exit 4\n")
+    (tmp_path / "srun").write_text("#!/bin/sh\necho they start\n")
+    (tmp_path / "srun").chmod(0o755)
+    script = submit_scripts(site("slurm", worker_init=lines))["simulation"].replace("$RUN", str(tmp_path))
+    done = subprocess.run(
+        ["bash"], input=script, cwd=tmp_path, env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    node = f"steersman: worker_init on {platform.node()} "
+    assert "".join(line for line in done.stderr.splitlines(keepends=True) if line.startswith(node)) == (
+        f"{node}{told}" if told else ""
+    )
+    assert (done.returncode, done.stdout) == (code, "" if code else "they start\n")
+    assert (tmp_path / "odd").exists() == ("odd" not in lines)
 
 
 @pytest.mark.parametrize(
@@ -255,6 +289,33 @@ def test_slurm_forgets_a_job_and_its_controller_may_be_away(commands: Commands, 
     assert state_of(made, job) is JobState.RUNNING
     commands.says("squeue", "", "slurm_load_jobs error: Invalid job id specified\n", 1)
     assert state_of(made, job) is JobState.COMPLETED
+
+
+def test_a_scheduler_is_asked_as_seldom_as_the_site_says(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands.says("sbatch", "Submitted batch job 17\n")
+    commands.says("squeue", "17 RUNNING\n")
+    (executor,) = parsl_config(site("slurm", interface="lo", poll_s=60).serving(["simulation"]), tmp_path).executors
+    executor.provider.script_dir, executor.launch_cmd = str(tmp_path), "process_worker_pool.py"
+    executor.connected_blocks = list  # no interchange runs
+    executor.scale_out_facade(1)
+    for now_s, asked in ((1000, 1), (1001, 1), (1059.9, 1), (1060, 2), (1119.9, 2), (1120, 3)):
+        monkeypatch.setattr("parsl.executors.status_handling.time", SimpleNamespace(time=lambda now_s=now_s: now_s))
+        executor.poll_facade()
+        assert commands.asked("squeue").count("--job=17") == asked
+
+
+def test_workers_are_told_of_the_tunnel_and_servers_keep_to_the_ports_that_it_carries(tmp_path: Path) -> None:
+    """Those on nodes only: a worker on the driver's machine needs none."""
+    through = site("slurm", tunnel="10.1.0.7", ports=[50000, 50008])
+    executors = {each.label: each for each in parsl_config(through, tmp_path).executors}
+    simulation, training = executors["simulation"], executors["training"]
+    assert (simulation.address, simulation.all_addresses) == ("127.0.0.1", {"10.1.0.7"})
+    assert simulation.worker_port_range == training.worker_port_range == (50000, 50009)
+    assert training.all_addresses == {"127.0.0.1"}
+    assert f"export {TUNNEL}=10.1.0.7" in submit_scripts(through)["simulation"].splitlines()
+    assert TUNNEL not in training.provider.worker_init
 
 
 @pytest.mark.parametrize("scheduler", ["slurm", "pbs", "lsf", "flux"])

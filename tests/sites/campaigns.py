@@ -116,7 +116,10 @@ margin_s: 15
 simulation: {nodes: 3, workers: 1, walltime_s: 600}
 training: {workers: 1}
 slurm: {partition: apart}
+worker_init: "[ $(uname -n) = login ] || module load licence"
 starts_s: 90
+tunnel: 10.44.0.1    # to 127.0.0.1 of the login host
+ports: [20000, 20008]
 """,
     "nodes": """
 simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 60, ahead_s: 20, scratch: /dev/shm}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from steersman.bus.addresses import read as read_address
 from steersman.executors.batch import job_title
 from steersman.journal.file import read
 from steersman.journal.records import End, Ended, Joined, Left, Lost, Note, Published, Scored, Session, Start, Trained
@@ -40,8 +43,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.hide(Path(sys.prefix), cluster.apart[-1])
         monkey = pytest.MonkeyPatch()
         monkey.setenv("PATH", f"{cluster.add_pbs()}:{os.environ['PATH']}")
-        yield cluster
+        with tunnel(cluster, 20000, 20008):
+            yield cluster
         monkey.undo()
+
+
+@contextlib.contextmanager
+def tunnel(cluster: Cluster, *ports: int) -> Iterator[None]:
+    """From the network of the nodes to these ports of the login host's 127.0.0.1, which no node reaches."""
+    words = [sys.executable, "-m", "tests.sites.tunnel", f"{NETWORK}.1", *map(str, ports)]
+    with subprocess.Popen(cluster.on_login(*words), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        yield
+        process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +154,7 @@ def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
     end = campaigns["broken"].ended("failed").end
     assert end is not None
     assert "/nowhere/bin/activate: No such file" in end.reason
+    assert re.search(r"worker_init on n\d+ failed with exit code 1", end.reason), "the node"
     assert ".stderr" in end.reason, "the file to look at"
 
 
@@ -201,14 +217,24 @@ def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
 
 
 def test_a_block_goes_on_without_the_node_that_lacks_the_environment(campaigns: Campaigns, cluster: Cluster) -> None:
-    """Its name and its words are reported, and the starts of its slot are run by the other two: rounds go on."""
+    """Its name and its words are reported, and the starts of its slot are run by the other two: rounds go on.
+
+    The nodes reach the driver through a tunnel only, at the ports that it carries.
+    """
     campaign, node = campaigns["partly"], cluster.apart[-1]
     campaign.until(lambda: any("2 of 3 nodes" in note.text for note in campaign.records(Note)))
     (note,) = (note for note in campaign.records(Note) if "of 3 nodes" in note.text)
     assert f"have simulation workers, not {node}; the run goes on with these: " in note.text
     assert f"steersman-steady: command not found steersman: workers on {node} ended" in note.text
     assert ".stderr)" in note.text, "the file to look at"
+    campaign.until(lambda: any("worker_init" in note.text for note in campaign.records(Note)))
+    (module,) = (note for note in campaign.records(Note) if "worker_init" in note.text)
+    assert "block 0 of simulation: " in module.text
+    assert "module: command not found steersman: worker_init on" in module.text, "what a node said, and no login host"
+    assert f" {cluster.apart[0]} failed with exit code 127: module load licence (see " in module.text
     campaign.until(lambda: len(campaign.records(Start)) > 6)  # two rounds of three, and the next
+    bus = read_address(campaign.directory.bus)
+    assert (bus.host, 20000 <= bus.port <= 20008) == ("127.0.0.1", True)
     state = campaign.interrupt()
     check_nothing_is_lost(state, campaign.directory)
     assert {start.slot for start in campaign.records(Start)} == {0, 1, 2}
