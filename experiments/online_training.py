@@ -26,7 +26,6 @@ import torch
 from steersman.apps import diffraction as cbed
 from steersman.dashboard import style
 from steersman.models import Committee, Reservoir
-from steersman.models.networks.committee import judgement
 
 BATCH, WINDOW = 32, 200
 FIXED, GROWING, STREAM, RESTARTED = "fixed window", "growing window", "stream", "stream, new optimizer"
@@ -103,7 +102,7 @@ def trained(arm: str, learnt: Patterns, judged: Patterns, every: int, epochs: in
             if arm == RESTARTED:
                 model.stream = {name: value for name, value in model.stream.items() if not name.startswith("moments/")}
     assert model is not None
-    found = judgement(model.probabilities(judged["seen"]), judged["label"])
+    found = model.judgement(judged["seen"], judged["label"])
     told = {name: round(float(found[name].mean()), 4) for name in ("wrong", "error")}
     return {"steps": done, "different": different} | told
 

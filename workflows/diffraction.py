@@ -36,13 +36,12 @@ def expose(p, start, out):
 
 @wf.train(when=lambda p: every(frames=p.train_every, first=p.held_out + p.train_every))
 def fit(p, frames, last):
-    network = {"classes": cbed.CLASSES, "members": p.members, "network": p.network}
-    return models.Committee.fit(cbed.seen(frames["pattern"]), frames["label"], epochs=p.epochs, init=last, **network)
+    return models.Committee.fit(cbed.seen(frames["pattern"]), frames["label"], classes=cbed.CLASSES, members=p.members,
+                                network=p.network, epochs=p.epochs, init=last)
 
 @wf.score()
 def doubt(p, model, frames):
-    from steersman.models.networks.committee import judgement
-    return judgement(model.probabilities(cbed.seen(frames["pattern"])), frames["label"]) | {"point": frames["point"]}
+    return model.judgement(cbed.seen(frames["pattern"]), frames["label"]) | {"point": frames["point"]}
 
 wf.steer(Unsure("disagreement", cbed.DIMENSIONS))
 
@@ -53,8 +52,7 @@ def error_rate(scores): return scores.values["wrong"][scores.held_out].mean()
 def classes(p, results):
     from steersman.apps.diffraction.figures import classes
     if results.model is None: return None
-    patterns, labels = results.held_out["pattern"], results.held_out["label"]
-    return classes(patterns, labels, results.model.probabilities(cbed.seen(patterns)))
+    return classes(results.held_out, results.model.probabilities(cbed.seen(results.held_out["pattern"])))
 
 @wf.figure("Where patterns were drawn")
 def draws(p, results):

@@ -39,8 +39,7 @@ def fit(p, frames, last):
 
 @wf.score()
 def doubt(p, model, frames):
-    from steersman.models.networks.committee import judgement
-    return judgement(model.probabilities(seen(frames["pattern"])), frames["label"]) | {"point": frames["point"]}
+    return model.judgement(seen(frames["pattern"]), frames["label"]) | {"point": frames["point"]}
 
 wf.steer(Unsure("disagreement", cbed.DIMENSIONS))
 
@@ -51,5 +50,4 @@ def error_rate(scores): return scores.values["wrong"][scores.held_out].mean()
 def mixed_up(p, results):
     from steersman.apps.diffraction.figures import mixed_up
     if results.model is None: return None
-    patterns, labels = results.held_out["pattern"], results.held_out["label"]
-    return mixed_up(patterns, labels, results.model.probabilities(seen(patterns)))
+    return mixed_up(results.held_out, results.model.probabilities(seen(results.held_out["pattern"])))

@@ -19,14 +19,14 @@ from steersman.apps.diffraction.simulation import COLUMNS, PIXEL_MRAD, ROWS
 RIGHT, WRONG = "C2", "C3"
 
 
-def classes(patterns: np.ndarray, labels: np.ndarray, probabilities: np.ndarray) -> tuple[Figure, str]:
+def classes(frames: Mapping[str, np.ndarray], probabilities: np.ndarray) -> tuple[Figure, str]:
     """A pattern of each class, and whether the committee names it.
 
     Args:
-        patterns: (n, 120, 85) electrons that were counted.
-        labels: (n,) their classes.
+        frames: `pattern` (n, 120, 85), electrons that were counted, and `label` (n,), their classes.
         probabilities: (n, members, classes) of a committee.
     """
+    patterns, labels = frames["pattern"], frames["label"]
     figure = Figure((7.2, 4.6), layout="constrained")
     grid = figure.subplots(len(CRYSTALS), BINS**2, squeeze=False)
     share = probabilities.mean(1)
@@ -124,14 +124,15 @@ def potentials(frames: Mapping[str, np.ndarray], said: np.ndarray, beside: float
     return figure, f"{told}; {null}. Of each crystal the pattern of the median error; the probe stands at 0."
 
 
-def mixed_up(patterns: np.ndarray, labels: np.ndarray, probabilities: np.ndarray) -> tuple[Figure, str]:
+def mixed_up(frames: Mapping[str, np.ndarray], probabilities: np.ndarray) -> tuple[Figure, str]:
     """Patterns of each crystal along its zone axes, and which crystal the committee takes for which.
 
     Args:
-        patterns: (n, projections, 120, 85) electrons that were counted.
-        labels: (n,) the crystals, numbers in `zone_axes.CRYSTALS`.
+        frames: `pattern` (n, projections, 120, 85), electrons that were counted, and `label` (n,), the crystals,
+            numbers in `zone_axes.CRYSTALS`.
         probabilities: (n, members, crystals) of a committee.
     """
+    patterns, labels = frames["pattern"], frames["label"]
     crystals, named = zone_axes.CRYSTALS, probabilities.mean(1).argmax(1)
     shown, zones = [int(np.argmax(labels == label)) for label in np.unique(labels)], list(ZONES)[: patterns.shape[1]]
     figure = Figure((7.2, 4.6 + 0.9 * len(zones)), layout="constrained")

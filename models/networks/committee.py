@@ -129,6 +129,17 @@ class Committee(Members):
         """(n, M, K, ...) float32 that each member gives to each class of images (n, C, H, W), or of their pixels."""
         return np.asarray(self.predicted(images).softmax(2))
 
+    def judgement(self, images: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
+        """What it is worth on images (n, C, H, W) whose classes (n,) are known.
+
+        Returns: (n,) each: `disagreement`, nats; `error`, the cross-entropy of the mean, nats; `wrong`, whether
+            the mean gives most to another class.
+        """
+        probabilities = self.probabilities(images)
+        mean = probabilities.mean(1)
+        error = -np.log(np.maximum(mean[np.arange(len(labels)), labels], 1e-12))
+        return {"disagreement": disagreement(probabilities), "error": error, "wrong": mean.argmax(1) != labels}
+
 
 def disagreement(probabilities: np.ndarray) -> np.ndarray:
     """How much of a committee's doubt is that of its members about each other, nats, (n, ...) >= 0.
@@ -142,17 +153,6 @@ def disagreement(probabilities: np.ndarray) -> np.ndarray:
     """
     mean = _entropy(probabilities.mean(1), 1) - _entropy(probabilities, 2).mean(1)
     return np.asarray(np.maximum(mean, 0.0))
-
-
-def judgement(probabilities: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
-    """What a committee's probabilities (n, M, K) are worth where the classes (n,) are known.
-
-    Returns: (n,) each: `disagreement`, nats; `error`, the cross-entropy of the mean, nats; `wrong`, whether the mean
-        gives most to another class.
-    """
-    mean = probabilities.mean(1)
-    error = -np.log(np.maximum(mean[np.arange(len(labels)), labels], 1e-12))
-    return {"disagreement": disagreement(probabilities), "error": error, "wrong": mean.argmax(1) != labels}
 
 
 def small(channels: int, classes: int) -> nn.Sequential:

@@ -6,7 +6,7 @@ import torch
 
 from steersman.models import Committee, Model
 from steersman.models.errors import UnknownChoice, UnusableData
-from steersman.models.networks.committee import disagreement, judgement
+from steersman.models.networks.committee import disagreement
 
 
 def stripes(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +29,7 @@ def test_it_learns_and_members_differ(fitted: Committee) -> None:
     probabilities = fitted.probabilities(images)
     assert probabilities.shape == (90, 3, 3)
     assert np.allclose(probabilities.sum(2), 1, atol=1e-5)
-    assert judgement(probabilities, labels)["wrong"].mean() < 0.1
+    assert fitted.judgement(images, labels)["wrong"].mean() < 0.1
     assert np.abs(probabilities[:, 0] - probabilities[:, 1]).max() > 1e-3
 
 
