@@ -15,6 +15,7 @@ from steersman.bus.errors import ServerRefused
 
 SCHEMES = ("redis", "rediss", "unix")
 BUS_FILE = "bus.json"
+LOG_FILE = "server.log"  # of an embedded server, beside it
 TUNNEL = "STEERSMAN_TUNNEL"  # on nodes, the host at which a tunnel to the servers of a run begins, if there is one
 
 

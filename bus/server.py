@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from steersman.bus.addresses import BUS_FILE, Address
+from steersman.bus.addresses import BUS_FILE, LOG_FILE, Address
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusError, ServerFailed, ServerLost, ServerRefused
 from steersman.bus.programs import command
@@ -138,7 +138,7 @@ class Server:
             write_private(home / "users.acl", _users(password))
             write_private(home / "server.conf", _configuration(home, settings, port))
             program = settings.program or binary()
-            with open(os.open(home / "server.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+            with open(os.open(home / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
                 process = subprocess.Popen(
                     [program, str(home / "server.conf")], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                     start_new_session=True, cwd=home, umask=0o077,  # tuples are in its append-only file
@@ -322,5 +322,5 @@ def _reachable(bind: str) -> str:
 
 
 def _tail(home: Path) -> str:
-    lines = (home / "server.log").read_text(errors="replace").splitlines()
+    lines = (home / LOG_FILE).read_text(errors="replace").splitlines()
     return "its log ends with: " + " / ".join(line.strip() for line in lines[-4:]) if lines else "its log is empty"

@@ -7,7 +7,6 @@ death and ends all that bear its mark; where the warden was killed too, the next
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import subprocess
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from steersman.bus.addresses import BUS_FILE, bus_of
+from steersman.bus.addresses import LOG_FILE, bus_of
 from steersman.system.processes import lives
 
 MARK = "STEERSMAN_RUN"
@@ -43,12 +42,15 @@ def of_run(run: Path) -> list[psutil.Process]:
 
 
 def servers(run: Path) -> list[psutil.Process]:
-    """The bus servers of a run, which write their titles over their marks; each works in its own folder."""
+    """The bus servers of a run, which write their titles over their marks; each writes the log in its own folder.
+
+    Also one whose driver died before it wrote where the server is.
+    """
+    logs = {Path(place) / LOG_FILE for place in bus_of([run.resolve() / "bus"]).places}
     found = []
-    for place in bus_of([run.resolve() / "bus"]).places:
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, psutil.Error):
-            process = psutil.Process(json.loads((Path(place) / BUS_FILE).read_text())["pid"])
-            if Path(process.cwd()) == place:
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if Path(f"/proc/{process.pid}/fd/1").readlink() in logs:
                 found.append(process)
     return found
 

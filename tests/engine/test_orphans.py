@@ -3,10 +3,12 @@
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
+from steersman.bus import Server
 from steersman.engine import orphans
 
 
@@ -20,3 +22,13 @@ def test_a_dead_process_that_nobody_reaps_is_not_waited_for(monkeypatch: pytest.
         assert orphans.end([child]) == 1
         assert child.status() == psutil.STATUS_ZOMBIE
         assert orphans.end([psutil.Process(parent.pid), child]) == 2
+
+
+def test_a_server_is_found_whose_driver_died_before_it_wrote_where_it_is(tmp_path: Path) -> None:
+    """And nobody else who works in its folder."""
+    with Server.start(tmp_path / "bus") as server, subprocess.Popen(["sleep", "1000"], cwd=tmp_path / "bus") as other:
+        (tmp_path / "bus" / "bus.json").unlink()
+        found = [process.pid for process in orphans.servers(tmp_path)]
+        other.kill()
+        assert found == [server.pid]
+    assert orphans.servers(tmp_path) == []
