@@ -17,6 +17,7 @@ from steersman.journal.scoreboard import ends_without_scores, unscored
 from steersman.journal.walkers import Broken, Failed
 from steersman.steering import HELD_OUT, NEW, Candidate, Choice, Decider, Scores, Steering
 from steersman.steering.streams import decision_rng, start_seed
+from steersman.system.files import replace_file
 from steersman.worker.orders import DONE, START, plain
 
 DEATHS = 2  # walkers that may die on a start before it is blamed
@@ -273,13 +274,16 @@ def _floats(value: object) -> float | list[float]:
 
 
 def _cut_decisions(path: Path, next_start: int) -> None:
-    """Remove what was explained but, for the driver died then, never begun."""
+    """Remove what was explained but, for the driver died then, never begun. It becomes another file: who copies this
+    one, and has read that part, begins anew."""
     if not path.exists():
         return
     whole = 0
-    with path.open("r+b") as file:
+    with path.open("rb") as file:
         for line in file:
             if not line.endswith(b"\n") or json.loads(line)["start"] >= next_start:
                 break
             whole += len(line)
-        file.truncate(whole)
+        if whole < path.stat().st_size:
+            file.seek(0)
+            replace_file(path, file.read(whole))

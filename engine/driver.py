@@ -25,7 +25,7 @@ from steersman.engine.inbox import Inbox, JobBegan
 from steersman.engine.jobs import Jobs
 from steersman.engine.people import People
 from steersman.engine.process import Interrupts
-from steersman.engine.reconcile import catch_up
+from steersman.engine.reconcile import catch_up, hear
 from steersman.engine.scorer import Scorer
 from steersman.engine.servers import RunServers
 from steersman.engine.trainer import Trainer
@@ -183,16 +183,7 @@ class Driver:
         walker = self._state.walkers.get(record.walker)  # type: ignore[attr-defined]  # all others are of walkers
         if walker is None:
             self._inbox.refuse(record, "there is no such walker")
-            return
-        if not walker.alive or walker.knows(record):  # it was given up, and what it had committed is known
-            return
-        if not walker.expects(record):  # a killed server may have forgotten what came before
-            catch_up(self._recorder, self._directory.frames)
-            if walker.knows(record):
-                return
-        if walker.expects(record):
-            self._recorder.record(record)
-        else:
+        elif walker.alive and not hear(self._recorder, self._directory.frames, walker, record):
             self._inbox.refuse(record, "it does not follow what this walker said before")
 
     def _make_good(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from steersman.journal import published as published_frames
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, FrameId, Hired, Lost, Published, Start
+from steersman.journal.records import Began, Ended, FrameId, Hired, Lost, Published, Record, Start
 from steersman.journal.walkers import Walker
 from steersman.store import ENDED, SEGMENT_FIELDS, Frames, StoreError
 
@@ -42,6 +42,21 @@ def catch_up(recorder: Recorder, frames: Frames) -> None:
                 adopt(recorder, frames, walker)
             except (StoreError, OSError, ValueError, KeyError) as error:
                 recorder.note(f"w{walker.number} cannot be read beyond row {walker.frames}: {error}; see `verify`")
+
+
+def hear(recorder: Recorder, frames: Frames, walker: Walker, record: Record) -> bool:
+    """Record what a walker says, unless it is known. Where a killed server forgot what came before, that is adopted.
+
+    Returns: False: it is not recorded, since it cannot follow what is known.
+    """
+    if not (walker.knows(record) or walker.expects(record)):
+        catch_up(recorder, frames)
+    if walker.knows(record):
+        return True
+    if walker.expects(record):
+        recorder.record(record)
+        return True
+    return False
 
 
 def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:

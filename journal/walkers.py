@@ -146,7 +146,8 @@ class Walker:
                 follows = record.segment == len(self.segments) if running is None else record.segment == running.number
                 return follows and record.end_row >= record.first_row and record.how in ENDED
             case records.Published():
-                return record.frames >= self.frames and record.segments <= len(self.segments)
+                ended = len(self.segments) - (self.running is not None)
+                return record.frames >= self.frames and record.segments <= ended
         return True
 
     def rows_end(self, segment: Segment) -> int:

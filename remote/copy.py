@@ -1,7 +1,7 @@
 """A run at another machine -> a run directory here: what is looked at, and what is fetched.
 
-Read in the order journal, metadata, data, and put in place the other way round: so whoever reads the copy, at any
-moment, finds every frame and model that its journal speaks of.
+Read in the order journal, decisions, metadata, data, and put in place the other way round: so whoever reads the copy,
+at any moment, finds every decision, frame and model that its journal speaks of.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class View:
     def catch_up(self, log: int | None = None) -> dict[str, Any]:
         """Read what is new, all of it. Returns: see `there.look`."""
         while True:
-            pieces = [*self._missing(), *map(self._next, reversed(transfer.GROWING))]
+            pieces = [*self._missing(), *map(self._next, transfer.GROWING)]
             look, answers = self.site.ask(self.sent.name, ("look", {"log": log}), ("read", {"pieces": pieces}))
             self.path.mkdir(parents=True, exist_ok=True)
-            anew = [self._take(answer) for answer in answers]
+            anew = [self._take(answer) for answer in reversed(answers)]
             self._of.keep()
             if len(answers) == len(pieces) and all(_complete(each) for each in answers) and not any(anew):
                 copies.mark(self.path, _origin(self.sent, look))
@@ -117,7 +117,7 @@ class Copy:
         done = Fetched(self._view.catch_up())
         if not self._view.begun:
             raise BadRequest(f"run {self._view.sent.name} has written nothing yet; see `steersman remote status`")
-        journals = {name: (self._view.path / name) for name in (*SETTINGS, *transfer.GROWING)}
+        journals = {name: (self._view.path / name) for name in (*SETTINGS, *reversed(transfer.GROWING))}
         known = {name: path.read_bytes() for name, path in journals.items() if path.exists()}
         (there,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
         if copies.of(self.path) is None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from steersman.remote.wire import MOST_BYTES
 
-GROWING = ("journal.jsonl", "decisions.jsonl")
+GROWING = ("journal.jsonl", "decisions.jsonl")  # in the order they are read: a decision is written before its start
 PRIVATE = ("bus", "driver.json", ".lock", "aside")  # the bus's password, and what is of this machine alone
 GROUPS = {"figures": ("report.html", "figures"), "models": ("models",), "frames": ("frames.zarr", "scores.zarr")}
 REST = ("parsl", "checkpoints", "prepared.pkl", "manifest.sha256")  # in `all` alone

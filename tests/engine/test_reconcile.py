@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steersman.engine.reconcile import catch_up, reconcile
+from steersman.engine.reconcile import catch_up, hear, reconcile
 from steersman.journal import published
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
@@ -72,6 +72,33 @@ def test_what_a_killed_server_forgot_to_tell_is_known_all_the_same(tmp_path: Pat
     assert not recorder.state.busy_segments
     assert all(walker.knows(event) for event in story(3, 0))
     recorder.journal.close()
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_a_run_waits_for_no_event_that_was_forgotten(tmp_path: Path, lost: int) -> None:
+    """Whichever events a killed server forgets, the last one that is heard brings the state that all of them bring."""
+    events = story(3, 0)
+    frames = stored(tmp_path / "frames", 3, 0)
+    for number, forgotten in enumerate(itertools.combinations(events[:-1], lost)):
+        (tmp_path / f"{number}").mkdir()
+        recorder = heard(tmp_path / f"{number}", [])
+        walker = recorder.state.walkers[0]
+        assert all(hear(recorder, frames, walker, event) for event in events if event not in forgotten)
+        assert (walker.frames, walker.running, walker.published_segments) == (3 * ROWS, None, 3)
+        assert not recorder.state.busy_segments
+        assert sorted(recorder.state.starts) == [3, 4]
+        assert not hear(recorder, frames, walker, Began(walker=0, segment=7, start=7, first_row=70)), (
+            "what cannot follow"
+        )
+        recorder.journal.close()
+
+
+def test_what_covers_an_end_that_was_not_heard_is_not_taken_alone(tmp_path: Path) -> None:
+    """Else that segment runs for ever, and a round with it."""
+    began, _, published = story(1, 0)
+    walker = heard(tmp_path, [began]).state.walkers[0]
+    assert not walker.expects(published)
+    assert not walker.knows(published)
 
 
 @pytest.mark.parametrize("partial", [0, 4])

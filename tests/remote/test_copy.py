@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from steersman.executors import site_files
 from steersman.journal import copies, run_directory
 from steersman.journal.errors import IsACopy
 from steersman.journal.file import Journal, read
-from steersman.journal.records import Note, Run, Session
+from steersman.journal.records import Note, Run, Session, Start
 from steersman.journal.verify import verify
 from steersman.remote import there, transfer
 from steersman.remote.copy import Copy, View
@@ -220,3 +221,23 @@ def test_a_line_that_is_being_written_comes_when_it_is_whole(written: Written, n
         journal.write(b"1}\n")
     View(near, sent).catch_up()  # type: ignore[arg-type]
     assert (seen("run") / "journal.jsonl").read_bytes() == written.directory.journal.read_bytes()
+
+
+def test_each_start_of_a_copy_is_explained(written: Written, near: Near, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run chooses before each file that is read."""
+    chosen, read_piece = itertools.count(), transfer._piece
+
+    def choose(*piece: Any) -> dict[str, Any]:
+        start = Start(start=next(chosen), seed=7, policy="prepared", reason="the first")
+        line = {"start": start.start, "model": 0, "policy": "prepared", "reason": "the first", "frame": None}
+        with written.directory.decisions.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        written.journal.append(start)
+        return read_piece(*piece)
+
+    monkeypatch.setattr(transfer, "_piece", choose)
+    for _ in range(3):
+        copy = copy_of(near)
+        copy.fetch([])
+        assert not [each for each in verify(run_directory.open_run(copy.path)) if each.what == "decisions"]
+    assert next(chosen) > 3
