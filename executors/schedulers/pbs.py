@@ -79,9 +79,14 @@ class Pbs(Scheduler):
 
     @classmethod
     def states(cls, jobs: Sequence[str], code: int, out: str, err: str) -> dict[str, State]:
-        """PBS keeps finished jobs for a while only: one that it does not know any more has ended."""
+        """PBS keeps finished jobs for a while only: one that it does not know any more has ended.
+
+        It says so of each. One that is left out otherwise has not ended: OpenPBS after 23.06 prints only the first job
+        of several (OpenPBS issue 2672).
+        """
         known = {_number(name): job for name, job in json.loads(out).get("Jobs", {}).items()}  # 153: one is not known
-        return {job: _state(known[_number(job)]) if _number(job) in known else "COMPLETED" for job in jobs}
+        gone: dict[str, State] = {job: "COMPLETED" for job in jobs if f"Unknown Job Id {_number(job)}." in err}
+        return gone | {job: _state(known[_number(job)]) for job in jobs if _number(job) in known}
 
     @classmethod
     def job(cls, environment: Mapping[str, str]) -> tuple[int, float | None]:

@@ -162,6 +162,18 @@ def test_a_job_that_pbs_has_forgotten_has_ended(commands: Commands, tmp_path: Pa
     assert state_of(made, job) is JobState.COMPLETED
 
 
+def test_a_job_that_pbs_leaves_out_without_a_word_has_not_ended(commands: Commands, tmp_path: Path) -> None:
+    """OpenPBS after 23.06 prints the first job of several only; another block would be put beside the others."""
+    commands.says("qsub", "1.login\n")
+    made, first = submitted("pbs", tmp_path)
+    commands.says("qsub", "11.login\n")
+    second = made.submit("process_worker_pool.py", 1, "parsl.simulation.block-1")
+    commands.says("qstat", json.dumps({"Jobs": {"1.login": {"job_state": "R"}}}))
+    assert [each.state for each in made.status([first, second])] == [JobState.RUNNING, JobState.PENDING]
+    commands.says("qstat", json.dumps({"pbs_version": "23.06.06"}), "qstat: Unknown Job Id 11.login\n", 153)
+    assert [each.state for each in made.status([first, second])] == [JobState.RUNNING, JobState.COMPLETED]
+
+
 @pytest.mark.parametrize("nonsense", ["", "qstat: cannot connect to server login (errno=111)", "{]", '{"Jobs": [1]}'])
 def test_an_answer_that_cannot_be_read_changes_nothing(nonsense: str, commands: Commands, tmp_path: Path) -> None:
     """The exception would end each look at the blocks of all executors before any is asked for."""

@@ -18,6 +18,8 @@ from steersman.journal import file as journal
 from steersman.journal.records import Joined, Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.remote.submitted import Submitted
+from steersman.remote.wire import PROTOCOL, encode
 from tests.sites.slurm import Cluster
 
 R = TypeVar("R", bound=Record)
@@ -187,7 +189,6 @@ slurm: {partition: debug, options: [--hold]}
 """,
 }
 IN_ROUNDS = ("partly",)
-IN_A_JOB = {"inside": ["salloc", "--nodes=3", "--time=10", "--exclusive"]}
 PATIENCE_S = 120.0
 SIDE_BY_SIDE = 5
 # As the command line does, without drawing a report: that would be half of a small campaign's processor time.
@@ -252,11 +253,13 @@ def begun(site: str, folder: Path, cluster: Cluster) -> Campaign:
     """A campaign on one of SITES; its files lie in the folder."""
     if site == "chain":
         return chained(folder, cluster)
+    if site == "inside":
+        return submitted(folder, cluster)
     at = folder / site
     workflow, file = at.with_suffix(".py"), at.with_suffix(".yaml")
     workflow.write_text(WORKFLOWS.get(site, TICKS))
     file.write_text(SITES[site])
-    words = [*IN_A_JOB.get(site, []), sys.executable, "-c", DRIVE, str(workflow), str(file), str(at)]
+    words = [sys.executable, "-c", DRIVE, str(workflow), str(file), str(at)]
     return Campaign(_started(cluster, at, *words, *["rounds"] * (site in IN_ROUNDS)), RunDirectory(at))
 
 
@@ -274,6 +277,27 @@ def chained(folder: Path, cluster: Cluster) -> Campaign:
     process = subprocess.Popen(cluster.on_login("env", *map("=".join, said.items()), *next_job.split()))
     assert process.wait(PATIENCE_S) == 0
     return Campaign(process, RunDirectory(at))
+
+
+def submitted(folder: Path, cluster: Cluster) -> Campaign:
+    """A campaign as `submit --where allocation` begins it, with a site's file: its driver is the task of an endpoint's
+    job, which sbatch waits for. The job's processes have OF_RUN in their environment."""
+    run = Submitted(str(folder), "inside")
+    run.path.mkdir(parents=True)
+    (run.path / "inside.py").write_text(WORKFLOWS["inside"])
+    (run.path / "inside.yaml").write_text(SITES["inside"])
+    run.ask(["run", "inside.py", "--site", "inside.yaml", "--run-dir", str(run.run)], "allocation")
+    (run.path / "request").write_text(request(run, "drive"))
+    task = f"exec {sys.executable} -m steersman.remote.there < {run.path}/request"
+    job = ["--nodes=3", "--ntasks-per-node=1", "--time=10", "--exclusive", f"--output={run.run}.log", f"--wrap={task}"]
+    words = ["env", f"OF_RUN={run.run}", "sbatch", "--wait", *job]
+    return Campaign(subprocess.Popen(cluster.on_login(*words)), RunDirectory(run.run))
+
+
+def request(run: Submitted, question: str, **values: float) -> str:
+    """What an endpoint is asked about a run, as it travels."""
+    questions = [(question, values)]
+    return encode({"protocol": PROTOCOL, "folder": str(run.folder), "run": run.name, "questions": questions})
 
 
 class Campaigns(dict[str, Campaign]):

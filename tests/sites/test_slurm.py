@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from steersman.bus.addresses import read as read_address
@@ -22,7 +23,9 @@ from steersman.executors.batch import job_title
 from steersman.journal.file import read
 from steersman.journal.records import End, Ended, Joined, Left, Lost, Note, Published, Scored, Session, Start, Trained
 from steersman.journal.state import State
-from tests.sites.campaigns import PATIENCE_S, Campaign, Campaigns, check_nothing_is_lost, resumed
+from steersman.remote.submitted import Submitted
+from steersman.remote.wire import decode
+from tests.sites.campaigns import PATIENCE_S, Campaign, Campaigns, check_nothing_is_lost, request, resumed
 from tests.sites.slurm import NETWORK, Cluster, missing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -132,20 +135,45 @@ def test_a_campaign_runs_on_pbs(campaigns: Campaigns, cluster: Cluster) -> None:
     assert not campaign.records(Lost)
 
 
-def test_a_campaign_runs_inside_a_job(campaigns: Campaigns, cluster: Cluster) -> None:
-    """Its nodes and its end are the job's: nothing in the site file says them but that one of the three trains, which
-    here only scores."""
+def test_a_submitted_campaign_runs_inside_a_job_and_leaves_nothing_when_it_is_cancelled(
+    campaigns: Campaigns, cluster: Cluster
+) -> None:
+    """Its driver runs on the first of the job's nodes. Its nodes and its end are the job's: nothing in the site file
+    says them but that one of the three trains, which here only scores."""
     campaign = campaigns["inside"]
     joined = campaign.joined(2)
-    job = cluster.answer("squeue", "-h", "-o", "%N", "-w", joined[0].node)
-    nodes = cluster.answer("scontrol", "show", "hostnames", job).split()
+    job, names = cluster.answer("squeue", "-h", "-o", "%i %N", "-w", joined[0].node).split()
+    nodes = cluster.answer("scontrol", "show", "hostnames", names).split()
     assert sorted(walker.node for walker in joined) == sorted(nodes[1:])
+    assert campaign.records(Session)[0].host == nodes[0]
     assert all(300 < (walker.block_ends or 0.0) - walker.t <= 600 for walker in joined), (
         "it began when the machine let it"
     )
     campaign.until(lambda: len({ended.walker for ended in campaign.records(Ended)}) == 2)
     campaign.until(lambda: bool(campaign.records(Scored)))
-    check_nothing_is_lost(campaign.interrupt(), campaign.directory)
+    assert len(of_run(campaign)) > 4, "the keeper, the driver, its walkers and its scorer"
+    run = Submitted(str(campaign.directory.path.parent), campaign.directory.path.name)
+    asked = cluster.on_login(sys.executable, "-m", "steersman.remote.there")
+    cancelled = request(run, "cancel", within_s=PATIENCE_S)
+    answer = decode(subprocess.run(asked, input=cancelled, capture_output=True, text=True, check=True).stdout)
+    (found,) = answer["answers"]
+    assert (found["state"], found["code"]) == ("ended", 130)
+    check_nothing_is_lost(campaign.ended("interrupted"), campaign.directory)
+    assert not campaign.records(Lost)
+    deadline = time.monotonic() + PATIENCE_S
+    while cluster.answer("squeue", "-h", "-j", job, "-o", "%i") or of_run(campaign):
+        assert time.monotonic() < deadline, of_run(campaign)
+        time.sleep(0.2)
+
+
+def of_run(campaign: Campaign) -> list[psutil.Process]:
+    """Processes of the job that a campaign was submitted in."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("OF_RUN") == str(campaign.directory.path):
+                found.append(process)
+    return found
 
 
 def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
