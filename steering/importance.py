@@ -10,6 +10,7 @@ its frames and the score function returns them again, so that all that counts li
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -79,6 +80,11 @@ class Importance(Policy):
             self._candidate(points[i], weights[i], trust, why.format(weights[i]))
             for i in rng.choice(len(points), LONGEST, p=share)
         ]
+
+    def at_random(self, seed: int) -> dict[str, float | Sequence[float]]:
+        """A member of plain sampling, for a start that no policy drew."""
+        point = np.random.default_rng(seed).standard_normal(self.dimensions)
+        return {POINT: point.tolist(), WEIGHT: 1.0, TRUST: rare_events.FIRST_WEIGHT}
 
     def estimate(self, scores: Scores) -> Estimate:
         """How often the quantity exceeds the threshold, from the whole runs so far."""

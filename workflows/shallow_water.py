@@ -26,9 +26,10 @@ storms = Importance("storm", threshold=0.0, dimensions=8)
 
 @wf.simulate(variables=sw.VARIABLES | DRAWN)
 def integrate(p, start, out):
-    jet = {"parameters": start.draw["point"], "truncation": p.truncation, "rows": sw.rows_for_networks(p.truncation)}
+    draw = start.draw or storms.at_random(out.seed)  # no policy drew it: plain sampling
+    jet = {"parameters": draw["point"], "truncation": p.truncation, "rows": sw.rows_for_networks(p.truncation)}
     for frame in sw.run(start, seed=out.seed, days=DAYS, diffusion_hours=DIFFUSION_HOURS, **jet):
-        out.append(time=frame.time_days, **frame.stored, **start.draw)
+        out.append(time=frame.time_days, **frame.stored, **draw)
         if out.stopped: break
 
 @wf.train(when=lambda p: every(frames=p.train_every * FRAMES, first=p.train_every * FRAMES // 8))
@@ -36,14 +37,21 @@ def fit(p, frames, last):
     from steersman.apps.shallow_water.forecasts import laws, runs_of
     return SphericalUNet.fit(runs_of(frames), width=16, epochs=p.epochs, init=last, **laws(p.truncation))
 
+def strength(p, frames):  # of the storm on the last day, above 0 where it is one
+    wind = np.abs(frames["v"]).max(axis=(1, 2))
+    return {"storm": np.log(np.maximum(wind, 1e-3) / p.storm_m_s), "whole": frames["time"] > DAYS - 0.01}
+
 @wf.score()
 def measure(p, model, frames):
     from steersman.apps.shallow_water.forecasts import one_step_error
-    wind, whole = np.abs(frames["v"]).max(axis=(1, 2)), frames["time"] > DAYS - 0.01
-    found = {"storm": np.log(np.maximum(wind, 1e-3) / p.storm_m_s), "whole": whole}
-    return found | {"error": one_step_error(model, frames)} | {name: frames[name] for name in DRAWN}
+    return strength(p, frames) | {"error": one_step_error(model, frames)} | {name: frames[name] for name in DRAWN}
 
 wf.steer(storms)
+
+@wf.yardstick(levels=(2, 10))
+def storms_found(p, frames):  # a jet is known by its first parameter
+    found = strength(p, frames)
+    return np.where(found["whole"] & (found["storm"] > 0), np.abs(frames["point"][:, 0]).view(np.int64), -1)
 
 @wf.metric
 def storms_percent(scores): return 100 * storms.estimate(scores).probability

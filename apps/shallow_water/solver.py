@@ -102,7 +102,7 @@ def run(
     dtype: torch.dtype = torch.float32,
     device: str = "cpu",
 ) -> Iterator[Frame]:
-    """Simulate from a stored frame, or from a case.
+    """Simulate from a case, or where a frame is given, and no parameters, on from that.
 
     From then on torch and numpy's matrix products take one thread in this process: more are slower here.
 
@@ -124,7 +124,7 @@ def run(
     _check(days, report_hours, diffusion_hours, case, parameters)
     model, beginning = _solver(case, truncation, report_hours, step_s, diffusion_hours, tracer, rows, dtype, device)
     rng = np.random.default_rng(seed)
-    if "state" in start.frame:
+    if parameters is None and "state" in start.frame:
         state = _stored(model, start.frame["state"])
         state = state + model.bump(rng, perturbation_m) if perturbation_m else state
     elif case == "jet":

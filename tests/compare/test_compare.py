@@ -119,6 +119,11 @@ def test_plain_and_random_are_always_in_and_parameters_vary_with_each(wells: Wor
     assert len({arm.slug for arm in found}) == 8
 
 
+def test_a_workflow_that_draws_has_no_restarts_to_compare_with() -> None:
+    for name in ("shallow_water", "diffraction"):
+        assert [arm.steer for arm in arms(loading.load(loading.shipped()[name]), [], {})] == [PLAIN, ""]
+
+
 def test_steering_is_written_as_in_a_workflow_file() -> None:
     assert parse_steering('Novelty("z"), explore=0.2, fallback=Random()') == Steering(Novelty("z"), 0.2, Random())
     for wrong in ("Novelty", "3", "Nowhere()", 'Novelty("z"), explore=2', "__import__('os')"):

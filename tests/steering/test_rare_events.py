@@ -145,6 +145,15 @@ def test_drawn_members_take_turns_with_frames() -> None:
     assert sum(each.index == NEW for each in ranked) == 256
 
 
+def test_plain_members_count_alike() -> None:
+    policy = Importance("storm", THRESHOLD, 2)
+    drawn = [Candidate(0, "plain", 1.0, "", draw=policy.at_random(seed)) for seed in range(500)]
+    quantities = simulate(np.array([each.draw["point"] for each in drawn]))
+    found = policy.estimate(as_scores(quantities, drawn))
+    assert found.probability == pytest.approx(np.mean(quantities > THRESHOLD))
+    assert found.extremes > 0
+
+
 @pytest.mark.parametrize("rounds", [(), (1,), (60, 1)])
 def test_a_round_without_runs_is_refused(rounds: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="each needs at least 2 runs"):

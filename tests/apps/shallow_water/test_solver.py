@@ -208,6 +208,13 @@ def test_a_perturbed_branch_is_another_with_the_same_mass() -> None:
     assert one.state[0, 0, 2, 0] == pytest.approx(parent.state[0, 0, 2, 0], rel=1e-14)
 
 
+def test_parameters_begin_anew_whatever_frame_is_given() -> None:
+    point = np.linspace(-1, 1, 8)
+    first = next(run(Start(), seed=5, days=0.25, truncation=21, parameters=point))
+    other = next(run(Start(frame={"state": first.state}), seed=6, days=0.25, truncation=21, parameters=point))
+    np.testing.assert_array_equal(first.state, other.state)
+
+
 def test_every_default_step_is_safe_and_a_part_of_a_day() -> None:
     for truncation in (21, 31, 42, 63, 85, 106, 170, 213, 341):
         step = default_step(truncation)
