@@ -21,9 +21,13 @@ CAPTION = (
 
 
 def write(folder: Path, title: str, said: Mapping[str, Any], figure: Figure) -> dict[str, Any]:
-    """Write analysis.json, figure.png, figure.svg and report.html; returns what the JSON holds."""
+    """Write analysis.json, figure.png, figure.svg and report.html; returns what the JSON holds.
+
+    Under `report` it has what the report of a run shows: `rows` and a `caption`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    plain: dict[str, Any] = _plain(said)
+    shown = {"rows": [*rows(said), *rows_by_weights(said)], "caption": CAPTION}
+    plain: dict[str, Any] = _plain({**said, "report": shown})
     (folder / "analysis.json").write_text(json.dumps(plain, indent=1) + "\n")
     figure.savefig(folder / "figure.png")
     svg = save_svg(figure, folder / "figure.svg")

@@ -18,22 +18,34 @@ def analyse(
     score: Annotated[str, typer.Option("--of", metavar="SCORE", help="what states are made of")] = "",
     states: Annotated[int, typer.Option("--states", min=0, help="number of states; 0: by the number of frames")] = 0,
     lag: Annotated[int, typer.Option("--lag", min=0, help="in frames; 0: the shortest that is long enough")] = 0,
-    folder: Annotated[Path | None, typer.Option("--out", help="where JSON, figure and page are written")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="where JSON, figure and page are written; else, of one run, into it")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what equilibrium would be: time scales, populations and free energy, by a Markov state model."""
+    """Say what equilibrium would be: time scales, populations and free energy, by a Markov state model.
+
+    Of one run it stands in its report, too.
+    """
     from steersman.analysis import answer, figure, markov, trajectories
     from steersman.analysis.write import write
     from steersman.dashboard import style
+    from steersman.dashboard.report import write_report
+    from steersman.journal import manifest
     from steersman.journal.run_directory import open_run
     from steersman.stages import loading
 
-    found = trajectories.read([open_run(run) for run in runs], score)
+    directories = [open_run(run) for run in runs]
+    found = trajectories.read(directories, score)
     model = markov.build(found, states, lag)
-    steering = loading.load(open_run(runs[0]).workflow).steering
+    steering = loading.load(directories[0].workflow).steering
     by_weights = answer.by_weights(found, steering.policy)
     said = {"runs": [str(run) for run in runs], **answer.answer(found, model), **by_weights}
-    folder = folder or runs[0].parent / f"{runs[0].name}-analysis"
+    alone = directories[0] if len(runs) == 1 and folder is None else None
+    folder = alone.analysis if alone else folder or runs[0].parent / f"{runs[0].name}-analysis"
     with style.applied():
         written = write(folder, runs[0].name, said, figure.draw(found, model))
+    if alone:
+        write_report(alone)
+        manifest.renew(alone, alone.analysis, alone.report, alone.figures)
     typer.echo(json.dumps(written) if as_json else "\n".join([*answer.lines(said), f"Page, figure and JSON: {folder}"]))

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from steersman.compare.errors import CampaignFailed
+from steersman.journal import manifest
 from steersman.journal.file import read
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -95,6 +96,7 @@ def _campaign(job: Job) -> None:
         )  # fmt: skip
         _, run = campaign.begin(plan, run_dir=path)
     run.execute()
+    manifest.seal(RunDirectory(path))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from steersman.dashboard import page, tables
-from steersman.dashboard.figures import FIGURES, Draw, contributed, draw_all
+from steersman.dashboard.figures import FIGURES, Draw, Drawing, contributed, draw_all
 from steersman.dashboard.live import offline
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
@@ -52,6 +54,8 @@ def _sections(history: History) -> Iterator[str]:
         yield from _figures(history, contributed(history))
     except BadInput as error:  # of an older Steersman, say: the run is reported all the same
         yield page.section("The workflow's own figures", page.paragraph(str(error), "failed"))
+    if history.directory.analysis.exists():
+        yield _part("Equilibrium", lambda: _equilibrium(history.directory.analysis))
     yield _part("Models", lambda: page.table(MODELS, tables.models(history)))
     yield _part("The most influential starts", lambda: page.table(STARTS, tables.influential(history)))
     yield _part("Failures", lambda: _failures(history))
@@ -85,6 +89,15 @@ def _part(title: str, make: Callable[[], str]) -> str:
     except Exception as error:  # a damaged file may cost its own table, never the report
         words = f"This part is missing: {type(error).__name__}: {error}."
         return page.section(title, page.paragraph(words, "failed"))
+
+
+def _equilibrium(folder: Path) -> str:
+    """What `steersman analyse` wrote there."""
+    said = json.loads((folder / "analysis.json").read_text())
+    svg = (folder / "figure.svg").read_text()
+    drawing = Drawing("analysis", "Time scales and free energy", said["report"]["caption"], svg)
+    problems = [page.paragraph(problem, "failed") for problem in said["problems"]]
+    return "\n".join([*problems, page.facts(said["report"]["rows"]), page.figure(drawing)])
 
 
 def _failures(history: History) -> str:

@@ -53,6 +53,7 @@ class RunDirectory:
         self.bus = self.path / "bus"
         self.figures = self.path / "figures"
         self.report = self.path / "report.html"
+        self.analysis = self.path / "analysis"
         self.log = self.path / "driver.log"
         self.manifest = self.path / "manifest.sha256"
 

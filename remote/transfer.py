@@ -18,7 +18,11 @@ from steersman.remote.wire import MOST_BYTES
 
 GROWING = ("journal.jsonl", "decisions.jsonl")  # in the order they are read: a decision is written before its start
 PRIVATE = ("bus", "driver.json", ".lock", "aside")  # the bus's password, and what is of this machine alone
-GROUPS = {"figures": ("report.html", "figures"), "models": ("models",), "frames": ("frames.zarr", "scores.zarr")}
+GROUPS = {
+    "figures": ("report.html", "figures", "analysis"),
+    "models": ("models",),
+    "frames": ("frames.zarr", "scores.zarr"),
+}
 REST = ("parsl", "checkpoints", "prepared.pkl", "manifest.sha256")  # in `all` alone
 HELD_S = 3600.0
 

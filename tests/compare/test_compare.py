@@ -23,6 +23,7 @@ from steersman.dashboard.results import Results
 from steersman.dashboard.yardsticks import Curve, amount, follow
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
+from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow, Yardstick
 from steersman.steering import LocalOutlierFactor, Novelty, Random, Steering
@@ -192,13 +193,17 @@ def test_several_runs_are_one_analysis(job: Job, found: Trajectories) -> None:
         read([run], "y")
 
 
-def test_analyse_writes_a_page_a_figure_and_json(job: Job, tmp_path: Path) -> None:
-    words = ["analyse", job.run, "--of", "z", "--states", "8", "--out", str(tmp_path / "out"), "--json"]
+def test_analyse_writes_a_page_a_figure_and_json_and_the_report_shows_them(job: Job) -> None:
+    words = ["analyse", job.run, "--of", "z", "--states", "8", "--json"]
     done = subprocess.run([sys.executable, "-m", "steersman.cli", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert said == json.loads((tmp_path / "out" / "analysis.json").read_text())
-    assert {file.suffix for file in (tmp_path / "out").iterdir()} == {".json", ".png", ".svg", ".html"}
+    run = RunDirectory(Path(job.run))
+    assert said == json.loads((run.analysis / "analysis.json").read_text())
+    assert {file.suffix for file in run.analysis.iterdir()} == {".json", ".png", ".svg", ".html"}
+    report = run.report.read_text()
+    assert all(words in report for row in said["report"]["rows"] for words in row)
+    assert verify(run) == []
     assert said["problems"], "so short a run supports nothing"
 
 
