@@ -37,7 +37,8 @@ def expose(p, start, out):
 @wf.train(when=lambda p: every(frames=p.train_every, first=p.held_out + p.train_every))
 def fit(p, frames, last):
     return models.Committee.fit(cbed.seen(frames["pattern"]), frames["label"], classes=cbed.CLASSES, members=p.members,
-                                network=p.network, epochs=p.epochs, init=last)
+                                network=p.network, epochs=p.epochs, lr=2e-3, init=last,
+                                schedule=models.Schedule(decay_epochs=p.epochs))
 
 @wf.score()
 def doubt(p, model, frames):

@@ -28,7 +28,7 @@ Chains = Callable[..., np.ndarray]
     [
         {"optimizer": "adam"},
         {"optimizer": "sgd", "schedule": Schedule(warmup_epochs=3.0, lr_scale=2.0)},
-        {"optimizer": "larc", "schedule": Schedule(double_every=2)},
+        {"optimizer": "larc", "schedule": Schedule(double_every=2, decay_epochs=7.0)},
         {"optimizer": "adam", "strategy": "ddp(lag=1)"},
         {"optimizer": "adam", "strategy": "hogwild"},
         {"optimizer": "adam", "strategy": "async(max_staleness=0)"},

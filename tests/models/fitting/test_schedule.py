@@ -26,6 +26,11 @@ def test_the_rate_rises_linearly_from_the_single_to_the_scaled_rate() -> None:
     assert max(b - a for a, b in itertools.pairwise(factors)) == pytest.approx(7 / 500)
 
 
+def test_the_rate_falls_along_half_a_cosine_to_nothing() -> None:
+    schedule = Schedule(lr_scale=4, warmup_epochs=1, decay_epochs=9)
+    assert [schedule.factor_at(epoch, 32) for epoch in (0, 3, 4.5, 6, 9, 12)] == pytest.approx([1, 3, 2, 1, 0, 0])
+
+
 @given(st.integers(1, 100), st.integers(1, 9), st.integers(0, 5000), st.floats(0, 100))
 def test_a_batch_grows_with_its_rate_and_within_its_limit(batch: int, every: int, limit: int, epoch: float) -> None:
     """Lee et al.: rate over batch stays; a limit below the first batch leaves it as it is."""
