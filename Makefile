@@ -20,7 +20,7 @@ demo: $(BIN)/.installed
 train-demo: $(BIN)/.installed
 	$(BIN)/python -m steersman.benchmarks.train_demo
 
-# The tables and figures of docs/results.md: an hour of two cores, and it goes on where it was stopped.
+# The tables and figures of docs/results.md: hours of two cores, and it goes on where it was stopped.
 compare: $(BIN)/.installed
 	$(BIN)/steersman compare workflows/reference/wells.py --seeds 10 --workers 8 --rounds --policy 'LocalOutlierFactor("z")' \
 		--policy 'LeastCounts("z")' --out runs/compare-wells
@@ -29,7 +29,11 @@ compare: $(BIN)/.installed
 		--policy 'Frontier(LocalOutlierFactor("z"), 4)' --out runs/compare-chignolin
 	$(BIN)/steersman compare workflows/reference/alanine.py --seeds 8 --plain-budget sim_ns=6.4 --workers 1 --beside 2 \
 		--policy 'LocalOutlierFactor("torsions")' --policy 'LocalOutlierFactor("z")' --policy 'LeastCounts("torsions")' --out runs/compare-alanine
-	$(BIN)/python docs/figures/results.py runs/compare-wells runs/compare-chignolin runs/compare-alanine
+	$(BIN)/steersman compare workflows/reference/alanine.py --seeds 6 --workers 1 --beside 2 --set segment_ps=40 \
+		--policy 'LocalOutlierFactor("torsions")' --policy 'LocalOutlierFactor("torsions"), prune=Redundant("torsions")' \
+		--out runs/compare-pruned
+	$(BIN)/steersman compare shallow_water --seeds 4 --workers 1 --beside 2 --out runs/compare-rare
+	$(BIN)/python docs/figures/results.py runs/compare-wells runs/compare-chignolin runs/compare-alanine runs/compare-pruned runs/compare-rare
 
 # Two processes, a file to each, in the order of tests/conftest.py.
 PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
