@@ -15,15 +15,18 @@ Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="run director
 
 def analyse(
     runs: Runs,
-    score: Annotated[str, typer.Option("--of", metavar="SCORE", help="what states are made of")] = "",
+    score: Annotated[str, typer.Option("--of", metavar="SCORE", help="score by which states are defined")] = "",
     states: Annotated[int, typer.Option("--states", min=0, help="number of states; 0: by the number of frames")] = 0,
-    lag: Annotated[int, typer.Option("--lag", min=0, help="in frames; 0: the shortest that is long enough")] = 0,
+    lag: Annotated[
+        int, typer.Option("--lag", min=0, help="lag time in frames; 0: the shortest that is long enough")
+    ] = 0,
     folder: Annotated[
-        Path | None, typer.Option("--out", help="where JSON, figure and page are written; else, of one run, into it")
+        Path | None,
+        typer.Option("--out", help="folder for JSON, figure and page (default, for one run: the run directory)"),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what equilibrium would be: time scales, populations and free energy, by a Markov state model.
+    """Estimate equilibrium properties by a Markov state model: time scales, populations and free energy.
 
     Of one run it stands in its report, too.
     """

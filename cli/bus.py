@@ -31,20 +31,26 @@ DRAW_S = 1.0
 
 def bus(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="a run directory, or any directory with a bus.json")],
-    follow: Annotated[str | None, typer.Option("--follow", metavar="NAME", help="show each tuple put under it")] = None,
-    last: Annotated[int, typer.Option("--last", min=0, help="how many of the newest tuples of each name")] = LAST,
+    follow: Annotated[
+        str | None, typer.Option("--follow", metavar="NAME", help="show each tuple that is put under this name")
+    ] = None,
+    last: Annotated[int, typer.Option("--last", min=0, help="number of newest tuples to show for each name")] = LAST,
     count: Annotated[
         int | None, typer.Option("--count", min=1, help="end after this number of tables or tuples")
     ] = None,
     as_json: Json = False,
-    as_lines: Annotated[bool, typer.Option("--jsonl", help="a JSON object a line: for each look, or tuple")] = False,
+    as_lines: Annotated[
+        bool, typer.Option("--jsonl", help="one JSON object per line, for each table or tuple")
+    ] = False,
 ) -> None:
     """Show the tuple space of a run: names, depths, rates, blocked takers, last tuples. It changes nothing.
 
     On a terminal it stays live until Ctrl-C; into a pipe, or as JSON, it looks once.
     """
     if as_json and (follow is not None or (count or 1) > 1):
-        raise BadRequest("--json prints one object; with --follow or --count write --jsonl, which prints one a line")
+        raise BadRequest(
+            "--json prints only one object; with --follow or --count use --jsonl, which prints one object per line"
+        )
     as_json |= as_lines
     if RunDirectory(run).journal.exists():
         expect_driver(RunDirectory(run))

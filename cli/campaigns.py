@@ -65,7 +65,7 @@ def run(
     rounds: Rounds = False,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="instead of runs/<workflow>-<number>")] = None,
     bus: BusUrl = None,
-    dashboard: Annotated[bool, typer.Option("--dashboard", help="serve the run's page beside it")] = False,
+    dashboard: Annotated[bool, typer.Option("--dashboard", help="serve the run's page while it runs")] = False,
     require_goal: RequireGoal = False,
     as_json: Json = False,
 ) -> None:
@@ -112,7 +112,8 @@ def resume(
         assert made.state.end is not None
         reason = made.state.end.reason
         err.plain(
-            f"{run} is finished: {reason}; there is nothing to resume; `--set key=value` goes on with other parameters"
+            f"{run} is finished: {reason}; there is nothing to resume. "
+            "`--set key=value` continues it with other parameters"
         )
         if not directory.report.exists():  # Ctrl-C came while it was drawn, say
             _describe(directory, made.state)
@@ -120,7 +121,7 @@ def resume(
             _print_json(directory, made.state)
         raise typer.Exit(_exit_code(made.state.end.outcome, require_goal))
     where = escape(f"{run} at {made.state.frames:,} frames")
-    err.print(f"[bold]{made.workflow.name}[/] goes on in {where}", highlight=False)
+    err.print(f"[bold]{made.workflow.name}[/] continues in {where}", highlight=False)
     if made.state.paused:
         err.plain(display.paused(made.state))
     state = _execute(directory, made)
@@ -138,7 +139,9 @@ def check(
     account: Account = None,
     queue: Queue = None,
     inside: Inside = False,
-    with_try: Annotated[bool, typer.Option("--try", help="then call every stage once, see `steersman try`")] = False,
+    with_try: Annotated[
+        bool, typer.Option("--try", help="afterwards call every stage once, see `steersman try`")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check workflow, parameters, site and disk before any job starts."""
@@ -166,7 +169,7 @@ def _execute(directory: RunDirectory, made: Run) -> State:
         with shown.live():
             return made.execute()
     except KeyboardInterrupt:
-        err.plain(f"stopped at once; `steersman resume {directory.path}` goes on")
+        err.plain(f"stopped at once; `steersman resume {directory.path}` continues it")
         raise typer.Exit(EXIT["interrupted"]) from None
 
 
@@ -199,14 +202,16 @@ def _finish(directory: RunDirectory, state: State, *, require_goal: bool, as_jso
             words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"
             out.plain(words)
         if page:
-            out.plain(f"{page}   (until {IDLE_S / 60:g} minutes after the last look)")
+            out.plain(f"{page}   (until {IDLE_S / 60:g} minutes after the last viewer has left)")
     raise typer.Exit(_exit_code(outcome, require_goal))
 
 
 def _check_goal(rule: StopRule, *, required: bool) -> None:
     """Raises: BadValue: the workflow has no goal that --require-goal could ask for."""
     if required and not rule.goal:
-        problem = "the workflow stops by its budget alone; give it a goal, e.g. stop=budget(...) | reached(...)"
+        problem = (
+            "the workflow has only a budget as its stop rule; give it a goal, e.g. stop=budget(...) | reached(...)"
+        )
         raise BadValue("--require-goal", "set", problem)
 
 

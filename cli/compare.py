@@ -18,7 +18,7 @@ def compare(
     workflow: WorkflowName,
     policy: Annotated[
         list[str],
-        typer.Option("--policy", help="""what wf.steer takes, e.g. 'Novelty("z"), explore=0.2'; may be repeated"""),
+        typer.Option("--policy", help="""arguments of wf.steer, e.g. 'Novelty("z"), explore=0.2'; may be repeated"""),
     ] = [],  # noqa: B006 (Typer wants a list)
     vary: Annotated[list[str], typer.Option("--vary", metavar="KEY=A,B", help="values of a parameter to compare")] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="number of campaigns of each policy")] = 8,
@@ -26,7 +26,7 @@ def compare(
         str, typer.Option("--budget", help="budget of each campaign, e.g. sim_ns=4 or frames=10000")
     ] = "",
     plain_budget: Annotated[
-        str, typer.Option("--plain-budget", help="of plain sampling, if it is to run longer than the others")
+        str, typer.Option("--plain-budget", help="budget of plain sampling, if it should run longer than the others")
     ] = "",
     assignments: Set = [],  # noqa: B006
     params: ParamsFile = None,
@@ -38,11 +38,12 @@ def compare(
         Path | None, typer.Option("--out", help="folder of the comparison; an existing one is continued")
     ] = None,
     model_of: Annotated[
-        Path | None, typer.Option("--model-of", metavar="RUN", help="judge all by cells of this run's latent space")
+        Path | None,
+        typer.Option("--model-of", metavar="RUN", help="judge all runs by cells of this run's latent space"),
     ] = None,
     metric: Annotated[
         list[str],
-        typer.Option("--metric", help="judge by a metric of held-out draws and levels of it, e.g. 'error<0.2,0.1'"),
+        typer.Option("--metric", help="judge by levels of a metric of held-out draws, e.g. 'error<0.2,0.1'"),
     ] = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
@@ -86,7 +87,7 @@ def compare(
         with err.status(f"{len(by_seed)} campaigns in {folder}") as status:
             run_all(by_seed, beside, lambda done, all_: status.update(f"{done} of {all_} campaigns are done"))
     except KeyboardInterrupt:
-        err.plain("stopped; the same command goes on")
+        err.plain("stopped; give the same command again to continue")
         raise typer.Exit(130) from None
     runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded, metrics) for arm in chosen}
     plain = {arm.assignments: runs[arm] for arm in chosen if arm.plain}

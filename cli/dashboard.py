@@ -27,17 +27,20 @@ PATIENCE_S = 2.0  # who looks at a bus does not wait a minute for a server that 
 
 def dashboard(
     runs: Annotated[list[Path] | None, typer.Argument(metavar="RUN...", help="run directories")] = None,
-    folder: Annotated[Path | None, typer.Option("--all", metavar="DIR", help="every run of a folder")] = None,
+    folder: Annotated[Path | None, typer.Option("--all", metavar="DIR", help="show every run of a folder")] = None,
     baseline: Annotated[Path | None, typer.Option("--baseline", metavar="RUN", help="a run to compare with")] = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="instead of the one of the last time")] = 0,
-    read_only: Annotated[bool, typer.Option("--read-only", help="show only; no link allows actions")] = False,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="port (default: 0, that of the last time)")] = 0,
+    read_only: Annotated[bool, typer.Option("--read-only", help="no link allows actions")] = False,
     trust: Annotated[
-        bool | None, typer.Option("--trust/--no-trust", help="run the code of workflow files; by default of own runs")
+        bool | None,
+        typer.Option("--trust/--no-trust", help="run the code of workflow files (default: only for your own runs)"),
     ] = None,
     idle_s: Annotated[
         float,
         typer.Option(
-            "--end-idle", metavar="S", help="end after this time without a running run and without a viewer, in seconds"
+            "--end-idle",
+            metavar="S",
+            help="end after this time without a running run and without a viewer, in seconds; 0: never",
         ),
     ] = 0.0,
 ) -> None:
@@ -50,7 +53,7 @@ def dashboard(
     if not runs and folder is None:
         raise BadRequest("name a run directory, or a folder of them with --all")
     if folder is not None and not folder.is_dir():
-        raise BadRequest(f"--all {folder}: there is no such folder")
+        raise BadRequest(f"--all {folder}: this folder does not exist")
     gallery = Gallery(runs or [], folder, baseline=baseline, trusted=trust)
     gallery.begin()
     access = Access.kept([*(runs or []), *([folder] if folder else [])])
@@ -74,7 +77,7 @@ def beside(run: Path) -> str:
     assert process.stdout is not None
     with process.stdout:
         lines = [process.stdout.readline().strip() for _ in range(LINES)]
-    return lines[0] or f"The dashboard did not begin; `steersman dashboard {run}` says why"
+    return lines[0] or f"the dashboard did not start; `steersman dashboard {run}` shows the reason"
 
 
 def links(served: Any, *, read_only: bool) -> list[str]:
@@ -82,7 +85,7 @@ def links(served: Any, *, read_only: bool) -> list[str]:
     shown = served.read_only_link if read_only else served.link
     lines = [f"Dashboard: {shown}"]
     if not read_only:
-        lines.append(f"to look only: {served.read_only_link}")
+        lines.append(f"read-only: {served.read_only_link}")
     return [*lines, f"from another machine: ssh -L {served.port}:127.0.0.1:{served.port} {platform.node()}"]
 
 

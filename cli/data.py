@@ -42,18 +42,23 @@ def export(
         Path | None, typer.Option("--tables", metavar="DIR", help="every table of the run, as CSV and Parquet")
     ] = None,
     score: Annotated[
-        list[str], typer.Option("--score", metavar="NAME=LOW:HIGH", help="of --frames, those with a score in a range")
+        list[str],
+        typer.Option("--score", metavar="NAME=LOW:HIGH", help="only frames with a score in this range, for --frames"),
     ] = [],  # noqa: B006 (Typer wants a list)
     cluster: Annotated[
-        str, typer.Option("--cluster", metavar="K/N", help="of --frames, those of the K-th largest of N clusters")
+        str,
+        typer.Option("--cluster", metavar="K/N", help="only frames of the K-th largest of N clusters, for --frames"),
     ] = "",
-    by: Annotated[str, typer.Option("--by", help="the score that clusters are made of")] = "z",
-    part: Annotated[str, typer.Option("--range", metavar="A:B", help="frames A to B of these, counted from 0")] = "",
-    stride: Annotated[int, typer.Option("--stride", min=1, help="each N-th of these")] = 1,
+    by: Annotated[str, typer.Option("--by", help="score by which frames are clustered")] = "z",
+    part: Annotated[
+        str, typer.Option("--range", metavar="A:B", help="only frames A to B of the selected ones, counted from 0")
+    ] = "",
+    stride: Annotated[int, typer.Option("--stride", min=1, help="only each N-th of the selected frames")] = 1,
     topology: Annotated[
-        Path | None, typer.Option("--topology", metavar="FILE", help="atoms, instead of the run's topology.pdb")
+        Path | None,
+        typer.Option("--topology", metavar="FILE", help="file with the atoms (default: the run's topology.pdb)"),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace files that are there")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace existing files")] = False,
 ) -> None:
     """Write frames to a trajectory (.xtc, .dcd, .pdb, .nc), or all tables, for other programs."""
     from steersman.data import choice
@@ -61,7 +66,7 @@ def export(
     from steersman.data.lineage import rows
 
     if [lineage, frames, tables].count(None) != 2:
-        raise BadRequest("say what to write: one of --lineage FILE, --frames FILE and --tables DIR")
+        raise BadRequest("give one of --lineage FILE, --frames FILE and --tables DIR")
     if lineage and (not segment or score or cluster):
         raise BadRequest("--lineage takes a SEGMENT, e.g. `steersman export RUN w0.7 --lineage out.xtc`, and no scores")
     directory = run_directory.open_run(run)
@@ -101,14 +106,14 @@ def report(run: RunPath) -> None:
 
 
 def ls(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="with run directories in it")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="folder with run directories")] = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """List the runs of a folder: state, frames, best metric, age and size; the newest last."""
+    """List the runs of a folder, the newest last: state, frames, best metric, age and size."""
     from steersman.data.listing import listed
 
     if not folder.is_dir():
-        raise BadRequest(f"{folder}: there is no such folder; give the one that your runs lie in")
+        raise BadRequest(f"{folder}: this folder does not exist; name the folder with your runs")
     found = listed(folder)
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in found]}))
@@ -123,7 +128,7 @@ def ls(
 
 
 def diff(run: RunPath, other: Annotated[Path, typer.Argument(metavar="RUN")], as_json: Json = False) -> None:
-    """Tell what differs between two runs: parameters, settings, code, versions and outcome."""
+    """Show the differences between two runs: parameters, settings, code, versions and outcome."""
     from steersman.data.difference import difference, lines
 
     histories = []
@@ -160,7 +165,7 @@ def _stoppable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        err.plain("stopped; the file was not written. The same command begins again")
+        err.plain("stopped; the file was not written")
         raise typer.Exit(130) from None
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -215,4 +215,4 @@ def paused(state: State) -> str:
     if state.paused is None:
         return ""
     since = datetime.datetime.fromtimestamp(state.paused.t).strftime("%Y-%m-%d %H:%M:%S")
-    return f"PAUSED by {state.paused.who} since {since}; `steersman tell RUN continue` goes on"
+    return f"PAUSED by {state.paused.who} since {since}; `steersman tell RUN continue` continues it"

@@ -39,18 +39,21 @@ def list_endpoints(context: typer.Context, as_json: Json = False) -> None:
 @endpoints.command()
 def add(
     name: Annotated[str, typer.Argument(help="a short name, e.g. polaris")],
-    uuid: Annotated[str, typer.Argument(metavar="UUID", help="of `globus-compute-endpoint list` on its machine")],
+    uuid: Annotated[
+        str, typer.Argument(metavar="UUID", help="UUID that `globus-compute-endpoint list` shows on its machine")
+    ],
     site: Annotated[
         str, typer.Option("--site", help="the site of runs there: a name, or the path of a file here")
     ] = "",
-    folder: Annotated[str, typer.Option("--folder", help="where runs lie there")] = known.FOLDER,
-    python: Annotated[str, typer.Option("--python", help="of the environment there that has Steersman")] = "",
+    folder: Annotated[str, typer.Option("--folder", help="folder for runs there")] = known.FOLDER,
+    python: Annotated[str, typer.Option("--python", help="Python there that has Steersman")] = "",
     option: Annotated[
-        list[str], typer.Option("--option", metavar="KEY=VALUE", help="for the template of its configuration; repeat")
+        list[str],
+        typer.Option("--option", metavar="KEY=VALUE", help="setting of its configuration's template; may be repeated"),
     ] = [],  # noqa: B006
     collection: Annotated[str, typer.Option("--collection", help="UUID of the Globus collection of the folder")] = "",
 ) -> None:
-    """Name an endpoint, with its site and folder; or change what is known of it."""
+    """Add an endpoint under a name, with its site and folder; or change its settings."""
     options = assigned(option, "--option")
     path = str(Path(site).absolute()) if is_path(site) else site
     known.keep_endpoint(Endpoint(name, uuid, path, folder, python, options, collection))
@@ -59,7 +62,7 @@ def add(
 @endpoints.command()
 def template(
     name: Annotated[str, typer.Argument(help="a machine: aurora, frontier, perlmutter, polaris, or slurm")] = "",
-    schema: Annotated[bool, typer.Option("--schema", help="what submissions may ask of it, as JSON schema")] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="print the JSON schema of what submissions may ask")] = False,
 ) -> None:
     """Print the configuration of an endpoint, as user_config_template.yaml.j2 and user_config_schema.json."""
     from steersman.site_configs import endpoints as shipped
@@ -70,6 +73,6 @@ def template(
 
 
 @endpoints.command()
-def remove(name: Annotated[str, typer.Argument(help="its name here; nothing happens there")]) -> None:
+def remove(name: Annotated[str, typer.Argument(help="its name here; the endpoint itself does not change")]) -> None:
     """Forget the name of an endpoint."""
     known.forget_endpoint(name)

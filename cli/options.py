@@ -16,7 +16,7 @@ Set = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="set 
 ParamsFile = Annotated[Path | None, typer.Option("--params", metavar="FILE", help="YAML file of parameters")]
 SITE = "a name that `steersman sites` lists, or the path of a .yaml or .py file"
 SiteName = Annotated[str, typer.Option("--site", envvar="STEERSMAN_SITE", help=SITE)]
-OtherSite = Annotated[str | None, typer.Option("--site", help=f"go on with another site: {SITE}")]
+OtherSite = Annotated[str | None, typer.Option("--site", help=f"continue on another site: {SITE}")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="number of slots for walkers (default: that of the site)")
 ]
@@ -27,7 +27,7 @@ Walltime = Annotated[
     str | None, typer.Option("--walltime", metavar="TIME", help="length of the blocks: 90s, 30m, 2h, 02:00:00")
 ]
 Inside = Annotated[
-    bool, typer.Option("--inside", help="in the job that this is started in, on its nodes, whatever the site asks for")
+    bool, typer.Option("--inside", help="run in the present job, on its nodes, whatever the site asks for")
 ]
 Account = Annotated[str | None, typer.Option("--account", help="account that the scheduler charges")]
 Queue = Annotated[str | None, typer.Option("--queue", help="queue or partition of the scheduler")]

@@ -35,9 +35,13 @@ def print_records(directory: RunDirectory, kinds: Collection[str], sim: str, sin
         for record in chosen:
             say(line(record))
     for flaw in place.flaws:
-        say(f"not whole: {flaw}", to_stderr=True)
+        say(f"damaged: {flaw}", to_stderr=True)
     if torn := directory.journal.stat().st_size - place.offset:
-        say(f"the last {torn} bytes are no whole record: being written, or torn; resume cuts them off", to_stderr=True)
+        say(
+            f"the last {torn} bytes are an incomplete record, which is being written or was interrupted; "
+            "resume cuts them off",
+            to_stderr=True,
+        )
 
 
 def _print_object(found: Iterable[Record]) -> None:

@@ -33,7 +33,7 @@ CANCEL_S = 100.0
 AT_WORK = ("waiting", "running")
 STATES = {"unknown": "not there", "waiting": "waits to begin", "running": "running", "ended": "ended", "lost": "lost"}
 
-RunName = Annotated[str, typer.Argument(metavar="NAME", help="what `steersman submit` returned")]
+RunName = Annotated[str, typer.Argument(metavar="NAME", help="name that `steersman submit` returned")]
 At = Annotated[str, typer.Option("--at", metavar="ENDPOINT", help="a name of `steersman endpoints`, or a UUID")]
 
 remote = typer.Typer(no_args_is_help=True)
@@ -49,7 +49,7 @@ def list_runs(
     at: Annotated[str, typer.Option("--at", help="all runs of this endpoint, of all users")] = "",
     as_json: Json = False,
 ) -> None:
-    """List the runs that were submitted from here, and how they stand."""
+    """List the runs that were submitted from here, and their states."""
     sent = known.runs()
     places = {at: known.endpoint(at)} if at else {each.endpoint.name: each.endpoint for each in sent.values()}
     rows: list[dict[str, Any]] = []
@@ -75,7 +75,7 @@ def list_runs(
 
 @remote.command()
 def status(name: RunName, as_json: Json = False) -> None:
-    """Say how far a run has come."""
+    """Show the progress of a run."""
     view = _view(name)
     look = view.catch_up()
     directory = RunDirectory(view.path)
@@ -90,7 +90,7 @@ def status(name: RunName, as_json: Json = False) -> None:
 
 @remote.command()
 def watch(name: RunName) -> None:
-    """Show a run live until it ends; where nothing can be heard of it, go on later."""
+    """Show a run live until it ends; if it cannot be reached, try again later."""
     view = _view(name)
     look, intervals = view.catch_up(), _intervals()
     while not view.begun and look["state"] in AT_WORK:  # a job may wait for hours
@@ -106,7 +106,7 @@ def watch(name: RunName) -> None:
 @remote.command()
 def logs(
     name: RunName,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on until the driver has ended")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="continue until the driver has ended")] = False,
 ) -> None:
     """Print what the driver of a run printed."""
     site, sent = _of(name)
@@ -129,7 +129,7 @@ def why(
     tree: Tree = False,
     as_json: Json = False,
 ) -> None:
-    """Say where a segment started, who chose it and what was refused, and how it ended."""
+    """Show where a segment started, who chose that and what was rejected, and how the segment ended."""
     runs.why(_looked_at(name), segment, tree, as_json)
 
 
@@ -150,7 +150,7 @@ def tell(
     name: RunName,
     words: Words,
 ) -> None:
-    """Say something to a running campaign; it is journalled with who said it and when."""
+    """Send a command to a running campaign; the journal records who sent it, and when."""
     site, sent = _of(name)
     (answer,) = site.ask(sent.name, ("tell", {"words": words, "who": people.who()}))
     say(answer)
@@ -158,9 +158,9 @@ def tell(
 
 @remote.command()
 def cancel(name: RunName) -> None:
-    """End a run now, as Ctrl-C does; `remote resume` goes on with it."""
+    """End a run now, as Ctrl-C does; `remote resume` continues it."""
     site, sent = _of(name)
-    with err.status("its driver ends its blocks and writes what there is"):
+    with err.status("its driver ends its blocks and writes the frames so far"):
         (look,) = site.ask(sent.name, ("cancel", {"within_s": CANCEL_S}), within_s=CANCEL_S + 30)
     _print_driver(sent, look, begun=True)
 
@@ -170,26 +170,28 @@ def resume(
     name: RunName,
     assignments: Set = [],  # noqa: B006
 ) -> None:
-    """Go on with a run, whatever ended it; with --set also with one that is finished."""
+    """Continue a run that was interrupted; with --set, also one that is finished."""
     from steersman.remote.submit import START_S, in_job
 
     site, sent = _of(name)
     (look,) = site.ask(sent.name, ("resume", {"settings": assignments, "where": sent.where}), within_s=START_S)
     sent = in_job(site, sent, look)
-    err.plain(f"{name} goes on at {sent.endpoint.name}; steersman remote watch {name}")
+    err.plain(f"{name} continues at {sent.endpoint.name}; steersman remote watch {name}")
 
 
 @remote.command()
 def fetch(
     name: RunName,
-    what: Annotated[str, typer.Option("--what", help="of figures, models, frames, all; with commas")] = "figures",
-    follow: Annotated[bool, typer.Option("--follow", help="again and again until the run has ended")] = False,
+    what: Annotated[
+        str, typer.Option("--what", help="groups of files: figures, models, frames or all; separated by commas")
+    ] = "figures",
+    follow: Annotated[bool, typer.Option("--follow", help="fetch repeatedly until the run has ended")] = False,
     to: Annotated[Path | None, typer.Option("--to", metavar="DIR", help="instead of runs/NAME")] = None,
     most: Annotated[
-        float, typer.Option("--most", metavar="MB", help="of a group of files that may come this way")
+        float, typer.Option("--most", metavar="MB", help="largest size of a group of files to fetch")
     ] = 500,
 ) -> None:
-    """Fetch what is new of a run into a run directory here."""
+    """Fetch the new files of a run into a run directory here."""
     from steersman.remote.copy import Copy, groups_of
 
     groups = groups_of([word for word in what.split(",") if word])
@@ -238,7 +240,7 @@ def check(
 @remote.command()
 def install(
     at: At,
-    run: Annotated[bool, typer.Option("--run", help="do it now, instead of printing the steps")] = False,
+    run: Annotated[bool, typer.Option("--run", help="run the steps instead of printing them")] = False,
 ) -> None:
     """Put this version of Steersman at a site, into an environment of its own."""
     from steersman.remote.install import install as put
@@ -249,9 +251,9 @@ def install(
         for step in steps(endpoint.folder, wheel()[0]):
             say(step)
         say(f"steersman endpoints add {endpoint.name} {endpoint.uuid} --python {endpoint.folder}/venv/bin/python")
-        err.print("the wheel is this installed Steersman; with --run it is sent there and all of this is done")
+        err.print("the wheel is the installed Steersman; --run sends it there and runs these commands")
         return
-    with err.status(escape(f"installing at {at}: minutes, most of them for torch")):
+    with err.status(escape(f"installing at {at}; this takes minutes, most of them for torch")):
         found = put(site_of(endpoint))
     known.keep_endpoint(replace(endpoint, python=found["python"]))
     say(found["python"])
@@ -295,7 +297,7 @@ def _intervals(first_s: float = SOON_S) -> Iterator[float]:
 
 def endpoint_of(name: str) -> Endpoint:
     if not name:
-        raise BadRequest("say where: --at NAME (see `steersman endpoints`) or --endpoint UUID")
+        raise BadRequest("name the endpoint: --at NAME (see `steersman endpoints`) or --endpoint UUID")
     return known.endpoint(name)
 
 
@@ -338,7 +340,7 @@ def _in_words(look: dict[str, Any]) -> str:
     if look["state"] == "ended":
         words += f" with exit code {look['code']}"
     if look["state"] == "lost":
-        words += f": {look['why']}; `steersman remote resume` goes on"
+        words += f": {look['why']}; `steersman remote resume` continues it"
     return words
 
 
@@ -347,7 +349,7 @@ def _too_large(sent: Sent, path: str, group: str, size: int, most: float, to: Pa
     names = GROUPS.get(group, ("",))
     commands = [f"globus transfer --recursive {place}:{path}/{name} HERE:{to.absolute()}/{name}" for name in names]
     return (
-        f"{group} are {size / 1e6:,.0f} MB, more than the {most:g} MB that come this way (--most): they lie in {path}; "
+        f"{group} are {size / 1e6:,.0f} MB, more than the limit of {most:g} MB (--most): they are in {path}; "
         f"with Globus Transfer: {'; '.join(commands)}"
     )
 

@@ -54,9 +54,9 @@ def status(run: RunPath, as_json: Json = False) -> None:
         out.plain(f"{display.paused(state) or 'running'}: {driver}")
     else:
         again = f"{copy}; `steersman remote resume {copy.run}`" if copy else f"`steersman resume {run}`"
-        out.plain(f"nobody drives it; {again} goes on")
+        out.plain(f"it has no driver; {again} continues it")
     if jobs and site.scheduler:
-        what = f"jobs of this run wait or run though nobody drives it: {', '.join(jobs)}"
+        what = f"jobs of this run still wait or run without a driver: {', '.join(jobs)}"
         out.plain(f"{what}; `resume` cancels them, or {site.scheduler.CANCEL} does")
     if state.paused and not driven:
         out.plain(display.paused(state))
@@ -165,9 +165,9 @@ def verify(
     if as_json:
         typer.echo(json.dumps({"whole": not problems, "problems": [vars(problem) for problem in problems]}))
     for problem in [] if as_json else problems:
-        out.print(f"[red]not whole[/] {escape(problem.where)}: {escape(problem.problem)}", highlight=False)
+        out.print(f"[red]damaged[/] {escape(problem.where)}: {escape(problem.problem)}", highlight=False)
     if not problems:
         err.plain(f"{run} is whole")
     elif repair:
-        err.plain(f"set aside in {run}/aside; `steersman resume {run}` goes on")
+        err.plain(f"moved to {run}/aside; `steersman resume {run}` continues the run")
     raise typer.Exit(DamagedFile.exit_status if problems and not repair else 0)

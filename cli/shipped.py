@@ -42,7 +42,7 @@ def workflows(as_json: Json = False) -> None:
 def new(name: Annotated[str, typer.Argument(help="name of the workflow; NAME.py is written here")]) -> None:
     """Write a workflow file that works, to start from."""
     if not name.replace("_", "").replace("-", "").isalnum():
-        raise BadRequest(f"{name!r} is no name for a workflow: use letters, digits, - and _")
+        raise BadRequest(f"{name!r} cannot be the name of a workflow: use letters, digits, - and _")
     path = Path(f"{name}.py")
     try:
         with path.open("x") as file:

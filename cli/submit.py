@@ -33,13 +33,16 @@ def submit(
     assignments: Set = [],  # noqa: B006 (Typer wants a list)
     params: ParamsFile = None,
     inputs: Annotated[
-        list[Path], typer.Option("--input", metavar="FILE", help="a file that lies beside the workflow there; repeat")
+        list[Path], typer.Option("--input", metavar="FILE", help="a file to copy beside the workflow; may be repeated")
     ] = [],  # noqa: B006
     at: At = "",
     endpoint: Annotated[str, typer.Option("--endpoint", metavar="UUID", help="the same as --at")] = "",
     site: Annotated[str, typer.Option("--site", help="a site by name, or the path of a file here")] = "",
     where: Annotated[
-        str, typer.Option("--where", help="login: the driver submits blocks; allocation: it is in a job")
+        str,
+        typer.Option(
+            "--where", help="login: the driver runs on the login node and submits blocks; allocation: it runs in a job"
+        ),
     ] = "login",
     workers: Workers = None,
     nodes: Nodes = None,
@@ -48,7 +51,9 @@ def submit(
     queue: Queue = None,
     seed: Seed = None,
     rounds: Rounds = False,
-    name: Annotated[str, typer.Option("--name", help="of the run; else it follows from what is submitted")] = "",
+    name: Annotated[
+        str, typer.Option("--name", help="name of the run (default: made from its workflow and settings)")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Run a workflow file at another machine, over Globus Compute, and return at once."""
@@ -70,7 +75,7 @@ def submit(
         say(json.dumps({"name": sent.name, "path": there["path"], "fresh": there["fresh"], "state": there["state"]}))
         return
     say(sent.name)
-    words = "submitted" if there["fresh"] else f"there already, {STATES[there['state']]}; --name makes another"
+    words = "submitted" if there["fresh"] else f"already there, {STATES[there['state']]}; use --name to submit another"
     err.plain(f"{words}: {there['path']} at {sent.endpoint.name}; steersman remote watch {sent.name}")
 
 

@@ -24,7 +24,7 @@ def try_(
     assignments: Set = [],  # noqa: B006 (Typer wants a list)
     params: ParamsFile = None,
 ) -> None:
-    """Call every stage in this process, on a few frames: errors with file and line, and nothing is left behind."""
+    """Call every stage once in this process, on a few frames; errors have file and line. No files are left behind."""
     source = loading.find(workflow)
     loaded = loading.load(source)
     checked = loading.parameters(loaded, params, assignments)

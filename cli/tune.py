@@ -21,22 +21,28 @@ def tune(
     over: Annotated[
         list[str], typer.Option("--over", metavar="KEY=RANGE", help="KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c")
     ],
-    trials: Annotated[int, typer.Option("--trials", min=1, help="in all, with those that were run before")] = 40,
-    yardstick: Annotated[str, typer.Option("--yardstick", help="what is judged; the first one, if not given")] = "",
-    sampler: Annotated[str, typer.Option("--sampler", help="tpe, random or grid")] = "tpe",
+    trials: Annotated[int, typer.Option("--trials", min=1, help="number of trials, including earlier ones")] = 40,
+    yardstick: Annotated[
+        str, typer.Option("--yardstick", help="yardstick that judges the trials (default: the first one)")
+    ] = "",
+    sampler: Annotated[str, typer.Option("--sampler", help="method that chooses values: tpe, random or grid")] = "tpe",
     early: Annotated[bool, typer.Option(help="end the worse half of the trials early")] = True,
-    budget: Annotated[str, typer.Option("--budget", help="of each campaign, e.g. sim_ns=4 or frames=10000")] = "",
+    budget: Annotated[
+        str, typer.Option("--budget", help="budget of each campaign, e.g. sim_ns=4 or frames=10000")
+    ] = "",
     assignments: Set = [],  # noqa: B006 (Typer wants a list)
     params: ParamsFile = None,
     seed: Seed = 0,
     site: SiteName = "laptop",
     workers: Workers = None,
     rounds: Rounds = False,
-    beside: Annotated[int, typer.Option("--beside", min=1, help="campaigns at a time")] = os.cpu_count() or 1,
-    folder: Annotated[Path | None, typer.Option("--out", help="folder of the trials; the same goes on")] = None,
+    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = os.cpu_count() or 1,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="folder of the trials; an existing one is continued")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Tune parameters: campaigns with different values, the worse ones ended early, by a yardstick."""
+    """Tune parameters by a yardstick: run campaigns with different values, and end the worse ones early."""
     from steersman.compare import arms as of
     from steersman.compare.campaigns import Job
     from steersman.compare.errors import NoYardstick
@@ -67,7 +73,7 @@ def tune(
         with err.status(f"{trials} trials in {folder}") as status:
             study = tune(search, tried, folder, job, beside, lambda done: status.update(f"{done} of {trials} trials"))
     except KeyboardInterrupt:
-        err.plain("stopped; the same command goes on")
+        err.plain("stopped; give the same command again to continue")
         raise typer.Exit(130) from None
     found = results(study)
     (folder / "trials.json").write_text(json.dumps(found, indent=1) + "\n")
@@ -75,9 +81,9 @@ def tune(
         typer.echo(json.dumps({"folder": str(folder), "yardstick": judged, "trials": found}))
         return
     ended = sum(each["state"] == "pruned" for each in found)
-    typer.echo(f"{judged} after {len(found)} trials, of which {ended} were ended early; the best:")
+    typer.echo(f"{judged} after {len(found)} trials, {ended} of them ended early; the best:")
     for each in found[:SHOWN]:
         values = " ".join(f"{key}={value}" for key, value in each["params"].items())
         typer.echo(f"  {each['value']:<10.5g} {values}" + ("   ended early" if each["state"] == "pruned" else ""))
     vary = " ".join(f"--vary {key}={found[0]['params'][key]},..." for key in found[0]["params"])
-    typer.echo(f"Each is one run, so the best is partly luck: check it with steersman compare {workflow} {vary}")
+    typer.echo(f"Each trial is one run, so the best is partly luck; check it with steersman compare {workflow} {vary}")

@@ -187,7 +187,7 @@ class Run:
     def _facts(self) -> dict[str, str]:
         state, alive = self._history.state, driven(self.path)
         outcome = (
-            f"{state.end.outcome}: {state.end.reason}" if state.end else "running" if alive else "nobody drives it"
+            f"{state.end.outcome}: {state.end.reason}" if state.end else "running" if alive else "it has no driver"
         )
         return {"outcome": outcome, **facts.facts(state, time.time() if alive else state.now)}
 

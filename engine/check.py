@@ -1,4 +1,4 @@
-"""Plan -> what was looked at before a job starts, and what was found."""
+"""Plan -> what was checked before a job starts, and what was found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from steersman.steering.stop import AnyOf, Budget, StopRule
 
 
 def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
-    """Look at everything that a run would need; the words of workflow, parameters and site are right by now."""
+    """Check everything that a run would need; workflow, parameters and site were validated before."""
     workflow = plan.workflow
     stages = [name for name in ("prepare_function", "simulation", "training", "scoring") if getattr(workflow, name)]
     rule = plan.workflow.train_rule(plan.params)
@@ -50,7 +50,7 @@ def _site(plan: Plan) -> list[Check]:
 
 
 def _hours(rule: StopRule, gpus: int) -> float | None:
-    """How long a run may take by its budget, if it has one of hours."""
+    """Maximum length of a run according to its budget; None: the budget has no hours."""
     rules = rule.rules if isinstance(rule, AnyOf) else (rule,)
     limits = [each.limits for each in rules if isinstance(each, Budget)]
     hours = [limit["hours"] for limit in limits if "hours" in limit]
@@ -65,14 +65,15 @@ def _held_out(plan: Plan) -> str:
 def _steering(plan: Plan) -> str:
     steering = plan.workflow.steering
     guided = " (guided by a known reference)" if steering.guided else ""
-    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random, until then {steering.fallback.name}{guided}"
+    at_first = f"{steering.fallback.name} until scores exist{guided}"
+    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random; {at_first}"
 
 
 def _bus(servers: int) -> Check:
     try:
         return Check("bus server", True, binary() if servers == 1 else f"{servers} of {binary()}")
     except ServerFailed as error:
-        return Check("bus server", False, f"{error}; or give --bus redis://...")
+        return Check("bus server", False, f"{error}; or use a server of your own, --bus redis://...")
 
 
 def _writable(root: Path) -> Check:
@@ -94,11 +95,13 @@ def _files(plan: Plan) -> Check:
     rounds = math.ceil(hours / simulation.hours) if hours and simulation.hours else 1
     walkers = simulation.count * rounds
     least = files.expected(walkers, len(plan.workflow.simulation.variables))
-    each = f", in {rounds} rounds of blocks" if rounds > 1 else ", and as many in each further round of blocks"
+    each = f", in {rounds} rounds of blocks" if rounds > 1 else ", and as many again in each further round of blocks"
     words = f"at least {files.in_words(least, plan.site)}, with {walkers} walkers" + each * bool(simulation.hours)
     return Check("files", True, words)
 
 
 def _space(root: Path) -> Check:
     free = shutil.disk_usage(root if root.exists() else root.absolute().parent).free
-    return Check("disk", free > 2**30, f"{free / 2**30:.1f} GiB free" + ("" if free > 2**30 else ": less than 1 GiB"))
+    return Check(
+        "disk", free > 2**30, f"{free / 2**30:.1f} GiB free" + ("" if free > 2**30 else ": less than 1 GiB; make room")
+    )

@@ -28,6 +28,6 @@ def in_words(files: int, site: Site) -> str:
     if files <= site.most_files:
         return f"{files:,} files"
     return (
-        f"{files:,} files, more than the {site.most_files:,} that site {site.name} bears (`most_files`): fewer "
+        f"{files:,} files, more than the {site.most_files:,} that site {site.name} allows (`most_files`): use fewer "
         "walkers, longer walltimes, or several runs"
     )

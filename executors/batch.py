@@ -134,7 +134,7 @@ def _said(command: str, limit_s: float) -> tuple[int, str, str]:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
-            return 124, out, f"{err.strip()} (ended, for it had no answer within {limit_s:g} s)"
+            return 124, out, f"{err.strip()} (ended, because it did not answer within {limit_s:g} s)"
     return process.returncode, out, err
 
 

@@ -42,7 +42,7 @@ class Endpoint(Executor):
         return len(self.gpu_names)
 
     def where(self, site: Site) -> str:
-        return f"Globus Compute endpoint {self.globus}, which finds the run directory under the same path"
+        return f"Globus Compute endpoint {self.globus}, which must have the run directory under the same path"
 
     def look(self, site: str) -> str:
         """Ask the service for it.
@@ -56,7 +56,7 @@ class Endpoint(Executor):
             status = client.get_endpoint_status(self.globus)["status"]
         except GlobusError as error:
             why = getattr(error, "message", None) or error  # of an answer the reason, else that there was none
-            raise BadSite(site, f"Globus Compute does not say how endpoint {self.globus} is: {why}") from None
+            raise BadSite(site, f"Globus Compute does not report the state of endpoint {self.globus}: {why}") from None
         if status != "online":
             cure = "start it on its machine: globus-compute-endpoint start NAME"
             raise BadSite(site, f"Globus Compute endpoint {self.globus} is {status}; {cure}")
@@ -84,7 +84,7 @@ def client_of(site: str) -> Any:
     """
     client = _client(site)
     if client.app.login_required():  # it would ask on the terminal, in the middle of a run
-        raise BadSite(site, f"nobody is logged in to Globus Compute here; once: {LOGIN}")
+        raise BadSite(site, f"nobody is logged in to Globus Compute here; run once: {LOGIN}")
     return client
 
 

@@ -30,7 +30,7 @@ SHORT_TMPDIR = (
 # The last line on each node; registration.py reads it.
 ENDED = 'code=$?; [ $code = 0 ] || echo "steersman: workers on $(uname -n) ended with exit code $code" >&2; exit $code'
 
-# Around `worker_init`, in a block's script: a line that fails is told with its node, and the block goes on, for it may
+# Around `worker_init`, in a block's script: a line that fails is reported with its node, and the block goes on: it may
 # not matter. What fails within a file that is sourced is that file's affair, unless it ends the script.
 INIT = """\
 failed() {{ [ $1 = 0 ] || echo "steersman: worker_init on $(uname -n) failed with exit code $1: $BASH_COMMAND" >&2; }}
@@ -74,7 +74,7 @@ def enough(wanted: Workers) -> str:
     if wanted.binding == "none":
         return ""
     cure = "ask for more (cpus:, exclusive:), or lower workers:"
-    words = f"steersman: {wanted.per_node} workers are to be bound to cores, and $(uname -n) has $(nproc) for this job"
+    words = f"steersman: {wanted.per_node} workers need a core each, but this job has $(nproc) on $(uname -n)"
     return f'[ "$(nproc)" -ge {wanted.per_node} ] || {{ echo "{words}: {cure}" >&2; exit 1; }}'
 
 
@@ -90,7 +90,7 @@ def scheduler_of(site: Site) -> type[Scheduler]:
     """Whose nodes they are. Raises: BadSite: they are those of a job, and this is none."""
     found = type(site.scheduler) if site.scheduler else scheduler_here()
     if found is None:
-        raise BadSite(site.name, "this is no job of a scheduler; start in one")
+        raise BadSite(site.name, "this process does not run in a job of a scheduler; start it in one")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The address at which the driver's servers listen; workers are told the same, unless the site names a tunnel."""
+"""The address at which the driver's servers listen; workers get the same, unless the site names a tunnel."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def driver_address(site: Site) -> str:
     if not found or found.startswith("127."):
         raise BadSite(
             site.name,
-            f"the host name {socket.gethostname()!r} has no address that other machines reach; "
-            f"name the network in the site file: `interface:` is one of {', '.join(_interfaces())}",
+            f"the host name {socket.gethostname()!r} has no address that other machines can reach; "
+            f"set `interface:` in the site file to one of {', '.join(_interfaces())}",
         )
     return found
 

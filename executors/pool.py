@@ -54,7 +54,7 @@ def started(site: Site, role: str, wanted: Workers, provider: Any) -> HighThroug
             **shared,
         )
     if site.tunnel and wanted.nodes:
-        made.all_addresses = {site.tunnel}  # what workers are told; the interchange listens at `address`
+        made.all_addresses = {site.tunnel}  # what workers get; the interchange listens at `address`
     made.interchange_launch_cmd = [STEADY, *DEFAULT_INTERCHANGE_LAUNCH_CMD]  # MPIExecutor takes no list of words
     return made
 

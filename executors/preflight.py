@@ -75,26 +75,26 @@ def _done_there(site: Site, role: str) -> str:
 def _frames(site: Site) -> str:
     if not site.simulation.scratch:
         return "written to the run directory"
-    return f"written to {site.simulation.scratch} on each node, moved to the run directory as they come"
+    return f"written to {site.simulation.scratch} on each node, and moved from there to the run directory"
 
 
 def _gpus(site: Site) -> Iterator[Finding]:
     """Of this machine; what the nodes of a job have, `doctor` shows."""
     if (wanted := max(len(one.gpu_names) for one in site.workers.values())) and not site.inside:
         there = max(len(list(Path("/dev").glob(pattern))) for pattern in GPU_DEVICES)
-        cure = "say so in a copy of the site file, `gpus: 0`, or take --site laptop"
+        cure = "write `gpus: 0` in a copy of the site file, or use --site laptop"
         yield Finding(
-            "GPUs", there > 0, f"{there} in /dev" if there else f"{wanted} asked for, /dev shows none: {cure}"
+            "GPUs", there > 0, f"{there} in /dev" if there else f"{wanted} requested, but /dev shows none: {cure}"
         )
 
 
 def _needs(site: Site) -> Finding:
     named = site.scheduler
     if named is None:
-        return Finding("account, queue", True, "none: no scheduler is asked")
+        return Finding("account, queue", True, "none: the site has no scheduler")
     given = {"account": named.account, "queue": named.queue_asked}
     if lacking := [f"--{name}" for name in site.needs if not given[name]]:
-        cure = f"{site.name} needs {' and '.join(lacking)}, or a copy of its file that says so"
+        cure = f"{site.name} needs {' and '.join(lacking)}, or a copy of its file that sets them"
         return Finding("account, queue", False, cure)
     default = {name: value or f"the default {name}" for name, value in given.items()}
     return Finding("account, queue", True, ", ".join(default.values()))
@@ -114,17 +114,17 @@ def _limits(site: Site) -> Iterator[Finding]:
         jobs[queue] += one.blocks * (2 if one.ahead_s else 1)
         nodes, longest = sum(each.nodes for each in together.values()), limits.walltime_s or math.inf
         fewest, most = limits.nodes or (1, math.inf)
-        wrong = [f"{nodes} nodes, and it takes {fewest} to {most}"] * (not fewest <= nodes <= most)
-        wrong += [f"{one.hours:.3g} h, and it takes {longest / 3600:.3g} h"] * ((one.walltime_s or 0.0) > longest)
+        wrong = [f"{nodes} nodes, but its limits are {fewest} to {most}"] * (not fewest <= nodes <= most)
+        wrong += [f"{one.hours:.3g} h, but its limit is {longest / 3600:.3g} h"] * ((one.walltime_s or 0.0) > longest)
         too_many = limits.jobs is not None and jobs[queue] > limits.jobs
-        wrong += [f"{jobs[queue]} jobs, and it takes {limits.jobs} of a user"] * too_many
+        wrong += [f"{jobs[queue]} jobs, but its limit is {limits.jobs} for a user"] * too_many
         found = f"{queue}: " + ("; ".join(wrong) or f"{nodes} nodes for {one.hours:.3g} h are within its limits")
         yield Finding(f"queue of {' and '.join(together)}", not wrong, found)
 
 
 def _network(site: Site) -> Finding:
     try:
-        tried = "; not tried here, `steersman doctor` tries it from a node" if site.asks_for_nodes else ""
+        tried = "; not tested here, `steersman doctor` tests it from a node" if site.asks_for_nodes else ""
         there = f"{site.tunnel}, a tunnel to {driver_address(site)}," if site.tunnel else driver_address(site)
         return Finding("address", True, f"{there} is where workers reach the driver{tried}")
     except BadSite as wrong:
@@ -147,7 +147,7 @@ def _missing(scheduler: Scheduler) -> str:
 
 def _commands(site: Site, scheduler: Scheduler) -> Finding:
     if gone := _missing(scheduler):
-        words = f"{scheduler.TITLE}: {gone} not found; this is no login node of {site.name}"
+        words = f"{scheduler.TITLE}: {gone} not found; this is not a login node of {site.name}"
         return Finding("scheduler", False, words)
     return Finding("scheduler", True, f"{scheduler.TITLE}: {', '.join(scheduler.COMMANDS)} found")
 
@@ -155,7 +155,7 @@ def _commands(site: Site, scheduler: Scheduler) -> Finding:
 def _environment(site: Site) -> Finding:
     """Run the lines that come before the workers, here, and see whether the workers' program starts after them."""
     if site.scheduler and _missing(site.scheduler):
-        return Finding("worker_init", True, "not tried: this is no login node")
+        return Finding("worker_init", True, "not tested: this is not a login node")
     lines = [site.worker_init, f"export PATH={BINARIES}:$PATH", f"{sys.executable} -c 'import steersman, parsl'"]
     try:
         done = subprocess.run(
@@ -163,7 +163,7 @@ def _environment(site: Site) -> Finding:
             errors="replace", timeout=TRIAL_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Finding("worker_init", False, f"it does not end within {TRIAL_S:.0f} s: {site.worker_init.strip()}")
+        return Finding("worker_init", False, f"it did not end within {TRIAL_S:.0f} s: {site.worker_init.strip()}")
     said = done.stderr.strip().splitlines()
     if done.returncode or any("not found" in line or "No such file" in line for line in said):
         return Finding("worker_init", False, f"{' '.join(said)[-500:] or f'exit code {done.returncode}'}")
@@ -189,7 +189,7 @@ def _asked(site: Site, scripts: dict[str, str]) -> Iterator[Finding]:
 def _said_of(scheduler: Scheduler, role: str, script: str) -> Finding:
     """What the scheduler says of the script of one executor."""
     if gone := _missing(scheduler):
-        return Finding(f"{role} nodes", False, f"there is no {gone} on PATH; run on a login node of the cluster")
+        return Finding(f"{role} nodes", False, f"{gone} not found on PATH; run this on a login node of the cluster")
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"{role}.sh"
         file.write_text(script)

@@ -97,12 +97,10 @@ def _executors(name: str, made: Config) -> dict[str, Any]:
         if role == "scoring" and isinstance(executor, ThreadPoolExecutor):
             continue
         if not _has_blocks(executor) or isinstance(executor, MPIExecutor):
-            raise BadSite(name, f"the executor {role!r} is a {type(executor).__name__}; walkers and trainings are "
-                                "processes of their own: use HighThroughputExecutor")  # fmt: skip
+            raise BadSite(name, f"the executor {role!r} is a {type(executor).__name__}; walkers and trainings run in "
+                                "processes: use HighThroughputExecutor")  # fmt: skip
         if _slots(executor) == 0:
-            raise BadSite(
-                name, f"the executor {role!r}: say how many workers it has room for, max_workers_per_node=..."
-            )
+            raise BadSite(name, f"the executor {role!r} has no number of workers; set max_workers_per_node=...")
     return found
 
 

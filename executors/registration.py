@@ -70,7 +70,7 @@ class Registration:
         self.site, self.refused_s, self.silent_s, self.queued_s = site, refused_s, silent_s, queued_s
         self.nodes, self.succeeded_s, self.missing = nodes, succeeded_s, list[str]()
         self._counted: set[str] = set()  # blocks that are whole, or whose missing workers were reported
-        self._begun: set[str] = set()  # blocks whose `worker_init` is over, or of which it was told that it fails
+        self._begun: set[str] = set()  # blocks whose `worker_init` is over, or whose failure was reported
         self.waiting, self._waits_for, self._waits_since = "", "", 0.0
         self._running_since: dict[str, float] = {}
         self._refused_since: float | None = None
@@ -106,7 +106,7 @@ class Registration:
             return
         if wanted == REFUSED:
             said = " ".join((status[max(status, key=int)].message or "").split())
-            self.waiting = f"no job is taken for {executor.label} so far, it is tried again: {said}"
+            self.waiting = f"the scheduler takes no job for {executor.label} so far; the run tries again: {said}"
         elif time.monotonic() - self._waits_since >= self.queued_s:
             reason = getattr(executor.provider, "why_queued", lambda _: "")(wanted)
             self.waiting = f"{executor.label} waits for nodes: job {wanted} is in the queue" + (
@@ -114,7 +114,7 @@ class Registration:
             )
 
     def _begin(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
-        """Tell of a line of `worker_init` that failed: workers may come all the same, and lack what it was to bring."""
+        """Report a line of `worker_init` that failed: workers may still start, without what it should provide."""
         over = {block for block, each in status.items() if each.terminal}
         running = {block for block, each in status.items() if each.state is JobState.RUNNING}
         begun = sorted((running | over) - self._begun, key=int)
@@ -134,13 +134,13 @@ class Registration:
         if not never or set(ended) & set(executor.connected_blocks()) or executor.connected_managers():
             self._refused_since = None
             return ""
-        said = " ".join((status[ended[-1]].message or "no reason is known").split())[:1000]
+        said = " ".join((status[ended[-1]].message or "the reason is not known").split())[:1000]
         if said.startswith(REFUSED):
             self._refused_since = self._refused_since or time.monotonic()
             waited_s = time.monotonic() - self._refused_since
-            return f"no job is taken for {executor.label}: {said}" if waited_s >= self.refused_s else ""
+            return f"the scheduler takes no job for {executor.label}: {said}" if waited_s >= self.refused_s else ""
         file, tail = stderr(executor, ended[-1])
-        words = f"{FAILURES} blocks of {executor.label} in a row ended before a worker of theirs came"
+        words = f"{FAILURES} blocks of {executor.label} in a row ended before one of their workers connected"
         hint = f"{_how_far(executor, ended[-1])} " if _began(executor, ended[-1]) else ""
         return f"{words}: {hint}{f'{tail} (see {file})' if tail else said}"
 
@@ -155,13 +155,13 @@ class Registration:
         block = min(silent, key=int)
         file, tail = stderr(executor, block)
         words = (
-            f"a block of {executor.label} runs for {self.silent_s:.0f} s and no worker of it has come: "
+            f"a block of {executor.label} has run for {self.silent_s:.0f} s, but none of its workers has connected: "
             f"{_how_far(executor, block)} {tail} (see {file or 'parsl.log'})"
         )
         if not executor.connected_managers():
             return words
         job = executor.blocks_to_job_id[block]
-        self.missing.append(f"{words}; its job {job} is ended, and another is asked for")
+        self.missing.append(f"{words}; its job {job} is ended, and another is requested")
         executor.provider.cancel([job])
         self._running_since[block] = math.inf
         return ""
@@ -183,15 +183,15 @@ class Registration:
                 job, names = executor.blocks_to_job_id[block], "".join(f", not {each['node']}" for each in ended)
                 have = f"{came[block]} of {self.nodes} nodes of job {job} have {executor.label} workers{names}"
                 words = f"{_of_node(text, ended)} (see {file or 'parsl.log'})"
-                self.missing.append(f"{have}; the run goes on with these: {words}")
+                self.missing.append(f"{have}; the run goes on without the others: {words}")
 
 
 def _how_far(executor: Any, block: str) -> str:
     """How far the workers of a block came that says nothing."""
     if _began(executor, block):
         addresses = ", ".join(sorted(executor.all_addresses))
-        return f"they start there and do not reach {addresses}; must `interface:` name another network?"
-    return "they have not started there; does `worker_init` end, and how long does Python take (`starts_s`)?"
+        return f"they start there but do not reach {addresses}; check whether `interface:` must name another network"
+    return "they have not started there; check that `worker_init` ends, and how long Python takes to start (`starts_s`)"
 
 
 def _began(executor: Any, block: str) -> bool:

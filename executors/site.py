@@ -151,18 +151,18 @@ class Site(Schedulers):
     @model_validator(mode="after")
     def _nodes_have_a_scheduler(self) -> Self:
         if len(self.named) + self.inside > 1:
-            raise ValueError(f"one of {', '.join(SCHEDULERS)} and inside can be named, not several")
+            raise ValueError(f"only one of {', '.join(SCHEDULERS)} and inside can be named")
         if self.asks_for_nodes and not self.named and not self.inside:
             raise ValueError(
-                "nodes are asked for, but no scheduler is named: add `slurm: {partition: ..., account: ...}`, "
+                "nodes are requested, but no scheduler is named: add `slurm: {partition: ..., account: ...}`, "
                 f"or another of {', '.join(SCHEDULERS)}"
             )
         if self.simulation.mpi and self.scheduler and not self.scheduler.MPI_WALKERS:
             can = ", ".join(each.TITLE for each in SCHEDULERS.values() if each.MPI_WALKERS)
-            raise ValueError(f"simulation.mpi: nodes of a job are found with {can}, not with {self.scheduler.TITLE}")
+            raise ValueError(f"simulation.mpi: this works with {can}, not with {self.scheduler.TITLE}")
         for role, wanted in self.workers.items():
             if wanted.nodes and wanted.walltime_s is None and not self.inside:
-                raise ValueError(f"{role}: nodes of a scheduler need `walltime_s`, after which a block ends")
+                raise ValueError(f"{role}: nodes of a scheduler need `walltime_s`, the length of a block")
         return self
 
     @model_validator(mode="after")
@@ -170,17 +170,17 @@ class Site(Schedulers):
         for role, wanted in self.workers.items():
             if wanted.walltime_s is not None and wanted.walltime_s <= self.margin_s:
                 raise ValueError(
-                    f"{role}: a block of {wanted.walltime_s:g} s would do nothing, for margin_s = {self.margin_s:g} of "
-                    "them are kept for writing what there is: a longer walltime, or a shorter margin"
+                    f"{role}: walltime_s = {wanted.walltime_s:g} is too short, because margin_s = {self.margin_s:g} of "
+                    "it are reserved for writing; choose a longer walltime or a shorter margin"
                 )
             if not 0 <= wanted.ahead_s < (wanted.walltime_s or wanted.ahead_s + 1):
-                raise ValueError(f"{role}: ahead_s = {wanted.ahead_s:g} is not from 0 to less than walltime_s")
+                raise ValueError(f"{role}: ahead_s = {wanted.ahead_s:g} must be at least 0 and less than walltime_s")
         return self
 
     @model_validator(mode="after")
     def _a_tunnel_carries_known_ports(self) -> Self:
         if self.tunnel and self.ports is None:
-            raise ValueError("tunnel: write the ports that it carries, e.g. ports: [50000, 50008]")
+            raise ValueError("tunnel: name the ports that it carries, e.g. ports: [50000, 50008]")
         return self
 
     @model_validator(mode="after")
@@ -189,12 +189,12 @@ class Site(Schedulers):
         alike = len({(one.blocks, one.walltime_s, one.ahead_s) for one in each}) == 1
         if self.together and not (self.scheduler and self.simulation.nodes and len(each) > 1 and alike):
             raise ValueError(
-                "together: name a scheduler, and give simulation and training, or scoring, `nodes`, the same `blocks` "
+                "together: name a scheduler, and give simulation and training, or scoring, `nodes`, the same `blocks`, "
                 "the same `walltime_s` and `ahead_s`; in a job (`inside: true`) they share its nodes anyway"
             )
         usual = self.scheduler.LAUNCHER if self.scheduler else ""
         if self.shares and self.launcher and "{first}" in usual and "{first}" not in self.launcher:
-            raise ValueError("launcher: say where a share of nodes begins, e.g. srun --relative={first} ...")
+            raise ValueError("launcher: use {first} to select the nodes of a share, e.g. srun --relative={first} ...")
         return self
 
     @model_validator(mode="after")
@@ -202,7 +202,7 @@ class Site(Schedulers):
         for role, wanted in self.workers.items():
             here = 0 if wanted.nodes or self.inside or wanted.affinity == "none" else len(os.sched_getaffinity(0))
             if here and wanted.per_node > here:
-                raise ValueError(f"{role}.affinity: {wanted.per_node} workers for {here} cores here")
+                raise ValueError(f"{role}.affinity: {wanted.per_node} workers, but this machine has {here} cores")
             if self.node and wanted.nodes and len(wanted.gpu_names) > self.node.gpus:
                 raise ValueError(f"{role}: gpus = {len(wanted.gpu_names)}, but a node has {self.node.gpus}")
             if self.node and wanted.nodes and not wanted.mpi_walkers and wanted.per_node > self.node.cores:
@@ -213,7 +213,7 @@ class Site(Schedulers):
     def _what_executors_ask_for_can_be_asked(self) -> Self:
         for role, wanted in self.workers.items():
             if wanted.asks and (self.together or not self.scheduler or not wanted.nodes):
-                raise ValueError(f"{role}.asks: for `nodes` of its own from a scheduler, without `together`")
+                raise ValueError(f"{role}.asks: this needs a scheduler and `nodes` of the executor, without `together`")
             self.scheduler_of(role)
         return self
 
@@ -240,7 +240,7 @@ class Site(Schedulers):
         kind = type(self.scheduler)
         if unknown := sorted(wanted.asks.keys() - kind.model_fields.keys()):
             valid = ", ".join(kind.model_fields)
-            raise ValueError(f"{role}.asks: there is no key {unknown[0]!r} of {kind.TITLE}. Valid: {valid}")
+            raise ValueError(f"{role}.asks: {kind.TITLE} has no key {unknown[0]!r}. Valid: {valid}")
         try:
             return kind.model_validate(self.scheduler.model_dump() | wanted.asks)
         except ValidationError as wrong:

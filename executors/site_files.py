@@ -49,7 +49,9 @@ def file_of(name_or_path: str) -> Path:
         return known[name_or_path]
     near = difflib.get_close_matches(name_or_path, known, n=1, cutoff=0.3)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise BadSite(name_or_path, f"there is no such site; {hint}Known: {', '.join(known)}; your own go to {own()}")
+    raise BadSite(
+        name_or_path, f"this site does not exist; {hint}known sites: {', '.join(known)}; put your own into {own()}"
+    )
 
 
 def is_path(name_or_path: str) -> bool:
@@ -107,7 +109,7 @@ def _python_site(path: Path, changes: Mapping[str, Any] | None) -> Site:
 
 
 def _unchangeable(changes: Mapping[str, Any]) -> str:
-    return f"{', '.join(changes)} cannot be changed from here: change the Python file of the site"
+    return f"{', '.join(changes)} cannot be changed on the command line: change the Python file of the site"
 
 
 def _paths(site: str, values: Mapping[str, Any], key: str) -> list[list[str]]:
@@ -125,7 +127,7 @@ def _has_blocks(executor: Mapping[str, Any]) -> bool:
 def _of_scheduler(site: str, values: Mapping[str, Any], key: str) -> list[str]:
     named = next((name for name in SCHEDULERS if isinstance(values.get(name), Mapping)), None)
     if named is None:
-        raise BadSite(site, f"--{key} means nothing here: the site names no scheduler ({', '.join(SCHEDULERS)})")
+        raise BadSite(site, f"--{key} has no effect: the site names no scheduler ({', '.join(SCHEDULERS)})")
     return [named, SCHEDULERS[named].queue_key(values[named]) if key == "queue" else key]
 
 

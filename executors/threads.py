@@ -29,7 +29,9 @@ class Threads(Executor):
         return 0
 
     def where(self, site: Site) -> str:
-        return "in a thread of the driver: light scores only, for a hang cannot be ended and a crash is the driver's"
+        return (
+            "in a thread of the driver: for light scores only, since a hang cannot be ended and a crash ends the driver"
+        )
 
     def parsl(self, site: Site, role: str, provider: Any) -> Any:
         """At the end a thread that hangs is not waited for."""

@@ -69,12 +69,12 @@ class Workers(Executor):
         if self.mpi_walkers:
             return self
         if self.nodes and self.workers == "cores":
-            raise ValueError("nodes of a scheduler need `workers`, a number for each node")
+            raise ValueError("nodes of a scheduler need `workers`, the number of workers on each node")
         # Parsl would start as many workers as there are GPUs, and the others' slots would wait forever.
         if self.gpu_names and self.per_node > len(self.gpu_names):
             raise ValueError(
-                f"{self.per_node} workers and {len(self.gpu_names)} GPUs on a node: each worker has a GPU of its own; "
-                "lower `workers`, or name MIG devices as `gpus`"
+                f"{self.per_node} workers and {len(self.gpu_names)} GPUs on a node: each worker needs its own GPU; "
+                "lower `workers`, or name MIG devices in `gpus`"
             )
         return self
 
@@ -131,7 +131,7 @@ class Workers(Executor):
             return f"{workers} on this machine"
         blocks = "this job's" if site.inside else f"{self.blocks} x" if self.blocks > 1 else "a block of"
         each = "on the first, ranks of a training on all" if self.on_first_node and self.nodes > 1 else "on each"
-        shared = "; of an allocation that executors share" if site.together and site.shares else ""
+        shared = "; in an allocation that executors share" if site.together and site.shares else ""
         has = f" (a node has {site.node.cores} cores, {site.node.gpus} GPUs)" if site.node else ""
         limit = f" for {self.hours:.3g} h" if self.walltime_s else ""
         return f"{self.count} slots: {blocks} {_plural(self.nodes, 'node')}{limit}, {workers} {each}{has}{shared}"

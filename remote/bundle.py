@@ -27,7 +27,7 @@ def files(workflow: Path, *others: Path) -> dict[str, bytes]:
     ]
     for name, path in [*inside, *((path.name, path) for path in others)]:
         if name in found and found[name] != _read(path):
-            raise BadRequest(f"two files are called {name}: they would lie in the same folder at the site; rename one")
+            raise BadRequest(f"two files are called {name}, but all files go to one folder at the site; rename one")
         found[name] = _read(path)
     return found
 
@@ -53,7 +53,7 @@ def unpack(packed: bytes, folder: Path) -> None:
 
 
 def digest(*parts: bytes) -> str:
-    """Six letters that tell what was submitted from other things."""
+    """Six letters that distinguish a submission from others."""
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:6]
 
 

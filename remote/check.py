@@ -54,9 +54,9 @@ def template(about: dict[str, Any]) -> Finding:
     refused = [name for name in wanted if name not in takes and schema.get("additionalProperties", True) is False]
     ours = all(name in template for name in wanted)
     if ours and not refused:
-        return Finding("template", True, f"takes {', '.join(wanted)}: --where login and --where allocation")
-    cure = "see docs/remote.md for one that does" if not refused else f"its schema refuses {', '.join(refused)}"
-    return Finding("template", True, f"for --where login alone: it asks for no nodes of its own; {cure}")
+        return Finding("template", True, f"takes {', '.join(wanted)}: for --where login and --where allocation")
+    cure = "docs/remote.md shows one that does" if not refused else f"its schema refuses {', '.join(refused)}"
+    return Finding("template", True, f"for --where login only, because it asks for no nodes; {cure}")
 
 
 def _versions(there: dict[str, Any], name: str) -> Iterator[Finding]:
@@ -86,7 +86,11 @@ def _versions(there: dict[str, Any], name: str) -> Iterator[Finding]:
 
 def _for_executors(same: bool, wanted: str) -> str:
     """Runs are submitted between any versions; functions of Parsl's GlobusComputeExecutor travel by dill."""
-    return "" if same else f"; a run does not mind, training on this endpoint from a run here needs {wanted}"
+    return (
+        ""
+        if same
+        else f"; this is no problem for a run there, but training on this endpoint from a run here needs {wanted}"
+    )
 
 
 def _site_file(site: Site, name: str) -> Iterator[Finding]:

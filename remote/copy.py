@@ -106,7 +106,7 @@ class Copy:
         self, view: View, path: Path, most: int, show: Callable[[int, int], None] = lambda received, size: None
     ) -> None:
         if path.exists() and copies.of(path) is None and any(path.iterdir()):
-            raise BadRequest(f"{path} is there, and is no copy of a remote run; give another --to")
+            raise BadRequest(f"{path} exists and is not a copy of a remote run; give another --to")
         self.path, self._view, self._most, self._show = path, view, most, show
         self._of = _Identities(path / copies.FOLDER / "identities.json")
 

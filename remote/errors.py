@@ -27,7 +27,7 @@ class ServiceSilent(EngineError):
     problem: str
 
     def __str__(self) -> str:
-        return f"Globus Compute cannot be reached: {self.problem}; what runs at a site runs on: ask again later"
+        return f"Globus Compute cannot be reached: {self.problem}; runs at sites continue: try again later"
 
 
 class EndpointOffline(EngineError):
@@ -44,8 +44,8 @@ class NoAnswer(EngineError):
 
     def __str__(self) -> str:
         return (
-            f"endpoint {self.at} is {self.status} and has not answered within {self.within_s:g} s; nothing will be "
-            "done late: ask again, or look at endpoint.log on its machine"
+            f"endpoint {self.at} is {self.status} and has not answered within {self.within_s:g} s; the request is not "
+            "carried out late: try again, or look at endpoint.log on its machine"
         )
 
 
@@ -62,7 +62,7 @@ class AnswerLost(EngineError):
     problem: str
 
     def __str__(self) -> str:
-        return f"the answer of endpoint {self.at} is lost: {self.problem}; ask again"
+        return f"the answer of endpoint {self.at} is lost: {self.problem}; try again"
 
 
 class TaskFailed(EngineError):
@@ -117,7 +117,7 @@ class Damaged(EngineError):
     path: str
 
     def __str__(self) -> str:
-        return f"{self.path} did not arrive as it was sent; fetch again, it goes on where it stopped"
+        return f"{self.path} did not arrive as it was sent; fetch again, which continues where it stopped"
 
 
 class UnknownEndpoint(BadInput):

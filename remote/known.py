@@ -1,4 +1,4 @@
-"""What this user has told of endpoints and submitted to them: files in ~/.config/steersman, without any secret."""
+"""What this user has saved about endpoints and submitted to them: files in ~/.config/steersman, without any secret."""
 
 from __future__ import annotations
 
@@ -162,4 +162,4 @@ def _read(path: Path, kind: Any, otherwise: Any) -> Any:
     except FileNotFoundError:
         return otherwise
     except msgspec.DecodeError as error:
-        raise BadRequest(f"{path} cannot be read: {error}; mend it, or move it away") from None
+        raise BadRequest(f"{path} cannot be read: {error}; repair it, or move it away") from None

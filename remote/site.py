@@ -186,7 +186,7 @@ class Site:
                     else NoAnswer(self.endpoint.name, within_s, status)
                 )
         if not isinstance(answer.get("result"), dict):
-            raise AnswerLost(self.endpoint.name, str(answer.get("reason") or "the service has dropped it"))
+            raise AnswerLost(self.endpoint.name, str(answer.get("reason") or "the service has deleted it"))
         return dict(answer["result"])
 
     def _answers(self, done: dict[str, Any]) -> list[Any]:
@@ -237,7 +237,9 @@ def _translated(error: Any, endpoint: Endpoint) -> Exception:
     if error.http_status in (401, 403):
         return NotPermitted(endpoint.name, why)
     if error.http_status == 404 and "TASK" in error.code:
-        return AnswerLost(endpoint.name, "the service has dropped it: results that nobody fetches are kept for a while")
+        return AnswerLost(
+            endpoint.name, "the service has deleted it: it keeps results that nobody fetches only for a while"
+        )
     if error.http_status in (404, 400) and "ENDPOINT" in error.code:
         return UnknownEndpoint(endpoint.uuid)
     if error.http_status == 413:

@@ -82,7 +82,7 @@ def in_job(site: Site, sent: Sent, there: dict[str, Any]) -> Sent:
 def check_name(name: str) -> None:
     """Raises: BadValue: it cannot be the name of a folder, here and there."""
     if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or name.startswith(("-", ".")):
-        raise BadValue("--name", name, "letters, digits, -, _ and . make a name")
+        raise BadValue("--name", name, "use letters, digits, -, _ and . in a name")
 
 
 def _tag(site: Site, packed: bytes, words: Sequence[str], asked: dict[str, Any]) -> str:

@@ -71,7 +71,7 @@ class Submitted:
         keeper = owner(self.path)
         if keeper is None:
             return {"state": "waiting", "where": self.asked["where"]}
-        return {"state": "lost", "why": f"{keeper} looked after it, but {keeper.why_gone}"}
+        return {"state": "lost", "why": f"{keeper} was driving it, but {keeper.why_gone}"}
 
     def start(self) -> None:
         """Start who looks after the driver: a process that goes on when this one, and all that began it, are gone."""

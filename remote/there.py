@@ -159,7 +159,7 @@ def _check(words: Sequence[str], folder: str) -> None:
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=CHECK_S, check=False)
     except subprocess.TimeoutExpired:
-        raise BadRequest(f"`steersman check {shlex.join(words)}` does not end within {CHECK_S:g} s") from None
+        raise BadRequest(f"`steersman check {shlex.join(words)}` did not end within {CHECK_S:g} s") from None
     if done.returncode == 0:
         return
     try:

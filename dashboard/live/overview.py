@@ -204,7 +204,7 @@ def _status(watched: Watched, alive: bool) -> dict[str, Any]:
         return {"status": "ended", "outcome": state.end.outcome, "driver": ""}
     holder = owner(watched.directory.path)
     if not alive:
-        return {"status": "lost", "outcome": "", "driver": holder.why_gone if holder else "nobody drives it"}
+        return {"status": "lost", "outcome": "", "driver": holder.why_gone if holder else "it has no driver"}
     return {"status": "paused" if state.paused else "running", "outcome": "", "driver": str(holder)}
 
 

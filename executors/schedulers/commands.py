@@ -17,7 +17,7 @@ def answer(*command: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=ANSWER_S, check=False)
     except subprocess.TimeoutExpired:
-        raise Refused(f"{command[0]} has not answered for {ANSWER_S} s; is the scheduler up?") from None
+        raise Refused(f"{command[0]} did not answer within {ANSWER_S} s; check that the scheduler is running") from None
     if done.returncode:
         words = " ".join((done.stderr or done.stdout).split()).removeprefix("allocation failure: ")
         raise Refused(f"{words or f'exit code {done.returncode}'}  (asked by: {' '.join(command)})")

@@ -74,7 +74,7 @@ class Pbs(Scheduler):
         known = json.loads(answer("qstat", "-Q", "-f", "-F", "json", self.queue))["Queue"][self.queue]
         limits = ", ".join(f"{name} {value}" for name, value in known.get("resources_max", {}).items())
         opened = known.get("enabled") == "True" and known.get("started") == "True"
-        state = "open" if opened else "not open: jobs wait until it is"
+        state = "open" if opened else "not open: jobs wait until it is open"
         return f"PBS cannot test a script; queue {self.queue} is {state}" + (f", at most {limits}" if limits else "")
 
     @classmethod

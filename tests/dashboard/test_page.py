@@ -169,7 +169,7 @@ def test_a_run_that_grows_is_followed_and_its_end_is_shown(look: Look, made: Run
     journal.append(*records[:20])
     with serving(copy) as served:
         page = look.open(served)
-        expect(page.locator("#status")).to_have_text("nobody drives it")
+        expect(page.locator("#status")).to_have_text("it has no driver")
         expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", re.compile("[1-9]"))
         shown = int(page.locator("#slots-canvas").get_attribute("data-segments") or 0)
         for at in range(20, len(records), 15):

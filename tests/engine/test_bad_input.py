@@ -57,7 +57,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (["--set", "sequence=2021-02-30"], ["sequence = 2021-02-30: this is not YAML", "quote"]),
         (["--set", "sequence=@CA"], ["sequence = @CA: this is not YAML", "quote"]),
         (["--params", "none.yaml"], ["none.yaml", "No such file"]),
-        (["--site", "labtop"], ["no such site", "did you mean 'laptop'"]),
+        (["--site", "labtop"], ["this site does not exist", "did you mean 'laptop'"]),
         (["--set", f"sequence={'[' * 5000}"], ["sequence = [[[", "this is not YAML", "quote"]),
         (["--set", f"latent={'9' * 5000}"], ["latent = 999", "(5,000 characters)", "this is not YAML"]),
         (["--set", f"latent=0x{'f' * 5000}"], ["latent = 0xf", "this is not YAML"]),
@@ -89,7 +89,7 @@ def test_a_goal_cannot_be_required_where_there_is_none(refused: Refused, write_w
         @wf.simulate()
         def go(p, start, out): out.append(x=1.0)
         """)
-    assert "budget alone" in refused("run", path, "--require-goal")
+    assert "only a budget" in refused("run", path, "--require-goal")
 
 
 def test_an_unknown_workflow_is_refused_with_the_nearest(refused: Refused) -> None:
@@ -113,7 +113,7 @@ def test_an_unknown_workflow_is_refused_with_the_nearest(refused: Refused) -> No
             "slurm: {}\ninterface: nowhere0\ntraining: {nodes: 1, workers: 1, walltime_s: 60}",
             ["interface = nowhere0: this machine has", "lo"],
         ),
-        ("simulation: {walltime_s: 30}", ["simulation: a block of 30 s would do nothing", "margin_s = 30"]),
+        ("simulation: {walltime_s: 30}", ["simulation: walltime_s = 30 is too short", "margin_s = 30"]),
         ("simulation: [", ["this is not YAML"]),
         ("- simulation", ["this is not YAML of the form `key: value`"]),
     ],
@@ -271,7 +271,7 @@ def test_asking_about_a_run_that_is_not_there(refused: Refused) -> None:
 def test_new_never_overwrites(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("precious")
     assert "mine.py exists" in refused("new", "mine")
-    assert "is no name" in refused("new", "../mine")
+    assert "cannot be the name" in refused("new", "../mine")
     assert (tmp_path / "mine.py").read_text() == "precious"
 
 

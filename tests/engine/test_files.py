@@ -29,7 +29,7 @@ def test_too_many_are_warned_of_before_a_run() -> None:
     """It is no error: nobody knows a file system from here."""
     found = {each.what: each for each in check_plan(plan("double_well", site_changes={"simulation.workers": 20_000}))}
     assert found["files"].ok
-    assert "more than the 100,000 that site laptop bears (`most_files`)" in found["files"].found
+    assert "more than the 100,000 that site laptop allows (`most_files`)" in found["files"].found
     assert files.in_words(71, Site(name="laptop")) == "71 files"
 
 

@@ -77,14 +77,18 @@ def test_walkers_of_a_node_share_no_core(name: str) -> None:
     ("name", "changes", "wrong"),
     [
         ("aurora", {"queue": "debug"}, ""),
-        ("aurora", {"queue": "prod"}, "prod: 2 nodes, and it takes 256 to 10624"),
+        ("aurora", {"queue": "prod"}, "prod: 2 nodes, but its limits are 256 to 10624"),
         ("aurora", {"queue": "prod", "simulation.nodes": 255}, ""),
-        ("polaris", {"queue": "prod", "walltime_s": "30h"}, "2 nodes, and it takes 10 to 496; 30 h, and it takes 24 h"),
+        (
+            "polaris",
+            {"queue": "prod", "walltime_s": "30h"},
+            "2 nodes, but its limits are 10 to 496; 30 h, but its limit is 24 h",
+        ),
         ("frontier", {"queue": "debug"}, ""),
         (
             "frontier",
             {"queue": "debug", "simulation.blocks": 2, "training.blocks": 2},
-            "2 jobs, and it takes 1 of a user",
+            "2 jobs, but its limit is 1 for a user",
         ),
         ("crux", {"queue": "debug", "simulation.nodes": 7}, ""),
         ("daint", {"queue": "debug"}, ""),
@@ -117,10 +121,13 @@ def test_an_executor_asks_for_a_partition_an_account_and_gpus_of_its_own() -> No
 @pytest.mark.parametrize(
     ("more", "key"),
     [
-        ({"training": NODES | {"asks": {"partion": "gpu"}}}, "training.asks: there is no key 'partion' of Slurm"),
+        ({"training": NODES | {"asks": {"partion": "gpu"}}}, "training.asks: Slurm has no key 'partion'"),
         ({"training": NODES | {"asks": {"partition": "a b"}}}, "training.asks: partition = 'a b'"),
-        ({"training": {"asks": {"partition": "gpu"}}}, "training.asks: for `nodes` of its own"),
-        ({"together": True, "training": NODES | {"asks": {"partition": "gpu"}}}, "training.asks: for `nodes`"),
+        ({"training": {"asks": {"partition": "gpu"}}}, "training.asks: this needs a scheduler"),
+        (
+            {"together": True, "training": NODES | {"asks": {"partition": "gpu"}}},
+            "training.asks: this needs a scheduler and `nodes`",
+        ),
     ],
 )
 def test_what_an_executor_cannot_ask_for_is_refused(more: dict[str, Any], key: str) -> None:
@@ -159,7 +166,7 @@ def test_workers_bound_to_more_cores_than_a_job_sees_do_not_start() -> None:
     line = enough(Walkers(nodes=1, workers=100_000, affinity="block"))
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "100000 workers are to be bound to cores" in done.stderr
+    assert "100000 workers need a core each" in done.stderr
     assert (
         subprocess.run(["bash", "-c", enough(Walkers(nodes=1, workers=1, affinity="block"))], check=True).returncode
         == 0

@@ -51,9 +51,12 @@ def test_a_campaign_runs_on_the_executors_of_a_python_file(tmp_path: Path) -> No
             MINE.replace('"training"', '"train"'),
             "labelled simulation, train, scoring; one with label='training' is needed",
         ),
-        (MINE.replace('"simulation", 2', '"simulation", None'), "say how many workers it has room for"),
+        (MINE.replace('"simulation", 2', '"simulation", None'), "has no number of workers"),
         (MINE.replace('executor("training", 1)', 'ThreadPoolExecutor("training")'), "is a ThreadPoolExecutor"),
-        (MINE.replace('ThreadPoolExecutor("scoring", 1)', 'executor("scoring", None)'), "'scoring': say how many"),
+        (
+            MINE.replace('ThreadPoolExecutor("scoring", 1)', 'executor("scoring", None)'),
+            "'scoring' has no number of workers",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_python_file_is_told(code: str, told: str, tmp_path: Path) -> None:
@@ -65,7 +68,7 @@ def test_what_is_wrong_with_a_python_file_is_told(code: str, told: str, tmp_path
 
 def test_a_python_file_is_not_changed_from_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
-    with pytest.raises(BadSite, match=r"simulation.nodes cannot be changed from here"):
+    with pytest.raises(BadSite, match=r"simulation.nodes cannot be changed on the command line"):
         load_site(str(tmp_path / "mine.py"), {"simulation.nodes": 2})
     with pytest.raises(BadSite, match=r"gone.py: cannot be read: No such file"):
         load_site(str(tmp_path / "gone.py"))

@@ -126,7 +126,7 @@ def test_who_waits_in_the_queue_is_told_why_once_for_each_job(commands: Commands
     hasty(blocks, states(JobState.COMPLETED, JobState.PENDING))
     assert "job 18" in hasty.waiting
     hasty(blocks, {"0": JobStatus(JobState.FAILED, "Failed to start block 0: sbatch timed out")})
-    assert hasty.waiting.startswith("no job is taken for simulation so far, it is tried again: ")
+    assert hasty.waiting.startswith("the scheduler takes no job for simulation so far; the run tries again: ")
     assert "sbatch timed out" in hasty.waiting
 
 
@@ -134,12 +134,12 @@ def test_a_block_that_runs_in_silence_is_told_of(tmp_path: Path) -> None:
     blocks = Blocks(tmp_path)
     watch = Registration("m", silent_s=-1)
     watch(blocks, states(JobState.RUNNING))
-    assert "they have not started there; does `worker_init` end" in str(blocks.cause)
+    assert "they have not started there; check that `worker_init` ends" in str(blocks.cause)
     assert blocks.cancelled == ["job 0"]
     (tmp_path / "block-0" / "4f").mkdir(parents=True)
     (tmp_path / "block-0" / "4f" / "manager.log").touch()
     watch(blocks, states(JobState.RUNNING))
-    assert "they start there and do not reach 10.0.0.1" in str(blocks.cause)
+    assert "they start there but do not reach 10.0.0.1" in str(blocks.cause)
 
 
 def test_a_block_without_a_worker_is_replaced_while_others_work(tmp_path: Path) -> None:
@@ -190,7 +190,9 @@ def test_a_node_whose_workers_ended_is_named_with_its_last_words_and_the_others_
     for _ in range(2):
         watch(blocks, states(JobState.RUNNING))
     (words,) = watch.missing
-    assert words.startswith("2 of 3 nodes of job job 0 have simulation workers, not n3; the run goes on with these: ")
+    assert words.startswith(
+        "2 of 3 nodes of job job 0 have simulation workers, not n3; the run goes on without the others: "
+    )
     assert "process_worker_pool.py: command not found steersman: workers on n3 ended" in words
     assert ("all is well" in words) == (not label)
     assert (blocks.cause, blocks.cancelled) == (None, [])

@@ -66,4 +66,4 @@ def test_check_knows_which_templates_give_nodes() -> None:
     schema = load_user_config_schema(FOLDER / "schema.json")
     ours = {"user_config_template": (FOLDER / "polaris.yaml.j2").read_text(), "user_config_schema": schema}
     assert "--where allocation" in template(ours).found
-    assert "--where login alone" in template({"user_config_template": "engine: {type: ThreadPoolEngine}"}).found
+    assert "--where login only" in template({"user_config_template": "engine: {type: ThreadPoolEngine}"}).found

@@ -124,7 +124,7 @@ def test_a_laptop_without_network_loses_nothing(here: Rig, name: str) -> None:
     offline = here.environment | {"http_proxy": "http://127.0.0.1:9", "no_proxy": ""}
     before = here.environment
     here.environment = offline
-    assert "what runs at a site runs on" in here.run("remote", "status", name, code=4).stderr
+    assert "runs at sites continue" in here.run("remote", "status", name, code=4).stderr
     here.environment = before
     assert state(here, name) == "running"
 

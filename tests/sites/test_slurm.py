@@ -189,8 +189,8 @@ def test_an_environment_line_that_fails_on_the_node_ends_the_run_with_its_words(
 @pytest.mark.parametrize(
     ("site", "cause"),
     [
-        ("unreachable", "they start there and do not reach 127.0.0.1; must `interface:` name another network?"),
-        ("blocked", "they have not started there; does `worker_init` end"),
+        ("unreachable", "they start there but do not reach 127.0.0.1; check whether `interface:`"),
+        ("blocked", "they have not started there; check that `worker_init` ends"),
     ],
 )
 def test_a_job_whose_worker_never_comes_ends_the_run_with_the_cause(
@@ -252,7 +252,7 @@ def test_a_block_goes_on_without_the_node_that_lacks_the_environment(campaigns: 
     campaign, node = campaigns["partly"], cluster.apart[-1]
     campaign.until(lambda: any("2 of 3 nodes" in note.text for note in campaign.records(Note)))
     (note,) = (note for note in campaign.records(Note) if "of 3 nodes" in note.text)
-    assert f"have simulation workers, not {node}; the run goes on with these: " in note.text
+    assert f"have simulation workers, not {node}; the run goes on without the others: " in note.text
     assert f"steersman-steady: command not found steersman: workers on {node} ended" in note.text
     assert ".stderr)" in note.text, "the file to look at"
     campaign.until(lambda: any("worker_init" in note.text for note in campaign.records(Note)))

@@ -17,7 +17,7 @@ import { Panels } from "steersman/panels.js";
 import { card } from "steersman/dom.js";
 
 const POLL_MS = 500, OPENING_MS = 100, MODELS_MS = 2000;
-const STATUS = { running: "running", paused: "paused", lost: "nobody drives it", goal: "reached its goal", budget: "budget spent", failed: "failed", interrupted: "interrupted", finished: "finished" };
+const STATUS = { running: "running", paused: "paused", lost: "it has no driver", goal: "reached its goal", budget: "budget spent", failed: "failed", interrupted: "interrupted", finished: "finished" };
 
 class Page {
   constructor(source) {
