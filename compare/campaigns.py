@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -13,11 +14,13 @@ from pathlib import Path
 from steersman.compare.errors import CampaignFailed
 from steersman.journal import manifest
 from steersman.journal.file import read
+from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.system.processes import end_with_parent
 
 LOOK_S = 0.2
+ENDS_S = 30.0  # a campaign whose comparison was killed ends soon after it, see `end_with_parent`
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,9 @@ class Job:
 
     @property
     def finished(self) -> bool:
-        journal = RunDirectory(Path(self.run)).journal
-        return journal.exists() and State(read(journal)).finished
+        """Whether it came to its end, and is sealed: its process may die between the two."""
+        directory = RunDirectory(Path(self.run))
+        return directory.manifest.exists() and State(read(directory.journal)).finished
 
 
 def run_all(jobs: Sequence[Job], beside: int, show: Callable[[int, int], None] = lambda done, all_: None) -> None:
@@ -85,7 +89,11 @@ def _campaign(job: Job) -> None:
     """Begin the campaign or go on with it; a directory that never came to a journal is made anew."""
     from steersman.engine import campaign
 
-    path = Path(job.run)
+    path, deadline = Path(job.run), time.monotonic() + ENDS_S
+    while driven(path) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+    if path.exists() and not RunDirectory(path).journal.exists():
+        shutil.rmtree(path)
     if path.exists():
         run = campaign.resume(RunDirectory(path))
     else:
@@ -95,7 +103,8 @@ def _campaign(job: Job) -> None:
             rounds=job.rounds,
         )  # fmt: skip
         _, run = campaign.begin(plan, run_dir=path)
-    run.execute()
+    if not run.state.finished:
+        run.execute()
     manifest.seal(RunDirectory(path))
 
 

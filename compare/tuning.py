@@ -146,8 +146,10 @@ def _look(each: _Running, study: Any, workflow: Workflow, search: Search) -> boo
     if not over and (due <= each.looked or not search.early):
         return False
     curves = measure(each.history, workflow, each.params)
-    if search.yardstick not in curves:
-        return False
+    if search.yardstick not in curves:  # it has no frame
+        if over:
+            study.tell(each.trial, state=_optuna().trial.TrialState.PRUNED)
+        return over
     curve = curves[search.yardstick]
     if over:
         study.tell(each.trial, float(curve.value[-1]))

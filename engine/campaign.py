@@ -114,9 +114,7 @@ def resume(
             another process drives it. IsACopy. JournalError. NoRoom: the journal cannot be written. BadDirectory.
     """
     copies.refuse(directory.path)
-    holder = owner(directory.path)
-    if holder and not holder.why_gone:
-        raise RunIsLocked(str(directory.path), str(holder))
+    _expect_nobody(directory.path)
     check_path(directory.path)
     directory = RunDirectory(directory.path.absolute())  # workers may be in another folder
     settings = directory.settings()
@@ -124,6 +122,7 @@ def resume(
     params = loading.checked(workflow, settings["params"])
     state = State()
     with needing_room(directory.path):
+        _expect_nobody(directory.path)  # to load takes seconds; of a driver that began meanwhile no line is to be cut
         recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
     told = people.set_to_go_on(assignments, state, lambda changed: _goes_on(workflow, params, changed, state))
     place = _place(directory, workflow, site, site_changes or {})
@@ -135,6 +134,13 @@ def resume(
         directory=directory, workflow=workflow, params=params, site=settled(place), recorder=recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved,
     )  # fmt: skip
+
+
+def _expect_nobody(path: Path) -> None:
+    """Raises: RunIsLocked: a process drives this run."""
+    holder = owner(path)
+    if holder and not holder.why_gone:
+        raise RunIsLocked(str(path), str(holder))
 
 
 def _place(directory: RunDirectory, workflow: Workflow, site: str | None, changes: Mapping[str, Any]) -> Site:

@@ -84,8 +84,8 @@ class Run(Driven):
 
     def _execute(self) -> None:
         left_over = orphans.reap_earlier(self.directory.path)
+        self._record_session(left_over)  # refused where another process has gone on with it since it was read
         manifest.unseal(self.directory)
-        self._record_session(left_over)
         try:
             with RunServers(self.directory, self.site, self.recorder, self.bus_url) as self._servers:
                 self._space = TupleSpace.connect(self.directory.bus, patience_s=PATIENCE_S)

@@ -23,7 +23,7 @@ from msgspec import ValidationError, json, to_builtins
 from msgspec.structs import replace
 
 from steersman.journal import version_1
-from steersman.journal.errors import JournalTooNew
+from steersman.journal.errors import JournalTooNew, RunIsLocked
 from steersman.journal.records import KINDS, BadRecord, Record
 
 R = TypeVar("R", bound=Record)
@@ -89,13 +89,14 @@ class Journal:
         self.path, self.clock = Path(path), clock or steady_clock()
         place, self.repaired = cut_torn_end(self.path, replay)
         self.flaws, self._number, self._crc = place.flaws, place.number, place.crc or FIRST
-        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._file, self._size = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644), place.offset
 
     def append(self, *records: R) -> list[R]:
         """Write records and hand them to the operating system, so that they survive the death of this process.
 
         Of several, all survive a crash, or none.
         Returns: the records with their time and how many follow.
+        Raises: RunIsLocked: another process has written to it, or cut it; nothing is written.
         """
         t, last = round(self.clock(), 4), len(records) - 1
         written = [replace(record, t=t, more=last - i) for i, record in enumerate(records)]
@@ -109,14 +110,16 @@ class Journal:
         return written
 
     def _write(self, data: bytes) -> None:
-        whole = os.fstat(self._file).st_size
-        written = 0
+        whole, written = self._size, 0
+        if os.fstat(self._file).st_size != whole:  # a line more would not follow the one before it
+            raise RunIsLocked(str(self.path.parent), "another process, which writes to its journal")
         try:
             while written < len(data):
                 written += os.write(self._file, data[written:])
         except OSError:  # the disk is full, say: half a record must not stand before the next one
             os.ftruncate(self._file, whole)
             raise
+        self._size += written
 
     def sync(self) -> None:
         """Wait until everything is on the disk, so that it survives the death of the machine."""

@@ -16,8 +16,9 @@ from tempfile import TemporaryFile
 
 from steersman.journal import copies
 from steersman.journal.errors import RunIsLocked
-from steersman.system.files import replace_file
+from steersman.system.files import PARTIAL, replace_file
 
+FILE = "driver.json"
 BEAT_S = 5.0
 SILENT_S = 60.0  # a driver on another machine that has not been heard of for so long is taken for dead
 
@@ -44,7 +45,7 @@ class Owner:
 
 def owner(run: Path) -> Owner | None:
     """The driver that the lock of a run names, dead or alive; None when it ended in good order."""
-    file = run / "driver.json"
+    file = run / FILE
     with contextlib.suppress(FileNotFoundError, ValueError, TypeError, KeyError):
         found = json.loads(file.read_text())
         return Owner(found["host"], found["pid"], found["started"], _age_s(file))
@@ -68,7 +69,7 @@ class Lock:
     """
 
     def __init__(self, run: Path) -> None:
-        self._run, self._file = run, run / "driver.json"
+        self._run, self._file = run, run / FILE
         self.took_over = ""
         self.lost = False
         self._over = threading.Event()
@@ -121,7 +122,7 @@ def _started(pid: int) -> int:
 def _age_s(file: Path) -> float:
     """How long ago a file was written, by the clock of its file system: machines that share one may not agree."""
     try:
-        with TemporaryFile(dir=file.parent) as fresh:
+        with TemporaryFile(dir=file.parent, suffix=PARTIAL) as fresh:
             now = os.fstat(fresh.fileno()).st_mtime
     except OSError:  # we may only read here
         now = time.time()

@@ -5,13 +5,14 @@ Shards of frames and scores are left out: each of their chunks carries a checksu
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from steersman.journal import copies
 from steersman.journal.run_directory import RunDirectory, sha256
-from steersman.system.files import replace_file
+from steersman.system.files import PARTIAL, replace_file
 
 # The file itself, what is of no run that ended, and Parsl's logs, to which a scheduler may add when all is over.
 UNSEALED = ("manifest.sha256", "driver.json", ".lock", "aside", ".remote", "__pycache__", "parsl")
@@ -19,7 +20,7 @@ UNSEALED = ("manifest.sha256", "driver.json", ".lock", "aside", ".remote", "__py
 
 def seal(directory: RunDirectory) -> None:
     """Write down what every file is now."""
-    replace_file(directory.manifest, _text({_escaped(name): sha256(path) for name, path in _files(directory.path)}))
+    replace_file(directory.manifest, _text(_digests(directory.path)))
 
 
 def unseal(directory: RunDirectory) -> None:
@@ -32,9 +33,7 @@ def renew(directory: RunDirectory, *made_again: Path) -> None:
     if not directory.manifest.exists():
         return
     known = dict(_lines(directory.manifest.read_bytes()))
-    for name, path in _files(directory.path):
-        if any(each in (path, *path.parents) for each in made_again):
-            known[_escaped(name)] = sha256(path)
+    known |= _digests(directory.path, lambda path: any(each in (path, *path.parents) for each in made_again))
     replace_file(directory.manifest, _text(known))
 
 
@@ -58,6 +57,16 @@ def changes(directory: RunDirectory) -> Iterator[tuple[str, str]]:
             yield name, "it was changed since the run was sealed"
 
 
+def _digests(top: Path, wanted: Callable[[Path], bool] = lambda path: True) -> dict[str, str]:
+    """Name -> SHA-256 of files; one that goes meanwhile is not among them."""
+    found = {}
+    for name, path in _files(top):
+        if wanted(path):
+            with contextlib.suppress(FileNotFoundError):
+                found[_escaped(name)] = sha256(path)
+    return found
+
+
 def _files(top: Path) -> Iterator[tuple[str, Path]]:
     for folder, folders, names in os.walk(top):
         if Path(folder).parts[len(top.parts) :][:1] in (("frames.zarr",), ("scores.zarr",)):
@@ -67,7 +76,7 @@ def _files(top: Path) -> Iterator[tuple[str, Path]]:
             names = [name for name in names if name not in UNSEALED]
         for name in names:
             path = Path(folder, name)
-            if path.is_file():  # sockets of servers have no content
+            if path.is_file() and path.suffix != PARTIAL:  # sockets of servers have no content
                 yield str(path.relative_to(top)), path
 
 

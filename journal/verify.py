@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steersman.journal import copies, manifest
 from steersman.journal import file as journal
-from steersman.journal import manifest
 from steersman.journal.errors import JournalError
 from steersman.journal.file import Journal
 from steersman.journal.history import History
@@ -49,6 +49,7 @@ class Problem:
 
 def verify(directory: RunDirectory) -> list[Problem]:
     """Read everything that a run wrote; an empty list means that all of it is whole."""
+    went_on = driven(directory.path)  # asked before anything is read, and again behind it
     try:
         history = History(directory)
     except (JournalError, OSError) as error:
@@ -56,9 +57,9 @@ def verify(directory: RunDirectory) -> list[Problem]:
     state = history.state
     scores = Frames(directory.scores)
     checks: list[tuple[str, str, int, Callable[[], Iterator[str]]]] = [
-        ("journal", "journal.jsonl", -1, lambda: _journal(history)),
+        ("journal", "journal.jsonl", -1, lambda: _journal(history, went_on)),
         *(("settings", name, -1, _file(directory.path / name, digest)) for name, digest in _written_once(state)),
-        ("decisions", "decisions.jsonl", -1, lambda: _decisions(directory)),
+        ("decisions", "decisions.jsonl", -1, lambda: _decisions(directory, went_on)),
         *(("frames", f"frames.zarr/w{w.number}", w.number, _frames(directory.frames, w)) for w in _to_read(history)),
         *(("scores", f"scores.zarr/{name}", -1, _damages(scores, name)) for name in _groups(directory.scores)),
         *(("model", f"models/{m.version:04d}", m.version, _model(directory, m)) for m in state.models if m.accepted),
@@ -66,7 +67,7 @@ def verify(directory: RunDirectory) -> list[Problem]:
     if state.prepared:
         checks.append(("prepared", "prepared.pkl", -1, _file(directory.prepared, state.prepared)))
     found = [Problem(what, where, words, n) for what, where, n, look in checks for words in _seen(look)]
-    return [*found, *_sealed(directory, state, {problem.where for problem in found})]
+    return found if went_on else [*found, *_sealed(directory, state, {problem.where for problem in found})]
 
 
 def repair(directory: RunDirectory, problems: list[Problem]) -> None:
@@ -109,6 +110,8 @@ def _sealed(directory: RunDirectory, state: State, known: set[str]) -> Iterator[
     """What differs from the manifest and was not found otherwise."""
     if state.end is None or not state.run.files:  # it goes on, its driver was killed, or Steersman 0.1 wrote it
         return
+    if driven(directory.path) or (copies.of(directory.path) and not directory.manifest.exists()):  # a copy has a part
+        return
     try:
         for name, problem in manifest.changes(directory):
             if not any(name == where or name.startswith(f"{where}/") for where in known):
@@ -117,12 +120,12 @@ def _sealed(directory: RunDirectory, state: State, known: set[str]) -> Iterator[
         yield Problem("manifest", manifest.UNSEALED[0], f"{error.strerror}; `verify --repair` makes it anew")
 
 
-def _journal(history: History) -> Iterator[str]:
+def _journal(history: History, went_on: bool) -> Iterator[str]:
     if not isinstance(next(journal.read(history.directory.journal), None), Run):
         yield "it does not begin with what is run"
     yield from map(str, history.flaws[:MOST])
     torn = history.directory.journal.stat().st_size - history.place.offset
-    if torn and not driven(history.directory.path):  # else it is being written
+    if torn and not (went_on or driven(history.directory.path)):  # else it is being written, or was
         yield f"its last {torn} bytes are no whole record; resume cuts them off"
 
 
@@ -141,12 +144,17 @@ def _file(path: Path, digest: str) -> Callable[[], Iterator[str]]:
     return look
 
 
-def _decisions(directory: RunDirectory) -> Iterator[str]:
-    """Each start that steering chose is explained once, with what the journal says of it."""
+def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
+    """Each start that steering chose is explained once, with what the journal says of it.
+
+    What is chosen at one moment is explained, and then in the journal: so it is read in this order, and read again.
+    """
     chosen = {start.start: start for start in journal.read(directory.journal, Start) if start.again is None}
-    explained = set[int]()
-    lines = directory.decisions.read_bytes().splitlines() if directory.decisions.exists() else []
-    for number, line in enumerate(lines, 1):
+    explained = dict[int, Any]()  # and when
+    text = directory.decisions.read_bytes() if directory.decisions.exists() else b""
+    if went_on or driven(directory.path):
+        text = text[: text.rfind(b"\n") + 1]  # behind it a line is being written, or was
+    for number, line in enumerate(text.splitlines(), 1):
         try:
             decision = json.loads(line)
             start = decision["start"]
@@ -157,11 +165,14 @@ def _decisions(directory: RunDirectory) -> Iterator[str]:
             continue
         if again or not same:
             yield f"line {number}: {'this start was explained before' if again else 'the journal has another choice'}"
-        explained.add(start)
-    if missing := sorted(chosen.keys() - explained):
+        explained[start] = decision.get("t")
+    if missing := sorted(chosen.keys() - explained.keys()):
         yield f"{len(missing)} starts are not explained, the first is {missing[0]}"
-    if len(beyond := sorted(explained - chosen.keys())) > max(2, _slots(directory)):
-        yield f"{len(beyond)} starts are explained that the journal lacks, the first is {beyond[0]}"
+    known = {start.start for start in journal.read(directory.journal, Start)}
+    beyond = {start: explained[start] for start in sorted(explained.keys() - known)}
+    many = len(beyond) > max(2, _slots(directory)) and len(set(beyond.values())) > 1
+    if many and not (went_on and copies.of(directory.path)):  # the journal of a copy was read before, once
+        yield f"{len(beyond)} starts are explained that the journal lacks, the first is {next(iter(beyond))}"
 
 
 def _facts(start: Start) -> dict[str, Any]:
@@ -206,7 +217,8 @@ def _frames(frames: Frames, walker: Walker) -> Callable[[], Iterator[str]]:
 
 
 def _groups(path: Path) -> list[str]:
-    return sorted(entry.name for entry in path.glob("*") if entry.is_dir())
+    """By name; a folder that holds nothing is one that is being made."""
+    return sorted(entry.name for entry in path.glob("*") if entry.is_dir() and any(entry.iterdir()))
 
 
 def _damages(groups: Frames, name: str) -> Callable[[], Iterator[str]]:

@@ -24,7 +24,7 @@ from steersman.system.errors import BadRequest, UnknownName
 from steersman.system.files import replace_file
 
 HEADS = ("zarr.json", "card.json")  # they say what there is; written after it, so read before and put in place behind
-SETTINGS = ("run.yaml", "workflow.py")  # written once, before the journal
+JOURNALS = (*transfer.GROWING, "run.yaml", "workflow.py")  # in the order they are read; those later were written before
 TRIES = 5  # of a file that is another one each time
 FETCH_S, DRAW_S = 120.0, 300.0
 
@@ -40,7 +40,7 @@ class View:
     def catch_up(self, log: int | None = None) -> dict[str, Any]:
         """Read what is new, all of it. Returns: see `there.look`."""
         while True:
-            pieces = [*self._missing(), *map(self._next, transfer.GROWING)]
+            pieces = [self._next(name) for name in JOURNALS]
             look, answers = self.site.ask(self.sent.name, ("look", {"log": log}), ("read", {"pieces": pieces}))
             self.path.mkdir(parents=True, exist_ok=True)
             anew = [self._take(answer) for answer in reversed(answers)]
@@ -53,9 +53,6 @@ class View:
     def begun(self) -> bool:
         """Whether the run has written a journal."""
         return (self.path / "journal.jsonl").exists()
-
-    def _missing(self) -> list[transfer.Piece]:
-        return [(name, 0, "") for name in SETTINGS if not (self.path / name).exists()]
 
     def _next(self, name: str) -> transfer.Piece:
         known = name in self._of and (self.path / name).exists()
@@ -117,28 +114,39 @@ class Copy:
         done = Fetched(self._view.catch_up())
         if not self._view.begun:
             raise BadRequest(f"run {self._view.sent.name} has written nothing yet; see `steersman remote status`")
-        journals = {name: (self._view.path / name) for name in (*SETTINGS, *reversed(transfer.GROWING))}
+        journals = {name: self._view.path / name for name in JOURNALS}
         known = {name: path.read_bytes() for name, path in journals.items() if path.exists()}
-        (there,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
+        there = self._listing(groups)
         if copies.of(self.path) is None:
             copies.mark(self.path, _origin(self._view.sent, done.look))
         for path in [path for path in self._of if path not in there and transfer.group_of(path) in ("", *groups)]:
             (self.path / path).unlink(missing_ok=True)  # it is there no more
             del self._of[path]
-        new = self._new({path: each for path, each in there.items() if path not in journals}, groups, done)
-        heads = [path for path in new if Path(path).name in HEADS]
-        staged = list(self._receive({path: new.pop(path) for path in heads}, done))
+        staged = list[tuple[str, Path, str]]()
+        new = self._new(there, groups, done)
+        asked = heads = {path: new[path] for path in new if _is_head(path)}
+        while heads:  # they may speak of files that came after the listing
+            staged += self._receive(heads, done)
+            new = self._new(self._listing(groups), groups, done)
+            heads = {path: new[path] for path in new if _is_head(path) and path not in asked and path not in self._of}
+            asked = asked | heads
+        data = self._receive({path: size for path, size in new.items() if not _is_head(path)}, done)
         try:
-            for path, part, of in chain(self._receive(new, done), staged):
+            for path, part, of in chain(data, (each for each in staged if transfer.group_of(each[0]) not in done.left)):
                 (self.path / path).parent.mkdir(parents=True, exist_ok=True)
                 part.replace(self.path / path)
                 self._of[path] = of
         finally:
             self._of.keep()
-        for name, content in known.items():
-            replace_file(self.path / name, content)
+        for name in reversed(known):
+            replace_file(self.path / name, known[name])
         copies.mark(self.path, _origin(self._view.sent, done.look))
         return done
+
+    def _listing(self, groups: Sequence[str]) -> dict[str, Sequence[Any]]:
+        """Size and identity of the files there, by path; but the journals, which were read before."""
+        (there,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
+        return {path: each for path, each in there.items() if path not in JOURNALS}
 
     def _new(self, there: Mapping[str, Sequence[Any]], groups: Sequence[str], done: Fetched) -> dict[str, int]:
         """Path -> size of what is not here as it is there; but groups that are too large."""
@@ -218,6 +226,10 @@ class _Identities(dict[str, str]):
 
 def _origin(sent: Sent, look: Mapping[str, Any]) -> copies.Origin:
     return copies.Origin(sent.name, sent.endpoint.name, look["path"], time.time(), look["state"])
+
+
+def _is_head(path: str) -> bool:
+    return Path(path).name in HEADS
 
 
 def _complete(answer: Mapping[str, Any]) -> bool:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.journal.errors import RunIsLocked
-from steersman.journal.lock import Lock, owner
+from steersman.journal.lock import FILE, Lock, owner
 from steersman.journal.run_directory import RunDirectory
 from steersman.system import processes
 from steersman.system.errors import EngineError
@@ -54,8 +54,8 @@ class Submitted:
         return dict(json.loads(self._asked.read_text()))
 
     def ask(self, words: Sequence[str], where: str) -> None:
-        """What the driver is to do next; how it ended before is forgotten."""
-        for old in (self.ended, self._cancel):
+        """What the driver is to do next; how it ended before is forgotten, and who looked after it and is gone."""
+        for old in (self.path / FILE, self.ended, self._cancel):
             old.unlink(missing_ok=True)
         replace_file(self._asked, json.dumps({"words": list(words), "where": where}))
 
@@ -63,12 +63,12 @@ class Submitted:
         """unknown, waiting (not yet begun), running, ended (with code), or lost (with why)."""
         if not self:
             return {"state": "unknown"}
-        with suppress(FileNotFoundError, ValueError):
-            return {"state": "ended", **json.loads(self.ended.read_text())}
-        for holder in (owner(self.path), owner(self.run)):
+        keeper, driver = owner(self.path), owner(self.run)
+        for holder in (keeper, driver):
             if holder and not holder.why_gone:
                 return {"state": "running", "driver": str(holder)}
-        keeper = owner(self.path)
+        with suppress(FileNotFoundError, ValueError):  # read behind the locks: it is written before they are let go
+            return {"state": "ended", **json.loads(self.ended.read_text())}
         if keeper is None:
             return {"state": "waiting", "where": self.asked["where"]}
         return {"state": "lost", "why": f"{keeper} was driving it, but {keeper.why_gone}"}
@@ -82,11 +82,13 @@ class Submitted:
             )  # fmt: skip
 
     def drive(self) -> int:
-        """Run the driver to its end and write down how it ended. Returns: its exit code.
+        """Run the driver to its end and write down how it ended, unless that is done. Returns: its exit code.
 
         Raises: RunIsLocked: somebody looks after it already.
         """
         with Lock(self.path).held(), self.log.open("ab") as log:
+            if self.ended.exists():  # by another that was quicker, and that is through
+                return int(json.loads(self.ended.read_text())["code"])
             if self._cancel.exists():
                 return self._end(130, log.fileno(), "cancelled before it began")
             command = [sys.executable, "-m", "steersman.cli", *self.asked["words"]]

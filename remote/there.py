@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from steersman.journal import manifest
 from steersman.journal.run_directory import RunDirectory, open_run
 from steersman.remote import bundle, transfer
 from steersman.remote.errors import StillRunning
@@ -33,8 +34,9 @@ LAST_BYTES = 2000
 
 def look(run: Submitted, log: int | None = None) -> dict[str, Any]:
     """How a run stands: see `Submitted.state`; path, now; with `log` what the driver printed from there on."""
+    state = run.state()  # first: of a driver that has ended the log is whole
     text, end = run.log_from(-LAST_BYTES if log is None else log)
-    return {**run.state(), "path": str(run.run), "now": time.time(), "log": text, "log_end": end}
+    return {**state, "path": str(run.run), "now": time.time(), "log": text, "log_end": end}
 
 
 def start(run: Submitted, packed: bytes, check: Sequence[str], words: Sequence[str], where: str) -> dict[str, Any]:
@@ -117,6 +119,7 @@ def draw(run: Submitted) -> None:
     drawn = directory.report.stat().st_mtime if directory.report.exists() else 0.0
     if drawn < directory.journal.stat().st_mtime and History(directory).state.frames:
         write_report(directory)
+        manifest.renew(directory, directory.report, directory.figures)  # its driver may have sealed it meanwhile
 
 
 def names(run: Submitted) -> dict[str, dict[str, Any]]:

@@ -9,6 +9,8 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+PARTIAL = ".partial"  # ends the name of what is being written, and will be another file's content
+
 
 def text_of(path: Path) -> str:
     """Whatever was written to a file, as text; "" when there is none."""
@@ -17,7 +19,7 @@ def text_of(path: Path) -> str:
 
 def replace_file(path: Path, content: str | bytes, *, sync: bool = False, mode: int = 0o666) -> None:
     """Write a file whole or not at all; `sync` waits until it is on the disk, `mode` is that of os.open()."""
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}{PARTIAL}")
     try:
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)

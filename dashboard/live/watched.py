@@ -172,8 +172,8 @@ class Watched:
         history = self.history
         if not self._read:
             history.catch_up()
-            self._read = True
             self._note_changes()
+            self._read = True  # from now on viewers ask for what was noted
         elif size > history.place.offset:
             with self.lock:
                 before = history.place.offset

@@ -100,7 +100,7 @@ def test_argon_is_stopped_over_the_bus_and_goes_on_from_a_frame(program: str, tm
         assert not processes & _running(program)
         await_record(run, lambda state: state.walkers[0].frames > again.first + 3)
         people.tell(RunDirectory(run), ["finish"])
-        assert driver.wait(timeout=100) == 0
+        assert driver.wait(timeout=200) == 0
         assert not _running(program)
     finally:
         driver.terminate()

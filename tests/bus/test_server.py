@@ -153,9 +153,9 @@ def test_a_server_that_is_only_slow_is_waited_for_and_not_started_again(
         monkeypatch.setattr(embedded, "_refuses", refuses)
         waiting = later(lambda: Server.start(tmp_path, program=program))
         for _ in range(3):
-            assert looks.acquire(timeout=20), "it was found silent, and looked at again"
+            assert looks.acquire(timeout=120), "it was found silent, and looked at again"
         os.kill(slow.pid, signal.SIGCONT)
-        assert waiting.result(20).pid == slow.pid
+        assert waiting.result(120).pid == slow.pid
 
 
 @pytest.mark.timeout(20)

@@ -187,7 +187,7 @@ def test_an_interrupted_take_leaves_the_line(server: Any) -> None:
     ):
         until(lambda: space.statistics("x")["x"].blocked == 1, 30)
         os.kill(child.pid, signal.SIGINT)
-        assert child.communicate(timeout=30)[0] == "interrupted\n"
+        assert child.communicate(timeout=120)[0] == "interrupted\n"
         assert space.statistics("x")["x"].blocked == 0
 
 

@@ -1,13 +1,19 @@
 """Trials of parameters: what a range means, and that the same command goes on with what was tried."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from steersman.compare.arms import OWN, Arm, variant
-from steersman.compare.campaigns import Job
-from steersman.compare.tuning import RUN, Search, _grid, _range, _storage, results, tune
+from steersman.compare.campaigns import Job, _campaign
+from steersman.compare.tuning import RUN, Search, _grid, _look, _range, _Running, _storage, results, tune
+from steersman.engine import campaign
+from steersman.journal import manifest
+from steersman.journal.file import Journal, read
+from steersman.journal.records import End, Run, Session
 from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
 from steersman.system.errors import BadInput
@@ -61,3 +67,30 @@ def test_the_same_call_goes_on_with_what_was_tried(wells: Workflow, tmp_path: Pa
     assert found[0]["state"] == "complete"
     again = results(tune(search, workflow, tmp_path, job, beside=2))
     assert (again, len(asked)) == (found, 2)
+
+
+def test_a_trial_without_a_frame_is_over_when_it_has_ended(wells: Workflow, tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    journal = Journal(directory.journal)
+    journal.append(Run(workflow="wells"), Session(host="here", pid=1), End(outcome="budget", reason="0.1 hours"))
+    manifest.seal(directory)
+    study = optuna.create_study()
+    ended = SimpleNamespace(poll=lambda: 0, returncode=0)
+    job = Job(str(tmp_path), str(WELLS), 0, (), None, "laptop", 1, False)
+    params = wells.params()
+    each = _Running(study.ask(), ended, job, wells.stop_rule(params), params)  # type: ignore[arg-type]
+    assert _look(each, study, wells, Search([], "cells", trials=1))
+    assert [trial.state.name for trial in study.trials] == ["PRUNED"]
+
+
+def test_a_campaign_that_died_before_it_was_sealed_is_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = RunDirectory(tmp_path)
+    Journal(directory.journal).append(
+        Run(workflow="wells"), Session(host="here", pid=1), End(outcome="goal", reason="")
+    )
+    job = Job(str(tmp_path), str(WELLS), 0, (), None, "laptop", 1, False)
+    assert not job.finished
+    run = SimpleNamespace(state=State(read(directory.journal)))
+    monkeypatch.setattr(campaign, "resume", lambda directory: run)
+    _campaign(job)
+    assert job.finished

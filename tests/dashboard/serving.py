@@ -47,7 +47,7 @@ class Served:
         cookie = {"Cookie": f"{TOKENS.cookie}={token}"} if token else {}
         request = urllib.request.Request(self.address + path, data, {**cookie, **headers})
         try:
-            with _opener.open(request, timeout=20) as reply:
+            with _opener.open(request, timeout=120) as reply:
                 return Reply(reply.status, reply.read(), reply.headers)
         except urllib.error.HTTPError as error:
             with error:

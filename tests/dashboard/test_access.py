@@ -61,7 +61,7 @@ def test_a_link_s_token_moves_into_a_cookie_that_no_script_reads(made: RunDirect
 def test_a_name_that_another_site_made_point_here_gets_nothing(made: RunDirectory, host: str, status: int) -> None:
     """The port of the Host header is not looked at: `ssh -L` may map another."""
     with serving(made) as served:
-        connection = http.client.HTTPConnection("127.0.0.1", served.dashboard.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", served.dashboard.port, timeout=120)
         connection.putrequest("GET", "/run/fold-0001/state", skip_host=True)
         connection.putheader("Host", host)
         connection.putheader("Cookie", f"{TOKENS.cookie}={TOKENS.act}")
@@ -135,7 +135,7 @@ def test_the_command_prints_its_links_and_ends_on_a_signal(made: RunDirectory, t
             assert process.stdout is not None
             links.append([process.stdout.readline() for _ in range(3)])
             process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=120) == 0
     assert links[0] == links[1], "the same tokens and the same port"
     assert re.fullmatch(r"Dashboard: http://127\.0\.0\.1:\d+/\?token=[\w-]{32}\n", links[0][0])
     assert "ssh -L" in links[0][2]

@@ -230,6 +230,20 @@ def test_prometheus_reads_the_figures_of_status(made: RunDirectory) -> None:
 # The run goes on
 
 
+def test_a_run_is_ready_once_viewers_can_be_answered(made: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that asks between two steps of the reader waits."""
+    watched, note = Watched(made, "run"), Watched._note_changes
+
+    def before(self: Watched) -> None:
+        assert not self.ready
+        note(self)
+
+    monkeypatch.setattr(Watched, "_note_changes", before)
+    watched._refresh()
+    assert watched.ready
+    assert len(watched.column("walker")) == SLOTS * 12
+
+
 def test_what_is_appended_to_the_journal_is_seen(finished: RunDirectory) -> None:
     with serving(finished) as served:
         served.ask("/run/fold-0001/segments")

@@ -358,7 +358,7 @@ def test_a_running_campaign_is_seen_and_obeys(look: Look, tmp_path: Path, monkey
         page.locator("#act summary").click()
         page.get_by_role("button", name="Finish the run").click()
         expect(page.locator("#status")).to_have_text("finished", timeout=60_000)
-        assert driver.wait(timeout=60) == 0
+        assert driver.wait(timeout=200) == 0
     said = list(file.read(run.journal, Tell))
     assert [record.verb for record in said] == ["set", "stop", "pause", "continue", "pin", "finish"]
     assert (said[0].settings, said[1].segment) == ({"length": 5}, "w0.0")

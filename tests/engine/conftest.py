@@ -33,7 +33,7 @@ class P(Params):
 """
 
 
-def steersman(*words: object, cwd: Path, timeout: float = 150) -> subprocess.CompletedProcess[str]:
+def steersman(*words: object, cwd: Path, timeout: float = 250) -> subprocess.CompletedProcess[str]:
     """Run `steersman WORDS` in a directory."""
     environment = os.environ | {"COLUMNS": "160", "NO_COLOR": "1"}
     return subprocess.run(_line(words), cwd=cwd, capture_output=True, text=True, timeout=timeout, env=environment)
@@ -109,7 +109,7 @@ def finished(driver: subprocess.Popen[bytes], run: Path, *, until: Callable[[Sta
     """Wait until the state of a run fulfils a condition, tell its driver to finish; the state then."""
     await_record(run, until, driver=driver)
     assert steersman("tell", run, "finish", cwd=run).returncode == 0
-    assert driver.wait(timeout=100) == 0
+    assert driver.wait(timeout=200) == 0
     return opened(run)[1]
 
 

@@ -108,5 +108,5 @@ def test_a_server_without_memory_is_told_and_the_run_goes_on_when_it_has_some(tm
             client.delete(key)
         await_record(run, lambda state: state.frames > stuck.frames + 500)
         assert steersman("tell", run, "finish", cwd=run).returncode == 0
-        assert driver.wait(timeout=100) == 0
+        assert driver.wait(timeout=200) == 0
     assert verify(RunDirectory(run)) == []

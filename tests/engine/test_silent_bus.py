@@ -60,7 +60,7 @@ def test_a_server_that_dies_while_the_start_is_prepared_is_brought_back(
     orphans.end(orphans.servers(run))
     await_record(run, lambda state: servers_brought_back(state) == 1, driver=driver)
     (tmp_path / "go").touch()
-    assert driver.wait(timeout=100) == 0
+    assert driver.wait(timeout=200) == 0
     directory, state = opened(run)
     assert state.frames == 40
     assert {float(directory.frames.row("w0", row)["x"]) for row in range(40)} == {7.0}

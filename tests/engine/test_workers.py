@@ -142,7 +142,7 @@ def test_a_score_that_hangs_in_a_thread_of_the_driver_is_told_of_and_does_not_ke
     told = [words(note) for note in state.notes]
     assert told[0].startswith("scoring with model 0 takes longer than its hang_s of 1 s, in a thread"), told
     driver.send_signal(signal.SIGINT)
-    assert driver.wait(timeout=60) == 130
+    assert driver.wait(timeout=200) == 130
     state = opened(run)[1]
     assert state.end is not None
     assert state.end.outcome == "interrupted"
@@ -209,7 +209,7 @@ def test_a_run_whose_terminal_goes_ends_in_good_order_and_under_nohup_goes_on(
     await_record(tmp_path / "run", lambda state: state.frames, driver=driver)
     os.killpg(driver.pid, signal.SIGHUP)
     (tmp_path / "gone").touch()
-    driver.wait(timeout=60)
+    driver.wait(timeout=200)
     _, state = opened(tmp_path / "run")
     assert state.end is not None
     assert state.end.outcome == outcome

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import json
 
 from steersman.journal import file
-from steersman.journal.errors import JournalTooNew
+from steersman.journal.errors import JournalTooNew, RunIsLocked
 from steersman.journal.file import Journal, Place, follow, read, rewrite
 from steersman.journal.records import (
     KINDS,
@@ -227,6 +227,19 @@ def test_a_record_that_does_not_fit_those_before_it_is_set_aside(tmp_path: Path)
     journal.close()
     assert [flaw.line for flaw in journal.flaws] == [2]
     assert len(state.notes) == 2
+
+
+def test_a_second_writer_is_refused_before_it_writes(tmp_path: Path) -> None:
+    """Two that were to go on with a run read the same journal; one of them was stopped until the other was through."""
+    path = tmp_path / "journal.jsonl"
+    write(path, 3)
+    one, late = Journal(path), Journal(path)
+    one.append(Note(text="goes on"))
+    with pytest.raises(RunIsLocked):
+        late.append(Note(text="the same number"))
+    one.append(Note(text="and on"))
+    _, place = read_back(path)
+    assert (place.number, place.flaws) == (5, [])
 
 
 def test_a_line_whose_rest_is_written_while_it_is_read_is_no_damage(

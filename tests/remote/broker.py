@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")  # the one on PATH runs for root and its own user alone
-START_S = 60.0
+START_S = 240.0
 
 
 def missing() -> str:

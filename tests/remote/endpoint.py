@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.remote.service import CLIENT_ID, Service
 
-START_S = 60.0
+START_S = 240.0
 TEMPLATE = """
 heartbeat_period: 5
 idle_heartbeats_soft: 100

@@ -25,6 +25,8 @@ from steersman.remote.known import Endpoint, Sent, seen
 from steersman.remote.submitted import Submitted
 from steersman.remote.wire import decode, encode
 from steersman.stages import loading
+from steersman.store import column
+from steersman.store.check import damages
 from steersman.store.group import GroupWriter
 from steersman.system.errors import BadRequest
 
@@ -115,6 +117,30 @@ def test_a_copy_has_every_row_that_its_journal_speaks_of(written: Written, near:
         copy_of(near).fetch(["frames"])
         assert 0 < noted(Path("copy")) <= rows(Path("copy"))
     assert noted(Path("copy")) <= written.rows
+
+
+def test_a_copy_has_all_that_its_counts_speak_of(written: Written, near: Near, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run goes on with a new shard before each answer, and at first with a new variable, too."""
+    monkeypatch.setattr(column, "SHARD_BYTES", 1)
+    monkeypatch.setattr(column, "CHUNK_BYTES", 1)
+    group, numbers = GroupWriter(written.directory.frames.path / "w1"), itertools.count()
+
+    def publish(question: str) -> None:
+        group.append("frame", {"x": np.float64(1.0), f"x{min(next(numbers), 4)}": np.float64(1.0)})
+        group.publish()
+
+    near.before = publish
+    for _ in range(3):
+        copy_of(near).fetch(["frames"])
+        copy = run_directory.RunDirectory(Path("copy"))
+        assert list(damages(copy.frames, "w1")) == []
+        assert copy.frames.count("w1") > 0
+
+
+def test_settings_that_are_large_come_whole(written: Written, near: Near) -> None:
+    written.directory.workflow.write_bytes(os.urandom(50_000))
+    copy_of(near).fetch([])
+    assert Path("copy", "workflow.py").read_bytes() == written.directory.workflow.read_bytes()
 
 
 @pytest.mark.parametrize("after", range(8))

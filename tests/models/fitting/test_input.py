@@ -115,7 +115,7 @@ def test_the_next_batch_is_read_while_a_step_computes() -> None:
     slow = Slow()
     for step, part in enumerate(fed(slow, torch.split(torch.arange(8), 1), CPU)):
         assert part.item() == step
-        assert step == 7 or slow.begun[step + 1].wait(timeout=10)
+        assert step == 7 or slow.begun[step + 1].wait(timeout=120)
         assert step > 5 or not slow.begun[step + 2].is_set()
 
 
