@@ -133,13 +133,7 @@ class State(Standing):
             walker.seconds["waited"] += record.waited_s
         else:
             walker.seconds["started"] = max(0.0, record.t - walker.started)
-        start = self.starts.get(record.start)
-        if start is None:  # its lease ended too early: another walker has published it
-            walker.leave_out(segment)
-            return
-        if start.segment is not None:
-            self.walkers[start.segment.walker].leave_out(start.segment)
-        start.segment = segment
+        self._run_in(segment)
 
     def _on_frames(self, record: records.Published) -> None:
         walker = self.walkers[record.walker]
@@ -157,6 +151,7 @@ class State(Standing):
         walker.seconds["ran"] += record.ran_s
         if walker.running is None:  # the event that it began was lost with the server
             walker.segments.append(Segment(walker.number, record.segment, record.start, record.first_row))
+            self._run_in(walker.segments[-1])
         segment, failed = walker.segments[-1], record.how == "failed"
         self._close(segment, record.end_row, record.how)
         segment.simulated = record.simulated
@@ -283,6 +278,16 @@ class State(Standing):
             self._close(running, walker.frames, "finished")
         elif running is not None:
             self.stopping.pop(running.name, None)
+
+    def _run_in(self, segment: Segment) -> None:
+        """A start is run in a segment; of several runs of it the last one counts, unless another is published."""
+        start = self.starts.get(segment.start)
+        if start is None:  # its lease ended too early: another walker has published it
+            self.walkers[segment.walker].leave_out(segment)
+            return
+        if start.segment is not None:
+            self.walkers[start.segment.walker].leave_out(start.segment)
+        start.segment = segment
 
     def _close(self, segment: Segment, end: int, how: str) -> None:
         segment.end, segment.how = end, how

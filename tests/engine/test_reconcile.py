@@ -93,6 +93,11 @@ def test_a_run_waits_for_no_event_that_was_forgotten(tmp_path: Path, lost: int) 
         recorder.journal.close()
 
 
+def test_a_start_that_failed_is_tried_again_though_nobody_heard_that_it_began(tmp_path: Path) -> None:
+    failed = Ended(walker=0, segment=0, start=0, first_row=0, end_row=0, how="failed", simulated=0.0, ran_s=1.0)
+    assert sorted(heard(tmp_path, [failed]).state.failed) == [0]
+
+
 def test_what_covers_an_end_that_was_not_heard_is_not_taken_alone(tmp_path: Path) -> None:
     """Else that segment runs for ever, and a round with it."""
     began, _, published = story(1, 0)
