@@ -118,7 +118,7 @@ def fits(kind: str, said: dict[Any, Any]) -> bool:
 
 def notes(recorder: Recorder) -> list[str]:
     found = journal.read(recorder.journal.path, Note)
-    return [note.text for note in found if "does not fit" in note.text]
+    return [note.text for note in found if "invalid message" in note.text]
 
 
 @settings(max_examples=100, deadline=None)
