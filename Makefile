@@ -29,8 +29,8 @@ compare: $(BIN)/.installed
 		--policy 'Frontier(LocalOutlierFactor("z"), 4)' --out runs/compare-chignolin
 	$(BIN)/steersman compare workflows/reference/alanine.py --seeds 8 --plain-budget sim_ns=6.4 --workers 1 --beside 2 \
 		--policy 'LocalOutlierFactor("torsions")' --policy 'LocalOutlierFactor("z")' --policy 'LeastCounts("torsions")' --out runs/compare-alanine
-	$(BIN)/steersman compare workflows/reference/alanine.py --seeds 6 --workers 1 --beside 2 --set segment_ps=40 \
-		--policy 'LocalOutlierFactor("torsions")' --policy 'LocalOutlierFactor("torsions"), prune=Redundant("torsions")' \
+	$(BIN)/steersman compare workflows/reference/alanine.py --seeds 6 --workers 1 --beside 2 --set segment_ps=200 --budget sim_ns=4.8 \
+		--policy 'LocalOutlierFactor("torsions")' --policy 'LocalOutlierFactor("torsions"), prune=Redundant("torsions", bins=6)' \
 		--out runs/compare-pruned
 	$(BIN)/steersman compare shallow_water --seeds 4 --workers 1 --beside 2 --out runs/compare-rare
 	$(BIN)/python docs/figures/results.py runs/compare-wells runs/compare-chignolin runs/compare-alanine runs/compare-pruned runs/compare-rare

@@ -115,7 +115,7 @@ async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamW
     reader, writer = await asyncio.open_connection(address.host, address.port, ssl=tls)
     if writer.get_extra_info("sockname") == writer.get_extra_info("peername"):  # an echo, as in connection.py
         writer.close()
-        raise ConnectionRefusedError(f"nobody listens on {address}")
+        raise ConnectionRefusedError(f"no server listens on {address}")
     return reader, writer
 
 

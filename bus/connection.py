@@ -123,7 +123,7 @@ def _open(address: Address) -> socket.socket:
     plain = socket.create_connection((address.host, address.port), CONNECT_S)
     if plain.getsockname() == plain.getpeername():  # nobody listens, and this very port was given to us: an echo
         plain.close()
-        raise ConnectionRefusedError(f"nobody listens on {address}")
+        raise ConnectionRefusedError(f"no server listens on {address}")
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if not address.tls:

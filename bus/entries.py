@@ -100,7 +100,7 @@ def decode(data: bytes) -> list[Any]:
         raise ValueError("a broken header")
     lengths = struct.unpack_from(f">{arity}I", data, _HEAD.size + arity)
     if start + sum(lengths) != len(data):
-        raise ValueError(f"{len(data)} bytes where the header says {start + sum(lengths)}")
+        raise ValueError(f"{len(data)} bytes, but the header announces {start + sum(lengths)}")
     fields = []
     for length in lengths:
         fields.append(_field(data[start : start + length]))

@@ -32,7 +32,7 @@ class BusTimeout(BusError):
 
     def __str__(self) -> str:
         return (
-            f"{self.name}: nothing within {self.timeout_s:g} s; raise timeout_s, or look at statistics() for the name"
+            f"{self.name}: no tuple within {self.timeout_s:g} s; raise timeout_s, or look at statistics() for the name"
         )
 
 
@@ -44,7 +44,7 @@ class LeaseExpired(BusError):
 
     def __str__(self) -> str:
         return (
-            f"{self.name}: not acknowledged within its lease of {self.lease_s:g} s, so it is no longer ours; "
+            f"{self.name}: not acknowledged within its lease of {self.lease_s:g} s, so it is offered to others again; "
             "raise lease_s above the longest task, or renew() inside the task"
         )
 
@@ -57,7 +57,7 @@ class NotPlain(BusError):
 
     def __str__(self) -> str:
         return (
-            f"{self.name}: {self.what} does not travel on the bus; send str, int, float, bool, bytes, None, "
+            f"{self.name}: {self.what} cannot be sent on the bus; send str, int, float, bool, bytes, None, "
             "lists and dicts of them, numpy arrays or torch tensors"
         )
 
@@ -80,7 +80,7 @@ class DamagedMessage(BusError):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.name}: message {self.number} is damaged ({self.reason}); it was moved aside, see damaged()"
+        return f"{self.name}: message {self.number} is damaged ({self.reason}); it was set aside, see damaged()"
 
 
 class NameFull(BusError):
@@ -90,7 +90,7 @@ class NameFull(BusError):
     bound: int
 
     def __str__(self) -> str:
-        return f"{self.name}: holds its bound of {self.bound} tuples; put with timeout_s to wait, or raise the bound"
+        return f"{self.name}: full ({self.bound} tuples, its bound); wait with put(timeout_s=), or raise the bound"
 
 
 class OutOfMemory(BusError):
@@ -111,7 +111,7 @@ class ServersDiffer(BusError):
     names: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{', '.join(self.names)}: live on different servers; a transaction holds on one server only"
+        return f"{', '.join(self.names)}: are on different servers; a transaction is possible on one server only"
 
 
 class RanksMisnamed(BusError):
@@ -121,7 +121,7 @@ class RanksMisnamed(BusError):
     ranks: int
 
     def __str__(self) -> str:
-        return f"{self.names} names for a communicator of {self.ranks} ranks; give one name a rank"
+        return f"{self.names} names for a communicator of {self.ranks} ranks; give one name for each rank"
 
 
 class ServerLost(BusError):
@@ -134,7 +134,7 @@ class ServerLost(BusError):
     def __str__(self) -> str:
         return (
             f"{self.address} does not answer for {self.patience_s:g} s ({self.reason}); "
-            "only its names are blocked; start it again, or raise patience_s"
+            "only its names are blocked; restart it, or raise patience_s"
         )
 
 

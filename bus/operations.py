@@ -194,7 +194,7 @@ class Operations:
             # GETRANGE, not GET: a chunk that is gone comes as b"", and never as None, which means no answer.
             chunk = yield from command(session, b"GETRANGE", self._chunk(name, blob, i), 0, -1)
             if not chunk:
-                raise Damaged(number, data, f"chunk {i} of {blob.chunks} of a field is gone")
+                raise Damaged(number, data, f"chunk {i} of {blob.chunks} of a field is missing")
             whole += chunk
         try:
             return codec.unpack_field(whole)

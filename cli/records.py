@@ -39,7 +39,7 @@ def print_records(directory: RunDirectory, kinds: Collection[str], sim: str, sin
     if torn := directory.journal.stat().st_size - place.offset:
         say(
             f"the last {torn} bytes are an incomplete record, which is being written or was interrupted; "
-            "resume cuts them off",
+            "`resume` removes them",
             to_stderr=True,
         )
 

@@ -29,7 +29,9 @@ class BadYardstick(DashboardError, ValueError):
     frames: int
 
     def __str__(self) -> str:
-        return f"yardstick {self.name!r}: it gave shape {self.shape} for {self.frames} frames; return one row for each"
+        return (
+            f"yardstick {self.name!r}: it returned shape {self.shape}; return one row for each of {self.frames} frames"
+        )
 
 
 class LibrariesMissing(DashboardError):
@@ -37,7 +39,7 @@ class LibrariesMissing(DashboardError):
 
     def __str__(self) -> str:
         return (
-            f"the dashboard's JavaScript libraries are missing ({self.names}): install Steersman again where npm can "
+            f"the dashboard's JavaScript libraries are missing ({self.names}): reinstall Steersman where npm can "
             "be reached, or run `python hatch_build.py` in the checkout"
         )
 

@@ -31,12 +31,12 @@ Draw = Callable[[History], tuple[Figure, str]]
 
 FIGURES: dict[str, tuple[str, Draw]] = {
     "sampled": ("What was sampled", sampling.draw),
-    "why": ("Why: who chose the starts, and what came of it", choices.draw),
+    "why": ("Why: which policy chose the starts, and with what result", choices.draw),
     "contacts": ("Contacts, early and late", structure.draw_contacts),
     "sphere": ("The flow on the sphere", sphere.draw),
     "quantities": ("What the frames hold", structure.draw_quantities),
     "models": ("What the models learned", learning.draw),
-    "epochs": ("Where the time of training went", epochs.draw),
+    "epochs": ("How the training time was spent", epochs.draw),
     "lineage": ("Which segment came from which", lineage.draw),
     "slots": ("What the slots did", slots.draw),
 }

@@ -76,7 +76,7 @@ def _heading(history: History) -> str:
     outcome = tables.outcome(state.end) if state.end else "The run has not ended yet"
     lines = [page.paragraph(outcome, "outcome")]
     if state.run.guided:
-        lines.append(page.paragraph("Guided by a known reference: this run knew where to go.", "guided"))
+        lines.append(page.paragraph("Guided by a known reference: the policy of this run knew the answer.", "guided"))
     if flaws := history.flaws:
         lines.append(page.paragraph(f"The journal is not whole: {flaws[0]}; lines set aside: {len(flaws)}", "failed"))
     lines.append(page.paragraph(f"{history.directory.path}, seed {state.run.seed}", "soft"))
@@ -103,7 +103,7 @@ def _equilibrium(folder: Path) -> str:
 def _failures(history: History) -> str:
     shown = tables.failures(history)
     more = len(history.causes) - len(shown)
-    lines = [page.details(f"{name}: {cause}", text or "it left no file in errors/") for name, cause, text in shown]
+    lines = [page.details(f"{name}: {cause}", text or "there is no file in errors/") for name, cause, text in shown]
     if more > 0:
         lines.append(page.paragraph(f"{more:,} more are in {history.directory.errors}.", "soft"))
     return "\n".join(lines)

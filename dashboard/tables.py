@@ -18,8 +18,8 @@ MOST_NOTES = 20
 CAUSE_CHARACTERS = 6000  # of a failure's file that are shown
 
 OUTCOMES = {
-    "goal": "The run reached its goal", "budget": "The run ended by its budget", "failed": "The run failed",
-    "interrupted": "The run was interrupted", "finished": "The run was finished by a person",
+    "goal": "The run reached its goal", "budget": "The run spent its budget", "failed": "The run failed",
+    "interrupted": "The run was interrupted", "finished": "The run was finished with `steersman tell`",
 }  # fmt: skip
 
 Row = tuple[str, ...]
@@ -120,7 +120,7 @@ def commands(history: History) -> list[Row]:
     name = segments.name(int(segments.descendants().argmax())) if len(segments) else "w0.0"
     opened = f"python -ic \"import steersman; run = steersman.open_run('{run}'); print(run)\""
     return [
-        (f"steersman why {run} {name}", "which frame a segment started from, who chose it, and what was refused"),
+        (f"steersman why {run} {name}", "where a segment started, which policy chose that, what was passed over"),
         (f"steersman status {run}", "how the run ended"),
         (f"steersman report {run}", "make this page again"),
         (f"steersman export {run} --tables tables", "all tables, as CSV and Parquet"),

@@ -185,7 +185,7 @@ class Bag:
         if not rows or record.draw or record.round:  # a member counts as a whole, so it is run from its beginning
             self._again(record, number)
             return
-        reason = f"{segment.name} was cut short after {rows} frames: it goes on from the last of them"
+        reason = f"{segment.name} was cut short after {rows} frames: it continues from the last one"
         parent = FrameId(segment.walker, segment.end - 1, segment.number)
         self._again(replace(record, parent=parent, policy="continue", reason=reason, exact=broken.exact), number)
 
@@ -228,7 +228,7 @@ class Bag:
             return replace(self._begin(scores, number, slot, choice), parent=pin.frame, pin=pin.id), choice
         drawn = state.held_out_draws + number - state.next_start - len(state.pins)
         if drawn < len(self._held_out):
-            reason = f"held out: draw {drawn + 1} of {len(self._held_out)}, before anything is steered"
+            reason = f"held out: draw {drawn + 1} of {len(self._held_out)}, before steering begins"
             candidate = Candidate(NEW, HELD_OUT, 0.0, reason, draw=self._held_out[drawn])
             choice = Choice(candidate, reason, HELD_OUT)
             return replace(self._begin(scores, number, slot, choice), held_out=True), choice
@@ -249,7 +249,7 @@ class Bag:
 
     def _say_how_it_went(self, choice: Choice) -> None:
         if self._decider.trouble:
-            self._recorder.fails("steer", f"{self._decider.trouble}; its fallback chooses")
+            self._recorder.fails("steer", f"{self._decider.trouble}; the fallback policy chooses")
             self._decider.trouble = ""
         elif choice.candidate and choice.candidate.policy not in (self._steering.fallback.name, "explore"):
             self._recorder.works("steer")

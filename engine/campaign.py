@@ -128,7 +128,7 @@ def resume(
     place = _place(directory, workflow, site, site_changes or {})
     moved = place.model_dump(mode="json") if site or site_changes else None
     if moved and settings["rounds"] and settled(place).simulation.count != state.run.slots:
-        problem = f"a run with --rounds keeps its {state.run.slots} slots, or its decisions would not repeat"
+        problem = f"a run with --rounds must keep its {state.run.slots} slots, otherwise its decisions would not repeat"
         raise BadValue("simulation.workers", str(settled(place).simulation.count), problem)
     return Run(
         directory=directory, workflow=workflow, params=params, site=settled(place), recorder=recorder,
@@ -171,7 +171,7 @@ def _check_ranks(workflow: Workflow, site: Site) -> None:
     if stage is None or nodes < 2:
         return
     if stage.ranks < nodes:
-        words = f"each node has a rank: the workflow says @wf.train(ranks={stage.ranks}); change either"
+        words = f"each node needs a rank, but the workflow has @wf.train(ranks={stage.ranks}); change either"
         raise BadValue("training.nodes", str(nodes), words)
     if Strategy.parse(stage.strategy).name == "hogwild":
-        raise BadValue("training.nodes", str(nodes), "ranks of hogwild share memory: 1 node, or another strategy")
+        raise BadValue("training.nodes", str(nodes), "ranks of hogwild share memory: use 1 node, or another strategy")

@@ -196,7 +196,7 @@ class Crew:
         for node, failures in list(state.node_failures.items()):
             if node in state.aside or failures < NODE_FAILURES or not good:
                 continue
-            reason = f"node {node} is set aside: {failures} segments failed there in a row, others work"
+            reason = f"node {node} is set aside: {failures} segments failed there in a row, while other nodes work"
             self._recorder.record(Aside(node=node, reason=reason))
         for walker in ours:
             if walker.node in state.aside and self._leaving.get(walker.number) != ASIDE:

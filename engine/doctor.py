@@ -104,7 +104,7 @@ def _came(asked: list[Future[Any]], probes: list[Probe], took_s: float, cause: s
     if len(probes) == len(asked):
         return Finding("workers", True, words)
     errors = (str(job.exception()) for job in asked if job.done() and job.exception())
-    why = cause or next(errors, "the rest wait in the queue, or do not reach the driver: give --within a longer time")
+    why = cause or next(errors, "the others wait in the queue or cannot reach the driver: try a longer --within")
     return Finding("workers", False, f"{words}: {why}")
 
 
@@ -130,7 +130,7 @@ def _gpus(probes: list[Probe]) -> list[Finding]:
             return [
                 Finding("GPUs", False, f"torch sees {seen} GPUs in a worker on {found.node} that has {name!r}; {cure}")
             ]
-    return [Finding("GPUs", True, f"each of {len(with_gpus)} workers sees one of its own")]
+    return [Finding("GPUs", True, f"each of {len(with_gpus)} workers sees a GPU of its own")]
 
 
 def _clocks(probes: list[Probe]) -> Finding:
@@ -158,7 +158,7 @@ def _store(probes: list[Probe]) -> Finding:
 def _mpi(site: Site, across: Future[Any] | None) -> Iterable[Finding]:
     if across is None:
         return
-    said = across.result() if _answered(across) else "not tried: the workers did not all come"
+    said = across.result() if _answered(across) else "not tried: not all workers answered"
     ranks = [line.split()[1:] for line in said.splitlines() if "RANKS" in line]
     nodes = max((len(set(names)) for names in ranks), default=0)
     if nodes == site.simulation.nodes:
@@ -167,7 +167,7 @@ def _mpi(site: Site, across: Future[Any] | None) -> Iterable[Finding]:
         )
     elif ranks:
         cure = "`launcher:` must start what the MPI of mpi4py knows, e.g. srun --mpi=pmi2 ..., and mpi4py be the site's"
-        yield Finding("MPI", False, f"{len(ranks)} processes, each by itself; {cure}")
+        yield Finding("MPI", False, f"{len(ranks)} processes, but not connected to each other; {cure}")
     else:
         yield Finding("MPI", False, f"only needed for walkers or training over several nodes: {said.strip()[-300:]}")
 

@@ -182,9 +182,9 @@ class Driver:
             return
         walker = self._state.walkers.get(record.walker)  # type: ignore[attr-defined]  # all others are of walkers
         if walker is None:
-            self._inbox.refuse(record, "there is no such walker")
+            self._inbox.refuse(record, "the run has no such walker")
         elif walker.alive and not hear(self._recorder, self._directory.frames, walker, record):
-            self._inbox.refuse(record, "it does not follow what this walker said before")
+            self._inbox.refuse(record, "it does not follow this walker's earlier messages")
 
     def _make_good(self) -> None:
         """A server was lost: what it may have forgotten is read from the store, and said again."""
@@ -285,7 +285,7 @@ class Driver:
             try:
                 reason = rule.reason(scores, rows)
             except Exception as error:  # a user's rule may raise anything; the segments go on
-                self._recorder.fails("prune", f"{type(error).__name__}: {error}; {segment.name} goes on")
+                self._recorder.fails("prune", f"{type(error).__name__}: {error}; {segment.name} continues")
                 return
             if reason:
                 self._crew.stop_segment(segment.name, reason, by=type(rule).__name__)
@@ -294,9 +294,9 @@ class Driver:
 
     def _end(self) -> End | None:
         if self._interrupts.count:
-            return End(outcome="interrupted", reason="by Ctrl-C or a signal; `steersman resume` goes on")
+            return End(outcome="interrupted", reason="by Ctrl-C or a signal; `steersman resume` continues the run")
         if self._clock() >= self._until:  # another block would come to the same job, and leave at once
-            return End(outcome="interrupted", reason="this job ends; `steersman resume` goes on in the next")
+            return End(outcome="interrupted", reason="this job ends; `steersman resume` in the next job continues it")
         if self._lock.lost:
             return End(outcome="interrupted", reason="another driver has taken this run over")
         if self._state.finish:

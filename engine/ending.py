@@ -50,8 +50,8 @@ def failed(state: State, slots: int, bounds: Mapping[str, int], errors: Path) ->
     if not state.ended["finished"] and state.failures_in_a_row >= bound:
         return _failed(f"every segment failed: {state.last_cause}; see {errors}")
     if not state.frames and state.frameless_in_a_row >= bound:
-        ended = f"{state.ended.total()} segments have ended, and none left a frame"
-        return _failed(f"{ended}: does simulate() append any? A reader of files may look for another name")
+        ended = f"{state.ended.total()} segments have ended, and none produced a frame"
+        return _failed(f"{ended}: does simulate() call out.append? Does a reader read the right file?")
     for name, most in bounds.items():
         stage = state.stages.get(name)
         if stage and stage.failures >= (most if stage.worked else min(NEVER, most)):

@@ -15,7 +15,7 @@ class NotRunning(BadInput):
         if self.outcome in FINISHED:
             return f"{self.path} is over ({self.outcome}): {self.reason}"
         state = f"has ended ({self.outcome}): {self.reason}" if self.outcome else "is not running, or does not answer"
-        return f"{self.path} {state}; `steersman resume {self.path}` goes on with it"
+        return f"{self.path} {state}; `steersman resume {self.path}` continues it"
 
 
 class ExecutorLost(EngineError):

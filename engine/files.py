@@ -28,6 +28,6 @@ def in_words(files: int, site: Site) -> str:
     if files <= site.most_files:
         return f"{files:,} files"
     return (
-        f"{files:,} files, more than the {site.most_files:,} that site {site.name} allows (`most_files`): use fewer "
+        f"{files:,} files, more than the limit of site {site.name} (`most_files`: {site.most_files:,}): use fewer "
         "walkers, longer walltimes, or several runs"
     )

@@ -85,11 +85,12 @@ class Inbox:
         try:
             return convert(message, Words)
         except ValidationError as error:
-            self._refuse(TELL, (message,), f"{message.get('who', 'somebody')!s:.80}", str(error))
+            self._refuse(TELL, (message,), f"{message.get('who', 'unknown sender')!s:.80}", str(error))
             return None
 
     def _refuse(self, name: str, message: tuple[Any, ...], sender: str, problem: str) -> None:
         refuse(self._space, name, *message)
         if (name, sender) not in self._refused and len(self._refused) < MOST_SENDERS:
             self._refused.add((name, sender))
-            self._recorder.note(f"a message of {sender} on {name!r} does not fit and is left aside: {problem:.300}")
+            what = f"an invalid message from {sender} on {name!r} was moved to the dead letters"
+            self._recorder.note(f"{what}: {problem:.300}")

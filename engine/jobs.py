@@ -154,9 +154,7 @@ class Jobs:
         within = f"within {self._begins_s:.0f} s"
         if ended:
             self._begins_s *= 2  # perhaps all is well here, but slow
-        return [
-            f"a {role} job did not begin {within} though it was handed to workers: they are replaced" for role in ended
-        ]
+        return [f"a {role} job did not begin {within}, although workers have it: they are replaced" for role in ended]
 
     @property
     def broken(self) -> str:
@@ -205,7 +203,7 @@ def _started(config: Config) -> DataFlowKernel:
     try:
         return starting.result()
     except BrokenPipeError:  # Parsl writes an interchange's settings into a pipe
-        raise ExecutorLost("an interchange died before it had its settings") from None
+        raise ExecutorLost("an interchange died before it received its settings") from None
 
 
 def _eager(config: Config) -> DataFlowKernel:

@@ -30,7 +30,7 @@ def logged(file: Path) -> Iterator[None]:
     try:
         yield
     except Exception:
-        log.exception("the driver ends with an error")
+        log.exception("the driver ended with an error")
         raise
     finally:
         root.removeHandler(handler)

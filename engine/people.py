@@ -71,7 +71,7 @@ def changes(
         try:
             json.encode(value)
         except (OverflowError, TypeError, UnicodeEncodeError) as error:
-            raise BadValue(key, f"{value!r:.80}", f"it cannot be written down: {error}") from None
+            raise BadValue(key, f"{value!r:.80}", f"it cannot be recorded: {error}") from None
     return changed
 
 
@@ -151,7 +151,7 @@ class People:
 
     def _frame(self, frame: str) -> FrameId:
         if self._state.rounds:
-            raise BadRequest("a start that is pinned has no weight, and this run is a weighted ensemble")
+            raise BadRequest("this run is a weighted ensemble, and a pinned start would have no weight")
         name, _, text = frame.partition(":")
         segment = self._segment(name)
         row = segment.first + int(text) if _is_number(text) else -1

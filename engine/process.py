@@ -30,7 +30,7 @@ def allow_many_files(run: Path) -> None:
     """Lift the limit of open files as far as it may go: Parsl's sockets grow with the workers. Raises: NoRoom."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= most < FEWEST_FILES:
-        words = f"only {most} files may be open here, a run needs {FEWEST_FILES} (`ulimit -n {FEWEST_FILES}`)"
+        words = f"a process may open only {most} files here, a run needs {FEWEST_FILES} (`ulimit -n {FEWEST_FILES}`)"
         raise NoRoom(str(run), words)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

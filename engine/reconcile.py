@@ -103,5 +103,5 @@ def _start(recorder: Recorder, row: dict[str, int], slot: int) -> Start:
         parent = FrameId(row["parent_walker"], row["parent_row"], made_by.number if made_by else 0)
     return Start(
         start=row["start"], seed=row["seed"], model=row["model"], slot=slot, parent=parent, policy="unknown",
-        reason="the decision was lost with the end of the journal; the store has it",
+        reason="the record of the decision was lost with the end of the journal; the start is known from the store",
     )  # fmt: skip

@@ -93,7 +93,7 @@ class Run(Driven):
                 while end is None:
                     end = self._work()
         except KeyboardInterrupt:
-            reason = "at once, by a second Ctrl-C or signal; `steersman resume` goes on"
+            reason = "at once, by a second Ctrl-C or signal; `steersman resume` continues the run"
             self.recorder.record(End(outcome="interrupted", reason=reason))
             raise
         self.recorder.record(end)
@@ -110,7 +110,7 @@ class Run(Driven):
         except ExecutorLost as error:
             orphans.reap_earlier(self.directory.path, keep=self._servers.pids)
             return self._start_again(error)
-        cause = "it was still at work when the run ended"
+        cause = "it was still working when the run ended"
         try:
             return Driver(self, jobs, self._servers, self._space, until=self._until).run()
         except ExecutorLost as error:
@@ -128,13 +128,13 @@ class Run(Driven):
         Returns: how the run ends, where another Parsl would be in vain, or somebody ended the run meanwhile.
         """
         if self.interrupts.count:
-            return End(outcome="interrupted", reason="by Ctrl-C or a signal; `steersman resume` goes on")
+            return End(outcome="interrupted", reason="by Ctrl-C or a signal; `steersman resume` continues the run")
         self._parsls_lost = self._parsls_lost + 1 if self.state.frames == self._frames_at_loss else 1
         self._frames_at_loss = self.state.frames
         if self._parsls_lost == PARSLS:
-            reason = f"{error}, {PARSLS} times in a row without a frame between; see {self.directory.parsl}"
+            reason = f"{error}, {PARSLS} times in a row without a new frame; see {self.directory.parsl}"
             return End(outcome="failed", reason=reason)
-        self.recorder.record(Note(text=f"{error}; Parsl is started again", anew=True))
+        self.recorder.record(Note(text=f"{error}; Parsl is restarted", anew=True))
         return None
 
     def _clear_bus(self) -> None:
@@ -154,25 +154,26 @@ class Run(Driven):
         begin: list[Record] = [self.told, session] if self.told else [session]
         recorder.record_all(begin)
         if self.moved:
-            recorder.note(f"{people.who()} goes on with site {self.moved['name']}, see {self.directory.site_file.name}")
+            new = f"site {self.moved['name']}, see {self.directory.site_file.name}"
+            recorder.note(f"{people.who()} continues the run with {new}")
             replace_file(self.directory.site_file, yaml.safe_dump(dict(self.moved), sort_keys=False))
         if self.lock.took_over:
             recorder.note(self.lock.took_over)
         if left_over:
-            recorder.note(f"{left_over} processes of an earlier driver were still there; they were ended")
+            recorder.note(f"{left_over} processes of an earlier driver were still running; they were ended")
         if recorder.journal.repaired:
-            recorder.note(f"the torn end of the journal was cut off: {recorder.journal.repaired[:80]!r}")
+            recorder.note(f"the incomplete last record of the journal was removed: {recorder.journal.repaired[:80]!r}")
         if flaws := recorder.journal.flaws:
-            recorder.note(f"the journal is not whole, {len(flaws)} times; the first is {flaws[0]}; see `verify`")
+            recorder.note(f"the journal has {len(flaws)} damaged lines; the first is {flaws[0]}; see `verify`")
         adopted = reconcile(recorder, self.directory.frames, keep=not self.rounds, cause="its driver died")
         if adopted:
-            recorder.note(f"{adopted} frames were committed that the journal did not know of; they count")
+            recorder.note(f"{adopted} frames were committed but missing in the journal; they were added to it")
 
     def _cancel_jobs(self, site: Site) -> None:
         """Cancel what an earlier driver left in a queue: its workers could not reach this one."""
         if jobs := batch.jobs_of(site, self.directory.path):
             refused = batch.cancel(site, jobs)
-            done = f"they are still there, cancel them yourself: {refused}" if refused else "they were cancelled"
+            done = f"they could not be cancelled, cancel them yourself: {refused}" if refused else "they were cancelled"
             self.recorder.note(f"an earlier driver left jobs in the queue, {', '.join(jobs)}; {done}")
 
     def _described(self) -> RunRecord:

@@ -148,7 +148,7 @@ class Scorer:
             self._unfit.add(board.model)
         self._failed_at = self._recorder.state.published
         if isinstance(problem, (StoreError, BadScores)):
-            self._recorder.note(f"scoring with model {board.model} cannot be used: {problem}")
+            self._recorder.note(f"the scores of model {board.model} cannot be used: {problem}")
         self._recorder.fails("score", f"with model {board.model}: {type(problem).__name__}: {problem}")
 
     def _check_needs(self) -> None:
@@ -157,7 +157,7 @@ class Scorer:
         needs = (*steering.policy.needs, *(steering.prune.needs if steering.prune else ()))
         if missing := [name for name in needs if name not in there]:
             known = ", ".join(sorted(there)) or "none"
-            self.hopeless = f"steering needs the score {missing[0]!r}, and the score stage gives: {known}"
+            self.hopeless = f"steering needs the score {missing[0]!r}, but the score stage returns: {known}"
 
     def _note_slow(self, batch: _Batch, hang_s: float) -> None:
         """A thread cannot be ended, as a worker that hangs ends itself: it is noted, once."""
@@ -165,9 +165,9 @@ class Scorer:
             return
         batch.noted = True
         self._recorder.note(
-            f"scoring with model {batch.board.model} takes longer than its hang_s of {hang_s:g} s, in a thread, which "
-            "cannot be ended: if it hangs, stop the run, write `scoring: {workers: 1}` into a copy of its site file, "
-            "and `resume --site` that"
+            f"scoring with model {batch.board.model} takes longer than its hang_s of {hang_s:g} s. It runs in a "
+            "thread, which cannot be ended. If it hangs: stop the run, write `scoring: {workers: 1}` into a copy of "
+            "its site file, and give that file to `resume --site`"
         )
 
     def _measure(self) -> None:
@@ -176,7 +176,7 @@ class Scorer:
             try:
                 value = float(metric(self.scores()))
                 if not math.isfinite(value):
-                    raise ValueError(f"it gave {value}, which is not recorded")
+                    raise ValueError(f"it returned {value}, which is not recorded")
                 values[name] = value
             except Exception as error:  # a user's metric may raise anything; the others are still worth having
                 self._recorder.fails(f"metric {name}", f"{type(error).__name__}: {error}")

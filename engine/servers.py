@@ -64,9 +64,9 @@ class RunServers:
         except ServerFailed:
             if self._servers.gone:
                 raise
-            self._recorder.note("the bus server has been silent for a minute, but it is there; the run waits for it")
+            self._recorder.note("the bus server has been silent for a minute, but its process lives; the run waits")
             return
-        gone = "the bus server is gone; it is started again" if self.pids != before else ""
+        gone = "the bus server died; it is restarted" if self.pids != before else ""
         words = gone or "the bus server did not answer for a while"
         self._recorder.note(words)
         self.troubles.add(words)  # made good in the next step, where a server may be gone again

@@ -55,7 +55,7 @@ class RunIsLocked(EngineError):
     owner: str
 
     def __str__(self) -> str:
-        return f"{self.path} is being driven by {self.owner}; watch it with `steersman watch {self.path}`"
+        return f"{self.path} is already driven by {self.owner}; watch it with `steersman watch {self.path}`"
 
 
 class NoRoom(EngineError):
@@ -64,8 +64,8 @@ class NoRoom(EngineError):
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: {self.problem}; what was committed is whole. "
-            f"Remove the cause, then go on with `steersman resume {self.path}`"
+            f"{self.path}: {self.problem}; all committed data are intact. "
+            f"Remove the cause, then continue with `steersman resume {self.path}`"
         )
 
 
@@ -75,7 +75,7 @@ class RunDamaged(DamagedFile):
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: a file of this run cannot be read: {self.problem}; `steersman verify {self.path}` says which"
+            f"{self.path}: a file of this run cannot be read: {self.problem}; `steersman verify {self.path}` names it"
         )
 
 

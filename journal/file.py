@@ -199,7 +199,7 @@ def _read(path: Path, line: bytes, place: Place) -> tuple[Record | None, str]:
     place.number, place.crc = expected + 1, None
     crc = zlib.crc32(line[:-_TAIL])
     if line[-_TAIL:] != _END % crc:
-        return None, "it is no record, or its checksum differs"
+        return None, "it is not a record, or its checksum differs"
     try:
         if before is not None and line.startswith(_BEGIN % (VERSION, expected, before)):
             place.crc = crc
@@ -213,7 +213,7 @@ def _out_of_line(path: Path, line: bytes, place: Place, expected: int, before: i
     """A whole line of another version, or one that does not follow the line before it."""
     head = _HEAD.match(line)
     if head is None:
-        return None, "it is no record"
+        return None, "it is not a record"
     version, number, known = head.groups()
     if int(version) > VERSION:
         raise JournalTooNew(str(path), int(version), VERSION)
@@ -222,8 +222,8 @@ def _out_of_line(path: Path, line: bytes, place: Place, expected: int, before: i
         return version_1.decode(line[:-_TAIL] + b"}"), ""
     place.number = int(number) + 1
     if int(number) != expected:
-        return _decode(line), f"record {int(number)} stands where record {expected} should"
-    return _decode(line), "" if before in (None, int(known, 16)) else "it does not follow the line before it"
+        return _decode(line), f"it is record {int(number)}, but record {expected} was expected"
+    return _decode(line), "" if before in (None, int(known, 16)) else "its checksum of the line before does not match"
 
 
 def fits(place: Place, apply: Callable[[Record], object], record: Record) -> None:

@@ -99,7 +99,7 @@ class History:
             found = next(journal.follow(self.directory.journal, Place(offset=int(known["offset"][number]))), None)
             if isinstance(found, records.Start):
                 return found
-        reason = "the journal lacks the record of this start"
+        reason = "the record of this start is missing in the journal"
         return records.Start(start=number, seed=0, policy="unknown", reason=reason)
 
     @property

@@ -39,8 +39,8 @@ class Owner:
     def why_gone(self) -> str:
         """Why it cannot be driving any more; "" when it is."""
         if self.host == platform.node():
-            return "" if _started(self.pid) == self.started else "that process is gone"
-        return "" if self.silent_s < SILENT_S else f"it has not been heard of for {self.silent_s:.0f} s"
+            return "" if _started(self.pid) == self.started else "that process has ended"
+        return "" if self.silent_s < SILENT_S else f"it has given no sign of life for {self.silent_s:.0f} s"
 
 
 def owner(run: Path) -> Owner | None:
@@ -84,7 +84,7 @@ class Lock:
             before = owner(self._run)
             if before and not (gone := before.why_gone):
                 raise RunIsLocked(str(self._run), str(before))
-            self.took_over = f"{before} held the lock of this run, but {gone}; it is taken over" if before else ""
+            self.took_over = f"{before} held the lock of this run, but {gone}; it was taken over" if before else ""
             self._write()
         beat = threading.Thread(target=self._beat, name="lock", daemon=True)
         beat.start()

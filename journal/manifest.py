@@ -45,16 +45,16 @@ def changes(directory: RunDirectory) -> Iterator[tuple[str, str]]:
     text = directory.manifest.read_bytes()
     known = dict(_lines(text))
     if _text(known).encode() != text:
-        yield directory.manifest.name, "it is not as it was written"
+        yield directory.manifest.name, "it was changed since it was written"
     known = {name: digest for name, digest in known.items() if name.partition("/")[0] not in UNSEALED}  # of 0.1
     there = {_escaped(name): path for name, path in _files(directory.path)}
     for name in sorted(known.keys() - there.keys()) if copies.of(directory.path) is None else ():  # a copy has a part
         yield name, "it is missing"
     for name in sorted(there.keys() - known.keys()):
-        yield name, "it was not there when the run was sealed"
+        yield name, "it was added after the run was sealed"
     for name in sorted(known.keys() & there.keys()):
         if sha256(there[name]) != known[name]:
-            yield name, "it was changed since the run was sealed"
+            yield name, "it was changed after the run was sealed"
 
 
 def _digests(top: Path, wanted: Callable[[Path], bool] = lambda path: True) -> dict[str, str]:

@@ -305,7 +305,7 @@ def words(record: Record) -> str:
         case Stage():
             return f"the {record.stage} stage failed: {record.cause}"
         case Stop():
-            return f"{record.segment} is to stop: {record.reason}"
+            return f"{record.segment} is asked to stop: {record.reason}"
         case Blame() | Aside() | Damaged() | End():
             return record.reason
     return record.kind
@@ -340,7 +340,7 @@ def checked(kind: str, fields: Mapping[str, Any], kinds: Mapping[str, type[Recor
     Raises: BadRecord: there is no such kind, or a field is missing or of another type.
     """
     if kind not in kinds:
-        raise BadRecord(kind, f"there is no such kind; known: {', '.join(kinds)}")
+        raise BadRecord(kind, f"unknown kind of record; known: {', '.join(kinds)}")
     try:
         made: Record = convert(fields, kinds[kind])
     except ValidationError as error:

@@ -120,7 +120,7 @@ def check_path(path: Path) -> None:
     """Raises: BadDirectory: the path has a character that the scripts of Parsl and schedulers do not bear."""
     if strange := "".join(sorted(set(re.findall(r"[^\w@+=:,./~-]", str(path.absolute()))))):
         raise BadDirectory(
-            str(path.absolute()), f"scripts that start workers do not bear {strange!r} in a path; choose another folder"
+            str(path.absolute()), f"scripts that start workers cannot bear {strange!r} in a path; choose another folder"
         )
 
 

@@ -77,7 +77,7 @@ class Scoreboard:
         row = np.concatenate([np.arange(span.first, span.end, dtype=np.int64) for span in spans])
         block = {**{name: np.asarray(value) for name, value in values.items()}, "walker": walker, "row": row}
         if self._blocks and (odd := block.keys() ^ self._blocks[0].keys()):
-            raise BadScores(min(odd), "it is there for some frames and not for others")
+            raise BadScores(min(odd), "some frames have it and others do not")
         self._writer.extend(FRAME, block)
         self._writer.publish()
         self._blocks.append(block)

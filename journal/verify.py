@@ -117,16 +117,16 @@ def _sealed(directory: RunDirectory, state: State, known: set[str]) -> Iterator[
             if not any(name == where or name.startswith(f"{where}/") for where in known):
                 yield Problem("manifest", name, problem)
     except OSError as error:
-        yield Problem("manifest", manifest.UNSEALED[0], f"{error.strerror}; `verify --repair` makes it anew")
+        yield Problem("manifest", manifest.UNSEALED[0], f"{error.strerror}; `verify --repair` writes it again")
 
 
 def _journal(history: History, went_on: bool) -> Iterator[str]:
     if not isinstance(next(journal.read(history.directory.journal), None), Run):
-        yield "it does not begin with what is run"
+        yield "its first record does not describe the run"
     yield from map(str, history.flaws[:MOST])
     torn = history.directory.journal.stat().st_size - history.place.offset
     if torn and not (went_on or driven(history.directory.path)):  # else it is being written, or was
-        yield f"its last {torn} bytes are no whole record; resume cuts them off"
+        yield f"its last {torn} bytes are not a complete record; `resume` removes them"
 
 
 def _written_once(state: State) -> Iterable[tuple[str, str]]:
@@ -137,7 +137,7 @@ def _written_once(state: State) -> Iterable[tuple[str, str]]:
 def _file(path: Path, digest: str) -> Callable[[], Iterator[str]]:
     def look() -> Iterator[str]:
         if not path.is_file():
-            yield "it is missing; without it the run cannot go on"
+            yield "it is missing; without it the run cannot be resumed"
         elif digest and sha256(path) != digest:
             yield "it was changed since the run began"
 
@@ -161,18 +161,19 @@ def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
             same = start not in chosen or _facts(chosen[start]).items() <= decision.items()
             again = start in explained
         except (ValueError, KeyError, TypeError, AttributeError):
-            yield f"line {number} is not whole"
+            yield f"line {number} is damaged"
             continue
         if again or not same:
-            yield f"line {number}: {'this start was explained before' if again else 'the journal has another choice'}"
+            yield f"line {number}: {'a second decision for this start' if again else 'the journal has another choice'}"
         explained[start] = decision.get("t")
     if missing := sorted(chosen.keys() - explained.keys()):
-        yield f"{len(missing)} starts are not explained, the first is {missing[0]}"
+        yield f"the decisions for {len(missing)} starts are missing, the first is start {missing[0]}"
     known = {start.start for start in journal.read(directory.journal, Start)}
     beyond = {start: explained[start] for start in sorted(explained.keys() - known)}
     many = len(beyond) > max(2, _slots(directory)) and len(set(beyond.values())) > 1
     if many and not (went_on and copies.of(directory.path)):  # the journal of a copy was read before, once
-        yield f"{len(beyond)} starts are explained that the journal lacks, the first is {next(iter(beyond))}"
+        first = next(iter(beyond))
+        yield f"it has decisions for {len(beyond)} starts that are not in the journal, the first is start {first}"
 
 
 def _facts(start: Start) -> dict[str, Any]:
@@ -204,13 +205,13 @@ def _frames(frames: Frames, walker: Walker) -> Callable[[], Iterator[str]]:
         rows, table = frames.count(name), frames.read_table(name).tolist()
         if rows < walker.frames or len(table) < walker.published_segments:
             counted = f"{walker.frames} frames and {walker.published_segments} segments"
-            yield f"the journal counts {counted}, it holds {rows} and {len(table)}"
+            yield f"the journal counts {counted}, but the group has {rows} and {len(table)}"
         for segment, values in zip(walker.segments[: walker.published_segments], table, strict=False):
             row = dict(zip(SEGMENT_FIELDS, values, strict=True))
             end = row["end_row"] if segment.end is None else segment.end  # None: the record that it ended was lost
             recorded = (segment.number, segment.start, segment.first, end)
             if recorded != (row["number"], row["start"], row["first_row"], row["end_row"]):
-                yield f"segment {segment.name} is another in the journal than in the store"
+                yield f"the entries for segment {segment.name} in journal and store differ"
                 return
 
     return look
@@ -238,7 +239,7 @@ def _model(directory: RunDirectory, model: Model) -> Callable[[], Iterator[str]]
             described = json.loads((folder / "model.json").read_bytes())
             json.loads((folder / "card.json").read_bytes())
             if sha256(folder / "weights.safetensors") != described["sha256"]:
-                yield "the weights are not those of its card (their hash differs)"
+                yield "the hash of the weights is not the one on the model's card"
 
     return look
 

@@ -11,7 +11,7 @@ class BadDraws(BadInput):
     problem: str
 
     def __str__(self) -> str:
-        return f"@wf.held_out: {self.problem}; it returns {{name: array with one row for each draw}}"
+        return f"@wf.held_out: {self.problem}; it must return {{name: array with one row for each draw}}"
 
 
 class BadWorkflow(BadInput):

@@ -111,7 +111,7 @@ def value(key: str, text: str) -> Any:
         return plain.parse(text) if text.strip() else ""
     except yaml.YAMLError:
         text = shortened(text)
-        raise BadValue(key, text, f"this is not YAML; quote what is plain text: {key}='\"{text}\"'") from None
+        raise BadValue(key, text, f"this is not YAML; quote plain text: {key}='\"{text}\"'") from None
 
 
 def check_rules(workflow: Workflow, params: Params) -> None:

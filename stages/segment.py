@@ -82,9 +82,9 @@ class Segment:
         _refuse_taken(variables)
         known = self._writer.names(FRAME)
         if known and (odd := known ^ {*variables, "segment"}):
-            raise BadVariable(min(odd), "some frames have it and others have not; each has the variables of the first")
+            raise BadVariable(min(odd), "some frames have it and others have not; all must have the same variables")
         if np.ndim(variables.get("time", 0.0)):
-            raise BadVariable("time", "it is one number, the simulated time since the segment's start")
+            raise BadVariable("time", "it must be one number, the simulated time since the segment's start")
         for name, value in variables.items():
             try:
                 finite = np.isfinite(value).all()
@@ -125,7 +125,7 @@ class Segment:
 
 def _refuse_taken(variables: Collection[str]) -> None:
     for name in TAKEN.intersection(variables):
-        raise BadVariable(name, "the engine stores its own under this name; take another")
+        raise BadVariable(name, "the engine uses this name for its own data; choose another")
 
 
 def look_every_s(ran_s: float) -> float:

@@ -373,7 +373,7 @@ class Workflow:
             found.append("a train stage but no score stage: decorate a function with @wf.score()")
         steering = self.steering
         if self.held_out_function and steering.policy.rounds:
-            found.append(f"{steering.policy.name} chooses every start, so none can be held out: remove @wf.held_out")
+            found.append(f"{steering.policy.name} chooses every start, so no draw can be held out: remove @wf.held_out")
         pruned_by = steering.prune.needs if steering.prune else ()
         needs = (*steering.policy.needs, *steering.fallback.needs, *pruned_by)
         if needs and self.scoring is None:

@@ -35,7 +35,7 @@ def _metadata(array: Path, published: dict[str, Any]) -> Iterator[str]:
     """An array's own metadata are those that the group publishes, but for the rows, which are written at the end."""
     own = json.loads((array / "zarr.json").read_bytes())
     if {**own, "shape": 0} != {**published, "shape": 0} or own["shape"][1:] != published["shape"][1:]:
-        yield f"{array.name}: its zarr.json is another than the group's"
+        yield f"{array.name}: its zarr.json differs from the group's metadata"
 
 
 def _shards(array: Path, published: dict[str, Any]) -> Iterator[str]:

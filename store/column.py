@@ -131,9 +131,9 @@ class Column:
 def check_new(name: str, block: np.ndarray, n: int) -> None:
     """Raises: BadVariable, ShapeMismatch: n rows of a new variable cannot be of this name, dtype or shape."""
     if "/" in name or name in ("", ".", "..", "zarr.json"):
-        raise BadVariable(name, "this name cannot be a folder's; use letters, digits, - and _")
+        raise BadVariable(name, "this name cannot be used for a folder; use letters, digits, - and _")
     if block.dtype.kind not in "biufcmM" or block.dtype == np.longdouble != np.float64:
-        raise BadVariable(name, f"its dtype is {block.dtype}; numbers and booleans are stored, and arrays of them")
+        raise BadVariable(name, f"its dtype is {block.dtype}; only numbers, booleans and arrays of them can be stored")
     if 0 in block.shape[1:]:
         raise BadVariable(name, f"its shape is {block.shape[1:]}, which holds nothing")
     if len(block) != n:

@@ -43,7 +43,7 @@ class MissingVariable(StoreError, KeyError):
     stored: str
 
     def __str__(self) -> str:
-        return f"there is no variable {self.variable!r}; stored are: {self.stored}"
+        return f"there is no variable {self.variable!r}; stored variables: {self.stored}"
 
 
 class MissingFrame(StoreError, LookupError):
@@ -52,18 +52,18 @@ class MissingFrame(StoreError, LookupError):
     rows: int
 
     def __str__(self) -> str:
-        return f"walker {self.walker} has {self.rows} published frames, row {self.row} is not one of them"
+        return f"walker {self.walker} has {self.rows} published frames, so there is no row {self.row}"
 
 
 class DamagedShard(StoreError, DamagedFile, ValueError):
     path: str
 
     def __str__(self) -> str:
-        return f"{self.path}: these are not the bytes that were written; see `steersman verify RUN --repair`"
+        return f"{self.path}: its content differs from what was written; see `steersman verify RUN --repair`"
 
 
 class EmptyWindow(StoreError, ValueError):
     what: str
 
     def __str__(self) -> str:
-        return f"{self.what}: there is no frame in this window; wait for more frames"
+        return f"{self.what}: this window has no frames; wait for more"

@@ -60,7 +60,7 @@ class GroupWriter:
         self._publishing = threading.Lock()
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / "zarr.json").exists():
-            raise FileExistsError(f"{self.path}: there is a group already, and each has one writer")
+            raise FileExistsError(f"{self.path}: this group exists already, and a group has only one writer")
         self._publish_metadata({}, self.attributes, [])
 
     def append(self, dimension: str, values: Mapping[str, Any]) -> int:
@@ -101,7 +101,7 @@ class GroupWriter:
             if column is None:
                 check_new(name, block, n)
             elif column.dimension != dimension:
-                raise BadVariable(name, f"there is one of this name along {column.dimension}; take another")
+                raise BadVariable(name, f"a variable of this name exists along {column.dimension}; choose another")
             else:
                 column.check(block, n)
 

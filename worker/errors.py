@@ -10,7 +10,9 @@ class BlockEnds(EngineError):
     left_s: float
 
     def __str__(self) -> str:
-        return f"a training takes about {self.needs_s:.0f} s and its block ends in {self.left_s:.0f} s; the next block"
+        return (
+            f"a training takes about {self.needs_s:.0f} s, its block ends in {self.left_s:.0f} s; it waits for the next"
+        )
 
 
 class PreparedChanged(EngineError):
@@ -21,7 +23,7 @@ class PreparedChanged(EngineError):
     def __str__(self) -> str:
         return (
             f"{self.path}: its SHA-256 is {self.found[:12]}..., but the run recorded {self.recorded[:12]}...; it was "
-            "changed and is not loaded. Put the original back, or begin a new run"
+            "changed and is not loaded. Restore the original file, or begin a new run"
         )
 
 
@@ -29,7 +31,7 @@ class StageExited(EngineError):
     code: str
 
     def __str__(self) -> str:
-        return f"it called sys.exit({self.code}); a stage returns, or raises what is wrong"
+        return f"it called sys.exit({self.code}); a stage must return, or raise an exception"
 
 
 class NoFrames(EngineError):

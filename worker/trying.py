@@ -234,7 +234,7 @@ class _Trial:
 
     def _prune(self, rule: SegmentRule) -> str:
         self._needed(rule)
-        return rule.reason(self._scores, np.arange(len(self._scores))) or "the segment goes on"
+        return rule.reason(self._scores, np.arange(len(self._scores))) or "the segment continues"
 
     def _measure(self, metric: Callable[[Scores], float]) -> str:
         value = float(metric(self._scores))

@@ -80,7 +80,7 @@ def _as_number(name: str, text: str) -> float:
     try:
         found = float(text)
     except ValueError:
-        raise BadRequest(f"{name}={text:.40}: this is no number") from None
+        raise BadRequest(f"{name}={text:.40}: this is not a number") from None
     if not abs(found) < 1e300:
         raise BadRequest(f"{name}={text:.40}: this number is too large")
     return found

@@ -86,6 +86,6 @@ def _done(history: History, starts: list[records.Start | None]) -> str:
     parents = {start.parent[:2] for start in starts if start and start.parent}
     blamed = len(parents & history.state.blamed)
     again = sum(bool(start and start.attempt) for start in starts)
-    words = [f"{again} of those shown were tries of a start that had failed before" if again else ""]
+    words = [f"{again} of those shown were repeated attempts of a start that had failed before" if again else ""]
     words.append(f"{blamed} frames are not proposed again" if blamed else "")
     return "; ".join(filter(None, words)) or "the start is tried again, up to the retries of the simulate stage"

@@ -112,7 +112,7 @@ def topology(watched: Watched) -> bytes:
     """The run's topology.pdb. Raises: NothingToDraw: it left none."""
     file = watched.directory.topology
     if not file.is_file() or file.stat().st_size > MOST_TOPOLOGY:
-        raise NothingToDraw(f"the run has no {file.name}; an older Steersman made it")
+        raise NothingToDraw(f"the run has no {file.name}; it was made with an older Steersman")
     return file.read_bytes()
 
 

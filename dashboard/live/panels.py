@@ -39,7 +39,7 @@ def listed(watched: Watched) -> dict[str, Any]:
     except EngineError as error:
         return {"panels": [], "trouble": str(error)}
     if found is None:
-        why = "this run was made elsewhere, so its workflow file is not run; `--trust` runs it"
+        why = "this run was made elsewhere, so its workflow file is not executed; `--trust` allows it"
         return {"panels": [], "trouble": "" if watched.trusted else why}
     return {"panels": [{"name": name, "title": title} for name, title, _ in _drawn(*found)], "trouble": ""}
 
@@ -77,7 +77,7 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
         raise NothingToDraw(f"{type(error).__name__}: {error}") from None
     values = np.asarray(shown, np.float32)
     if values.ndim not in (1, 2):
-        raise NothingToDraw(f"the panel gave an array of shape {values.shape}; give (n,), (n, m) or a Figure")
+        raise NothingToDraw(f"the panel returned an array of shape {values.shape}; return (n,), (n, m) or a Figure")
     return packed(meta, values=values)
 
 

@@ -170,7 +170,7 @@ SAFE = {
 def _run(gallery: Gallery, request: Request) -> Watched:
     watched = gallery.get(request.path_params["key"])
     if watched is None:
-        raise HTTPException(404, "there is no such run here")
+        raise HTTPException(404, "no such run here")
     watched.look()
     return watched
 
@@ -240,7 +240,7 @@ def _ready(watched: Watched) -> Watched:
 def _messages(gallery: Gallery, request: Request, look: Look | None) -> Response:
     watched = _ready(_run(gallery, request))
     if look is None:
-        return _json(request, {"rows": [], "trouble": "the bus of a run is looked at where the run goes on"})
+        return _json(request, {"rows": [], "trouble": "the bus is shown only on the machine where the run is going"})
     try:
         return _json(request, {"rows": look(watched.directory), "trouble": ""})
     except EngineError as error:

@@ -61,7 +61,7 @@ def test_a_transaction_over_two_servers_is_refused(three: list[Server]) -> None:
     with TupleSpace.connect(*(s.url for s in three), space="differ") as space:
         space.put("name0", 1)
         other = next(n for n in (f"name{i}" for i in range(20)) if space._routes.pool(n) != space._routes.pool("name0"))
-        refused = pytest.raises(ServersDiffer, match=f"{other}.*live on different servers")
+        refused = pytest.raises(ServersDiffer, match=f"{other}.*are on different servers")
         with refused, space.transaction() as change:
             change.take("name0", int)
             change.put(other, 1)

@@ -69,7 +69,7 @@ def test_what_does_not_travel_is_refused_when_put(space: TupleSpace, value: obje
 
 
 def test_nothing_in_time_is_an_error_that_says_so(space: TupleSpace) -> None:
-    with pytest.raises(BusTimeout, match=r"x: nothing within 0\.05 s"):
+    with pytest.raises(BusTimeout, match=r"x: no tuple within 0\.05 s"):
         space.take("x", timeout_s=0.05)
     space.put("x")
     assert space.count("x") == 1, "who gave up is out of the line"

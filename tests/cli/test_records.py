@@ -60,4 +60,4 @@ def test_the_torn_end_is_told_and_the_rest_printed(tmp_path: Path) -> None:
     assert [record["text"] for record in json.loads(done.stdout)["records"]] == ["one"]
     none = steersman("journal", tmp_path, "--json", "--kind", "start", cwd=tmp_path)
     assert json.loads(none.stdout) == {"records": []}
-    assert "resume cuts them off" in done.stderr
+    assert "`resume` removes them" in done.stderr

@@ -97,7 +97,7 @@ def _last_words(run: Path) -> str:
 
 
 def servers_brought_back(state: State) -> int:
-    return sum(words(note).startswith("the bus server is gone") for note in state.notes)
+    return sum(words(note).startswith("the bus server died") for note in state.notes)
 
 
 def resumed(run: Path, *, until: Callable[[State], Any]) -> State:

@@ -29,7 +29,7 @@ def test_too_many_are_warned_of_before_a_run() -> None:
     """It is no error: nobody knows a file system from here."""
     found = {each.what: each for each in check_plan(plan("double_well", site_changes={"simulation.workers": 20_000}))}
     assert found["files"].ok
-    assert "more than the 100,000 that site laptop allows (`most_files`)" in found["files"].found
+    assert "more than the limit of site laptop (`most_files`: 100,000)" in found["files"].found
     assert files.in_words(71, Site(name="laptop")) == "71 files"
 
 
@@ -44,5 +44,6 @@ def test_the_files_of_the_whole_campaign_are_estimated(tmp_path: Path) -> None:
     )
     changes = {"account": "lab", "queue": "prod", "simulation.nodes": 1000}
     found = {each.what: each for each in check_plan(plan(str(workflow), site="aurora", site_changes=changes))}
-    assert found["files"].found.startswith(f"at least {files.expected(120_000, 0):,} files, more than the 100,000 ")
+    said = f"at least {files.expected(120_000, 0):,} files, more than the limit of site aurora (`most_files`: 100,000)"
+    assert found["files"].found.startswith(said)
     assert "with 120000 walkers, in 10 rounds of blocks" in found["files"].found

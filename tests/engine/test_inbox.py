@@ -118,7 +118,7 @@ def fits(kind: str, said: dict[Any, Any]) -> bool:
 
 def notes(recorder: Recorder) -> list[str]:
     found = journal.read(recorder.journal.path, Note)
-    return [note.text for note in found if "does not fit" in note.text]
+    return [note.text for note in found if "invalid message" in note.text]
 
 
 @settings(max_examples=100, deadline=None)
@@ -164,4 +164,4 @@ def test_a_word_is_journalled_if_it_can_be_done_and_answered_or_it_is_among_the_
         assert len({tell.id for tell in done}) == len(done), "a word that comes twice is done once"
         assert {tell.id for tell in done} == {answer[1] for answer in answers if answer[2]}
         assert State(journal.read(recorder.journal.path)).settings == recorder.state.settings
-        assert len(notes(recorder)) == len({f"{message.get('who', 'somebody')!s:.80}" for message in dead})
+        assert len(notes(recorder)) == len({f"{message.get('who', 'unknown sender')!s:.80}" for message in dead})

@@ -267,7 +267,7 @@ def test_a_simulation_that_raises_is_told_and_the_run_goes_on(write_workflow: Wr
     ("does", "told"),
     [
         ('raise RuntimeError("no force field for residue XYZ")', "no force field for residue XYZ"),
-        ("return", "none left a frame: does simulate() append any?"),
+        ("return", "none produced a frame: does simulate() call out.append?"),
     ],
 )
 def test_a_run_that_makes_no_frame_ends_and_says_why(

@@ -82,7 +82,9 @@ def test_too_few_open_files_are_told_before_anything_starts(tmp_path: Path) -> N
     command = f"ulimit -n 100; exec {sys.executable} -m steersman.cli run double_well --run-dir {run}"
     refused = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert refused.returncode == 4
-    assert "only 100 files may be open here, a run needs 256 (`ulimit -n 256`)" in " ".join(refused.stderr.split())
+    assert "a process may open only 100 files here, a run needs 256 (`ulimit -n 256`)" in " ".join(
+        refused.stderr.split()
+    )
 
 
 def fill(client: redis.Redis) -> None:

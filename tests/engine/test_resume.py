@@ -186,7 +186,7 @@ def interrupted(killed: tuple[Path, State, float]) -> tuple[RunDirectory, State,
 
 def test_ctrl_c_ends_the_segments(interrupted: tuple[RunDirectory, State, dict[str, int]]) -> None:
     directory, state, stored = interrupted
-    assert not any("Parsl is started again" in words(note) for note in state.notes)
+    assert not any("Parsl is restarted" in words(note) for note in state.notes)
     assert not any(walker.alive for walker in state.walkers.values())
     new = [walker for walker in state.walkers.values() if f"w{walker.number}" not in stored]
     assert all(segment.how in ("finished", "stopped") for walker in new for segment in walker.segments)
@@ -234,7 +234,7 @@ def test_a_finished_run_goes_on_with_a_new_budget(interrupted: tuple[RunDirector
     assert {walker.slot for walker in state.walkers.values() if walker.number >= before.next_walker} == {0}
     simulation = directory.site()["simulation"]
     assert (simulation["workers"], simulation["walltime_s"]) == (1, 7200)
-    assert any("goes on with site" in words(note) for note in journal.read(directory.journal, Note))
+    assert any("continues the run with site" in words(note) for note in journal.read(directory.journal, Note))
     assert verify(directory) == []
 
 

@@ -70,7 +70,7 @@ def test_ranks_and_strategy_that_do_not_go_together_are_refused(ranks: int, stra
 def test_fewer_ranks_than_nodes_are_refused(tmp_path: Path) -> None:
     site = tmp_path / "site.yaml"
     site.write_text("slurm: {}\ntraining: {nodes: 2, workers: 1, walltime_s: 60}\n")
-    with pytest.raises(BadValue, match=r"training.nodes = 2: each node has a rank: .* @wf.train\(ranks=1\)"):
+    with pytest.raises(BadValue, match=r"training.nodes = 2: each node needs a rank, .* @wf.train\(ranks=1\)"):
         plan("double_well", site=str(site))
 
 
@@ -79,7 +79,7 @@ def test_hogwild_over_several_nodes_is_refused(write_workflow: WriteWorkflow, tm
     site.write_text("slurm: {}\ntraining: {nodes: 2, workers: 1, walltime_s: 60}\n")
     workflow = write_workflow(BODY.replace("local_sgd", "hogwild"))
     with pytest.raises(
-        BadValue, match=r"training.nodes = 2: ranks of hogwild share memory: 1 node, or another strategy"
+        BadValue, match=r"training.nodes = 2: ranks of hogwild share memory: use 1 node, or another strategy"
     ):
         plan(str(workflow), site=str(site))
 

@@ -140,7 +140,7 @@ def test_a_score_that_hangs_in_a_thread_of_the_driver_is_told_of_and_does_not_ke
     driver = started("run", path, "--site", "site.yaml", "--run-dir", run, cwd=tmp_path)
     state = await_record(run, lambda state: state.notes, driver=driver)
     told = [words(note) for note in state.notes]
-    assert told[0].startswith("scoring with model 0 takes longer than its hang_s of 1 s, in a thread"), told
+    assert told[0].startswith("scoring with model 0 takes longer than its hang_s of 1 s. It runs in a thread"), told
     driver.send_signal(signal.SIGINT)
     assert driver.wait(timeout=200) == 130
     state = opened(run)[1]
@@ -184,7 +184,7 @@ def test_parsl_that_never_starts_ends_the_run_with_its_cause(
     _, state, summary = completed(path, cwd=tmp_path, code=5)
     assert summary["outcome"] == "failed"
     assert "interchange" in summary["reason"]
-    assert "times in a row without a frame" in summary["reason"]
+    assert "times in a row without a new frame" in summary["reason"]
     assert not state.frames
 
 

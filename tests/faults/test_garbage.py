@@ -59,6 +59,6 @@ def test_a_campaign_with_garbage_on_its_bus_ends_as_it_should_and_is_whole(tmp_p
         campaign.close()
     assert state.end is not None
     assert state.end.outcome == "budget"
-    notes = [note.text for note in journal.read(campaign.directory.journal, Note) if "does not fit" in note.text]
+    notes = [note.text for note in journal.read(campaign.directory.journal, Note) if "invalid message" in note.text]
     assert 0 < len(notes) == len(set(notes))
     assert not any("is gone" in each.cause for each in state.stages.values())

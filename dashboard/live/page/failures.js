@@ -12,7 +12,7 @@ export class Failures {
       found.stages.map(s => el("p", { class: "problem" }, `The ${s.stage} stage fails (${amount(s.times)} times): ${s.cause}`)),
       found.groups.map(group => {
         const tail = el("pre", { hidden: true }), facts = [["nodes", shares(group.nodes)], ["starts chosen by", shares(group.policies)], ["parameters that people had set", Object.entries(group.parameters).map(([k, v]) => `${k}=${v}`).join(", ")], ["started from", shares(group.parents)], ["what was done", group.done]].filter(([, text]) => text);
-        const read = name => async () => { try { tail.hidden = false; fill(tail, (await this.source.values("stderr", { segment: name })).text || "It left no file in errors/."); } catch (error) { fill(tail, error.message); } };
+        const read = name => async () => { try { tail.hidden = false; fill(tail, (await this.source.values("stderr", { segment: name })).text || "There is no file in errors/."); } catch (error) { fill(tail, error.message); } };
         return el("details", {}, el("summary", {}, el("strong", {}, `${amount(group.times)} × `), group.cause || "no cause was given"), el("dl", { class: "why", style: { margin: ".4rem 0" } }, facts.map(([k, v]) => [el("dt", {}, k), el("dd", {}, v)])),
           el("p", { class: "small" }, "stderr of ", group.segments.slice(-12).reverse().map(name => [el("button", { onclick: read(name) }, name), " "])), tail);
       }),

@@ -19,7 +19,7 @@ export class Working {
   state(state) {
     const f = state.facts, [first, ...rest] = state.sentences;
     fill(this.headline, el("span", { class: "first" }, first ?? ""), rest.length ? ` ${rest.join(" ")}` : "");
-    fill(this.problem, state.trouble && el("p", { class: "problem" }, state.trouble), state.flaws.map(text => el("p", { class: "problem" }, `The journal is not whole: ${text}. \`steersman verify\` says more.`)));
+    fill(this.problem, state.trouble && el("p", { class: "problem" }, state.trouble), state.flaws.map(text => el("p", { class: "problem" }, `The journal is not whole: ${text}. \`steersman verify\` shows more.`)));
     const facts = [
       ["frames", amount(f.frames)], ...(f.simulated ? [["simulated", amount(f.simulated), f.simulated_unit]] : []), ["wall time", duration(3600 * f.hours)],
       ...(f.gpu_hours ? [["GPU hours", amount(f.gpu_hours)]] : []), ["segments", amount(Object.values(f.segments).reduce((a, b) => a + b, 0))],
@@ -31,7 +31,7 @@ export class Working {
       el("div", { style: { display: "flex", justifyContent: "space-between" }, class: "small" }, el("span", {}, state.status === "ended" ? "ended" : b.left_s == null ? "time left: not known yet" : `about ${duration(b.left_s)} left`), el("span", { class: "number" }, `${Math.round(100 * b.share)} %`)),
       el("div", { class: "bar", role: "progressbar", "aria-valuenow": Math.round(100 * b.share), "aria-valuemin": 0, "aria-valuemax": 100, "aria-label": "share of the way to the end" }, el("i", { style: { width: `${100 * b.share}%` } })),
       b.parts.map(part => el("div", { class: "small soft" }, `${part.met || part.rule}`)),
-    ], b.share == null && !state.trusted ? el("p", { class: "small soft" }, "The budget stands in the workflow file. This run was made elsewhere, so its file is not run here; `--trust` runs it.") : null);
+    ], b.share == null && !state.trusted ? el("p", { class: "small soft" }, "The budget is defined in the workflow file. This run was made elsewhere, so its file is not executed here; `--trust` allows it.") : null);
     const shares = Object.entries(state.shares).filter(([, share]) => share > .0005);
     fill(this.time, shares.length ? [el("div", { class: "small", style: { marginTop: ".6rem" } }, "what the slots' time went into"), el("div", { class: "stack", role: "img", "aria-label": shares.map(([what, share]) => `${what} ${(100 * share).toFixed(1)} %`).join(", ") }, shares.map(([what, share]) => el("i", { title: `${what} ${(100 * share).toFixed(1)} %`, style: { width: `${100 * share}%`, background: colour(SPENT[Object.keys(state.shares).indexOf(what)]) } }))),
       el("div", { class: "legend" }, shares.map(([what, share]) => el("span", {}, el("i", { style: { background: colour(SPENT[Object.keys(state.shares).indexOf(what)]) } }), `${what} ${(100 * share).toFixed(1)} %`)))] : null);
