@@ -10,9 +10,7 @@ EngineError
 ├── RunIsLocked           another process drives this run
 ├── NoRoom                the disk is full, read-only, or there are too many open files
 └── JournalError          a journal that cannot be read
-    ├── JournalDamaged    a record in the middle is not whole (also a DamagedFile)
-    ├── JournalTooNew     a newer Steersman wrote it
-    └── UnknownRecord     a record of a kind that this Steersman does not know
+    └── JournalTooNew     a newer Steersman wrote it
 """
 
 from __future__ import annotations
@@ -83,18 +81,6 @@ class JournalError(EngineError):
     """A journal that cannot be read."""
 
 
-class JournalDamaged(JournalError, DamagedFile):
-    path: str
-    line: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path}, line {self.line}: this record is not whole (its checksum differs) though others follow it; "
-            "the file was changed or the disk is damaged. `steersman verify --repair` cuts it there, "
-            "and what the store holds beyond is adopted at resume"
-        )
-
-
 class JournalTooNew(JournalError):
     path: str
     version: int
@@ -104,15 +90,4 @@ class JournalTooNew(JournalError):
         return (
             f"{self.path}: a record has version {self.version}, this Steersman reads up to {self.known}; "
             "use the Steersman that wrote it, or a newer one"
-        )
-
-
-class UnknownRecord(JournalError):
-    kind: str
-    version: int
-
-    def __str__(self) -> str:
-        return (
-            f"the journal has a record of kind {self.kind!r} (version {self.version}) that this Steersman does not "
-            "know; use the Steersman that wrote it, or a newer one"
         )
