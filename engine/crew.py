@@ -62,7 +62,7 @@ class Crew:
         self._ended: deque[int] = deque()  # walkers whose job is done, as another thread says
         self._done: list[int] = []
         self._heard: dict[int, tuple[float, float]] = {}  # when a walker was heard: by the journal, and by our clock
-        self._asked: set[str] = set()  # segments that a server has the word to stop for
+        self._said: set[tuple[Any, ...]] = set()  # words for walkers that a server has
         self._leaving: dict[int, str] = {}  # walkers that are to go home, and why
         self._losses = 0
         self._cause = ""
@@ -88,11 +88,14 @@ class Crew:
         self._stop_hanging()
         self._set_aside()
         self._replace_failing()
-        self._ask_to_stop()
+        for number, why in self._leaving.items():
+            self._say(LEAVE, number, why)
+        for name in self._recorder.state.stopping:
+            self._say(stop_name(name), name)
 
     def doubt(self) -> None:
-        """A server was lost, and with it the words to stop that it held."""
-        self._asked.clear()
+        """A server was lost, and with it the words that it held."""
+        self._said.clear()
 
     @property
     def hopeless(self) -> str:
@@ -120,20 +123,23 @@ class Crew:
         absent = sorted(slot for slot, from_when in since.items() if now - from_when > self._starts_s)
         return {slot: present[i % len(present)] for i, slot in enumerate(absent)} if present else {}
 
-    def dismiss(self) -> None:
-        """Let every walker end its segment, publish and go home; may be tried again when the bus fails it."""
-        self._bag.align(self.slots, offered=False)
-        self._space.put_many((self._bag.name(walker.slot), -1, {"end": True}) for walker in self._ours)
-        self.dismissed = True
+    def dismiss(self, *, whole: bool) -> None:
+        """Let every walker publish and go home; to be called until none is at work, for a server may forget.
 
-    def send_home(self) -> None:
-        """Ask the segments that run now to end; one may have begun since the last call."""
+        Args:
+            whole: segments go on to their end; else those that run now are asked to end.
+        """
+        ends = {("end", walker.number): self._bag.name(walker.slot) for walker in self._ours}
+        if not ends.keys() <= self._said:
+            self._bag.align(self.slots, offered=False)
+            self._space.put_many((name, -1, {"end": True}) for name in ends.values())
+            self._said |= ends.keys()
+        self.dismissed = True
         self.advance()
         running = (walker.running for walker in self._recorder.state.walkers.values() if walker.alive)
         for segment in running:
-            if segment is not None and segment.name not in self._asked:
-                self._space.put(stop_name(segment.name), segment.name)
-                self._asked.add(segment.name)
+            if segment is not None and not whole:
+                self._say(stop_name(segment.name), segment.name)
 
     @property
     def _ours(self) -> list[Walker]:
@@ -174,10 +180,11 @@ class Crew:
         if not self.dismissed and not self.hopeless:
             self._hire(walker.slot)
 
-    def _ask_to_stop(self) -> None:
-        for name in self._recorder.state.stopping.keys() - self._asked:
-            self._space.put(stop_name(name), name)
-            self._asked.add(name)
+    def _say(self, *word: Any) -> None:
+        """Put a word for a walker on the bus, once; again when a server was lost."""
+        if word not in self._said:
+            self._space.put(*word)
+            self._said.add(word)
 
     def _stop_hanging(self) -> None:
         """Ask politely; a process that does not hear it ends itself soon after, see worker/watchdog.py."""
@@ -200,7 +207,6 @@ class Crew:
             self._recorder.record(Aside(node=node, reason=reason))
         for walker in ours:
             if walker.node in state.aside and self._leaving.get(walker.number) != ASIDE:
-                self._space.put(LEAVE, walker.number, ASIDE)
                 self._leaving[walker.number] = ASIDE
                 self._jobs.hold("simulation", walker.pool)
 
@@ -208,5 +214,4 @@ class Crew:
         """A process may be what is broken, with a context of its GPU that died, say: another takes its slot."""
         for walker in self._ours:
             if walker.failures_in_a_row >= WALKER_FAILURES and walker.number not in self._leaving:
-                self._space.put(LEAVE, walker.number, REPLACED)
                 self._leaving[walker.number] = REPLACED

@@ -7,6 +7,7 @@ nothing depends on the order in which messages arrive, and what a lost bus serve
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -240,11 +241,9 @@ class Driver:
     def _say_goodbye(self) -> None:
         """Let walkers end their segments and publish, and what is being learned come to its end."""
         deadline = self._clock() + GOODBYE_S
-        while not self._crew.dismissed and self._clock() < deadline:
-            self._step(self._crew.dismiss)
-        whole = self._rounds and self._interrupts.count  # the round is to be gone on with: its segments stay whole
-        while self._crew.at_work and self._clock() < deadline:
-            self._step(self._crew.advance if whole else self._crew.send_home)
+        whole = self._rounds and self._interrupts.count > 0  # the round is to be gone on with: its segments stay whole
+        while (not self._crew.dismissed or self._crew.at_work) and self._clock() < deadline:
+            self._step(functools.partial(self._crew.dismiss, whole=whole))
         with contextlib.suppress(BusError):
             self._hear()
         while not self._interrupts.count and self._clock() < deadline:

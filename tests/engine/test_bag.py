@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -24,7 +25,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
 from steersman.steering import Steering, WeightedEnsemble
-from steersman.worker.orders import LEAVE, START
+from steersman.worker.orders import LEAVE, START, stop_name
 from steersman.worker.walker import REPLACED
 
 
@@ -144,6 +145,36 @@ def test_a_walker_that_fails_again_and_again_is_replaced_and_its_start_tried_els
     fail(recorder, 9, start.start)
     bag.mend(0)
     assert waiting(recorder) == [], "two walkers have failed on it"
+    bag.close()
+
+
+def test_words_that_a_server_forgets_are_said_again_and_each_only_once(
+    recorder: Recorder, space: TupleSpace, tmp_path: Path
+) -> None:
+    """To stop, to go home, and that the run ends: else a walker would go on, and the end would wait for it."""
+    jobs: Any = Jobs()
+    bag = bag_of(recorder, space)
+    crew = Crew(RunDirectory(tmp_path), 2, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
+    crew.start()
+    recorder.record_all([Start(start=start, seed=1) for start in range(5)])
+    for start in range(WALKER_FAILURES):
+        fail(recorder, 0, start)
+    recorder.record(Began(walker=1, segment=0, start=4, first_row=0))
+    crew.stop_segment("w1.0", "enough", by="somebody")
+
+    def forgotten() -> list[tuple[Any, ...]]:
+        templates: list[tuple[Any, ...]] = [(LEAVE, int, str), (stop_name("w1.0"), str), (START, -1, dict)]
+        return [tuple(word)[:2] for each in templates for word in space.take_many_nowait(*each, n=ALL)]
+
+    words: list[tuple[Any, ...]] = [(LEAVE, 0), (stop_name("w1.0"), "w1.0")]
+    goodbye = functools.partial(crew.dismiss, whole=False)
+    for say, expected in ((crew.advance, words), (goodbye, [*words, (START, -1), (START, -1)])):
+        for _ in range(2):
+            forgotten()
+            crew.doubt()
+            say()
+            say()
+            assert forgotten() == expected
     bag.close()
 
 
