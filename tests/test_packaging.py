@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CONDA = {"matplotlib": "matplotlib-base", "msgpack": "msgpack-python", "redis": "redis-py", "torch": "pytorch"}
 TYPES_AND_TESTS = {"dev", "docs"}
+PACKAGES = importlib.metadata.packages_distributions()  # reads hundreds of files
 
 
 def bounds(requirements: list[str]) -> dict[str, str]:
@@ -43,10 +44,9 @@ def test_every_import_is_declared(room: str) -> None:
     left_out = TYPES_AND_TESTS - ({"dev"} if room == "benchmarks" else set())  # one drives a browser
     extras = [each for name, each in PROJECT["optional-dependencies"].items() if name not in left_out]
     declared = bounds([*PROJECT["dependencies"], *(one for extra in extras for one in extra)])
-    known = importlib.metadata.packages_distributions()
     for file in (ROOT / room).rglob("*.py"):
         for name in imported(ast.parse(file.read_text())) - sys.stdlib_module_names - {"steersman"}:
-            owners = {owner.lower() for owner in known.get(name, [])} or {name.replace("_", "-")}
+            owners = {owner.lower() for owner in PACKAGES.get(name, [])} or {name.replace("_", "-")}
             assert owners & declared.keys(), f"{file}: {name}"
 
 

@@ -41,6 +41,7 @@ def model(found: Trajectories) -> markov.Model:
     return markov.build(found, states=60)
 
 
+@pytest.mark.slow
 def test_time_scales_agree_with_the_transfer_matrix(model: markov.Model) -> None:
     """Exact are 55.5, 27.8 and 16.2 time units; a segment has 2."""
     assert model.converged

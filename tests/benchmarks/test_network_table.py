@@ -8,6 +8,7 @@ from steersman.benchmarks import network_table
 from steersman.system.errors import UnknownName
 
 
+@pytest.mark.slow
 def test_every_network_is_counted_at_full_size_as_torch_counts(capsys: pytest.CaptureFixture[str]) -> None:
     network_table.main(["--json", "--count"])
     told = json.loads(capsys.readouterr().out)
@@ -17,6 +18,7 @@ def test_every_network_is_counted_at_full_size_as_torch_counts(capsys: pytest.Ca
     assert {row["network"] for row in told["published"]} <= set(network_table.ROWS)
 
 
+@pytest.mark.slow
 def test_a_network_is_measured_in_both_precisions(capsys: pytest.CaptureFixture[str]) -> None:
     """What computing alone takes is no longer than what the epoch takes, and a share is of a peak."""
     network_table.main(["--only", "resnet50_atomai"])

@@ -105,6 +105,7 @@ def test_the_command_shows_a_run(run: Path) -> None:
     assert "('starts', 'w0', 3)" in shown.stdout
 
 
+@pytest.mark.slow
 def test_the_command_speaks_json(run: Path) -> None:
     told = json.loads(steersman_bus(run, "--json").stdout)
     assert (told["starts"]["ready"], told["starts"]["leases"], told["starts"]["put"]) == (3, 1, 4)

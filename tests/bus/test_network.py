@@ -57,6 +57,7 @@ async def test_an_asyncio_client_that_reached_itself_has_reached_nobody(monkeypa
         await space.put("x", 1)
 
 
+@pytest.mark.slow
 def test_a_blocked_take_resumes_after_a_cut_of_seconds(server: Server, wire: Proxy) -> None:
     near = TupleSpace.connect(server.url, space="cut")
     far = through(server, wire.port, "cut")

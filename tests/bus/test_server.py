@@ -80,6 +80,7 @@ def test_after_a_crash_it_comes_back_with_its_data_at_the_same_address(program: 
         assert space.take("x", int) == ("x", 2)
 
 
+@pytest.mark.slow
 def test_where_its_port_was_taken_meanwhile_it_comes_back_at_another_and_is_found(program: str, tmp_path: Path) -> None:
     first = Server.start(tmp_path, program=program, fsync="always")
     space = TupleSpace.connect(tmp_path)
@@ -126,6 +127,7 @@ def test_a_server_by_url_is_used_and_never_stopped(
     assert json.loads((tmp_path / "bus.json").read_text())["pid"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("callers", [0, 600], ids=["silent", "more callers than may wait"])
 def test_a_server_that_is_only_slow_is_waited_for_and_not_started_again(
     program: str, callers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -164,6 +166,7 @@ def test_a_server_that_answers_with_an_error_is_not_waited_for(server: Server) -
     assert not embedded._is_busy(replace(server.address, password="wrong"), server.pid)
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_start_says_what_its_log_says(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

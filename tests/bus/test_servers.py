@@ -150,6 +150,7 @@ def node(program: str, home: Path) -> tuple[subprocess.Popen[bytes], Any]:
     return process, client
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_results(program: str, tmp_path: Path) -> None:
     """Two nodes with half of the slots each: keys carry hash tags, and who asks the wrong node is sent to the right."""
     (first, a), (second, b) = node(program, tmp_path / "a"), node(program, tmp_path / "b")

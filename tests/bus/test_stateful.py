@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -207,6 +208,7 @@ class Space(RuleBasedStateMachine):
             assert sorted(map(repr, (t[1:] for t in found))) == sorted(map(repr, model.dead))
 
 
+@pytest.mark.slow
 def test_the_space_is_its_model(server: Server) -> None:
     class OnThisServer(Space):
         pass

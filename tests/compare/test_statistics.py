@@ -49,6 +49,7 @@ def test_the_interval_of_a_difference_holds_the_truth_nineteen_times_in_twenty()
     assert np.mean([each.low <= 0 <= each.high for each in found]) == pytest.approx(0.95, abs=0.025)
 
 
+@pytest.mark.slow
 def test_a_speed_up_of_equal_arms_is_shown_seldom() -> None:
     draw = np.random.default_rng(1)
     found = [speed_up(times(*a), times(*b), draw) for a, b in draw.exponential(size=(20, 2, 12))]

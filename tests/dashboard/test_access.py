@@ -126,6 +126,7 @@ def test_a_page_may_load_nothing_from_elsewhere(made: RunDirectory) -> None:
         assert "connect-src 'self'" in policy
 
 
+@pytest.mark.slow
 def test_the_command_prints_its_links_and_ends_on_a_signal(made: RunDirectory, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "steersman.cli", "dashboard", str(made.path)]
     environment = os.environ | {"XDG_STATE_HOME": str(tmp_path)}

@@ -190,6 +190,7 @@ def test_a_report_that_cannot_be_written_is_told(finished: RunDirectory, capsys:
     assert "the report cannot be written" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_journal_that_is_not_whole_or_cannot_be_read_is_reported(
     finished: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

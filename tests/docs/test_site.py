@@ -37,6 +37,7 @@ def options(verb: str) -> set[str]:
     return {name for part in parts for each in part.params for name in each.opts} | {"--help"}
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason="pip install 'steersman[docs]'")
     build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)]

@@ -15,6 +15,7 @@ from steersman.journal.records import words
 from tests.engine.conftest import WriteWorkflow, await_record, opened, servers_brought_back, started
 
 
+@pytest.mark.slow
 def test_a_run_waits_for_a_server_that_is_silent_and_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second one beside it could only fail; on a login node that others keep busy it may be silent for minutes."""
     monkeypatch.setattr(embedded, "START_S", 0.5)

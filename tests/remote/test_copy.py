@@ -110,6 +110,7 @@ def rows(path: Path) -> int:
     return int(np.isfinite(frames.read("x", span)).all(axis=1).sum())
 
 
+@pytest.mark.slow
 def test_a_copy_has_every_row_that_its_journal_speaks_of(written: Written, near: Near) -> None:
     """However the run goes on between two answers, and between two parts of a shard."""
     near.before = lambda question: written.go_on()

@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from steersman.remote import install, install_there
 from steersman.remote.wire import decode, encode
 
 
+@pytest.mark.slow
 def test_the_wheel_is_this_steersman(tmp_path: Path) -> None:
     name, content = install.wheel()
     (tmp_path / name).write_bytes(content)
@@ -24,6 +27,7 @@ def test_the_wheel_is_this_steersman(tmp_path: Path) -> None:
     assert decode(done.stdout)["answers"][0]["state"] == "unknown"
 
 
+@pytest.mark.slow
 def test_what_pip_says_comes_back(tmp_path: Path) -> None:
     given = {
         "folder": str(tmp_path),

@@ -94,6 +94,7 @@ def test_an_unknown_endpoint_is_named(site: Make) -> None:
         site(uuid="00000000-0000-0000-0000-00000000000f").ask("x", ("look", {}))
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_is_offline_is_told_at_once(service: Direct, site: Make) -> None:
     service.is_online = False
     began = time.monotonic()

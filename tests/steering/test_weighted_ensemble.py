@@ -107,6 +107,7 @@ def test_intervals_of_means_hold_the_truth_as_often_as_they_say() -> None:
         mean_of_rounds(noise[0, :17])
 
 
+@pytest.mark.slow
 def test_an_ensemble_passes_a_barrier_as_often_as_the_transfer_matrix_says() -> None:
     """12 kT: the error of a plain trajectory of the same length would be six times the truth."""
     found = bench.two(seeds=4, rounds=450)

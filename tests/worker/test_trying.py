@@ -230,6 +230,7 @@ def test_the_exit_code_says_whether_all_stages_work(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [["double_well"], ["fold", "sequence=AAA"], ["shallow_water"]], ids=lambda words: words[0]
 )

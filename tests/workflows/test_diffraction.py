@@ -38,6 +38,7 @@ def test_every_stage_of_the_classifiers_works(words: tuple[str, ...]) -> None:
     assert any(step.what.startswith("figure") for step in steps)
 
 
+@pytest.mark.slow
 def test_a_start_without_a_draw_is_plain_sampling() -> None:
     """`compare` runs every workflow unsteered, too; then each pattern is drawn evenly, from its seed."""
     p = diffraction.Diffraction.model_validate({})

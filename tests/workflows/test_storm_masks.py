@@ -23,6 +23,7 @@ def test_a_tiny_run_judges_by_flows_that_no_training_saw(tmp_path: Path) -> None
         assert all(0 <= value <= 1 for value in state.metrics[name])
 
 
+@pytest.mark.slow
 def test_stages_fit_together_with_either_network_and_either_channels() -> None:
     """A start without a draw is plain sampling, from its seed; a drawn one is that flow."""
     stir, fit, doubt = (getattr(storm_masks, name) for name in ("stir", "fit", "doubt"))

@@ -39,6 +39,7 @@ def growth(omega_m: float, a: float) -> float:
     return rate(a) * float(quad(lambda x: (x * rate(x)) ** -3, 0, a)[0])
 
 
+@pytest.mark.slow
 def test_sigma_8_is_the_spread_of_the_linear_spectrum_in_spheres_of_8_mpc() -> None:
     k = np.geomspace(1e-4, 10, 4096)
     x = 8 * k
@@ -48,6 +49,7 @@ def test_sigma_8_is_the_spread_of_the_linear_spectrum_in_spheres_of_8_mpc() -> N
         assert np.sqrt(variance) == pytest.approx(universe.sigma_8, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_first_fluctuations_have_the_linear_spectrum() -> None:
     """Power of n modes scatters by sqrt(1/n) of itself; three times that is allowed in each of five bands."""
     power = np.mean([np.abs(np.fft.rfftn(linear(Universe(), seed, MESH))) ** 2 for seed in range(4)], axis=0)
@@ -61,6 +63,7 @@ def test_first_fluctuations_have_the_linear_spectrum() -> None:
         assert (power / expected)[band].mean() == pytest.approx(1, abs=3 / np.sqrt(4 * band.sum()))
 
 
+@pytest.mark.slow
 def test_small_fluctuations_grow_as_linear_theory_says() -> None:
     """Long waves of a faint universe, compared with themselves, so that chance does not matter.
 
@@ -92,6 +95,7 @@ def test_no_place_is_preferred(first: np.ndarray, made: np.ndarray) -> None:
     assert np.abs(moved - np.roll(made, shift, (1, 2, 3))).max() < 1e-3 * made.max()
 
 
+@pytest.mark.slow
 def test_finer_steps_change_little(first: np.ndarray, made: np.ndarray) -> None:
     finer = evolved(Universe(), first, steps=8)
     assert made.std((1, 2, 3)) == pytest.approx(finer.std((1, 2, 3)), rel=0.01)

@@ -48,6 +48,7 @@ def test_moving_mass_to_hydrogens_neither_makes_nor_loses_any(chignolin: Molecul
     assert min(heavy) == pytest.approx(HYDROGEN_MASS.value_in_unit(unit.amu))
 
 
+@pytest.mark.slow
 def test_a_peptide_of_all_twenty_amino_acids_can_be_built() -> None:
     """Every letter that is allowed has its template, and the start is a plausible one: bonds are 0.09-0.19 nm."""
     molecule = build_peptide(LETTERS)

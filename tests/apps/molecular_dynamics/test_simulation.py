@@ -163,6 +163,7 @@ def test_a_restart_begins_at_the_stored_frame_with_new_velocities(peptide: Molec
     assert np.abs(first.velocities - second.velocities).max() > 0.1
 
 
+@pytest.mark.slow
 def test_frames_begun_again_and_again_are_not_heated(peptide: Molecule) -> None:
     """Each segment begins where the one before ended, with new velocities, which leave a thermal ensemble as it is.
 

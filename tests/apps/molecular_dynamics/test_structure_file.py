@@ -93,6 +93,7 @@ def test_a_file_without_atoms_is_told(tmp_path: Path, text: str) -> None:
         read_pdb(tmp_path / "a.pdb")
 
 
+@pytest.mark.slow
 def test_a_box_of_water_runs_with_particle_mesh_ewald(box: Path) -> None:
     """Frames have every atom, and only the protein's C-alpha atoms in the contact map.
 

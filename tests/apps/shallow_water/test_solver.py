@@ -223,6 +223,7 @@ def test_every_default_step_is_safe_and_a_part_of_a_day() -> None:
         assert step * truncation < 100_000
 
 
+@pytest.mark.slow
 def test_a_rossby_haurwitz_wave_stands_a_week_of_default_steps() -> None:
     """With a third more, its smallest waves grow by 3 % a step, and it blows up on day 7."""
     frames = run(Start(), seed=1, days=7, case="rossby_haurwitz", truncation=85, diffusion_hours=28, report_hours=24)

@@ -58,6 +58,7 @@ def test_on_its_way_the_bell_is_where_the_exact_solution_has_it(alpha: float) ->
     assert transported(cases.cosine_bell, 42, 2400, 2, alpha) < 0.0075
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, np.pi / 4])
 def test_moving_vortices_wind_the_tracer_up_as_the_exact_solution(alpha: float) -> None:
     """Nair and Jablonowski (2008); the wound tracer is smooth, so half the waves' length is a quarter of the error."""

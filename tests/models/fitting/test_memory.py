@@ -39,6 +39,7 @@ def test_the_largest_batch_fits_and_one_a_quarter_larger_does_not() -> None:
     assert all(map(torch.equal, model.parameters(), before))
 
 
+@pytest.mark.slow
 def test_data_or_nothing_may_be_the_limit() -> None:
     """All of few samples; not one where there is no memory at all."""
     assert largest_batch(fresh(), rows(6), squared, memory_bytes=2**40) == 6

@@ -141,6 +141,7 @@ def test_a_reservoir_that_cannot_be_is_told(wrong: dict[str, Any], error: type[E
         streamed(1, **wrong)
 
 
+@pytest.mark.slow
 def test_two_ranks_draw_what_one_with_twice_the_batch_does(two: dict[str, Any]) -> None:
     """The same samples, and weights up to the rounding of sums, see test_two_ddp_ranks_equal_one_with_twice_the_batch;
     in two fits, the second of which goes on."""

@@ -50,6 +50,7 @@ def test_intersection_over_union_is_pooled() -> None:
     assert iou(confusion(labels, labels, 2).sum(0)) == pytest.approx([1, 1])
 
 
+@pytest.mark.slow
 def test_a_committee_learns_the_class_of_every_pixel() -> None:
     images, labels = squares(48)
     weights = class_weights(labels, 3, 0.5)

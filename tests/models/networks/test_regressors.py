@@ -26,6 +26,7 @@ def fitted() -> Regressors:
     return Regressors.fit(*heaps(96), members=2, width=2, epochs=12, lr=3e-3)
 
 
+@pytest.mark.slow
 def test_it_learns_and_members_differ(fitted: Regressors) -> None:
     cubes, targets = heaps(40, seed=1)
     found = fitted.estimates(cubes)

@@ -25,6 +25,7 @@ def test_images_of_both_sizes_become_one_score_per_class() -> None:
         assert ResNet50()(torch.empty(2, 3, 224, 224)).shape == (2, 1000)
 
 
+@pytest.mark.slow
 def test_it_learns_two_kinds_of_stripes() -> None:
     """Lying or standing, with noise: six steps on eight small images, the running means move."""
     stripes = (torch.arange(64) % 8 < 4).float().expand(64, 64)

@@ -27,6 +27,7 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> Frames:
     return Frames(path)
 
 
+@pytest.mark.slow
 def test_two_nodes_read_every_byte_once_and_both_have_all(frames: Frames, tmp_path: Path, found_by_ranks: None) -> None:
     """Though a read fails and a piece is damaged on its way; and where a node's disk fails, both say so."""
     wanted = {"frames": str(frames.path), "folder": str(tmp_path)}

@@ -118,6 +118,7 @@ def test_a_parameter_server_that_fails_is_told_at_once(monkeypatch: pytest.Monke
         train_each(words=["async(max_staleness=1)"], batch=10)
 
 
+@pytest.mark.slow
 def test_a_killed_training_takes_its_bus_along_and_nothing_else(tmp_path: Path) -> None:
     """Also where the name of the folder for what is temporary has a blank."""
     disk, neighbour = tmp_path / "my disk", tmp_path / "my"

@@ -18,6 +18,7 @@ Chains = Callable[..., np.ndarray]
 SEEDS = range(4)
 
 
+@pytest.mark.slow
 def test_bf16_ends_within_the_seeds_spread_of_fp32(chains: Chains) -> None:
     """Held-out loss, means over four seeds, against the range of the four in fp32."""
     maps, held_out = chains(600, 10), chains(300, 10, seed=9)
