@@ -188,7 +188,7 @@ export class LatentMap {
     if (this._kind() === "names") {
       const seen = new Set(this.points.c), shown = [...seen].filter(v => v === v).sort((a, b) => a - b).slice(0, 16);
       fill(this.legend, meta.title, shown.map(v => el("span", {}, el("i", { style: { background: meta.names.length ? ofPolicy(meta.names[v]) : ofNumber(v) } }), meta.names.length ? words(meta.names[v]) : String(v))), seen.size > 16 ? "…" : "");
-    } else fill(this.legend, meta.title, el("span", { class: "number" }, tickText(meta.low)), el("span", { class: "ramp", style: { background: `linear-gradient(to right, ${rampStops().join(",")})` } }), el("span", { class: "number" }, tickText(meta.high)));
+    } else fill(this.legend, meta.title, el("span", { class: "number" }, amount(meta.low)), el("span", { class: "ramp", style: { background: `linear-gradient(to right, ${rampStops().join(",")})` } }), el("span", { class: "number" }, amount(meta.high)));
     const part = meta.every > 1 ? `; every ${meta.every}${["th", "st", "nd", "rd"][meta.every % 10 > 3 || [11, 12, 13].includes(meta.every % 100) ? 0 : meta.every % 10]} of them is drawn, more where you zoom in` : "";
     fill(this.note, `${meta.behind ? `Reading: ${amount(meta.behind)} frames to go. ` : ""}${amount(meta.total)} frames under ${meta.model ? `model ${meta.model}` : "no model"}${part}. ${this.places ? "They share few places: the area of one is its share of the frames. " : ""}Drag to move, wheel to zoom, click a point to see its frame.`);
   }
