@@ -25,6 +25,7 @@ from steersman.system.files import replace_file
 
 HEADS = ("zarr.json", "card.json")  # they say what there is; written after it, so read before and put in place behind
 JOURNALS = (*transfer.GROWING, "run.yaml", "workflow.py")  # in the order they are read; those later were written before
+SEAL = "manifest.sha256"
 TRIES = 5  # of a file that is another one each time
 FETCH_S, DRAW_S = 120.0, 300.0
 
@@ -138,6 +139,11 @@ class Copy:
                 self._of[path] = of
         finally:
             self._of.keep()
+        grew = any(_size(self.path / name) != len(text) for name, text in known.items())
+        if SEAL in self._of and "rest" not in groups and (done.files or grew):  # it is of what came before
+            (self.path / SEAL).unlink(missing_ok=True)
+            del self._of[SEAL]
+            self._of.keep()
         for name in reversed(known):
             replace_file(self.path / name, known[name])
         copies.mark(self.path, _origin(self._view.sent, done.look))
@@ -226,6 +232,10 @@ class _Identities(dict[str, str]):
 
 def _origin(sent: Sent, look: Mapping[str, Any]) -> copies.Origin:
     return copies.Origin(sent.name, sent.endpoint.name, look["path"], time.time(), look["state"])
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _is_head(path: str) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from steersman.executors import site_files
-from steersman.journal import copies, run_directory
+from steersman.journal import copies, manifest, run_directory
 from steersman.journal.errors import IsACopy
 from steersman.journal.file import Journal, read
 from steersman.journal.records import Note, Run, Session, Start
@@ -182,6 +182,22 @@ def test_what_is_gone_there_goes_here(written: Written, near: Near) -> None:
     stray.unlink()
     copy_of(near).fetch([])
     assert not (Path("copy") / "errors" / "w0.stderr").exists()
+
+
+def test_a_seal_goes_with_a_part_of_what_came_after_it(written: Written, near: Near) -> None:
+    """Else the copy of a run that was gone on with would seem to be damaged."""
+    seal = Path("copy", manifest.UNSEALED[0])
+    manifest.seal(written.directory)
+    copy_of(near).fetch(["frames", "rest"])
+    copy_of(near).fetch(["frames"])
+    assert seal.exists(), "nothing came after it"
+    manifest.unseal(written.directory)
+    written.go_on()
+    copy_of(near).fetch(["models"])
+    assert not seal.exists()
+    manifest.seal(written.directory)
+    copy_of(near).fetch(["frames", "rest"])
+    assert seal.exists()
 
 
 def test_a_group_that_is_too_large_stays_and_the_others_come(written: Written, near: Near) -> None:
