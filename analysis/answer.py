@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.analysis.markov import CONNECTED, Model
+from steersman.analysis.markov import CONNECTED, MarkovStateModel
 from steersman.analysis.trajectories import Trajectories
 from steersman.analysis.weighted import weighted
 from steersman.steering import Policy, Scores, WeightedEnsemble
@@ -16,7 +16,7 @@ MOST_LABELS = 20  # of a yardstick whose populations are listed
 WIDE = 10.0  # an interval whose ends differ by more than this factor says little
 
 
-def answer(found: Trajectories, model: Model) -> dict[str, Any]:
+def answer(found: Trajectories, model: MarkovStateModel) -> dict[str, Any]:
     """Time scales, populations and averages with 95 % intervals, in the unit of the run; and the problems."""
     lags = [{"lag": lag.frames * found.step, "time_scales": (lag.scales * found.step).tolist()} for lag in model.lags]
     return {
@@ -45,7 +45,7 @@ def _members(scores: Scores) -> np.ndarray:
     return np.bincount(scores.round[scores.ends])[1:]
 
 
-def problems(found: Trajectories, model: Model) -> list[str]:
+def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
     """What the data do not support; nothing when all is well."""
     said, unit = [], _unit(found.unit)
     longest = model.lags[-1].frames * found.step
@@ -70,7 +70,7 @@ def problems(found: Trajectories, model: Model) -> list[str]:
     return said
 
 
-def _populations(labels: Mapping[str, np.ndarray], model: Model) -> Any:
+def _populations(labels: Mapping[str, np.ndarray], model: MarkovStateModel) -> Any:
     for name, value in _few(labels).items():
         reached = {label: bool((model.weights[value == label] > 0).any()) for label in np.unique(value[value >= 0])}
         yield (
@@ -91,7 +91,7 @@ def _few(labels: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def _averages(labels: Mapping[str, np.ndarray], model: Model) -> Any:
+def _averages(labels: Mapping[str, np.ndarray], model: MarkovStateModel) -> Any:
     for name, value in labels.items():
         if value.ndim == 1 and np.issubdtype(value.dtype, np.floating):
             yield name, model.average(value).tolist()

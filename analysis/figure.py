@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steersman.analysis.markov import Model
+from steersman.analysis.markov import MarkovStateModel
 from steersman.analysis.trajectories import Trajectories
 from steersman.dashboard import style
 
@@ -14,7 +14,7 @@ BINS = 40
 COLOURS = (style.BLUE, style.VERMILION, style.GREEN)
 
 
-def draw(found: Trajectories, model: Model) -> Figure:
+def draw(found: Trajectories, model: MarkovStateModel) -> Figure:
     figure = style.sheet(3.0)
     left, right = figure.subplots(1, 2)
     unit = "" if found.unit == "1" else f" / {found.unit}"
@@ -29,7 +29,7 @@ def draw(found: Trajectories, model: Model) -> Figure:
     return figure
 
 
-def slowest(found: Trajectories, model: Model) -> np.ndarray:
+def slowest(found: Trajectories, model: MarkovStateModel) -> np.ndarray:
     """(n, 2) float: the features themselves where there are two, else their two slowest combinations."""
     features = found.features
     if features.shape[1] == 1:
@@ -44,7 +44,7 @@ def slowest(found: Trajectories, model: Model) -> np.ndarray:
     return np.asarray(np.column_stack([projected, np.zeros((len(features), 2))])[:, :2])
 
 
-def _scales(axes: Axes, found: Trajectories, model: Model) -> None:
+def _scales(axes: Axes, found: Trajectories, model: MarkovStateModel) -> None:
     lag = np.array([each.frames for each in model.lags]) * found.step
     for k, colour in enumerate(COLOURS):
         value, low, high = np.array([each.scales[k] for each in model.lags]).T * found.step

@@ -45,7 +45,7 @@ class Lag:
 
 
 @dataclass(frozen=True)
-class Model:
+class MarkovStateModel:
     """What follows from the data.
 
     Args:
@@ -85,7 +85,7 @@ class Model:
         return np.maximum(np.bincount(self.state, minlength=self.stationary.shape[1]), 1)
 
 
-def build(found: Trajectories, states: int = 0, lag: int = 0) -> Model:
+def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateModel:
     """Make a model.
 
     Args:
@@ -114,7 +114,7 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> Model:
     at = len(lags) - 1 if chosen is None else chosen
     stationary = np.stack([fit[1] for fit in fitted[at]])
     connected = float((stationary[0] > 0)[state].mean())
-    return Model(state, lags, at, chosen is not None, connected, stationary)
+    return MarkovStateModel(state, lags, at, chosen is not None, connected, stationary)
 
 
 def _deeptime() -> Any:

@@ -24,8 +24,8 @@ DEVIATION = 1.4826  # of numbers spread normally, over their median absolute dev
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run of a benchmark.
+class Measurement:
+    """What a run of a benchmark measured, and on which machine.
 
     Attributes:
         date: ISO 8601, UTC.
@@ -45,7 +45,7 @@ class Run:
     reference_s: float | None
     figures: dict[str, float]
 
-    def like(self, other: Run) -> bool:
+    def like(self, other: Measurement) -> bool:
         """Whether the two may be compared: the same on the same machine, and in both or in neither a reference."""
         same = (self.benchmark, self.options, self.machine) == (other.benchmark, other.options, other.machine)
         return same and (self.reference_s is None) == (other.reference_s is None)
@@ -72,26 +72,26 @@ def figures_of(result: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     return found
 
 
-def read(path: Path) -> tuple[list[Run], list[str]]:
+def read(path: Path) -> tuple[list[Measurement], list[str]]:
     """Read a history. Returns: its runs, and for each line that is none where it is and why; no file has no runs."""
     runs, damaged = [], []
     lines = path.read_bytes().splitlines() if path.exists() else []
     for number, line in enumerate(lines, 1):
         try:
-            runs.append(msgspec.json.decode(line, type=Run))
+            runs.append(msgspec.json.decode(line, type=Measurement))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             damaged.append(f"{path}:{number}: {error}")
     return runs, damaged
 
 
-def append(path: Path, run: Run) -> None:
+def append(path: Path, run: Measurement) -> None:
     """Add a line, after a line that was cut off as well."""
     with path.open("ab+") as file:
         cut = file.seek(0, 2) > 0 and file.seek(-1, 2) >= 0 and file.read(1) != b"\n"
         file.write(b"\n" * cut + json.dumps(asdict(run)).encode() + b"\n")
 
 
-def slower(run: Run, earlier: Sequence[Run]) -> dict[str, Slower]:
+def slower(run: Measurement, earlier: Sequence[Measurement]) -> dict[str, Slower]:
     """Find the figures that got slower than the median of the last runs like this one.
 
     A figure counts only where it is slower both as measured and over `reference_s`, so that neither a busy machine nor
@@ -116,7 +116,7 @@ def slower(run: Run, earlier: Sequence[Run]) -> dict[str, Slower]:
     return told
 
 
-def comparable(name: str, run: Run, earlier: Sequence[Run]) -> bool:
+def comparable(name: str, run: Measurement, earlier: Sequence[Measurement]) -> bool:
     """Whether a figure says how fast something is, and all these runs have it."""
     return (
         len(earlier) >= FEWEST

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from steersman.benchmarks.history import Run, Slower, append, figures_of, read, slower
+from steersman.benchmarks.history import Measurement, Slower, append, figures_of, read, slower
 from steersman.benchmarks.three_figures import rounded
 from steersman.benchmarks.train import MATRIX, say, timed
 from steersman.cli.shipped import BENCHMARKS
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     for line in damaged:
         say(f"{line}; this line is left out")
 
-    def once() -> Run:
+    def once() -> Measurement:
         result, reference_s = take()
         run = described(chosen.name, options, result, reference_s)
         append(chosen.history, run)
@@ -106,10 +106,10 @@ def products_s() -> list[float]:
     return [timed(lambda: matrix @ matrix) for _ in range(PRODUCTS)]
 
 
-def described(name: str, options: Sequence[str], result: dict[str, Any], reference_s: float | None) -> Run:
+def described(name: str, options: Sequence[str], result: dict[str, Any], reference_s: float | None) -> Measurement:
     """Add where, when and with what a benchmark ran."""
     here = environment()
-    return Run(
+    return Measurement(
         date=datetime.now(UTC).isoformat(timespec="seconds"), benchmark=name, options=tuple(options),
         machine=machine(), host=here["host"], git_commit=here["git_commit"],
         versions={"python": here["python"]} | here["packages"], reference_s=reference_s, figures=figures_of(result),
@@ -125,7 +125,7 @@ def machine() -> str:
     return ", ".join(here)
 
 
-def told(run: Run, earlier: Sequence[Run], found: dict[str, Slower]) -> dict[str, Any]:
+def told(run: Measurement, earlier: Sequence[Measurement], found: dict[str, Slower]) -> dict[str, Any]:
     """What is printed."""
     figures = {name: {key: rounded(value) for key, value in asdict(each).items()} for name, each in found.items()}
     return {

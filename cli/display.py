@@ -19,7 +19,7 @@ from steersman.cli.printing import Lasting, Shown, columns, out
 from steersman.journal.facts import clock, facts, failing, simulated
 from steersman.journal.records import FrameId, words
 from steersman.journal.state import State
-from steersman.journal.walkers import Model, Walker
+from steersman.journal.walkers import ModelVersion, Walker
 from steersman.steering import StopRule
 
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
@@ -125,7 +125,7 @@ def _models(state: State, now: float) -> RenderableType:
     return Group(table, *map(Text.from_markup, reasons[-2:]))
 
 
-def _figures(model: Model, now: float) -> tuple[str, str, str, str]:
+def _figures(model: ModelVersion, now: float) -> tuple[str, str, str, str]:
     known = model.fit or model.epoch
     loss, held_out = getattr(known, "loss", None), model.fit.held_out if model.fit else None
     return (
@@ -136,7 +136,7 @@ def _figures(model: Model, now: float) -> tuple[str, str, str, str]:
     )
 
 
-def _fate(model: Model, now: float) -> str:
+def _fate(model: ModelVersion, now: float) -> str:
     """How far its training is, or what became of it."""
     if model.accepted is None:
         far = f", epoch {model.epoch.epoch} of {model.epoch.epochs}" if model.epoch else ""

@@ -11,7 +11,7 @@ from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.journal.history import History
 from steersman.journal.slot_time import OTHER, READING, SIMULATING, STARTING, WAITING, shares
-from steersman.journal.walkers import Model
+from steersman.journal.walkers import ModelVersion
 
 COLOURS = {
     SIMULATING: style.BLUE, STARTING: style.GREY, WAITING: style.VERMILION, READING: style.ORANGE,
@@ -81,7 +81,7 @@ def _trainings(axes: Axes, history: History, row: int) -> None:
         axes.annotate(f" {_named(model, few)}", (end, row), va="center", fontsize=7)
 
 
-def _named(model: Model, few: bool) -> str:
+def _named(model: ModelVersion, few: bool) -> str:
     if not few:
         return str(model.version)
     return f"model {model.version}" + (" not used" if model.accepted is False else "")

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
 from steersman.executors.values import ShellWord, Strict
-
-if TYPE_CHECKING:
-    from steersman.executors.site import Site
 
 ROLES = ("simulation", "training", "scoring")
 Gpus = Annotated[int, Field(ge=0)] | tuple[ShellWord, ...]
@@ -20,9 +17,8 @@ EARLIER = {"workers", "gpus", "affinity", "scratch", "mpi", "nodes", "blocks", "
 
 
 class Executor(Strict, ABC):
-    """Settings of a site file for one role, and what follows from them."""
+    """Settings of a site file for one role."""
 
-    KEY: ClassVar[str] = ""  # the key that makes it one of these, and no worker processes
     in_driver: ClassVar[bool] = False  # then what hangs cannot be ended, and what crashes takes the driver with it
 
     @model_validator(mode="before")
@@ -37,18 +33,19 @@ class Executor(Strict, ABC):
     def gpus_held(self) -> int:
         """GPUs while a run is under way."""
 
+
+class Blockless(Executor):
+    """An executor that needs no blocks, and of its site only the name."""
+
+    KEY: ClassVar[str]  # the key that makes it one of these, and no worker processes
+
     @abstractmethod
-    def where(self, site: Site) -> str:
+    def where(self) -> str:
         """In words where it does its work."""
 
     @abstractmethod
-    def parsl(self, site: Site, role: str, provider: Any) -> Any:
-        """The executor that it is for Parsl.
-
-        Args:
-            provider: of blocks; not looked at by what has none.
-        Raises: BadSite.
-        """
+    def parsl(self, site: str, role: str) -> Any:
+        """The executor that it is for Parsl. Raises: BadSite."""
 
     def look(self, site: str) -> str:
         """What is found when it is looked at before a run; "" if there is nothing to look at. Raises: BadSite."""

@@ -5,20 +5,17 @@ Needs `pip install steersman[globus]`, somebody who has logged in, and Steersman
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from steersman.executors.errors import BadSite
-from steersman.executors.executor import Executor, Gpus, names
+from steersman.executors.executor import Blockless, Gpus, names
 from steersman.executors.values import Line
-
-if TYPE_CHECKING:
-    from steersman.executors.site import Site
 
 LOGIN = "steersman remote login"
 
 
-class Endpoint(Executor):
+class Endpoint(Blockless):
     """A Globus Compute endpoint that trains or scores; it must see the run directory under the same path.
 
     Args:
@@ -41,7 +38,7 @@ class Endpoint(Executor):
     def gpus_held(self) -> int:
         return len(self.gpu_names)
 
-    def where(self, site: Site) -> str:
+    def where(self) -> str:
         return f"Globus Compute endpoint {self.globus}, which must have the run directory under the same path"
 
     def look(self, site: str) -> str:
@@ -62,8 +59,8 @@ class Endpoint(Executor):
             raise BadSite(site, f"Globus Compute endpoint {self.globus} is {status}; {cure}")
         return f"Globus Compute endpoint {self.globus} is online"
 
-    def parsl(self, site: Site, role: str, provider: Any) -> Any:
-        client = client_of(site.name)
+    def parsl(self, site: str, role: str) -> Any:
+        client = client_of(site)
         from globus_compute_sdk import Executor as Sdk
         from parsl.executors import GlobusComputeExecutor
 

@@ -8,8 +8,7 @@ import psutil
 
 from steersman.executors.errors import BadSite
 from steersman.executors.site import Site
-
-LOOPBACK = "127.0.0.1"
+from steersman.system.node import LOOPBACK
 
 
 def driver_address(site: Site) -> str:

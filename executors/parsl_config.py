@@ -20,7 +20,9 @@ from steersman.bus.addresses import TUNNEL
 from steersman.executors import packed, python_site
 from steersman.executors.allocation import allocation
 from steersman.executors.batch import Batch, job_title
+from steersman.executors.executor import Blockless
 from steersman.executors.launcher import BINARIES, INIT, ONE_THREAD, ONE_THREAD_EACH, SHORT_TMPDIR, launcher
+from steersman.executors.pool import started
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.site import Site
 from steersman.executors.together import Share, SideBySide, Together
@@ -41,7 +43,10 @@ def parsl_config(site: Site, run_directory: Path) -> Config:
     if site.parsl:
         return python_site.config(site, run_directory.parent)
     given = providers(site, run_directory.parent)
-    executors = [one.parsl(site, role, given.get(role)) for role, one in site.executors.items()]
+    executors = [
+        one.parsl(site.name, role) if isinstance(one, Blockless) else started(site, role, given[role])
+        for role, one in site.executors.items()
+    ]
     return Config(
         executors=executors,
         run_dir=str(run_directory),

@@ -14,20 +14,22 @@ from steersman.executors.network import driver_address
 from steersman.executors.registration import NoWorkers, Registration
 from steersman.executors.site import Site
 from steersman.executors.steady import STEADY
-from steersman.executors.workers import Mpi, Workers
+from steersman.executors.workers import Mpi
+from steersman.system.node import LOOPBACK
 
 HERE_S = 1  # between two signs of life of workers on the driver's machine
 MISSED = 8  # so many in a row, and a worker is lost
 ANSWER_S = 5.0  # Parsl's interchange answers within so long
 
 
-def started(site: Site, role: str, wanted: Workers, provider: Any) -> HighThroughputExecutor:
-    """Parsl's executor of one role; Parsl starts it."""
+def started(site: Site, role: str, provider: Any) -> HighThroughputExecutor:
+    """Parsl's executor of one role; Parsl starts it. Raises: BadSite."""
+    wanted = site.workers[role]
     period_s = site.heartbeat_s if wanted.nodes else HERE_S
     shared: dict[str, Any] = {
         "label": role,
         "address": driver_address(site),
-        "loopback_address": "127.0.0.1",
+        "loopback_address": LOOPBACK,
         "launch_cmd": f"{STEADY} {DEFAULT_LAUNCH_CMD}",
         "heartbeat_period": period_s,
         "heartbeat_threshold": MISSED * period_s,

@@ -13,11 +13,13 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from steersman.executors.errors import BadSite, Refused
+from steersman.executors.executor import Blockless
 from steersman.executors.launcher import BINARIES
 from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import submit_scripts
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.site import Site
+from steersman.executors.workers import Workers
 
 TRIAL_S = 60.0  # modules and environments are loaded within so long
 GPU_DEVICES = ("nvidia[0-9]*", "dri/render*")  # in /dev: NVIDIA's, and AMD's and Intel's
@@ -49,7 +51,7 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
         hours: how long a run may take at most, None when nothing says so.
     """
     scripts = submit_scripts(site)
-    found = [Finding(_done_there(site, role), True, one.where(site)) for role, one in site.executors.items()]
+    found = [Finding(_done_there(site, role), True, _where(site, one)) for role, one in site.executors.items()]
     found += [Finding("driver, bus", True, "this machine"), Finding("frames", True, _frames(site))]
     if site.scheduler is None or not site.asks_for_nodes:
         return [*found, *_gpus(site), _network(site), *_looked(site), _environment(site)]
@@ -70,6 +72,30 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
 def _done_there(site: Site, role: str) -> str:
     """What an executor does: the training workers may score as well, or score only."""
     return ", ".join(stage for stage in site.stages if site.executor_of(stage) == role)
+
+
+def _where(site: Site, one: Workers | Blockless) -> str:
+    """In words where an executor does its work."""
+    if isinstance(one, Blockless):
+        return one.where()
+    if mpi := one.mpi_walkers:
+        ranks = f"{mpi.ranks} ranks on each of {mpi.nodes} nodes, by {mpi.launcher}"
+        return f"{one.count} slots in {one.blocks} blocks of {one.nodes} nodes, each with {ranks}"
+    if site.parsl:
+        return f"{one.count} slots, as {site.parsl} says"
+    workers = _plural(one.per_node, "worker") + (f", {len(one.gpu_names)} GPUs" if one.gpu_names else "")
+    if not one.nodes:
+        return f"{workers} on this machine"
+    blocks = "this job's" if site.inside else f"{one.blocks} x" if one.blocks > 1 else "a block of"
+    each = "on the first, ranks of a training on all" if one.on_first_node and one.nodes > 1 else "on each"
+    shared = "; in an allocation that executors share" if site.together and site.shares else ""
+    has = f" (a node has {site.node.cores} cores, {site.node.gpus} GPUs)" if site.node else ""
+    limit = f" for {one.hours:.3g} h" if one.walltime_s else ""
+    return f"{one.count} slots: {blocks} {_plural(one.nodes, 'node')}{limit}, {workers} {each}{has}{shared}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count > 1)}"
 
 
 def _frames(site: Site) -> str:
@@ -132,9 +158,9 @@ def _network(site: Site) -> Finding:
 
 
 def _looked(site: Site) -> Iterator[Finding]:
-    for role, executor in site.executors.items():
+    for role, one in site.executors.items():
         try:
-            if found := executor.look(site.name):
+            if found := isinstance(one, Blockless) and one.look(site.name):
                 yield Finding(f"{role} executor", True, found)
         except BadSite as wrong:
             yield Finding(f"{role} executor", False, wrong.problem)

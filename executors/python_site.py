@@ -17,11 +17,11 @@ from parsl.providers import LocalProvider
 
 from steersman.executors.errors import BadSite
 from steersman.executors.executor import ROLES
-from steersman.executors.network import LOOPBACK
 from steersman.executors.registration import Registration
 from steersman.executors.site import Site
 from steersman.executors.threads import Threads
 from steersman.executors.workers import Scorers, Trainers, Walkers
+from steersman.system.node import LOOPBACK
 
 
 def site(path: Path) -> Site:

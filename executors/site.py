@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Discriminator, Field, PrivateAttr, Tag, Val
 
 import steersman.site_configs
 from steersman.executors.errors import BadSite
-from steersman.executors.executor import ROLES, Executor
+from steersman.executors.executor import ROLES, Blockless
 from steersman.executors.globus import Endpoint
 from steersman.executors.schedulers.registry import SCHEDULERS, Schedulers
 from steersman.executors.schedulers.scheduler import Scheduler
@@ -27,7 +27,7 @@ WALKERS_OF_A_SERVER = 8000
 LEASE_S, WALKERS_OF_A_LEASE = 15.0, 2500
 
 # What may do the work of a role, worker processes first.
-KINDS: dict[str, tuple[type[Executor], ...]] = {
+KINDS: dict[str, tuple[type[Workers], *tuple[type[Blockless], ...]]] = {
     "simulation": (Walkers,),
     "training": (Trainers, Endpoint),
     "scoring": (Scorers, Endpoint, Threads),
@@ -263,7 +263,7 @@ class Site(Schedulers):
         return "training" if stage == "scoring" and self.scoring is None else stage
 
     @property
-    def executors(self) -> dict[str, Executor]:
+    def executors(self) -> dict[str, Workers | Blockless]:
         """Executors that are used, by role."""
         used = {self.executor_of(stage) for stage in self._stages}
         each = {"simulation": self.simulation, "training": self.training, "scoring": self.scoring}

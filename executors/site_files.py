@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from steersman.executors.errors import BadSite
-from steersman.executors.executor import ROLES, Executor
+from steersman.executors.executor import ROLES, Blockless
 from steersman.executors.schedulers.registry import SCHEDULERS
 from steersman.executors.site import KINDS, Node, Site, own, read_site, sites
 from steersman.executors.workers import Mpi, Walkers
@@ -141,8 +141,8 @@ def _first_problem(error: ValidationError) -> str:
         return f"{key} = {first['input']!r}: {first['msg']}"
     model = next((MODELS[part] for part in reversed(within) if part in MODELS), Site)
     others = [kind for kind in KINDS.get(within[0] if within else "", ()) if kind is not model and len(within) == 2]
-    if issubclass(model, Executor) and model.KEY and any(last in other.model_fields for other in others):
+    if issubclass(model, Blockless) and any(last in other.model_fields for other in others):
         return f"{key}: there is none with `{model.KEY}`; leave it out. Valid: {', '.join(model.model_fields)}"
-    valid = [*model.model_fields, *(other.KEY for other in others if other.KEY)]
+    valid = [*model.model_fields, *(other.KEY for other in others if issubclass(other, Blockless))]
     near = difflib.get_close_matches(last, valid, n=1, cutoff=0.5)
     return f"there is no key {key!r}; " + (f"did you mean {near[0]!r}? " if near else "") + f"Valid: {', '.join(valid)}"

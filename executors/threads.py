@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field
 
-from steersman.executors.executor import Executor
-
-if TYPE_CHECKING:
-    from steersman.executors.site import Site
+from steersman.executors.executor import Blockless
 
 
-class Threads(Executor):
+class Threads(Blockless):
     """Threads of the driver, for light scores. They cannot be ended, and a crash ends the driver.
 
     Args:
@@ -28,12 +25,12 @@ class Threads(Executor):
     def gpus_held(self) -> int:
         return 0
 
-    def where(self, site: Site) -> str:
+    def where(self) -> str:
         return (
             "in a thread of the driver: for light scores only, since a hang cannot be ended and a crash ends the driver"
         )
 
-    def parsl(self, site: Site, role: str, provider: Any) -> Any:
+    def parsl(self, site: str, role: str) -> Any:
         """At the end a thread that hangs is not waited for."""
         from parsl.executors import ThreadPoolExecutor
 

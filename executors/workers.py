@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from steersman.executors.executor import Executor, Gpus, names
 from steersman.executors.values import Line, Seconds, Strict, matching
-
-if TYPE_CHECKING:
-    from steersman.executors.site import Site
 
 Count = Annotated[int, Field(ge=1)] | Literal["cores"]
 Affinity = Annotated[
@@ -118,24 +115,6 @@ class Workers(Executor):
         """Of a block; 0: it does not end."""
         return (self.walltime_s or 0.0) / 3600
 
-    def parsl(self, site: Site, role: str, provider: Any) -> Any:
-        from steersman.executors.pool import started  # Parsl's import takes a second
-
-        return started(site, role, self, provider)
-
-    def where(self, site: Site) -> str:
-        if site.parsl:
-            return f"{self.count} slots, as {site.parsl} says"
-        workers = _plural(self.per_node, "worker") + (f", {len(self.gpu_names)} GPUs" if self.gpu_names else "")
-        if not self.nodes:
-            return f"{workers} on this machine"
-        blocks = "this job's" if site.inside else f"{self.blocks} x" if self.blocks > 1 else "a block of"
-        each = "on the first, ranks of a training on all" if self.on_first_node and self.nodes > 1 else "on each"
-        shared = "; in an allocation that executors share" if site.together and site.shares else ""
-        has = f" (a node has {site.node.cores} cores, {site.node.gpus} GPUs)" if site.node else ""
-        limit = f" for {self.hours:.3g} h" if self.walltime_s else ""
-        return f"{self.count} slots: {blocks} {_plural(self.nodes, 'node')}{limit}, {workers} {each}{has}{shared}"
-
 
 class Walkers(Workers):
     """Workers that simulate.
@@ -167,12 +146,6 @@ class Walkers(Workers):
     def per_block(self) -> int:
         return self.nodes // self.mpi.nodes if self.mpi else super().per_block
 
-    def where(self, site: Site) -> str:
-        if self.mpi is None:
-            return super().where(site)
-        ranks = f"{self.mpi.ranks} ranks on each of {self.mpi.nodes} nodes, by {self.mpi.launcher}"
-        return f"{self.count} slots in {self.blocks} blocks of {self.nodes} nodes, each with {ranks}"
-
 
 class Trainers(Workers):
     """Workers that train; they are on the first node of a block, and place a training's ranks on all.
@@ -199,7 +172,3 @@ class Scorers(Workers):
 
     workers: Count = 1
     nodes: int = Field(default=0, ge=0, le=1)
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count > 1)}"

@@ -7,7 +7,7 @@ from typing import Any
 from steersman.journal.records import words
 from steersman.journal.slot_time import SIMULATING, shares
 from steersman.journal.state import State
-from steersman.journal.walkers import Model
+from steersman.journal.walkers import ModelVersion
 
 
 def facts(state: State, now: float) -> dict[str, str]:
@@ -74,7 +74,7 @@ def failing(state: State) -> list[str]:
     ]
 
 
-def _fit(model: Model) -> dict[str, Any]:
+def _fit(model: ModelVersion) -> dict[str, Any]:
     known = {name: getattr(model.fit, name, None) for name in ("loss", "held_out")}
     return {"version": model.version, "accepted": model.accepted, **known}
 

@@ -11,7 +11,7 @@ from steersman.journal import records
 from steersman.journal.errors import FINISHED
 from steersman.journal.records import Record
 from steersman.journal.segments import Segment
-from steersman.journal.walkers import Broken, Failed, Model, Stage, Start, Walker
+from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
 from steersman.steering import SECONDS, Progress
 
 REMEMBERED = 8  # newest decisions and notes that displays show
@@ -26,7 +26,7 @@ class Standing:
         self.prepared = ""  # SHA-256 of what prepare made
         self.walkers: dict[int, Walker] = {}
         self.next_walker = 0
-        self.starts: dict[int, Start] = {}
+        self.starts: dict[int, Outstanding] = {}
         self.next_start = 0
         self.failed: dict[int, Failed] = {}  # starts whose segment failed: to be tried again, or blamed
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
@@ -37,7 +37,7 @@ class Standing:
         self.deaths = Counter[tuple[int, int]]()  # (walker, row) -> walkers that died on a start from it
         self.killed = 0  # walkers that died of what they ran, it may be
         self.blamed: set[tuple[int, int]] = set()
-        self.models: list[Model] = []
+        self.models: list[ModelVersion] = []
         self.scored = 0
         self.scored_with = 0
         self.scoring_s = 0.0
@@ -88,7 +88,7 @@ class Standing:
         return max((model.version for model in self.models if model.accepted), default=0)
 
     @property
-    def training(self) -> Model | None:
+    def training(self) -> ModelVersion | None:
         return self.models[-1] if self.models and self.models[-1].accepted is None else None
 
     @property

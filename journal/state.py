@@ -12,7 +12,7 @@ from steersman.journal.frame_keys import frame_key
 from steersman.journal.records import BadRecord, Record
 from steersman.journal.segments import Segment
 from steersman.journal.standing import Standing
-from steersman.journal.walkers import Broken, Failed, Model, Stage, Start, Walker
+from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
 
 
 class State(Standing):
@@ -100,7 +100,7 @@ class State(Standing):
             if renewed:  # the same with other parameters, before anybody ran it
                 del self.starts[record.again]
             self._done_with(record.again)
-        self.starts[record.start] = Start(record, losses=record.losses)
+        self.starts[record.start] = Outstanding(record, losses=record.losses)
         self.next_start = max(self.next_start, record.start + 1)
         if record.round:
             self._weigh(record)
@@ -209,7 +209,7 @@ class State(Standing):
             self.prepared = sha256
 
     def _on_training(self, record: records.Training) -> None:
-        self.models.append(Model(record.model, record.frames, record.t))
+        self.models.append(ModelVersion(record.model, record.frames, record.t))
 
     def _on_epoch(self, record: records.Epoch) -> None:
         """How far a training is; a late message is of no use."""

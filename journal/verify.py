@@ -23,7 +23,7 @@ from steersman.journal.lock import Lock, driven
 from steersman.journal.records import BadRecord, Damaged, Run, Start
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
-from steersman.journal.walkers import Model, Walker
+from steersman.journal.walkers import ModelVersion, Walker
 from steersman.store import SEGMENT_FIELDS, Frames
 from steersman.store.check import damages
 
@@ -226,7 +226,7 @@ def _damages(groups: Frames, name: str) -> Callable[[], Iterator[str]]:
     return lambda: damages(groups, name)
 
 
-def _model(directory: RunDirectory, model: Model) -> Callable[[], Iterator[str]]:
+def _model(directory: RunDirectory, model: ModelVersion) -> Callable[[], Iterator[str]]:
     def look() -> Iterator[str]:
         folder = directory.model(model.version)
         files = model.fit.files if model.fit else {}

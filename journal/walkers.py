@@ -11,7 +11,7 @@ from steersman.store import ENDED
 
 
 @dataclass(slots=True)
-class Start:
+class Outstanding:
     """A start that is not done with: in the bag, or run as `segment` whose frames are not all published."""
 
     record: records.Start
@@ -167,7 +167,9 @@ class Walker:
 
 
 @dataclass
-class Model:
+class ModelVersion:
+    """What is known of one version of the model; `at` in seconds since 1970."""
+
     version: int
     frames: int
     at: float

@@ -6,6 +6,8 @@ import os
 import platform
 import socket
 
+LOOPBACK = "127.0.0.1"
+
 
 def name() -> str:
     """The host's name, or what STEERSMAN_NODE says: several nodes may share a host."""

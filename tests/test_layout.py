@@ -39,8 +39,6 @@ MAY_IMPORT = {
     "site_configs": set(),
 }
 
-GO_ROUND = {"executors"}  # a kind of executor makes Parsl's, whose functions name the kinds and the site
-
 
 @pytest.fixture(scope="module")
 def project() -> dict[str, object]:
@@ -73,7 +71,7 @@ def test_imports_point_down(room: str) -> None:
         assert used <= MAY_IMPORT[room], f"{file.relative_to(ROOT)} imports {sorted(used - MAY_IMPORT[room])}"
 
 
-@pytest.mark.parametrize("room", sorted(set(ROOMS) - GO_ROUND))
+@pytest.mark.parametrize("room", ROOMS)
 def test_imports_within_a_room_do_not_go_round(room: str) -> None:
     """Neither from file to file nor from folder to folder, imports within functions included."""
     files = {name_of(file): file for file in (ROOT / room).glob("**/*.py")}

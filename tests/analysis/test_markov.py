@@ -37,12 +37,12 @@ def found() -> Trajectories:
 
 
 @pytest.fixture(scope="module")
-def model(found: Trajectories) -> markov.Model:
+def model(found: Trajectories) -> markov.MarkovStateModel:
     return markov.build(found, states=60)
 
 
 @pytest.mark.slow
-def test_time_scales_agree_with_the_transfer_matrix(model: markov.Model) -> None:
+def test_time_scales_agree_with_the_transfer_matrix(model: markov.MarkovStateModel) -> None:
     """Exact are 55.5, 27.8 and 16.2 time units; a segment has 2."""
     assert model.converged
     for (_, low, high), truth in zip(model.lag.scales * STEP, exact.time_scales(60)[:3], strict=True):
@@ -50,7 +50,7 @@ def test_time_scales_agree_with_the_transfer_matrix(model: markov.Model) -> None
 
 
 def test_populations_agree_with_the_quadrature_and_those_of_frames_do_not(
-    found: Trajectories, model: markov.Model
+    found: Trajectories, model: markov.MarkovStateModel
 ) -> None:
     truth, wells = exact.populations(), found.labels["wells"]
     said = answer.answer(found, model)["populations"]["wells"]
@@ -103,6 +103,6 @@ def test_too_little_is_refused_and_a_missing_library_named(
         markov.build(found)
 
 
-def test_the_figure_shows_time_scales_and_free_energy(found: Trajectories, model: markov.Model) -> None:
+def test_the_figure_shows_time_scales_and_free_energy(found: Trajectories, model: markov.MarkovStateModel) -> None:
     figure = draw(found, model)
     assert [axes.get_xlabel() for axes in figure.axes[:2]] == ["lag", "slowest coordinate"]

@@ -10,17 +10,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steersman.benchmarks.history import Run, append, direction, figures_of, read, slower
+from steersman.benchmarks.history import Measurement, append, direction, figures_of, read, slower
 
 FIGURES = 40
 
 
-def run(figures: dict[str, float], reference_s: float | None = 1.0, **other: str) -> Run:
+def run(figures: dict[str, float], reference_s: float | None = 1.0, **other: str) -> Measurement:
     facts = {"date": "2026-01-01T00:00:00+00:00", "benchmark": "kernels", "machine": "2 x CPU", "host": "here"} | other
-    return Run(options=(), git_commit=None, versions={}, reference_s=reference_s, figures=figures, **facts)
+    return Measurement(options=(), git_commit=None, versions={}, reference_s=reference_s, figures=figures, **facts)
 
 
-def noisy(seed: int, runs: int, noise: float = 0.05, speeds: np.ndarray | float = 1.0) -> list[Run]:
+def noisy(seed: int, runs: int, noise: float = 0.05, speeds: np.ndarray | float = 1.0) -> list[Measurement]:
     """Runs of seconds and rates with noise, on a machine that is as fast as `speeds` in each run."""
     random = np.random.default_rng(seed)
     seconds = 10.0 ** random.uniform(-5, 1, FIGURES) / np.broadcast_to(speeds, runs)[:, None]
@@ -32,7 +32,7 @@ def noisy(seed: int, runs: int, noise: float = 0.05, speeds: np.ndarray | float 
     ]
 
 
-def planted(taken: Run, times: float = 1.5, name: str = "") -> Run:
+def planted(taken: Measurement, times: float = 1.5, name: str = "") -> Measurement:
     """The same run, with one figure, or all of them, slower."""
     return replace(taken, figures={
         each: value * times ** direction(each) if name in each else value for each, value in taken.figures.items()
@@ -132,7 +132,7 @@ def test_real_work_that_is_done_three_times_is_told() -> None:
             what @ what
         return time.process_time() - began
 
-    def taken(amount: int) -> Run:
+    def taken(amount: int) -> Measurement:
         pairs = np.array([(took(amount, matrix), took(10, product)) for _ in range(20)])
         work_s, reference_s = np.median(pairs[2:], axis=0).tolist()
         return run({"work_s": work_s}, reference_s)
