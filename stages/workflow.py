@@ -247,10 +247,16 @@ class Workflow:
         return decorate(function) if function else decorate
 
     def steer(
-        self, policy: Policy, *, explore: float = 0.0, fallback: Policy | None = None, prune: SegmentRule | None = None
+        self,
+        policy: Policy,
+        *,
+        explore: float = 0.0,
+        fallback: Policy | None = None,
+        prune: SegmentRule | None = None,
+        after: int = 0,
     ) -> None:
         """Say how starts are chosen, see `Steering`; until a model is there segments go on, as plain simulations."""
-        self._steering = Steering(policy, explore, fallback or Unsteered(), prune)
+        self._steering = Steering(policy, explore, fallback or Unsteered(), prune, after)
 
     @overload
     def metric(self, function: F, /) -> F: ...
