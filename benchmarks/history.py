@@ -108,12 +108,12 @@ def slower(run: Measurement, earlier: Sequence[Measurement]) -> dict[str, Slower
     references = [each.reference_s or 1.0 for each in runs]  # all have one or none has
     found = [_excess(costs), _excess(costs - np.log(references))]
     shifts, limits = np.array(found).transpose(1, 2, 0)  # (names, as measured and over the reference), logarithms
-    told = {}
+    slower = {}
     for name, shift, limit in zip(names, shifts, limits, strict=True):
         if (shift > limit).all():
             before = float(np.median([each.figures[name] for each in earlier]))
-            told[name] = Slower(float(np.exp(shift.min())), float(np.exp(limit.max())), run.figures[name], before)
-    return told
+            slower[name] = Slower(float(np.exp(shift.min())), float(np.exp(limit.max())), run.figures[name], before)
+    return slower
 
 
 def comparable(name: str, run: Measurement, earlier: Sequence[Measurement]) -> bool:

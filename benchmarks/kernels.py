@@ -59,8 +59,8 @@ def main(arguments: Sequence[str] = ()) -> None:
         for kind, kernel in largest(ROWS[name]).items():
             say(f"{kind} of {name} ...")
             found[f"{kind}_{name}"] = described(kernel) | measured(kernel, peaks)
-    told = {"peak_flops_per_s": {label(precision): round(each) for precision, each in peaks.items()}, "kernels": found}
-    print(json.dumps({"device": device.identity(), "threads": 1} | told))
+    rates = {"peak_flops_per_s": {label(precision): round(each) for precision, each in peaks.items()}, "kernels": found}
+    print(json.dumps({"device": device.identity(), "threads": 1} | rates))
 
 
 def largest(row: Row) -> dict[str, Kernel]:

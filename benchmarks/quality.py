@@ -70,8 +70,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as folder, options.log.open("w") as file:
         frames = {name: recorded(Path(folder) / name, count) for name, count in (("train", TRAIN), ("eval", EVAL))}
         found = measured(frames, Log(file), options.target, options.epochs, options.seed)
-    told = {"device": device.identity(), "threads": 1, "network": f"cvae_{SIZE}", "log": str(options.log)}
-    print(json.dumps(told | found))
+    facts = {"device": device.identity(), "threads": 1, "network": f"cvae_{SIZE}", "log": str(options.log)}
+    print(json.dumps(facts | found))
 
 
 def recorded(path: Path, count: int) -> Path:

@@ -61,11 +61,11 @@ def measure(folder: Path, workflow: str) -> dict[str, float]:
     file = packed.pack(folder)
     packed_s, began = time.monotonic() - began, time.monotonic()
     there = {packed.FILE: str(file), "TMPDIR": str(folder)}
-    told = subprocess.run(
+    report = subprocess.run(
         ["bash", "-ec", f"{packed.UNPACK}\nenv -0"], env=os.environ | there, stdout=subprocess.PIPE, check=True
     ).stdout
     unpacked_s = time.monotonic() - began
-    environment = dict(line.split("=", 1) for line in told.decode().split("\0") if line)
+    environment = dict(line.split("=", 1) for line in report.decode().split("\0") if line)
     node = str(folder / f"steersman-{os.getuid()}-{file.stem}")
     after = _traced(folder / "packed", workflow, shared, environment)
     within = _counted(folder / "packed", [node])

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         found = {name: each for name, each in found.items() if name in again}
     for name, each in found.items():
         say(f"{name}: {each.times:.2f} times as slow as the median before (limit {each.limit:.2f})")
-    print(json.dumps(told(run, earlier, found)))
+    print(json.dumps(report(run, earlier, found)))
     if found:
         sys.exit(1)
 
@@ -125,7 +125,7 @@ def machine() -> str:
     return ", ".join(here)
 
 
-def told(run: Measurement, earlier: Sequence[Measurement], found: dict[str, Slower]) -> dict[str, Any]:
+def report(run: Measurement, earlier: Sequence[Measurement], found: dict[str, Slower]) -> dict[str, Any]:
     """What is printed."""
     figures = {name: {key: rounded(value) for key, value in asdict(each).items()} for name, each in found.items()}
     return {

@@ -54,7 +54,7 @@ class CostModel:
         return self.seconds(1) / (ranks * self.seconds(ranks))
 
 
-def told(model: CostModel, allreduce_s: Mapping[int, float]) -> dict[str, Any]:
+def summary(model: CostModel, allreduce_s: Mapping[int, float]) -> dict[str, Any]:
     """Give the model, what it was fitted to, and its prediction beside the paper's figures."""
     return {
         "label": "model, not measured: T(p) = A/p + S(p)",

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 
-from experiments.cost_model import CostModel, told
+from experiments.cost_model import CostModel, summary
 from steersman.benchmarks.networks import chains
 from steersman.benchmarks.train import Figures, say, timed
 from steersman.models import CVAE, Schedule
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             if ranks > 1:
                 allreduce_s[ranks] = made.card["allreduce_s"]
     computing = statistics.median(record["TotalCompTime"] for curve in curves[ALONE] for record in curve[1:])
-    model = told(CostModel.fitted(computing, allreduce_s), allreduce_s)
+    model = summary(CostModel.fitted(computing, allreduce_s), allreduce_s)
     print(json.dumps(compared(curves, THRESHOLD) | {"model": model}))
 
 

@@ -103,8 +103,8 @@ def trained(arm: str, learnt: Patterns, judged: Patterns, every: int, epochs: in
                 model.stream = {name: value for name, value in model.stream.items() if not name.startswith("moments/")}
     assert model is not None
     found = model.judgement(judged["seen"], judged["label"])
-    told = {name: round(float(found[name].mean()), 4) for name in ("wrong", "error")}
-    return {"steps": done, "different": different} | told
+    report = {name: round(float(found[name].mean()), 4) for name in ("wrong", "error")}
+    return {"steps": done, "different": different} | report
 
 
 def fitted(learnt: Patterns, count: int, **settings: Any) -> Committee:
@@ -125,12 +125,12 @@ def ends(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for epochs, arm in dict.fromkeys((row["epochs"], row["arm"]) for row in rows):
         these = [row for row in rows if (row["epochs"], row["arm"]) == (epochs, arm)]
-        told = {
+        report = {
             name: np.quantile([row[name] for row in these], (0.5, 0, 1)).round(4).tolist()
             for name in ("wrong", "error")
         }
         same = {name: these[0][name] for name in ("steps", "different")}
-        found.append({"epochs": epochs, "arm": arm, "seeds": len(these)} | same | told)
+        found.append({"epochs": epochs, "arm": arm, "seeds": len(these)} | same | report)
     return found
 
 

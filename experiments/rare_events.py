@@ -54,8 +54,8 @@ def forecast_by(model: Forecaster) -> Surrogate:
     """A Gaussian process of what the network forecasts of each jet of the population."""
     parameters, quantities = population()
     forecasts = strongest(model, parameters)
-    told = np.corrcoef(forecasts, quantities)[0, 1]
-    print(f"correlation of forecasts and runs: {told:.3f}", file=sys.stderr)
+    report = np.corrcoef(forecasts, quantities)[0, 1]
+    print(f"correlation of forecasts and runs: {report:.3f}", file=sys.stderr)
     known = {row.tobytes(): value for row, value in zip(parameters, forecasts, strict=True)}
 
     def column(points: np.ndarray) -> np.ndarray:

@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     test = long[:, : jets.frames_of(DAYS)]
     found = {"persistence": forecasts.vrmse(forecasts.persistence(test), test)}
     costs = {f"T{each}": solver_cost(states, each) for each in COARSER}
-    told: dict[str, Any] = {}
+    networks: dict[str, Any] = {}
     for kind in given.networks:
         made = [trained(kind, seed, learnt, given) for seed in range(given.seeds)]
         rolled = [forecasts.forecast(model, test) for model in made]
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             found[f"{kind}, mean of {len(made)}"] = forecasts.vrmse(np.mean(rolled, axis=0), test)
         costs[kind] = network_cost(made[0], test)
         equal = min(COARSER, key=lambda each: abs(np.log(costs[f"T{each}"] / costs[kind])))
-        told[kind] = {
+        networks[kind] = {
             "parameters": made[0].parameter_count,
             "training_cpu_s": [round(model.card["cpu_s"]) for model in made],
             "chosen_epoch": [model.card["epoch"] for model in made],
@@ -73,8 +73,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         }
     found |= {f"T{each}": forecasts.vrmse(jets.coarser(states, each, DAYS), test) for each in COARSER}
     if given.figure:
-        draw(found, told, given.figure)
-    print(json.dumps(summary(found, costs) | {"networks": told, "training_runs": given.runs}))
+        draw(found, networks, given.figure)
+    print(json.dumps(summary(found, costs) | {"networks": networks, "training_runs": given.runs}))
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -198,17 +198,17 @@ def summary(found: dict[str, np.ndarray], costs: dict[str, float]) -> dict[str, 
     return {"vrmse": table, "cpu_ms_per_day": cheap, "the_well_planetswe_1_h": THE_WELL}
 
 
-def draw(found: dict[str, np.ndarray], told: dict[str, Any], path: Path) -> None:
+def draw(found: dict[str, np.ndarray], networks: dict[str, Any], path: Path) -> None:
     """The mean error against the lead time, all seeds of a network in its colour."""
     with style.applied():
         figure = style.sheet(2.9)
         axes = figure.subplots()
         days = np.arange(len(found["persistence"])) * jets.FRAME_S / 86400
         axes.plot(days, found["persistence"][:, 3], color=style.GREY, label="persistence")
-        rivals = dict.fromkeys(network["equal_cost"] for network in told.values())
+        rivals = dict.fromkeys(network["equal_cost"] for network in networks.values())
         for line, rival in zip(("--", ":"), rivals, strict=False):
             axes.plot(days, found[rival][:, 3], color=style.INK, linestyle=line, label=f"solver at {rival}")
-        for colour, kind in zip((style.BLUE, style.ORANGE), told, strict=False):
+        for colour, kind in zip((style.BLUE, style.ORANGE), networks, strict=False):
             curves = [errors for name, errors in found.items() if name.startswith(f"{kind} ")]
             for number, curve in enumerate(curves):
                 axes.plot(days, curve[:, 3], color=colour, label=None if number else f"{kind} ({len(curves)} trained)")

@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     (train, began), (true, states) = (truth(fine, show, each) for each in drawn)
     before = Forecaster.load(given.network)
     solvers = Solvers(fine, show, jets.solver(ESTIMATE, rows=jets.ROWS))
-    told: dict[str, Any] = {"trained_at_T42_cpu_s": round(before.card["cpu_s"])}
+    report: dict[str, Any] = {"trained_at_T42_cpu_s": round(before.card["cpu_s"])}
     first, first_s = forecasts.timed(lambda: trained_on(before, pairs(train)))
     *_, failed = skipping(solvers, first, began, STEPS, LEARNT_AT)
     costs = measured(solvers, first, states)
@@ -65,12 +65,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name, learnt in (("skipping", failed[:0]), ("skipping_with_failures_learnt", failed)):
         model, seconds = forecasts.timed(functools.partial(trained_on, first, np.concatenate([pairs(train), learnt])))
         found[name] = sweep(solvers, model, states, true, costs)
-        told[f"{name}_trained_cpu_s"] = rounded(first_s + seconds)
-    told["failed_frames"] = len(failed)
+        report[f"{name}_trained_cpu_s"] = rounded(first_s + seconds)
+    report["failed_frames"] = len(failed)
     rivals = [rival(states, true, truncation) for truncation in RIVALS]
     if given.figure:
         draw(found, rivals, given.figure)
-    print(json.dumps({**found, "solvers": rivals, "step_cpu_s": costs, **told}))
+    print(json.dumps({**found, "solvers": rivals, "step_cpu_s": costs, **report}))
 
 
 @dataclass(frozen=True)

@@ -125,13 +125,13 @@ def summary(errors: dict[str, np.ndarray]) -> dict[str, Any]:
     """Means over the seeds; and how much smaller the second policy's are, in %, with its standard error."""
     first, second = errors.values()
     gain = 100 * (1 - second / first)
-    told = {
+    report = {
         name: {"rms": np.round(each.mean(0)[:, 0], 4).tolist(), "p95": np.round(each.mean(0)[:, 1], 4).tolist()}
         for name, each in errors.items()
     }
     error = gain.std(0, ddof=1) / np.sqrt(len(gain))
     saved = {"rms": gain.mean(0)[:, 0], "rms_error": error[:, 0], "p95": gain.mean(0)[:, 1], "p95_error": error[:, 1]}
-    return told | {"smaller_percent": {name: np.round(each, 1).tolist() for name, each in saved.items()}}
+    return report | {"smaller_percent": {name: np.round(each, 1).tolist() for name, each in saved.items()}}
 
 
 def draw(errors: dict[str, np.ndarray], path: Path) -> None:

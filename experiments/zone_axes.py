@@ -41,8 +41,8 @@ def main() -> None:
             mixed = {
                 name: round(float(wrong[truth == label].mean()), 2) for label, name in enumerate(zone_axes.CRYSTALS)
             }
-            told = {"projections": projections, "crystals": number, "error_rate": round(float(wrong.mean()), 3)}
-            print(json.dumps(told | {"of_each": mixed}), flush=True)
+            report = {"projections": projections, "crystals": number, "error_rate": round(float(wrong.mean()), 3)}
+            print(json.dumps(report | {"of_each": mixed}), flush=True)
 
 
 if __name__ == "__main__":

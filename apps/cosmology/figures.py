@@ -38,12 +38,12 @@ def found(values: Mapping[str, np.ndarray], held_out: np.ndarray) -> tuple[Figur
         dots = axes.scatter(parameters[:, x], parameters[:, y], 12, spread, cmap="viridis_r")
         axes.set(xlabel=SYMBOLS[x], ylabel=SYMBOLS[y])
     figure.colorbar(dots, ax=below, label="spread of the members")
-    told = f"Above: {len(true)} universes that no training saw; bars are the scatter of their {CROPS} crops."
+    caption = f"Above: {len(true)} universes that no training saw; bars are the scatter of their {CROPS} crops."
     beside = (
         "Numbers are mean errors of a crop: of the committee, of a regression on variance and power spectrum of all "
     )
     last = f"universes below, and of who always says the middle. Below: the {len(spread)} universes that were drawn."
-    return figure, f"{told} {beside}{last}"
+    return figure, f"{caption} {beside}{last}"
 
 
 def _compare(axes: Axes, number: int, true: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:

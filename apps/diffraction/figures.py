@@ -47,9 +47,9 @@ def classes(frames: Mapping[str, np.ndarray], probabilities: np.ndarray) -> tupl
         first = found[0]
         _pattern(axes, patterns[first])
         axes.set_xlabel(f"{100 * share[first, label]:.0f} %", color=RIGHT if right[first] else WRONG, fontsize=7)
-    told = f"{(~right).sum()} of {len(labels)} patterns that no training saw are named wrongly."
+    caption = f"{(~right).sum()} of {len(labels)} patterns that no training saw are named wrongly."
     which = "The first of each class; below it what the committee gives to its true class, red where another gets more."
-    return figure, f"{which} {told}"
+    return figure, f"{which} {caption}"
 
 
 def draws(points: np.ndarray, doubt: np.ndarray, held_out: np.ndarray, wrong: np.ndarray) -> tuple[Figure, str]:
@@ -77,8 +77,9 @@ def draws(points: np.ndarray, doubt: np.ndarray, held_out: np.ndarray, wrong: np
         )
     grid[0].set_ylabel("tilt (mrad)")
     figure.colorbar(dots[0], ax=grid, label="disagreement (nats)")
-    told = f"Red crosses: the {int((held_out & wrong).sum())} of {int(held_out.sum())} held-out patterns named wrongly."
-    return figure, f"Grey lines: borders between classes, of which there are {CLASSES}. {told}"
+    missed, judged = int((held_out & wrong).sum()), int(held_out.sum())
+    caption = f"Red crosses: the {missed} of {judged} held-out patterns named wrongly."
+    return figure, f"Grey lines: borders between classes, of which there are {CLASSES}. {caption}"
 
 
 def of_scores(values: Mapping[str, np.ndarray], held_out: np.ndarray) -> tuple[Figure, str] | None:
@@ -119,9 +120,9 @@ def potentials(frames: Mapping[str, np.ndarray], said: np.ndarray, beside: float
         axes.set_xlabel(unit, fontsize=7)
     for axes in grid.flat:
         axes.tick_params(labelsize=6)
-    told = f"Mean error on {len(true)} patterns that no training saw: {errors.mean():.1f} V Å"
+    caption = f"Mean error on {len(true)} patterns that no training saw: {errors.mean():.1f} V Å"
     null = f"who knows the crystal and says its mean potential errs by {beside:.1f} V Å"
-    return figure, f"{told}; {null}. Of each crystal the pattern of the median error; the probe stands at 0."
+    return figure, f"{caption}; {null}. Of each crystal the pattern of the median error; the probe stands at 0."
 
 
 def mixed_up(frames: Mapping[str, np.ndarray], probabilities: np.ndarray) -> tuple[Figure, str]:
@@ -148,9 +149,9 @@ def mixed_up(frames: Mapping[str, np.ndarray], probabilities: np.ndarray) -> tup
         axes.set_ylabel(f"[{zone}]", fontsize=8)
     _confusion(below.subplots(), labels, named, crystals)
     wrong = int((named != labels).sum())
-    told = f"Above, the first of each crystal; below, {len(labels)} crystals that no training saw, of which {wrong}"
+    caption = f"Above, the first of each crystal; below, {len(labels)} crystals that no training saw, of which {wrong}"
     along = ", ".join(f"[{zone}]" for zone in zones)
-    return figure, f"{told} are named wrongly (red, off the diagonal). The committee sees {along}."
+    return figure, f"{caption} are named wrongly (red, off the diagonal). The committee sees {along}."
 
 
 def _confusion(axes: Axes, labels: np.ndarray, named: np.ndarray, names: Sequence[str]) -> None:

@@ -53,8 +53,8 @@ def masks(model: Committee, frames: Mapping[str, np.ndarray], choice: str = "all
     grid[0][0].set_title("rule on the flow: the truth", fontsize=9)
     lines = [Line2D([], [], color=colour, label=f"{CLASSES[number]}s") for number, colour in COLOURS.items()]
     figure.legend(handles=lines, loc="outside lower center", ncols=2, fontsize=8)
-    told = f"Grey: humidity as it is seen. Intersection over union on {len(both)} flows that no training saw"
-    return figure, f"{told}: {'; '.join(words)}."
+    caption = f"Grey: humidity as it is seen. Intersection over union on {len(both)} flows that no training saw"
+    return figure, f"{caption}: {'; '.join(words)}."
 
 
 def draws(values: Mapping[str, np.ndarray], held_out: np.ndarray) -> tuple[Figure, str]:

@@ -33,42 +33,42 @@ def state(watched: Watched, now: float) -> dict[str, Any]:
     Args:
         now: seconds since 1970.
     """
-    history, told = watched.history, watched.history.state
-    alive = told.end is None and driven(watched.directory.path)
-    moment = now if alive else told.now
+    history, state = watched.history, watched.history.state
+    alive = state.end is None and driven(watched.directory.path)
+    moment = now if alive else state.now
     rule = watched.stop_rule()
     return {
         "change": watched.change,
         "name": watched.directory.path.name,
         "path": str(watched.directory.path.resolve()),
-        "workflow": told.run.workflow,
-        "guided": told.run.guided,
-        "seed": told.run.seed,
+        "workflow": state.run.workflow,
+        "guided": state.run.guided,
+        "seed": state.run.seed,
         "trusted": watched.trusted,
         **_status(watched, alive),
         "sentences": list(sentences(history, alive, moment)),
-        "began": told.run.t,
+        "began": state.run.t,
         "now": moment,
         "facts": facts(watched, moment),
-        "budget": budget(told, rule, moment),
-        "doing": doing(told) if alive else {},
-        "shares": shares(told, moment),
-        "nodes": nodes(told) if alive else [],
-        "metrics": {name: values[-1] for name, values in told.metrics.items()},
+        "budget": budget(state, rule, moment),
+        "doing": doing(state) if alive else {},
+        "shares": shares(state, moment),
+        "nodes": nodes(state) if alive else [],
+        "metrics": {name: values[-1] for name, values in state.metrics.items()},
         "policies": history.policies,
-        "model": told.model,
-        "models": len(told.models),
-        "scored": [told.scored_with, told.scored],
+        "model": state.model,
+        "models": len(state.models),
+        "scored": [state.scored_with, state.scored],
         "failures": len(history.causes),
         "flaws": [str(flaw) for flaw in history.flaws[:5]],
-        "notes": [{"t": note.t, "text": records.words(note)} for note in list(told.notes)[::-1]],
-        "decisions": [_decision(start) for start in list(told.decisions)[::-1]],
-        "running": sorted(w.running.name for w in told.walkers.values() if w.alive and w.running)[:200]
+        "notes": [{"t": note.t, "text": records.words(note)} for note in list(state.notes)[::-1]],
+        "decisions": [_decision(start) for start in list(state.decisions)[::-1]],
+        "running": sorted(w.running.name for w in state.walkers.values() if w.alive and w.running)[:200]
         if alive
         else [],
-        "stages": {name: stage.cause for name, stage in told.stages.items() if stage.failures},
+        "stages": {name: stage.cause for name, stage in state.stages.items() if stage.failures},
         "params": {name: str(value) for name, value in history.params.items()},
-        "unit": told.time_unit,
+        "unit": state.time_unit,
     }
 
 

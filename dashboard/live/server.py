@@ -202,13 +202,13 @@ def _file(name: str) -> Response:
 def _state(gallery: Gallery, request: Request, *, can_act: bool) -> Response:
     watched = _run(gallery, request)
     if not watched.ready or watched.trouble:
-        told = {
+        answer = {
             "change": 0,
             "name": watched.directory.path.name,
             "trouble": watched.trouble,
             "read": watched.share_read,
         }
-        return _json(request, told)
+        return _json(request, answer)
     with watched.lock:
         found = overview.state(watched, time.time())
     baseline = gallery.baseline if gallery.baseline != watched.key else ""

@@ -158,7 +158,7 @@ class Watched:
             try:
                 self._refresh()
                 self.trouble = ""
-            except Exception as error:  # whatever a damaged file makes its reader raise: viewers are told
+            except Exception as error:  # whatever a damaged file makes its reader raise: viewers see it
                 self.trouble = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}: {error}"
             time.sleep(max(REFRESH_S, self._took * (1 / SHARE - 1)))
         if not self.keep:
