@@ -99,7 +99,7 @@ class Bag:
         if self._steering.policy.rounds:
             self._fill_round(newest(), slots)
             return
-        policy = self._steering.deciding(state.scored)
+        policy = self._steering.deciding(scored=state.scored > 0)
         wanted = range(slots - (len(state.starts) if policy.patient else state.waiting_starts))
         if wanted and not self._rounds and (allowed := room()) < len(wanted):
             wanted = range(int(allowed))

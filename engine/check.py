@@ -65,8 +65,7 @@ def _held_out(plan: Plan) -> str:
 def _steering(plan: Plan) -> str:
     steering = plan.workflow.steering
     guided = " (guided by a known reference)" if steering.guided else ""
-    scored = f"{steering.after:,} frames are scored" if steering.after else "scores exist"
-    at_first = f"{steering.fallback.name} until {scored}{guided}"
+    at_first = f"{steering.fallback.name} until scores exist{guided}"
     return f"{steering.policy.name}, {100 * steering.explore:.0f} % random; {at_first}"
 
 

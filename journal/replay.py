@@ -130,7 +130,7 @@ class _Replay:
     def _known(self) -> Scores:
         """What the engine knew when it decided."""
         state = self._state
-        policy = self._decider.steering.deciding(state.scored)
+        policy = self._decider.steering.deciding(scored=state.scored > 0)
         if self._decider.steering.policy.rounds and not state.scored:
             return unscored(state)
         if policy.patient and not policy.needs:

@@ -247,16 +247,10 @@ class Workflow:
         return decorate(function) if function else decorate
 
     def steer(
-        self,
-        policy: Policy,
-        *,
-        explore: float = 0.0,
-        fallback: Policy | None = None,
-        prune: SegmentRule | None = None,
-        after: int = 0,
+        self, policy: Policy, *, explore: float = 0.0, fallback: Policy | None = None, prune: SegmentRule | None = None
     ) -> None:
         """Say how starts are chosen, see `Steering`; until a model is there segments go on, as plain simulations."""
-        self._steering = Steering(policy, explore, fallback or Unsteered(), prune, after)
+        self._steering = Steering(policy, explore, fallback or Unsteered(), prune)
 
     @overload
     def metric(self, function: F, /) -> F: ...

@@ -38,24 +38,18 @@ class Steering:
         explore: share of starts drawn at random instead, 0 to 1.
         fallback: used until the scores that the policy needs exist, and when the policy fails.
         prune: ends running segments early; None never does.
-        after: number of scored frames from which on the policy chooses; until then the fallback does.
     """
 
     policy: Policy = field(default_factory=Random)
     explore: float = 0.0
     fallback: Policy = field(default_factory=Unsteered)
     prune: SegmentRule | None = None
-    after: int = 0
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.explore <= 1.0:
             raise ValueError(f"explore={self.explore}: a share lies between 0 and 1")
-        if self.after < 0:
-            raise ValueError(f"after={self.after}: a number of frames is 0 or more")
-        if self.after and not self.policy.needs:
-            raise ValueError(f"after={self.after}: {self.policy.name} needs no scores, and after counts scored frames")
-        if self.policy.rounds and (self.explore or self.prune or self.after):
-            raise ValueError(f"{self.policy.name} chooses every start, to its end: remove explore, prune and after")
+        if self.policy.rounds and (self.explore or self.prune):
+            raise ValueError(f"{self.policy.name} chooses every start, to its end: take explore and prune away")
         if self.fallback.rounds:
             raise ValueError(f"{self.fallback.name} is no fallback: its weights are those of all starts")
 
@@ -63,9 +57,9 @@ class Steering:
     def guided(self) -> bool:
         return self.policy.guided or self.fallback.guided
 
-    def deciding(self, scored: int) -> Policy:
-        """Which policy chooses when so many frames are scored, if all goes well."""
-        return self.policy if scored >= max(self.after, 1) or not self.policy.needs else self.fallback
+    def deciding(self, *, scored: bool) -> Policy:
+        """Which policy chooses, when all goes well."""
+        return self.policy if scored or not self.policy.needs else self.fallback
 
 
 class Decider:
@@ -135,8 +129,7 @@ class Decider:
 
     def _rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         self.trouble = ""
-        early = len(scores) < self.steering.after
-        for policy in (self.steering.policy, self.steering.fallback)[early:]:
+        for policy in (self.steering.policy, self.steering.fallback):
             if not (len(scores) or policy.draws) or not all(name in scores.values for name in policy.needs):
                 continue
             try:

@@ -215,20 +215,6 @@ def test_an_end_is_continued_once_from_one_ranking(policy: Policy, rng: np.rando
 
 def test_steering_goes_on_until_there_are_scores_and_is_patient_then() -> None:
     steering = Steering(LocalOutlierFactor("z"))
-    assert steering.deciding(0).patient
-    assert not steering.deciding(1).patient
+    assert steering.deciding(scored=False).patient
+    assert not steering.deciding(scored=True).patient
     assert not (Unsteered() | Random()).patient
-
-
-def test_a_policy_waits_until_so_many_frames_are_scored(rng: np.random.Generator) -> None:
-    """Depth before breadth: until then ends are continued."""
-    steering = Steering(Novelty("z"), after=40)
-    ends = np.zeros(40, bool)
-    ends[9] = True
-    assert [steering.deciding(scored).name for scored in (0, 39, 40)] == ["Unsteered", "Unsteered", "Novelty"]
-    few, enough = scores(np.arange(39.0), ends=ends[:39]), scores(np.arange(40.0), ends=ends)
-    decider = Decider(steering)
-    assert [decider.choose(each, rng).policy for each in (few, enough)] == ["Unsteered", "Novelty"]
-    for refused in ({"after": -1}, {"policy": Random(), "after": 1}):
-        with pytest.raises(ValueError, match="after"):
-            Steering(**({"policy": Novelty("z")} | refused))
