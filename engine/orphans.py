@@ -57,14 +57,35 @@ def servers(run: Path) -> list[psutil.Process]:
 
 def end(processes: list[psutil.Process]) -> int:
     """End them at once; returns how many there were. What is dead is not waited for until somebody reaps it: the first
-    process of a container takes seconds, or never does."""
+    process of a container takes seconds, or never does.
+
+    Python's resource trackers end by themselves once the others are dead, and remove the semaphores that these left in
+    /dev/shm: seven for each pool of workers.
+    """
+    trackers = [process for process in processes if _tracks_resources(process)]
+    _kill([process for process in processes if process not in trackers])
+    _wait(trackers, WAIT_S / 5)
+    _kill(trackers)
+    return len(processes)
+
+
+def _kill(processes: list[psutil.Process]) -> None:
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    deadline = time.monotonic() + WAIT_S
+    _wait(processes, WAIT_S)
+
+
+def _wait(processes: list[psutil.Process], within_s: float) -> None:
+    deadline = time.monotonic() + within_s
     while any(lives(process.pid) for process in processes) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
-    return len(processes)
+
+
+def _tracks_resources(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return "multiprocessing.resource_tracker" in " ".join(process.cmdline())
+    return False
 
 
 def reap_earlier(run: Path, keep: Collection[int] = ()) -> int:

@@ -32,3 +32,22 @@ def test_a_server_is_found_whose_driver_died_before_it_wrote_where_it_is(tmp_pat
         other.kill()
         assert found == [server.pid]
     assert orphans.servers(tmp_path) == []
+
+
+HOLDER = """
+import multiprocessing, time
+held = multiprocessing.get_context("spawn").Semaphore()
+print(held._semlock.name, flush=True)
+time.sleep(100)
+"""
+
+
+def test_what_is_ended_leaves_no_semaphore() -> None:
+    """A machine has as many as its memory file system holds, and each run of each user would leave some."""
+    with subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        semaphore = Path("/dev/shm", f"sem.{holder.stdout.readline().strip().removeprefix('/')}")
+        assert semaphore.exists()
+        process = psutil.Process(holder.pid)
+        assert orphans.end([process, *process.children()]) == 2
+    assert not semaphore.exists()
