@@ -56,13 +56,13 @@ def verify(directory: RunDirectory) -> list[Problem]:
         return [Problem("journal", "journal.jsonl", str(error))]
     state = history.state
     frames, scores, places = directory.frames, Frames(directory.scores), _places(history)
-    doubled = [] if went_on else merge.left_over(frames)  # else a merge may be under way
+    doubled = set() if went_on else {*merge.left_over(frames)} - state.merged.keys()  # else a merge may be under way
     checks: list[tuple[str, str, int, Callable[[], Iterator[str]]]] = [
         ("journal", "journal.jsonl", -1, lambda: _journal(history, went_on)),
         *(("settings", name, -1, _file(directory.path / name, digest)) for name, digest in _written_once(state)),
         ("decisions", "decisions.jsonl", -1, lambda: _decisions(directory, went_on)),
         *(("frames", f"frames.zarr/{name}", -1, _group(frames.path / name)) for name in sorted({*places.values()})),
-        *(("frames", f"frames.zarr/{name}", -1, _doubled(frames.path / name)) for name in doubled),
+        *(("frames", f"frames.zarr/{name}", -1, _doubled(frames.path / name)) for name in sorted(doubled)),
         *(
             ("frames", f"frames.zarr/{places.get(w.number, w.name)}", w.number, _frames(frames, w))
             for w in _to_read(history)

@@ -274,7 +274,7 @@ def test_whenever_it_is_killed_every_frame_is_there_once(tmp_path: Path) -> None
     shutil.copytree(frames.path, tmp_path / "kept")
     total = operations(work)
     assert sorted(os.listdir(frames.path)) == ["m2"]
-    for number in range(0, total, 3):
+    for number in range(0, total, 5):
         shutil.rmtree(frames.path)
         shutil.copytree(tmp_path / "kept", frames.path)
         operations(work, kill_at=number)
