@@ -108,6 +108,11 @@ def left_over(frames: Frames) -> list[str]:
     return sorted(entry.name for entry in frames.path.glob("*") if is_left(entry.name))
 
 
+def groups_of(walkers: int, fan_in: int = FAN_IN) -> int:
+    """How many groups so many walkers end up in, where none is large enough before: the sum of their digits."""
+    return 0 if walkers == 0 else walkers % fan_in + groups_of(walkers // fan_in, fan_in)
+
+
 def has_room(frames: Frames, names: Iterable[str]) -> bool:
     """Whether groups fit beside themselves, and much else too."""
     arrays = (array for name in names for array in frames.published(name)[1].values())

@@ -34,7 +34,7 @@ MERGING = """
 from steersman.cli.__main__ import main
 from steersman.engine import merger
 merger.LOOK_EVERY_S, merger.GRACE_S = 0.5, 1.0
-merger.Merger.__init__.__kwdefaults__ |= {"fan_in": 2, "quiet_s": 10.0}
+merger.Merger.__init__.__kwdefaults__ |= {"fan_in": 2, "quiet_s": 2.0}
 main()
 """
 STEERSMAN = [sys.executable, "-c", MERGING]

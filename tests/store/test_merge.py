@@ -143,9 +143,9 @@ def test_groups_are_as_few_as_digits_and_files_grow_with_data(tmp_path: Path) ->
     for number in range(70):
         write(frames, number, [])
         next_group = merge_all(frames, [f"w{number}" for number in range(number + 1)], fan_in=fan_in, first=next_group)
-        digits = [(number + 1) // fan_in**power % fan_in for power in range(5)]
-        assert len(list(frames.path.iterdir())) == sum(digits)
-        assert sum(digits) <= (fan_in - 1) * math.ceil(math.log(number + 2, fan_in))
+        groups = len(list(frames.path.iterdir()))
+        assert groups == merge.groups_of(number + 1, fan_in)
+        assert groups <= (fan_in - 1) * math.ceil(math.log(number + 2, fan_in))
     assert len(frames.walkers()) == 70
 
 
