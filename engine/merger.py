@@ -7,7 +7,6 @@ was made of, then it is recorded, and then that is removed. See docs/design/010-
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections import deque
@@ -21,7 +20,6 @@ from steersman.store import Frames, merge, number_of
 QUIET_S = 600.0  # a walker has ended for so long: one that was taken for dead has ended by then, see `heartbeat_s`
 LOOK_EVERY_S = 10.0
 GRACE_S = 60.0  # what was merged stays so long: listings that other machines keep are renewed by then
-NICE = 10
 log = logging.getLogger("steersman.merger")
 
 
@@ -45,7 +43,7 @@ class Merger:
     ) -> None:
         self._frames = Frames(frames.path)  # for the thread alone
         self._recorder, self._fan_in, self._quiet_s, self._clock = recorder, fan_in, quiet_s, clock
-        self._thread = ThreadPoolExecutor(1, "merger", _give_way)
+        self._thread = ThreadPoolExecutor(1, "merger")  # not at a low priority: it may hold the GIL
         self._job: Future[tuple[str, list[str], list[str]] | None] | None = None
         self._kinds: dict[str, Hashable] = {}
         self._old = deque[tuple[float, list[str]]]()  # groups that were merged, and when they are to go
@@ -123,8 +121,3 @@ def settle(recorder: Recorder, frames: Frames) -> None:
     for name in merge.left_over(frames):
         if name not in recorder.state.merged:
             merge.remove(frames, name)
-
-
-def _give_way() -> None:
-    """Let the loop and whatever else runs on this machine go first."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

@@ -61,7 +61,7 @@ def verify(directory: RunDirectory) -> list[Problem]:
         ("journal", "journal.jsonl", -1, lambda: _journal(history, went_on)),
         *(("settings", name, -1, _file(directory.path / name, digest)) for name, digest in _written_once(state)),
         ("decisions", "decisions.jsonl", -1, lambda: _decisions(directory, went_on)),
-        *(("frames", f"frames.zarr/{name}", -1, _group(frames.path / name)) for name in sorted({*places.values()})),
+        *(("frames", f"frames.zarr/{name}", -1, _group(frames, name)) for name in sorted({*places.values()})),
         *(("frames", f"frames.zarr/{name}", -1, _doubled(frames.path / name)) for name in sorted(doubled)),
         *(
             ("frames", f"frames.zarr/{places.get(w.number, w.name)}", w.number, _frames(frames, w))
@@ -222,9 +222,15 @@ def _places(history: History) -> dict[int, str]:
     return found | {number_of(walker): group for group, walkers in there.items() for walker in walkers}
 
 
-def _group(path: Path) -> Callable[[], Iterator[str]]:
-    """The files of a merged group; one that is not there is what its walkers lack."""
-    return lambda: incomplete(path) if (path / "zarr.json").exists() else iter(())
+def _group(frames: Frames, group: str) -> Callable[[], Iterator[str]]:
+    """The files of a merged group. One that is not there, or goes meanwhile, is looked for with its walkers."""
+
+    def look() -> Iterator[str]:
+        found = list(_seen(lambda: incomplete(frames.path / group)))
+        if frames.own(group):
+            yield from found
+
+    return look
 
 
 def _doubled(path: Path) -> Callable[[], Iterator[str]]:
@@ -236,34 +242,43 @@ def _doubled(path: Path) -> Callable[[], Iterator[str]]:
 
 
 def _frames(frames: Frames, walker: Walker) -> Callable[[], Iterator[str]]:
-    """The store may know more than the journal, for resume adopts it; never less, and nothing else."""
+    """A walker that is merged with others meanwhile is looked at again."""
 
     def look() -> Iterator[str]:
-        name = walker.name
-        try:
-            group = frames.group(name)
-        except FileNotFoundError:
-            yield f"{name} is missing"
-            return
-        if group != name and (whose(frames, name) != walker.number).any():
-            yield f"where {name} is said to lie there are frames of others"
-        elif group != name:
-            read_all(frames, name)
-        else:
-            yield from damages(frames, name)
-        rows, table = frames.count(name), frames.read_table(name).tolist()
-        if rows < walker.frames or len(table) < walker.published_segments:
-            counted = f"{walker.frames} frames and {walker.published_segments} segments"
-            yield f"the journal counts {counted}, but the group has {rows} and {len(table)}"
-        for segment, values in zip(walker.segments[: walker.published_segments], table, strict=False):
-            row = dict(zip(SEGMENT_FIELDS, values, strict=True))
-            end = row["end_row"] if segment.end is None else segment.end  # None: the record that it ended was lost
-            recorded = (segment.number, segment.start, segment.first, end)
-            if recorded != (row["number"], row["start"], row["first_row"], row["end_row"]):
-                yield f"the entries for segment {segment.name} in journal and store differ"
-                return
+        found = [f"{walker.name} is missing"]
+        for _ in range(2):
+            try:
+                group = frames.group(walker.name)
+            except FileNotFoundError:
+                break
+            found = list(_seen(lambda group=group: _of_walker(frames, walker, group)))  # type: ignore[misc]
+            if frames.own(group):
+                break
+        yield from found
 
     return look
+
+
+def _of_walker(frames: Frames, walker: Walker, group: str) -> Iterator[str]:
+    """The store may know more than the journal, for resume adopts it; never less, and nothing else."""
+    name = walker.name
+    if group == name:
+        yield from damages(frames, name)
+    elif (whose(frames, name) != walker.number).any():
+        yield f"where {name} is said to lie there are frames of others"
+    else:
+        read_all(frames, name)
+    rows, table = frames.count(name), frames.read_table(name).tolist()
+    if rows < walker.frames or len(table) < walker.published_segments:
+        counted = f"{walker.frames} frames and {walker.published_segments} segments"
+        yield f"the journal counts {counted}, but the group has {rows} and {len(table)}"
+    for segment, values in zip(walker.segments[: walker.published_segments], table, strict=False):
+        row = dict(zip(SEGMENT_FIELDS, values, strict=True))
+        end = row["end_row"] if segment.end is None else segment.end  # None: the record that it ended was lost
+        recorded = (segment.number, segment.start, segment.first, end)
+        if recorded != (row["number"], row["start"], row["first_row"], row["end_row"]):
+            yield f"the entries for segment {segment.name} in journal and store differ"
+            return
 
 
 def _groups(path: Path) -> list[str]:

@@ -106,9 +106,9 @@ class Frames:
         self._merged: dict[str, Publication] = {}  # the merged groups that the last look found
         self._place: dict[str, str] = {}  # walker -> the newest of them that has it
 
-    def own(self, walker: str) -> bool:
-        """Whether a walker has a group of its own; of thousands, `walkers` would look at each."""
-        return (self.path / walker / "zarr.json").exists()
+    def own(self, group: str) -> bool:
+        """Whether there is a group of this name: of a walker, one of its own. Of thousands, `walkers` looks at each."""
+        return (self.path / group / "zarr.json").exists()
 
     def walkers(self) -> list[str]:
         own = (entry.parent.name for entry in self.path.glob("*/zarr.json"))

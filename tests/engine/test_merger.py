@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from steersman.engine.merger import GRACE_S, Merger, settle
 from steersman.engine.reconcile import reconcile
 from steersman.journal.file import Journal
 from steersman.journal.history import History
+from steersman.journal.lock import Lock
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, Damaged, Ended, Hired, Left, Merged, Published, Record, Start
 from steersman.journal.run_directory import RunDirectory, create
 from steersman.journal.state import State
 from steersman.journal.verify import Problem, repair, verify
-from steersman.store import FRAME, SEGMENT, GroupWriter, merge
+from steersman.store import FRAME, SEGMENT, GroupWriter, Span, merge
 from tests.store.test_merge import all_of, operations
 
 ROWS = 3
@@ -140,6 +142,22 @@ def test_the_end_of_a_run_waits_for_no_merge(tmp_path: Path, monkeypatch: pytest
     recorder.journal.close()
     monkeypatch.undo()
     assert {entry.name for entry in directory.frames.path.iterdir()} == {"w0", "w1", "zarr.json"}
+
+
+def test_readers_and_verify_see_every_frame_while_groups_are_merged(tmp_path: Path) -> None:
+    directory = run_of(tmp_path, 8)
+    before, reader = all_of(directory.frames), RunDirectory(directory.path).frames
+    held = {name: reader.stored(name)["x"] for name in before}
+    with Lock(directory.path).held(), ThreadPoolExecutor(1) as driver:
+        driving = driver.submit(merged_all, RunDirectory(directory.path))
+        while not driving.done():
+            assert problems(directory) == []
+            assert all_of(reader) == before
+        driving.result()
+    assert sorted(map(len, reader.merged().values())) == [8]
+    assert all(
+        array.read(0, ROWS).tolist() == reader.read("x", Span(name, 0, ROWS)).tolist() for name, array in held.items()
+    )
 
 
 def test_whenever_the_driver_is_killed_the_next_one_finds_every_frame_once(tmp_path: Path) -> None:
