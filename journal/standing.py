@@ -26,7 +26,7 @@ class Standing:
         self.prepared = ""  # SHA-256 of what prepare made
         self.walkers: dict[int, Walker] = {}
         self.next_walker = 0
-        self.merged: dict[str, tuple[int, ...]] = {}  # merged groups of frames, and their walkers
+        self.merged: dict[str, frozenset[int]] = {}  # merged groups of frames, and their walkers
         self.next_merged = 0
         self.starts: dict[int, Start] = {}
         self.next_start = 0

@@ -95,9 +95,8 @@ class State(Standing):
 
     def _on_merged(self, record: records.Merged) -> None:
         """A group that was merged again is there no more."""
-        walkers = set(record.walkers)
-        self.merged = {name: of for name, of in self.merged.items() if walkers.isdisjoint(of)}
-        self.merged[record.group] = record.walkers
+        self.merged = {name: of for name, of in self.merged.items() if of.isdisjoint(record.walkers)}
+        self.merged[record.group] = frozenset(record.walkers)
         self.next_merged = max(self.next_merged, number_of(record.group) + 1)
 
     def _on_start(self, record: records.Start) -> None:

@@ -96,9 +96,7 @@ def test_walkers_that_have_ended_are_merged_until_few_groups_are_left(tmp_path: 
     assert all_of(RunDirectory(directory.path).frames) == before
     assert problems(directory) == []
     state = History(directory).state
-    assert {group: set(of) for group, of in state.merged.items()} == {
-        group: {int(name[1:]) for name in of} for group, of in directory.frames.merged().items()
-    }
+    assert state.merged == {group: {int(name[1:]) for name in of} for group, of in directory.frames.merged().items()}
     assert state.frames == 7 * ROWS
 
 
@@ -240,7 +238,7 @@ def test_a_merge_that_the_journal_lost_is_recorded_again(merged: RunDirectory) -
     merged.journal.write_bytes(b"".join(line for line in lines if b'"kind":"merged"' not in line))
     assert problems(merged) == []
     state = resumed(merged)
-    assert state.merged == {"m2": (0, 1, 2, 3)}
+    assert state.merged == {"m2": {0, 1, 2, 3}}
     assert state.next_merged == 3
     assert not any(isinstance(note, Damaged) for note in state.notes)
     assert Merged.format > Record.format
