@@ -103,8 +103,12 @@ class Frames:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self._merged: dict[str, Publication] = {}  # the merged groups that the last look found
-        self._place: dict[str, str] = {}  # walker -> the newest of them that has it
+        # The merged groups that the last look found, and walker -> the newest of them that has it; replaced together.
+        self._known: tuple[dict[str, Publication], dict[str, str]] = {}, {}
+
+    def __reduce__(self) -> tuple[type[Frames], tuple[Path]]:
+        """In another process it looks for itself."""
+        return Frames, (self.path,)
 
     def own(self, group: str) -> bool:
         """Whether there is a group of this name: of a walker, one of its own. Of thousands, `walkers` looks at each."""
@@ -120,14 +124,14 @@ class Frames:
         """The merged groups, each with its walkers; without those that were merged again."""
         self._look()
         found: dict[str, list[str]] = {}
-        for walker, group in self._place.items():
+        for walker, group in self._known[1].items():
             found.setdefault(group, []).append(walker)
         return found
 
     def group(self, walker: str) -> str:
         """The group that a walker's frames lie in. Raises: FileNotFoundError: it has published nothing."""
         self.published(walker)
-        return self._place.get(walker, walker)
+        return self._known[1].get(walker, walker)
 
     def count(self, walker: str) -> int:
         """Published frames of a walker; 0 before its first publication."""
@@ -199,8 +203,9 @@ class Frames:
         Raises: FileNotFoundError: it has published nothing.
         """
         for _ in range(2):  # a merged group may be merged again meanwhile
-            if walker in self._place:
-                return part(self._merged[self._place[walker]], self, walker)
+            merged, place = self._known
+            if walker in place:
+                return part(merged[place[walker]], self, walker)
             try:
                 return group_at(self.path / walker, self)
             except FileNotFoundError:
@@ -218,11 +223,10 @@ class Frames:
         names = os.listdir(self.path) if self.path.exists() else []
         for name in sorted(filter(MERGED.fullmatch, names), key=number_of):
             with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
-                group = self._merged.get(name) or group_at(self.path / name, self)
+                group = self._known[0].get(name) or group_at(self.path / name, self)
                 if WALKERS in group[0]:
                     found[name] = group
-        self._merged = found
-        self._place = {walker: name for name, (attributes, _) in found.items() for walker in attributes[WALKERS]}
+        self._known = found, {walker: name for name, group in found.items() for walker in group[0][WALKERS]}
 
 
 class Row(Mapping[str, np.ndarray]):

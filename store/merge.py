@@ -223,9 +223,12 @@ def _blocks(arrays: Mapping[str, Stored]) -> Iterator[tuple[int, int]]:
 
 def _sync(path: Path, *, below: bool = True) -> None:
     """Wait until a folder is on the disk, and what is below it: what it replaces has been there for long."""
-    for each in [path, *(path.rglob("*") if below else ())]:
+    for each in [*(path.rglob("*") if below else ()), path]:
         handle = os.open(each, os.O_RDONLY)
         try:
             os.fsync(handle)
+        except OSError:
+            if not each.is_dir():  # some file systems cannot sync folders
+                raise
         finally:
             os.close(handle)

@@ -56,6 +56,7 @@ class _Staged(Frames):
 
     def read(self, name: str, span: Span, *, dimension: str = FRAME) -> np.ndarray:
         if name not in self._here:
+            self.merged()  # some may have been merged since the last look
             groups = sorted({self.group(walker) for walker in self._walkers})
             paths = [path for group in groups for path in _files(self.path / group, name)]
             stage(self.path, [str(path.relative_to(self.path)) for path in paths], self._folder / name)
