@@ -164,7 +164,7 @@ def test_whenever_the_driver_is_killed_the_next_one_finds_every_frame_once(tmp_p
     shutil.copytree(directory.path, tmp_path / "kept")
     total = operations(lambda: merged_all(RunDirectory(directory.path)))
     kinds = set[str]()
-    for number in range(1, total, 11):
+    for number in range(1, total, 17):
         shutil.rmtree(directory.path)
         shutil.copytree(tmp_path / "kept", directory.path)
         operations(lambda: merged_all(RunDirectory(directory.path)), kill_at=number)
