@@ -93,10 +93,9 @@ def _files(plan: Plan) -> Check:
     simulation = plan.site.simulation
     hours = _hours(plan.workflow.stop_rule(plan.params), plan.site.gpus)
     rounds = math.ceil(hours / simulation.hours) if hours and simulation.hours else 1
-    walkers = simulation.count * rounds
-    least = files.expected(walkers, len(plan.workflow.simulation.variables))
-    each = f", in {rounds} rounds of blocks" if rounds > 1 else ", and as many again in each further round of blocks"
-    words = f"at least {files.in_words(least, plan.site)}, with {walkers} walkers" + each * bool(simulation.hours)
+    least = files.expected(simulation.count, len(plan.workflow.simulation.variables), rounds)
+    each = f", in {rounds} rounds of blocks" if rounds > 1 else ""
+    words = f"at least {files.in_words(least, plan.site)}, with {simulation.count * rounds} walkers{each}"
     return Check("files", True, words)
 
 

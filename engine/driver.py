@@ -24,6 +24,7 @@ from steersman.engine.crew import Crew
 from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import Inbox, JobBegan
 from steersman.engine.jobs import Jobs
+from steersman.engine.merger import Merger
 from steersman.engine.people import People
 from steersman.engine.process import Interrupts
 from steersman.engine.reconcile import catch_up, hear
@@ -114,6 +115,7 @@ class Driver:
             starts_s=site.starts_s, keep=not run.rounds, own_disks=bool(site.simulation.scratch), clock=clock,
         )  # fmt: skip
         self._scorer = Scorer(directory, workflow, recorder, jobs, site, clock)
+        self._merger = Merger(directory.frames, recorder, clock=clock)
         self._trainer = Trainer(directory, workflow.training, recorder, jobs, clock) if workflow.training else None
 
     def run(self) -> End:
@@ -131,6 +133,7 @@ class Driver:
                 self._say_goodbye()
         finally:
             self._bag.close()
+            self._merger.close()
         return end
 
     def _step(self, act: Callable[[], None]) -> None:
@@ -155,6 +158,7 @@ class Driver:
     def _advance(self) -> None:
         """Do what is due."""
         self._crew.advance()
+        self._merger.advance()
         if self._rounds:
             self._bag.share(self._crew.stand_ins(), self._slots)
         self._bag.mend(self._simulation.retries)

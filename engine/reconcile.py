@@ -62,7 +62,7 @@ def hear(recorder: Recorder, frames: Frames, walker: Walker, record: Record) -> 
 def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
     """Record what the store holds of a walker and the journal does not know."""
     name = f"w{walker.number}"
-    if name not in frames:
+    if not frames.own(name):
         return
     rows, fresh, attributes = frames.publication(name, walker.published_segments)
     published = walker.published_segments + len(fresh)

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from steersman.bus import TupleSpace
-from steersman.engine import orphans, people
+from steersman.engine import merger, orphans, people
 from steersman.engine.driver import Driven, Driver
 from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import TELL
@@ -165,6 +165,7 @@ class Run(Driven):
             recorder.note(f"the incomplete last record of the journal was removed: {recorder.journal.repaired[:80]!r}")
         if flaws := recorder.journal.flaws:
             recorder.note(f"the journal has {len(flaws)} damaged lines; the first is {flaws[0]}; see `verify`")
+        merger.settle(recorder, self.directory.frames)
         adopted = reconcile(recorder, self.directory.frames, keep=not self.rounds, cause="its driver died")
         if adopted:
             recorder.note(f"{adopted} frames were committed but missing in the journal; they were added to it")

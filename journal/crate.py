@@ -20,7 +20,7 @@ PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 TERMS = "https://w3id.org/ro/terms/workflow-run/context"
 DONE, FAILED = "http://schema.org/CompletedActionStatus", "http://schema.org/FailedActionStatus"
 RESULTS = (
-    ("frames.zarr", "", "frames of the simulations, a Zarr group for each walker"),
+    ("frames.zarr", "", "frames of the simulations, Zarr groups of one walker or of several"),
     ("topology.pdb", "chemical/x-pdb", "atoms and bonds of the frames, and the prepared start"),
     ("scores.zarr", "", "scores of the frames, a Zarr group for each model"),
     ("models", "", "weights and cards of the models"),

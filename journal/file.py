@@ -27,7 +27,7 @@ from steersman.journal.errors import JournalTooNew, RunIsLocked
 from steersman.journal.records import KINDS, BadRecord, Record
 
 R = TypeVar("R", bound=Record)
-VERSION = 2
+VERSION, USUAL = 3, Record.format  # the newest that is read; that of nearly all lines
 FIRST = 0  # stands for the checksum of the record before the first
 _CRC = b',"crc":"'
 _BEGIN, _END = b'{"v":%d,"n":%d,"prev":"%08x",', _CRC + b'%08x"}\n'
@@ -139,7 +139,7 @@ def steady_clock() -> Callable[[], float]:
 
 def encode(record: Record, number: int, before: int) -> tuple[bytes, int]:
     """Give the line of a record and its checksum; `before` is that of the record before it."""
-    body = _BEGIN % (VERSION, number, before) + _fields(record)[1:-1]
+    body = _BEGIN % (record.format, number, before) + _fields(record)[1:-1]
     crc = zlib.crc32(body)
     return body + _END % crc, crc
 
@@ -201,7 +201,7 @@ def _read(path: Path, line: bytes, place: Place) -> tuple[Record | None, str]:
     if line[-_TAIL:] != _END % crc:
         return None, "it is not a record, or its checksum differs"
     try:
-        if before is not None and line.startswith(_BEGIN % (VERSION, expected, before)):
+        if before is not None and line.startswith(_BEGIN % (USUAL, expected, before)):
             place.crc = crc
             return _decode(line), ""
         return _out_of_line(path, line, place, expected, before)

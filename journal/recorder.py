@@ -19,6 +19,7 @@ FREQUENT = (
     records.Began,
     records.Published,
     records.Ended,
+    records.Merged,
     records.Epoch,
     records.Scored,
     records.Metrics,

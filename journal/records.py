@@ -1,9 +1,9 @@
 """What a journal holds: one class for each kind of record. This file documents `journal.jsonl`.
 
 A line of the file is one JSON object: {"v": 2, "n": 17, "prev": "1f0c9a3e", "kind": "began", "t": 1790000000.0,
-<fields>, "crc": "8 hex digits"}: the version of the format, the number of the record, the checksum of the record before
-it, its kind, the time in seconds since 1970, and the fields of its class. `crc` is the CRC-32 of the line up to it. A
-field that has its default value is left out.
+<fields>, "crc": "8 hex digits"}: the oldest version of the format that has such a record, the number of the record, the
+checksum of the record before it, its kind, the time in seconds since 1970, and the fields of its class. `crc` is the
+CRC-32 of the line up to it. A field that has its default value is left out.
 
 Numbers of walkers, starts, models, and of segments within their walker, begin at 0 (models at 1) and are never used
 again. Times without a unit in their name are simulated times, in the run's unit (`Run.time_unit`).
@@ -12,7 +12,7 @@ again. Times without a unit in their name are simulated times, in the run's unit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from msgspec import Meta, Struct, ValidationError, convert
 
@@ -37,6 +37,8 @@ class FrameId(NamedTuple):
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
     """What all records have."""
+
+    format: ClassVar[int] = 2  # the oldest version of the journal that has such records
 
     t: float = 0.0  # when it was written, seconds since 1970
     more: Number = 0  # how many records follow that belong to this one: all of them survive a crash, or none
@@ -124,6 +126,15 @@ class Lost(Record, tag="lost", frozen=True):
     cause: str
     keep: bool = False  # a segment that was cut short goes on from its last frame; else its start is run again
     blame: bool = False  # what it ran may have killed it
+
+
+class Merged(Record, tag="merged", frozen=True):
+    """The groups of walkers that have ended became one: their frames lie there from now on, under the same names."""
+
+    format: ClassVar[int] = 3  # who does not know it would look for the frames in vain
+
+    group: Name  # m0, m1, ...
+    walkers: tuple[Number, ...]
 
 
 class Aside(Record, tag="aside", frozen=True):
@@ -314,8 +325,8 @@ def words(record: Record) -> str:
 KINDS: dict[str, type[Record]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
-        Run, Session, Prepared, End, Note, Hired, Joined, Left, Lost, Aside, Damaged, Start, Began, Published, Ended,
-        Blame, Stop, Training, Epoch, Trained, Scored, Metrics, Stage, Tell,
+        Run, Session, Prepared, End, Note, Hired, Joined, Left, Lost, Merged, Aside, Damaged, Start, Began, Published,
+        Ended, Blame, Stop, Training, Epoch, Trained, Scored, Metrics, Stage, Tell,
     )
 }  # fmt: skip
 OF_WALKERS = (Joined, Began, Published, Ended)  # what walkers say over the bus, as their record

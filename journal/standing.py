@@ -26,6 +26,8 @@ class Standing:
         self.prepared = ""  # SHA-256 of what prepare made
         self.walkers: dict[int, Walker] = {}
         self.next_walker = 0
+        self.merged: dict[str, frozenset[int]] = {}  # merged groups of frames, and their walkers
+        self.next_merged = 0
         self.starts: dict[int, Outstanding] = {}
         self.next_start = 0
         self.failed: dict[int, Failed] = {}  # starts whose segment failed: to be tried again, or blamed

@@ -13,6 +13,7 @@ from steersman.journal.records import BadRecord, Record
 from steersman.journal.segments import Segment
 from steersman.journal.standing import Standing
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
+from steersman.store import number_of
 
 
 class State(Standing):
@@ -91,6 +92,12 @@ class State(Standing):
                 self._done_with(segment.start)
                 start.segment, start.losses = None, start.losses + blame
         walker.partial = 0.0
+
+    def _on_merged(self, record: records.Merged) -> None:
+        """A group that was merged again is there no more."""
+        self.merged = {name: of for name, of in self.merged.items() if of.isdisjoint(record.walkers)}
+        self.merged[record.group] = frozenset(record.walkers)
+        self.next_merged = max(self.next_merged, number_of(record.group) + 1)
 
     def _on_start(self, record: records.Start) -> None:
         renewed = False

@@ -20,12 +20,12 @@ from steersman.journal.errors import JournalError
 from steersman.journal.file import Journal
 from steersman.journal.history import History
 from steersman.journal.lock import Lock, driven
-from steersman.journal.records import BadRecord, Damaged, Run, Start
+from steersman.journal.records import BadRecord, Damaged, Merged, Run, Start
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
-from steersman.store import SEGMENT_FIELDS, Frames
-from steersman.store.check import damages
+from steersman.store import SEGMENT_FIELDS, Frames, merge, number_of
+from steersman.store.check import damages, incomplete, read_all, whose
 
 MOST = 100  # problems of one kind that are listed
 
@@ -55,12 +55,18 @@ def verify(directory: RunDirectory) -> list[Problem]:
     except (JournalError, OSError) as error:
         return [Problem("journal", "journal.jsonl", str(error))]
     state = history.state
-    scores = Frames(directory.scores)
+    frames, scores, places = directory.frames, Frames(directory.scores), _places(history)
+    doubled = set() if went_on else {*merge.left_over(frames)} - state.merged.keys()  # else a merge may be under way
     checks: list[tuple[str, str, int, Callable[[], Iterator[str]]]] = [
         ("journal", "journal.jsonl", -1, lambda: _journal(history, went_on)),
         *(("settings", name, -1, _file(directory.path / name, digest)) for name, digest in _written_once(state)),
         ("decisions", "decisions.jsonl", -1, lambda: _decisions(directory, went_on)),
-        *(("frames", f"frames.zarr/w{w.number}", w.number, _frames(directory.frames, w)) for w in _to_read(history)),
+        *(("frames", f"frames.zarr/{name}", -1, _group(frames, name)) for name in sorted({*places.values()})),
+        *(("frames", f"frames.zarr/{name}", -1, _doubled(frames.path / name)) for name in sorted(doubled)),
+        *(
+            ("frames", f"frames.zarr/{places.get(w.number, w.name)}", w.number, _frames(frames, w))
+            for w in _to_read(history)
+        ),
         *(("scores", f"scores.zarr/{name}", -1, _damages(scores, name)) for name in _groups(directory.scores)),
         *(("model", f"models/{m.version:04d}", m.version, _model(directory, m)) for m in state.models if m.accepted),
     ]
@@ -79,15 +85,17 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
         damaged = {(each.what, each.where, each.number): each for each in reversed(problems)}.values()
         if any(each.what == "journal" for each in damaged):
             _mend_journal(directory)
+        saved = _save(directory, problems)
         for each in damaged:
             if each.what in ("frames", "scores", "model"):
                 _move_aside(directory, each.where)
         if any(each.what == "decisions" for each in damaged):
             _mend_decisions(directory)
         writer = Journal(directory.journal)
+        writer.append(*saved)
         for each in damaged:
             reason = f"{each.where}: {each.problem}; it is set aside"
-            if each.what == "frames":
+            if each.what == "frames" and each.number >= 0:
                 writer.append(Damaged(walker=each.number, reason=reason))
             elif each.what == "model":
                 writer.append(Damaged(model=each.number, reason=reason))
@@ -96,6 +104,20 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
         writer.close()
     if History(directory).state.end is not None:
         manifest.seal(directory)
+
+
+def _save(directory: RunDirectory, problems: list[Problem]) -> list[Merged]:
+    """Copy the walkers that are whole out of each merged group that is not; give the records of the groups made so."""
+    frames, state, saved = directory.frames, History(directory).state, list[Merged]()
+    damaged = {f"w{each.number}" for each in problems if each.what == "frames"}
+    damaged |= {walker.name for walker in state.walkers.values() if walker.damaged}
+    for group, walkers in frames.merged().items():
+        whole = [walker for walker in walkers if walker not in damaged]
+        if whole and any(each.where == f"frames.zarr/{group}" for each in problems):
+            into = f"m{state.next_merged + len(saved)}"
+            merge.merge(frames, whole, into)
+            saved.append(Merged(group=into, walkers=tuple(map(number_of, whole))))
+    return saved
 
 
 def _seen(look: Callable[[], Iterator[str]]) -> Iterator[str]:
@@ -188,33 +210,75 @@ def _slots(directory: RunDirectory) -> int:
 
 
 def _to_read(history: History) -> list[Walker]:
-    frames = history.directory.frames
+    there = set(history.directory.frames.walkers())
     walkers = history.state.walkers.values()
-    return [each for each in walkers if not each.damaged and (each.frames or f"w{each.number}" in frames)]
+    return [each for each in walkers if not each.damaged and (each.frames or each.name in there)]
+
+
+def _places(history: History) -> dict[int, str]:
+    """The merged groups that walkers are in, by the journal, and by the store, which may know more."""
+    found = {walker: group for group, walkers in history.state.merged.items() for walker in walkers}
+    there = history.directory.frames.merged()
+    return found | {number_of(walker): group for group, walkers in there.items() for walker in walkers}
+
+
+def _group(frames: Frames, group: str) -> Callable[[], Iterator[str]]:
+    """The files of a merged group. One that is not there, or goes meanwhile, is looked for with its walkers."""
+
+    def look() -> Iterator[str]:
+        found = list(_seen(lambda: incomplete(frames.path / group)))
+        if frames.own(group):
+            yield from found
+
+    return look
+
+
+def _doubled(path: Path) -> Callable[[], Iterator[str]]:
+    def look() -> Iterator[str]:
+        if path.exists():
+            yield "a merge has left it, and its frames are in another group too; `resume` removes it"
+
+    return look
 
 
 def _frames(frames: Frames, walker: Walker) -> Callable[[], Iterator[str]]:
-    """The store may know more than the journal, for resume adopts it; never less, and nothing else."""
+    """A walker that is merged with others meanwhile is looked at again."""
 
     def look() -> Iterator[str]:
-        name = f"w{walker.number}"
-        if name not in frames:
-            yield "it is missing"
-            return
-        yield from damages(frames, name)
-        rows, table = frames.count(name), frames.read_table(name).tolist()
-        if rows < walker.frames or len(table) < walker.published_segments:
-            counted = f"{walker.frames} frames and {walker.published_segments} segments"
-            yield f"the journal counts {counted}, but the group has {rows} and {len(table)}"
-        for segment, values in zip(walker.segments[: walker.published_segments], table, strict=False):
-            row = dict(zip(SEGMENT_FIELDS, values, strict=True))
-            end = row["end_row"] if segment.end is None else segment.end  # None: the record that it ended was lost
-            recorded = (segment.number, segment.start, segment.first, end)
-            if recorded != (row["number"], row["start"], row["first_row"], row["end_row"]):
-                yield f"the entries for segment {segment.name} in journal and store differ"
-                return
+        found = [f"{walker.name} is missing"]
+        for _ in range(2):
+            try:
+                group = frames.group(walker.name)
+            except FileNotFoundError:
+                break
+            found = list(_seen(lambda group=group: _of_walker(frames, walker, group)))  # type: ignore[misc]
+            if frames.own(group):
+                break
+        yield from found
 
     return look
+
+
+def _of_walker(frames: Frames, walker: Walker, group: str) -> Iterator[str]:
+    """The store may know more than the journal, for resume adopts it; never less, and nothing else."""
+    name = walker.name
+    if group == name:
+        yield from damages(frames, name)
+    elif (whose(frames, name) != walker.number).any():
+        yield f"where {name} is said to lie there are frames of others"
+    else:
+        read_all(frames, name)
+    rows, table = frames.count(name), frames.read_table(name).tolist()
+    if rows < walker.frames or len(table) < walker.published_segments:
+        counted = f"{walker.frames} frames and {walker.published_segments} segments"
+        yield f"the journal counts {counted}, but the group has {rows} and {len(table)}"
+    for segment, values in zip(walker.segments[: walker.published_segments], table, strict=False):
+        row = dict(zip(SEGMENT_FIELDS, values, strict=True))
+        end = row["end_row"] if segment.end is None else segment.end  # None: the record that it ended was lost
+        recorded = (segment.number, segment.start, segment.first, end)
+        if recorded != (row["number"], row["start"], row["first_row"], row["end_row"]):
+            yield f"the entries for segment {segment.name} in journal and store differ"
+            return
 
 
 def _groups(path: Path) -> list[str]:

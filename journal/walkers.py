@@ -74,6 +74,11 @@ class Walker:
         self.segments = Segments(self.number)
 
     @property
+    def name(self) -> str:
+        """Of its frames in the store."""
+        return f"w{self.number}"
+
+    @property
     def running(self) -> Segment | None:
         return self.segments.running
 

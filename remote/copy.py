@@ -7,11 +7,12 @@ at any moment, finds every decision, frame and model that its journal speaks of.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,7 @@ class Copy:
             raise BadRequest(f"{path} exists and is not a copy of a remote run; give another --to")
         self.path, self._view, self._most, self._show = path, view, most, show
         self._of = _Identities(path / copies.FOLDER / "identities.json")
+        self._gone = False  # whether a file that was listed is there no more
 
     def fetch(self, groups: Sequence[str]) -> Fetched:
         """Fetch what is new of these groups, and the small files of the run."""
@@ -120,34 +122,58 @@ class Copy:
         there = self._listing(groups)
         if copies.of(self.path) is None:
             copies.mark(self.path, _origin(self._view.sent, done.look))
-        for path in [path for path in self._of if path not in there and transfer.group_of(path) in ("", *groups)]:
-            (self.path / path).unlink(missing_ok=True)  # it is there no more
-            del self._of[path]
-        staged = list[tuple[str, Path, str]]()
+        staged, asked = list[tuple[str, Path, str]](), set[str]()
         new = self._new(there, groups, done)
-        asked = heads = {path: new[path] for path in new if _is_head(path)}
-        while heads:  # they may speak of files that came after the listing
-            staged += self._receive(heads, done)
-            new = self._new(self._listing(groups), groups, done)
-            heads = {path: new[path] for path in new if _is_head(path) and path not in asked and path not in self._of}
-            asked = asked | heads
-        data = self._receive({path: size for path, size in new.items() if not _is_head(path)}, done)
+        while True:
+            # The first are all that changed; then those that came after the listing, of which the first may speak.
+            while heads := {
+                path: size for path, size in new.items()
+                if _is_head(path) and path not in asked and not (asked and path in self._of)
+            }:  # fmt: skip
+                staged += self._receive(heads, done)
+                asked |= heads.keys()
+                there = self._listing(groups)
+                new = self._new(there, groups, done)
+            self._gone = False
+            self._place(self._receive({path: size for path, size in new.items() if not _is_head(path)}, done))
+            if not self._gone:
+                break
+            there = self._listing(groups)  # groups of walkers were merged meanwhile
+            new = self._new(there, groups, done)
+            if not any(_is_head(path) and path not in asked and path not in self._of for path in new):
+                break
+        self._place(each for each in staged if each[0] in there and transfer.group_of(each[0]) not in done.left)
+        self._remove([
+            path for path in self._of
+            if path not in there and (group := transfer.group_of(path)) in ("", *groups) and group not in done.left
+        ])  # fmt: skip
+        grew = any(_size(self.path / name) != len(text) for name, text in known.items())
+        if SEAL in self._of and "rest" not in groups and (done.files or grew):  # it is of what came before
+            self._remove([SEAL])
+        for name in reversed(known):
+            replace_file(self.path / name, known[name])
+        copies.mark(self.path, _origin(self._view.sent, done.look))
+        return done
+
+    def _place(self, received: Iterable[tuple[str, Path, str]]) -> None:
+        """Put files in their places as they come, and remember what they are."""
         try:
-            for path, part, of in chain(data, (each for each in staged if transfer.group_of(each[0]) not in done.left)):
+            for path, part, of in received:
                 (self.path / path).parent.mkdir(parents=True, exist_ok=True)
                 part.replace(self.path / path)
                 self._of[path] = of
         finally:
             self._of.keep()
-        grew = any(_size(self.path / name) != len(text) for name, text in known.items())
-        if SEAL in self._of and "rest" not in groups and (done.files or grew):  # it is of what came before
-            (self.path / SEAL).unlink(missing_ok=True)
-            del self._of[SEAL]
-            self._of.keep()
-        for name in reversed(known):
-            replace_file(self.path / name, known[name])
-        copies.mark(self.path, _origin(self._view.sent, done.look))
-        return done
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        """Remove files that are there no more; first what speaks of the others."""
+        for path in sorted(paths, key=_is_head, reverse=True):
+            (self.path / path).unlink(missing_ok=True)
+            del self._of[path]
+            with suppress(OSError):  # one of them is not empty
+                for folder in itertools.takewhile(self.path.__ne__, (self.path / path).parents):
+                    folder.rmdir()
+        self._of.keep()
 
     def _listing(self, groups: Sequence[str]) -> dict[str, Sequence[Any]]:
         """Size and identity of the files there, by path; but the journals, which were read before."""
@@ -175,6 +201,7 @@ class Copy:
             for answer in answers:
                 part = parts[answer["path"]]
                 if answer.get("gone"):
+                    self._gone = True
                     if not part.began or part.again() == TRIES:
                         del parts[answer["path"]]  # it is there no more
                     continue

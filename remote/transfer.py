@@ -70,7 +70,7 @@ def read(run: Path, held: Path, pieces: Sequence[Piece]) -> list[dict[str, Any]]
 
 def _walk(run: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(run):
-        folders[:] = [name for name in folders if name != "__pycache__"]
+        folders[:] = [name for name in folders if name != "__pycache__" and not name.endswith(".partial")]
         if Path(folder) == run:
             folders[:] = [name for name in folders if name not in PRIVATE]
             names = [name for name in names if name not in PRIVATE]

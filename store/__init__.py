@@ -4,12 +4,13 @@ from steersman.store.errors import (
     BadVariable,
     DamagedShard,
     EmptyWindow,
+    MergeFailed,
     MissingFrame,
     MissingVariable,
     ShapeMismatch,
     StoreError,
 )
-from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Stored, Window
+from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Stored, Window, number_of
 from steersman.store.group import GroupWriter, make_root
 from steersman.store.scratch import MOVE_EVERY_S, ScratchWriter
 from steersman.store.variables import Variable
@@ -25,6 +26,7 @@ __all__ = [
     "EmptyWindow",
     "Frames",
     "GroupWriter",
+    "MergeFailed",
     "MissingFrame",
     "MissingVariable",
     "Row",
@@ -36,4 +38,5 @@ __all__ = [
     "Variable",
     "Window",
     "make_root",
+    "number_of",
 ]

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from steersman.store.frames import FRAME, SEGMENT, Frames, Span
+import numpy as np
+
+from steersman.store.frames import FRAME, WALKER, Frames, Span
 from steersman.store.shard import shards_there
 
 READ_ROWS = 2**15  # one read looks at a shard or two
@@ -19,16 +21,30 @@ def damages(groups: Frames, name: str) -> Iterator[str]:
 
     Raises: whatever zarr and its codecs raise on damaged data.
     """
-    path = groups.path / name
-    described = json.loads((path / "zarr.json").read_bytes())["consolidated_metadata"]["metadata"]
+    yield from incomplete(groups.path / name)
+    read_all(groups, name)
+
+
+def incomplete(group: Path) -> Iterator[str]:
+    """Look which files of a group are there; gives a sentence for each thing that is not as its metadata say."""
+    described = json.loads((group / "zarr.json").read_bytes())["consolidated_metadata"]["metadata"]
     for variable, metadata in described.items():
-        yield from _metadata(path / variable, metadata)
-        yield from _shards(path / variable, metadata)
-    for dimension in {FRAME, SEGMENT, *(metadata["dimension_names"][0] for metadata in described.values())}:
-        rows = groups.rows(name, dimension)
-        for variable in groups.variables(name, dimension):
-            for first in range(0, rows, READ_ROWS):
-                groups.read(variable, Span(name, first, min(rows, first + READ_ROWS)), dimension=dimension)
+        yield from _metadata(group / variable, metadata)
+        yield from _shards(group / variable, metadata)
+
+
+def read_all(groups: Frames, walker: str) -> None:
+    """Read all rows of a walker, wherever they lie. Raises: as `damages`."""
+    for array in groups.stored(walker).values():
+        for first in range(0, array.rows, READ_ROWS):
+            array.read(first, min(array.rows, first + READ_ROWS))
+
+
+def whose(groups: Frames, walker: str) -> np.ndarray:
+    """(rows,) int: for each frame of a walker in a merged group, the walker that it says it is of."""
+    found = groups.stored(walker, FRAME)
+    rows = next((range(array.first, array.first + array.rows) for array in found.values()), range(0))
+    return groups.read(WALKER, Span(groups.group(walker), rows.start, rows.stop)) if rows else np.empty(0, np.int32)
 
 
 def _metadata(array: Path, published: dict[str, Any]) -> Iterator[str]:

@@ -99,6 +99,7 @@ class Column:
         for number, rows in shards.items():
             file = shard_file(self._path, number, rows[0])
             if number >= self._folders:
+                (self._path / "c").mkdir(exist_ok=True)  # not the group: that is gone if it was merged with others
                 file.parent.mkdir(parents=True, exist_ok=True)
                 self._folders = number + 1
             replace_file(file, encode_shard(rows, self._fill, self._chunk_rows, self._shard_rows))

@@ -5,6 +5,7 @@ StoreError
 ├── BadVariable       a name or a kind of value that cannot be stored
 ├── MissingVariable   a variable was asked for that no frame has
 ├── MissingFrame      a frame was asked for that is not there
+├── MergeFailed       groups of walkers could not become one; they stay
 ├── DamagedShard      bytes are no longer those that were written
 └── EmptyWindow       a window holds no frame
 """
@@ -53,6 +54,14 @@ class MissingFrame(StoreError, LookupError):
 
     def __str__(self) -> str:
         return f"walker {self.walker} has {self.rows} published frames, so there is no row {self.row}"
+
+
+class MergeFailed(StoreError):
+    group: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.group} was not made: {self.problem}; the groups of its walkers stay"
 
 
 class DamagedShard(StoreError, DamagedFile, ValueError):

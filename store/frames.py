@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +19,16 @@ from zarr.core.metadata.v3 import ArrayV3Metadata
 
 from steersman.store.errors import EmptyWindow, MissingFrame, MissingVariable
 from steersman.store.shard import read_rows
+from steersman.system.files import PARTIAL
 
 # The two dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of
 # each frame, the segment that made it, by which xarray groups.
 FRAME, SEGMENT = "frame", "ended_segment"
 _OF_0_1 = {"segment": SEGMENT}  # what Steersman 0.1 called it
+WALKER, WALKERS = "walker", "walkers"  # of a merged group: a variable, whose frame it is; an attribute, its table
+MERGED = re.compile(r"m(\d+)")
+
+Publication = tuple[dict[str, Any], "dict[str, Stored]"]  # attributes and arrays, of one moment
 
 # Columns of the segments table, one int64 row for every ended segment of a walker; -1 where there is none.
 SEGMENT_FIELDS = ("number", "start", "parent_walker", "parent_row", "seed", "model", "first_row", "end_row", "ended")
@@ -42,35 +50,52 @@ class Span:
 
 @dataclass(frozen=True)
 class Stored:
-    """An array as a publication of its group describes it.
+    """An array of a walker, as a publication of its group describes it.
 
     Args:
+        of: where it is found again when its walker was merged with others meanwhile, and the walker.
         path: its folder.
         rows: that are published.
         like: a row as it is where none was written: shape, dtype, fill value.
         layout: rows of a chunk and of a shard.
         dims: names of its dimensions.
         attributes: units and long_name.
+        first: the walker's first row, in a merged group.
     """
 
+    of: tuple[Frames, str]
     path: Path
     rows: int
     like: np.ndarray
     layout: tuple[int, int]
     dims: tuple[str, ...]
     attributes: Mapping[str, Any]
+    first: int = 0
 
     def read(self, first: int, end: int) -> np.ndarray:
-        """(end - first, ...). Raises: DamagedShard."""
-        return read_rows(self.path, first, end, self.like, self.layout, sparse=True)
+        """(end - first, ...). Raises: DamagedShard. FileNotFoundError: there is no such group any more."""
+        return self._read(first, end, sparse=True)
 
     def row(self, row: int) -> np.ndarray:
-        """(...) of a row that was written. Raises: DamagedShard."""
-        return read_rows(self.path, row, row + 1, self.like, self.layout)[0]  # type: ignore[no-any-return]
+        """(...) of a row that was written. Raises: as `read`."""
+        return self._read(row, row + 1, sparse=False)[0]  # type: ignore[no-any-return]
+
+    def _read(self, first: int, end: int, *, sparse: bool) -> np.ndarray:
+        try:
+            return self._rows(first, end, sparse=sparse)
+        except FileNotFoundError:
+            frames, walker = self.of
+            return frames.moved(walker)[self.path.name]._rows(first, end, sparse=sparse)
+
+    def _rows(self, first: int, end: int, *, sparse: bool) -> np.ndarray:
+        return read_rows(self.path, self.first + first, self.first + end, self.like, self.layout, sparse=sparse)
 
 
 class Frames:
-    """The frames of a run, one group per walker. Every read sees what is published at that moment.
+    """The frames of a run. Every read sees what is published at that moment.
+
+    A walker writes a group of its own, `w3`. Those of walkers that have ended are merged into `m0`, `m1`, ..., which
+    never change: see merge.py.
 
     Args:
         path: the run's `frames.zarr`.
@@ -78,13 +103,35 @@ class Frames:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
+        # The merged groups that the last look found, and walker -> the newest of them that has it; replaced together.
+        self._known: tuple[dict[str, Publication], dict[str, str]] = {}, {}
 
-    def __contains__(self, walker: str) -> bool:
-        """Whether there is anything of this walker; of thousands, `walkers` would look at each."""
-        return (self.path / walker / "zarr.json").exists()
+    def __reduce__(self) -> tuple[type[Frames], tuple[Path]]:
+        """In another process it looks for itself."""
+        return Frames, (self.path,)
+
+    def own(self, group: str) -> bool:
+        """Whether there is a group of this name: of a walker, one of its own. Of thousands, `walkers` looks at each."""
+        return (self.path / group / "zarr.json").exists()
 
     def walkers(self) -> list[str]:
-        return sorted(entry.parent.name for entry in self.path.glob("*/zarr.json"))
+        own = (entry.parent.name for entry in self.path.glob("*/zarr.json"))
+        return sorted({name for name in own if not (MERGED.fullmatch(name) or name.endswith(PARTIAL))}.union(
+            *self.merged().values()
+        ))  # fmt: skip
+
+    def merged(self) -> dict[str, list[str]]:
+        """The merged groups, each with its walkers; without those that were merged again."""
+        self._look()
+        found: dict[str, list[str]] = {}
+        for walker, group in self._known[1].items():
+            found.setdefault(group, []).append(walker)
+        return found
+
+    def group(self, walker: str) -> str:
+        """The group that a walker's frames lie in. Raises: FileNotFoundError: it has published nothing."""
+        self.published(walker)
+        return self._known[1].get(walker, walker)
 
     def count(self, walker: str) -> int:
         """Published frames of a walker; 0 before its first publication."""
@@ -99,14 +146,14 @@ class Frames:
 
     def attributes(self, walker: str) -> dict[str, Any]:
         """What the walker said of its group at its last publication."""
-        return _published(self.path / walker)[0]
+        return self.published(walker)[0]
 
     def variables(self, walker: str, dimension: str = FRAME) -> list[str]:
         return list(self.stored(walker, dimension))
 
     def stored(self, walker: str, dimension: str | None = None) -> dict[str, Stored]:
         """The arrays of a walker as they are published now, by name; those along one dimension, or all."""
-        return _along(_published(self.path / walker)[1], dimension)
+        return _along(self.published(walker)[1], dimension)
 
     def read(self, name: str, span: Span, *, dimension: str = FRAME) -> np.ndarray:
         """Read (rows, ...) of one variable.
@@ -141,11 +188,45 @@ class Frames:
 
     def publication(self, walker: str, segments: int) -> tuple[int, np.ndarray, dict[str, Any]]:
         """Frames, the table of segments behind its first so many rows, and attributes, all of one publication."""
-        attributes, arrays = _published(self.path / walker)
+        attributes, arrays = self.published(walker)
         table = arrays.get("segments")
         empty = np.empty((0, len(SEGMENT_FIELDS)), np.int64)
         read = empty if table is None else table.read(min(segments, table.rows), table.rows)
         return _rows(_along(arrays, FRAME)), read, attributes
+
+    def published(self, walker: str) -> Publication:
+        """Attributes and arrays of a walker, all of its last publication.
+
+        A walker that writes has its own group, for which nothing else is looked at. One that was found in a merged
+        group is not looked for again.
+
+        Raises: FileNotFoundError: it has published nothing.
+        """
+        for _ in range(2):  # a merged group may be merged again meanwhile
+            merged, place = self._known
+            if walker in place:
+                return part(merged[place[walker]], self, walker)
+            try:
+                return group_at(self.path / walker, self)
+            except FileNotFoundError:
+                self._look()
+        raise FileNotFoundError(f"{self.path}: nothing is published of {walker}")
+
+    def moved(self, walker: str) -> dict[str, Stored]:
+        """The arrays of a walker whose group is not where it was."""
+        self._look()
+        return self.published(walker)[1]
+
+    def _look(self) -> None:
+        """See which merged groups there are; one that is damaged has no walkers, see `verify`."""
+        found = {}
+        names = os.listdir(self.path) if self.path.exists() else []
+        for name in sorted(filter(MERGED.fullmatch, names), key=number_of):
+            with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+                group = self._known[0].get(name) or group_at(self.path / name, self)
+                if WALKERS in group[0]:
+                    found[name] = group
+        self._known = found, {walker: name for name, group in found.items() for walker in group[0][WALKERS]}
 
 
 class Row(Mapping[str, np.ndarray]):
@@ -209,19 +290,38 @@ class Window(Mapping[str, np.ndarray]):
         return np.concatenate([rows[s.walker][s.first - at(s.walker) : s.end - at(s.walker)] for s in self.spans])
 
 
-def _published(group: Path) -> tuple[dict[str, Any], dict[str, Stored]]:
+def number_of(group: str) -> int:
+    """Of `w3` or `m3` it is 3."""
+    return int(group[1:])
+
+
+def group_at(path: Path, frames: Frames) -> Publication:
     """Attributes and arrays of a group, all of its last publication.
 
     A walker waits for frames between two segments, so zarr does not open the group: that costs hops between threads.
     """
-    described = json.loads((group / "zarr.json").read_bytes())
+    described = json.loads((path / "zarr.json").read_bytes())
     arrays = described["consolidated_metadata"]["metadata"]
-    return described["attributes"], {name: _stored(group / name, array) for name, array in arrays.items()}
+    of = frames, path.name
+    return described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
 
 
-def _stored(path: Path, described: Mapping[str, Any]) -> Stored:
+def part(group: Publication, frames: Frames, walker: str) -> Publication:
+    """Attributes and arrays of one walker of a merged group, as they were in its own."""
+    attributes, arrays = group
+    known = attributes[WALKERS][walker]
+    shared = {key: value for key, value in attributes.items() if key != WALKERS}
+
+    def mine(array: Stored) -> Stored:
+        first, rows = known.get(array.dims[0], (0, array.rows))  # other dimensions are the same for all walkers
+        return replace(array, of=(frames, walker), first=first, rows=rows)
+
+    return shared | known["attributes"], {name: mine(array) for name, array in arrays.items() if name != WALKER}
+
+
+def _stored(of: tuple[Frames, str], path: Path, described: Mapping[str, Any]) -> Stored:
     rows, *row = described["shape"]
-    return Stored(path, rows, *_layout(json.dumps({**described, "shape": [0, *row]})))
+    return Stored(of, path, rows, *_layout(json.dumps({**described, "shape": [0, *row]})))
 
 
 @functools.lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ walker's death too, it moves what is left and removes HERE. One runs for each wa
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import signal
@@ -23,6 +24,8 @@ def move(here: Path, there: Path) -> None:
 
     A writer writes each file whole, and an open shard again from memory: so files are taken away from under it.
     """
+    if not there.is_dir():  # the walker was taken for dead, and its group was merged with others
+        raise FileNotFoundError(errno.ENOENT, "the group was removed", str(there))
     described = (here / GROUP).read_bytes()  # before the files: the rows that it counts are in them by now, or there
     for file in _waiting(here):
         taken = file if file.suffix == TAKEN else file.rename(f"{file}{TAKEN}")

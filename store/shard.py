@@ -58,7 +58,8 @@ def read_rows(
         layout: rows of a chunk and of a shard, as they were written.
         sparse: a variable may have come late: rows of shards that are missing before all others are fill values.
     Returns: (end - first, ...).
-    Raises: DamagedShard: a checksum is wrong, or a shard is cut off or missing.
+    Raises: DamagedShard: a checksum is wrong, or a shard is cut off or missing. FileNotFoundError: the array's group is
+        there no more.
     """
     rows, shard_rows = np.empty((end - first, *like.shape), like.dtype), layout[1]
     for number in range(first // shard_rows, -(-end // shard_rows)):
@@ -69,6 +70,8 @@ def read_rows(
             with file.open("rb", buffering=0) as opened:
                 _read_shard(opened, begin - number * shard_rows, part, like, layout)
         except FileNotFoundError:
+            if not (array.parent / "zarr.json").exists():
+                raise
             if not sparse or min(shards_there(array), default=number) < number:
                 raise DamagedShard(str(file)) from None
             part[...] = like

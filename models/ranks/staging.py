@@ -56,7 +56,9 @@ class _Staged(Frames):
 
     def read(self, name: str, span: Span, *, dimension: str = FRAME) -> np.ndarray:
         if name not in self._here:
-            paths = [path for walker in self._walkers for path in _files(self.path / walker, name)]
+            self.merged()  # some may have been merged since the last look
+            groups = sorted({self.group(walker) for walker in self._walkers})
+            paths = [path for group in groups for path in _files(self.path / group, name)]
             stage(self.path, [str(path.relative_to(self.path)) for path in paths], self._folder / name)
             self._here[name] = Frames(self._folder / name)
         return self._here[name].read(name, span, dimension=dimension)
@@ -181,10 +183,10 @@ def _read_once(file: Any, offset: int, size: int) -> bytes:
     return content
 
 
-def _files(walker: Path, variable: str) -> list[Path]:
-    """What a reader of a variable needs of a walker's group; no file that is being written."""
-    below = [path for path in sorted((walker / variable).rglob("*")) if path.is_file()]
-    return [path for path in (walker / "zarr.json", *below) if not path.name.endswith(".partial")]
+def _files(group: Path, variable: str) -> list[Path]:
+    """What a reader of a variable needs of a group; no file that is being written."""
+    below = [path for path in sorted((group / variable).rglob("*")) if path.is_file()]
+    return [path for path in (group / "zarr.json", *below) if not path.name.endswith(".partial")]
 
 
 class _Nodes:

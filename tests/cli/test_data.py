@@ -73,7 +73,7 @@ def test_ls_lists_what_lies_in_a_folder_and_a_run_that_cannot_be_read_costs_its_
     )
     with monkeypatch.context() as newer:
         (folder / "newer").mkdir()
-        newer.setattr(file, "VERSION", file.VERSION + 1)
+        newer.setattr(Note, "format", file.VERSION + 1)
         file.rewrite(folder / "newer" / "journal.jsonl", [Note(text="from the future")])
     found = {each["name"]: each for each in json.loads(said("ls", folder, "--json"))["runs"]}
     assert found.keys() == {"fold-0001", "open-ended", "newer"}

@@ -269,7 +269,8 @@ def test_another_journal_in_the_same_place_is_read_from_its_beginning(finished: 
 
 
 def test_a_run_that_cannot_be_read_says_why(finished: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file, "VERSION", file.VERSION - 1)
+    monkeypatch.setattr(file, "VERSION", file.USUAL - 1)
+    monkeypatch.setattr(file, "USUAL", file.USUAL - 1)
     with serving(finished) as served:
         assert served.ask("/run/fold-0001/segments").status == 503
         assert "journal" in served.ask("/run/fold-0001/state").values["trouble"]

@@ -198,7 +198,8 @@ def test_a_journal_that_is_not_whole_or_cannot_be_read_is_reported(
     text = finished.journal.read_text()
     finished.journal.write_text(text.replace('"workflow"', '"work1low"', 1))
     assert f"The journal is not whole: {History(finished).flaws[0]}" in write(finished).text
-    monkeypatch.setattr(file, "VERSION", file.VERSION - 1)
+    monkeypatch.setattr(file, "VERSION", file.USUAL - 1)
+    monkeypatch.setattr(file, "USUAL", file.USUAL - 1)
     assert "The journal cannot be read: JournalTooNew" in write(finished).text
 
 

@@ -163,7 +163,7 @@ def test_what_is_not_there_is_said_in_one_line(opened: steersman.Run, tmp_path: 
 
 def test_a_run_of_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as newer:
-        newer.setattr(file, "VERSION", file.VERSION + 1)
+        newer.setattr(records.Note, "format", file.VERSION + 1)
         file.rewrite(tmp_path / "journal.jsonl", [records.Note(text="from the future")])
     with pytest.raises(JournalTooNew):
         steersman.open_run(tmp_path)

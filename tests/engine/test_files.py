@@ -34,7 +34,8 @@ def test_too_many_are_warned_of_before_a_run() -> None:
 
 
 def test_the_files_of_the_whole_campaign_are_estimated(tmp_path: Path) -> None:
-    """New walkers come with each block: ten hours in blocks of one hour are ten rounds of them."""
+    """New walkers come with each block: ten hours in blocks of one hour are ten rounds of them. Those of ended blocks
+    are merged."""
     workflow = tmp_path / "long.py"
     workflow.write_text(
         "from steersman import Workflow, budget\n"
@@ -44,6 +45,9 @@ def test_the_files_of_the_whole_campaign_are_estimated(tmp_path: Path) -> None:
     )
     changes = {"account": "lab", "queue": "prod", "simulation.nodes": 1000}
     found = {each.what: each for each in check_plan(plan(str(workflow), site="aurora", site_changes=changes))}
-    said = f"at least {files.expected(120_000, 0):,} files, more than the limit of site aurora (`most_files`: 100,000)"
+    said = (
+        f"at least {files.expected(12_000, 0, 10):,} files, more than the limit of site aurora (`most_files`: 100,000)"
+    )
     assert found["files"].found.startswith(said)
     assert "with 120000 walkers, in 10 rounds of blocks" in found["files"].found
+    assert files.expected(12_000, 0, 10) < files.expected(12_000, 0, 2) + 500

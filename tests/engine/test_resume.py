@@ -29,6 +29,7 @@ from tests.engine.conftest import (
     started,
     steersman,
 )
+from tests.engine.test_merger import merged_all
 
 pytestmark = pytest.mark.slow
 Words = tuple[object, ...]
@@ -222,7 +223,11 @@ def test_a_finished_run_says_so(interrupted: tuple[RunDirectory, State, dict[str
 
 
 def test_a_finished_run_goes_on_with_a_new_budget(interrupted: tuple[RunDirectory, State, dict[str, int]]) -> None:
-    directory = interrupted[0]
+    """Also when the groups of the walkers that made its frames were merged meanwhile."""
+    directory, stored = interrupted[0], frames(interrupted[0])
+    merged_all(directory)
+    assert len(directory.frames.merged()) >= 1
+    assert frames(RunDirectory(directory.path)) == stored
     before = opened(directory.path)[1]
     asked = ["--set", f"frames={before.frames + 100:.9e}", "--require-goal", "--workers", 1, "--walltime", "02:00:00"]
     done = steersman("resume", directory.path, *asked, cwd=directory.path)

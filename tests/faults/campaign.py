@@ -29,7 +29,15 @@ from steersman.store import Span
 
 SLOTS = 2
 SITE = f"lease_s: 5\nsimulation: {{workers: {SLOTS}}}\ntraining: {{workers: 1}}\n"
-STEERSMAN = [sys.executable, "-m", "steersman.cli"]
+# Groups of walkers are merged all the time, so that this is killed too.
+MERGING = """
+from steersman.cli.__main__ import main
+from steersman.engine import merger
+merger.LOOK_EVERY_S, merger.GRACE_S = 0.5, 1.0
+merger.Merger.__init__.__kwdefaults__ |= {"fan_in": 2, "quiet_s": 2.0}
+main()
+"""
+STEERSMAN = [sys.executable, "-c", MERGING]
 RECOVERY_S = 120.0
 OFTEN = {"walker": 5, "trainer": 4, "server": 4, "manager": 2, "interchange": 2, "driver": 4, "everything": 2}
 

@@ -24,6 +24,7 @@ from steersman.journal.records import (
     Began,
     End,
     FrameId,
+    Merged,
     Note,
     Record,
     Start,
@@ -196,10 +197,27 @@ def test_records_that_belong_together_are_there_all_or_none(tmp_path: Path, line
 def test_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "journal.jsonl"
     with monkeypatch.context() as newer:
-        newer.setattr(file, "VERSION", file.VERSION + 1)
+        newer.setattr(Note, "format", file.VERSION + 1)
         rewrite(path, [Note(text="from the future")])
     with pytest.raises(JournalTooNew, match=f"version {file.VERSION + 1}"):
         Journal(path)
+
+
+def test_a_program_of_version_2_refuses_a_run_only_once_groups_were_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would look for the frames where they are no more; a journal without such records is read as before."""
+    path = tmp_path / "journal.jsonl"
+    before = [Note(text="before"), Note(text="still")]
+    rewrite(path, before)
+    monkeypatch.setattr(file, "VERSION", 2)
+    assert read_back(path)[0] == before
+    rewrite(path, [*before, Merged(group="m0", walkers=(0, 1)), Note(text="after")])
+    with pytest.raises(JournalTooNew, match="version 3"):
+        read_back(path)
+    monkeypatch.undo()
+    found, place = read_back(path)
+    assert (found[2], place.flaws) == (Merged(group="m0", walkers=(0, 1)), [])
 
 
 class Teleport(Record, tag="teleport", frozen=True):

@@ -25,7 +25,7 @@ from steersman.remote.known import Endpoint, Sent, seen
 from steersman.remote.submitted import Submitted
 from steersman.remote.wire import decode, encode
 from steersman.stages import loading
-from steersman.store import column
+from steersman.store import Span, column, merge
 from steersman.store.check import damages
 from steersman.store.group import GroupWriter
 from steersman.system.errors import BadRequest
@@ -136,6 +136,32 @@ def test_a_copy_has_all_that_its_counts_speak_of(written: Written, near: Near, m
         copy = run_directory.RunDirectory(Path("copy"))
         assert list(damages(copy.frames, "w1")) == []
         assert copy.frames.count("w1") > 0
+
+
+@pytest.mark.parametrize("at", range(7))
+def test_a_copy_has_every_frame_whenever_groups_are_merged(at: int, written: Written, near: Near) -> None:
+    """Also between the listing and the shards; what was merged goes when the group that has it now is there."""
+    for number in (1, 2):
+        group = GroupWriter(written.directory.frames.path / f"w{number}")
+        group.extend("frame", {"x": np.full((100, 50), number, np.float64)})
+        group.close()
+    questions = itertools.count()
+
+    def merging(question: str) -> None:
+        if next(questions) == at:
+            frames = written.directory.frames
+            merge.merge(frames, ["w1", "w2"], "m0")
+            for name in ("w1", "w2"):
+                merge.remove(frames, name)
+
+    near.before = merging
+    for here in ({"w0", "w1", "w2"}, {"w0", "m0"}):
+        copy_of(near).fetch(["frames"])
+        frames = run_directory.RunDirectory(Path("copy")).frames
+        assert frames.walkers() == ["w0", "w1", "w2"]
+        assert all((frames.read("x", Span(f"w{number}", 0, 100)) == number).all() for number in (1, 2))
+        assert {path.name for path in frames.path.iterdir() if path.is_dir()} in (here, {"w0", "m0"})
+    assert {path.name for path in frames.path.iterdir() if path.is_dir()} == {"w0", "m0"}
 
 
 def test_settings_that_are_large_come_whole(written: Written, near: Near) -> None:

@@ -72,13 +72,17 @@ def test_any_rows_are_those_that_were_written(
 
 
 def test_rows_of_a_shard_that_is_missing_are_no_rows_unless_that_is_said(tmp_path: Path) -> None:
-    like = np.full((), 7)
+    """But those of a group that is there no more are looked for elsewhere, see `Stored`."""
+    like, array = np.full((), 7), tmp_path / "x"
+    with pytest.raises(FileNotFoundError):
+        read_rows(array, 0, 2, like, (CHUNK, SHARD), sparse=True)
+    (tmp_path / "zarr.json").touch()
     with pytest.raises(DamagedShard):
-        read_rows(tmp_path, 0, 2, like, (CHUNK, SHARD))
-    assert read_rows(tmp_path, 0, 2, like, (CHUNK, SHARD), sparse=True).tolist() == [7, 7]
-    (tmp_path / "c" / "0").mkdir(parents=True)
+        read_rows(array, 0, 2, like, (CHUNK, SHARD))
+    assert read_rows(array, 0, 2, like, (CHUNK, SHARD), sparse=True).tolist() == [7, 7]
+    (array / "c" / "0").mkdir(parents=True)
     with pytest.raises(DamagedShard):
-        read_rows(tmp_path, SHARD, SHARD + 1, like, (CHUNK, SHARD), sparse=True)
+        read_rows(array, SHARD, SHARD + 1, like, (CHUNK, SHARD), sparse=True)
 
 
 def test_a_changed_byte_of_a_row_is_told(tmp_path: Path) -> None:
