@@ -190,7 +190,8 @@ class Bag:
         self._again(replace(record, parent=parent, policy="continue", reason=reason, exact=broken.exact), number)
 
     def _blame(self, number: int, parent: FrameId | None, why: str) -> None:
-        what = f"start {number} is given up" if parent is None else f"{parent} is not proposed again"
+        frame = "" if parent is None else f"frame {self._recorder.state.name_of(parent)}"
+        what = f"{frame} is not proposed again" if frame else f"start {number} is given up"
         self._recorder.record(Blame(start=number, parent=parent, reason=f"{what}: {why}"))
 
     def _restore(self) -> None:

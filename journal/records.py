@@ -31,9 +31,6 @@ class FrameId(NamedTuple):
     row: Number
     segment: Number
 
-    def __str__(self) -> str:
-        return f"frame {self.row} of w{self.walker}.{self.segment}"
-
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
     """What all records have."""

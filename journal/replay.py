@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -123,9 +124,12 @@ class _Replay:
         chosen = None if candidate is None else scores.frame(candidate.index)
         same = (chosen, dict(candidate.draw), candidate.weight) if candidate else (chosen, {}, 0.0)
         if same != (_frame(record.parent), dict(record.draw), record.weight):
-            before = {"frame": _frame(record.parent), "policy": record.policy, "reason": record.reason}
-            now = {"frame": chosen, "policy": choice.policy, "reason": choice.reason}
+            before = {"frame": self._name(_frame(record.parent)), "policy": record.policy, "reason": record.reason}
+            now = {"frame": self._name(chosen), "policy": choice.policy, "reason": choice.reason}
             self.different.append({"start": record.start, "recorded": before, "chosen": now})
+
+    def _name(self, frame: Sequence[int] | None) -> str | None:
+        return None if frame is None else self._state.name_of(records.FrameId(*frame))
 
     def _known(self) -> Scores:
         """What the engine knew when it decided."""
@@ -154,7 +158,4 @@ def _frame(parent: records.FrameId | None) -> list[int] | None:
 
 
 def _words(choice: dict[str, Any]) -> str:
-    if choice["frame"] is None:
-        return "the prepared start"
-    walker, row, segment = choice["frame"]
-    return f"frame {row} of w{walker}.{segment}"
+    return "the prepared start" if choice["frame"] is None else f"frame {choice['frame']}"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from steersman.journal import records
 from steersman.journal.frame_keys import frame_key
-from steersman.journal.records import BadRecord, Record
+from steersman.journal.records import BadRecord, FrameId, Record
 from steersman.journal.segments import Segment
 from steersman.journal.standing import Standing
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
@@ -42,6 +42,11 @@ class State(Standing):
             self._apply[type(record)](record)
         except (KeyError, IndexError, ValueError) as error:
             raise BadRecord(record.kind, f"it does not fit the records before it: no {error}") from None
+
+    def name_of(self, frame: FrameId) -> str:
+        """Of a stored frame, as `tell RUN pin` takes it: w1.39:32 is the 33rd of its segment."""
+        first = self.walkers[frame.walker].segments[frame.segment].first
+        return f"w{frame.walker}.{frame.segment}:{frame.row - first}"
 
     def _on_run(self, record: records.Run) -> None:
         self.run = record

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from steersman.journal import records
@@ -19,8 +20,8 @@ def why(history: History, name: str) -> dict[str, Any]:
 
     Args:
         name: `<walker>.<number>`, e.g. "w3.17".
-    Returns: segment, start, seed, began, parent (segment and frame, or None), model, policy, reason, attempt,
-        candidates, refused, ended, frames, cause and stopped_by; times in seconds since 1970.
+    Returns: segment, start, seed, began, parent (segment, row, name; or None), model, policy, reason, attempt,
+        candidates, refused (others that were ranked high), ended, frames, cause, stopped_by; times in s since 1970.
     Raises: NoSuchSegment: the journal does not know it.
     """
     at = history.segments.find(name)
@@ -36,13 +37,13 @@ def why(history: History, name: str) -> dict[str, Any]:
         "start": start.start,
         "seed": start.seed,
         "began": float(segments.began[at]),
-        "parent": _named(start.parent),
+        "parent": _named(history, start.parent),
         "model": start.model,
         "policy": start.policy,
         "reason": start.reason,
         "attempt": start.attempt,
         "candidates": decision.get("candidates", 0),
-        "refused": [{**each, "frame": _named(each["frame"])} for each in decision.get("refused", [])],
+        "refused": [{**each, "frame": _named(history, each["frame"])} for each in decision.get("refused", [])],
         "ended": how,
         "frames": None if segments.how[at] == "running" else _rows(history, at),
         "cause": history.causes.get(name),
@@ -78,7 +79,7 @@ def tree(history: History, name: str) -> dict[str, Any]:
         known = {key: getattr(start, key) for key in ("start", "seed", "model", "policy", "exact")}
         drawn = {**start.draw, **({"weight": start.weight, "round": start.round} if start.round else {})}
         changed = {"set": dict(start.set), "draw": drawn}
-        segments.append({"segment": found.name(at), "parent": _named(start.parent), **changed, **known})
+        segments.append({"segment": found.name(at), "parent": _named(history, start.parent), **changed, **known})
     versions = sorted({each["model"] for each in segments if each["model"]})
     return {
         "segments": segments,
@@ -96,7 +97,7 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
     text = []
     for each in found["segments"]:
         parent, model = each["parent"], f"model {each['model']}" if each["model"] else "no model"
-        origin = f"frame {parent['row']} of {parent['segment']}" if parent else "the prepared start"
+        origin = f"frame {parent['name']}" if parent else "the prepared start"
         how = "exactly, " if each["exact"] else ""
         changed = "".join(f", {key}={value}" for key, value in (each["set"] | each["draw"]).items())
         text.append(
@@ -120,7 +121,7 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
 def lines(found: dict[str, Any]) -> list[str]:
     """The same as sentences for a terminal."""
     parent = found["parent"]
-    origin = f"frame {parent['row']} of segment {parent['segment']}" if parent else "the prepared start"
+    origin = f"frame {parent['name']}" if parent else "the prepared start"
     model = f", with model {found['model']}" if found["model"] else ""
     text = [
         f"segment {found['segment']} (start {found['start']}, seed {found['seed']})",
@@ -132,11 +133,12 @@ def lines(found: dict[str, Any]) -> list[str]:
         text.append(f"  attempt        {found['attempt'] + 1}: the same start failed before")
     for each in found["refused"]:
         frame = each["frame"]
-        text.append(f"  refused        frame {frame['row']} of {frame['segment']}: {each['reason']}")
+        text.append(f"  passed over    frame {frame['name']}: {each['reason']}")
     frames = "" if found["frames"] is None else f" after {found['frames']} frames"
     text.append(f"  ended          {found['ended']}{frames}")
     if found["stopped_by"]:
-        text.append(f"  stopped by     {found['stopped_by']['by']}: {found['stopped_by']['reason']}")
+        late = "" if found["ended"] == "stopped" else " (it had ended by then)"
+        text.append(f"  stopped by     {found['stopped_by']['by']}: {found['stopped_by']['reason']}{late}")
     if found["cause"]:
         text.append(f"  cause          {found['cause']} (see errors/{found['segment']}.txt)")
     return [line for line in text if line]
@@ -159,8 +161,12 @@ def _decision(directory: RunDirectory, start: int) -> dict[str, Any]:
     return {}
 
 
-def _named(frame: FrameId | list[int] | None) -> dict[str, Any] | None:
-    return None if frame is None else {"segment": f"w{frame[0]}.{frame[2]}", "row": frame[1]}
+def _named(history: History, frame: Sequence[int] | None) -> dict[str, Any] | None:
+    """Segment, row in the group of its walker, and the name that `tell RUN pin` takes."""
+    if frame is None:
+        return None
+    known = FrameId(*frame)
+    return {"segment": f"w{known.walker}.{known.segment}", "row": known.row, "name": history.state.name_of(known)}
 
 
 def _assignments(values: dict[str, Any]) -> str:

@@ -70,6 +70,7 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -
     state = await_record(run, lambda state: state.next_start > paused.next_start + 1)
     pinned = [r for r in journal.read(run / "journal.jsonl", Start) if r.policy == "pin"]
     assert [record.parent for record in pinned] == [FrameId(0, state.walkers[0].segments[0].first + 3, 0)]
+    assert [state.name_of(record.parent) for record in pinned if record.parent] == ["w0.0:3"], "as it was pinned"
 
     changed = pinned[0].start
     state = await_record(run, lambda state: any(s.start == changed for s in state.segments))

@@ -39,10 +39,10 @@ export class FrameView {
     const deep = found.lineage.length - 1, views = found.variables.filter(each => each.view !== "none" && (each.view !== "molecule" || found.topology)).sort((a, b) => ORDER[a.view] - ORDER[b.view] || FIRST.includes(b.name) - FIRST.includes(a.name));
     const rows = [
       ["segment", `${found.segment}, ${found.ended}${found.frames == null ? "" : ` after ${found.frames} frames`}`],
-      ["started from", found.parent ? `frame ${found.parent.row} of ${found.parent.segment}` : "the prepared start"],
+      ["started from", found.parent ? `frame ${found.parent.name}` : "the prepared start"],
       ["chosen by", `${words(found.policy)}${found.candidates ? ` among ${amount(found.candidates)} frames` : ""}${found.model ? `, with model ${found.model}` : ""}`],
       ["because", found.reason],
-      ...found.refused.slice(0, 4).map(each => ["refused", `${each.frame ? `frame ${each.frame.row} of ${each.frame.segment}` : "a new member"}: ${each.reason}`]),
+      ...found.refused.slice(0, 4).map(each => ["passed over", `${each.frame ? `frame ${each.frame.name}` : "a new member"}: ${each.reason}`]),
       ["ancestors", deep ? `${deep}: ${[...new Set(found.lineage.slice(0, -1).map(each => each.segment))].slice(-4).join(" → ")} → ${found.segment}` : "none"],
       ...(found.stopped_by ? [["stopped by", `${found.stopped_by.by}: ${found.stopped_by.reason}`]] : []),
       ...(found.cause ? [["failed", found.cause]] : []),
