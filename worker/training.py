@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +45,7 @@ def train(
     Returns: the card: version, window, losses per epoch, held-out figures, whether it is accepted and why.
     """
     began = time.monotonic()
-    model = fit(frames, last)
+    model = fit(frames, copy.deepcopy(last))  # a stage may change what it gets, and `last` is still compared and used
     seconds = time.monotonic() - began
     if not callable(getattr(model, "save", None)):
         raise TypeError(f"the train stage returned {type(model).__name__}; it returns a Model, see docs/models.md")

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -49,7 +50,7 @@ def heard_by(listener: Listener) -> Iterator[None]:
 
 def fit(
     model: ModelT,
-    data: Tensor | Rows,
+    data: Tensor | np.ndarray | Rows,
     loss: Loss[ModelT],
     *,
     epochs: int,
@@ -72,7 +73,7 @@ def fit(
     Args:
         model: changed in place, on the device where it is.
         data: (n, ...) of any type, n >= 1, the same on every rank; moved to the model's device batch by batch, so
-            packed data stay packed. What is no tensor is read batch by batch, one ahead, see input.py.
+            packed data stay packed. Rows are read batch by batch, one ahead, see input.py.
         loss: of the model on a batch of the data.
         epochs: passes over the data, >= 1.
         batch, lr: samples per step of each rank, >= 1, and rate of the optimizer, >= 0; at the beginning.
@@ -100,6 +101,8 @@ def fit(
         UnreadableModel: the checkpoint is of another training.
         TooManyRanks, RanksDiffer, RankLost: see there.
     """
+    if isinstance(data, np.ndarray):
+        data = torch.from_numpy(data)
     if len(data) == 0:
         raise UnusableData(tuple(data.shape), "there is nothing to train on")
     at_least(1, epochs=epochs, batch=batch)

@@ -66,6 +66,25 @@ def test_a_train_stage_that_returns_no_model_is_told(made: Any, tmp_path: Path) 
         )  # fmt: skip
 
 
+def test_a_stage_that_changes_its_predecessor_is_compared_with_what_that_was(tmp_path: Path) -> None:
+    """Fitting in place is the usual way to go on; the predecessor may still be in use for scores."""
+    writer = GroupWriter(tmp_path / "w0")
+    writer.extend(FRAME, {"values": np.zeros((4, 2))})
+    writer.publish()
+    window, last = Window(Frames(tmp_path), [Span("w0", 0, 4)]), PCA(size=2, latent=1)
+
+    def worse(frames: Window, model: PCA) -> PCA:
+        model.mean += 1
+        return model
+
+    card = train(
+        fit=worse, score=lambda model, frames: {"error": np.full(frames.rows, float(model.mean.sum()))}, frames=window,
+        held_out=window, last=last, gate="error", directory=tmp_path / "model", version=2,
+    )  # fmt: skip
+    assert (card["held_out"], card["predecessor"], card["accepted"]) == (2.0, 0.0, False)
+    assert not last.mean.any()
+
+
 def test_a_training_on_a_stream_that_is_done_again_is_the_same(tmp_path: Path) -> None:
     """It goes on from the version before, as that lies on disk, with frames that came since: the same files; what the
     first training drew is counted."""
