@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from steersman.executors.batch import cancel, job_title, jobs_of
+from steersman.executors.schedulers.registry import SCHEDULERS
 from steersman.executors.schedulers.scheduler import Block
 from steersman.executors.site import Site
 from tests.executors.conftest import Commands
@@ -67,6 +68,11 @@ LOOKUPS = {
         "qdel 17 18",
     ),
 }  # fmt: skip
+
+
+def test_every_scheduler_is_looked_up() -> None:
+    """Slurm's is on a real one, in tests/sites."""
+    assert {*LOOKUPS, "slurm"} == SCHEDULERS.keys()
 
 
 @pytest.mark.parametrize("scheduler", LOOKUPS)

@@ -13,6 +13,7 @@ from steersman.executors.launcher import enough
 from steersman.executors.parsl_config import submit_scripts
 from steersman.executors.preflight import findings
 from steersman.executors.registration import ENDED
+from steersman.executors.schedulers.registry import SCHEDULERS
 from steersman.executors.site import SHIPPED, Site
 from steersman.executors.site_files import changed, load_site
 from steersman.executors.values import seconds
@@ -32,7 +33,7 @@ MACHINES = (
     "polaris",
     "vista",
 )
-GENERIC = ("flux", "lsf", "pbs", "sge", "slurm")
+GENERIC = tuple(sorted(SCHEDULERS))
 NODES = {"nodes": 2, "workers": 4, "walltime_s": 600}
 
 
