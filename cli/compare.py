@@ -52,7 +52,7 @@ def compare(
     from steersman.compare.campaigns import Job, run_all
     from steersman.compare.comparison import collect, rows
     from steersman.compare.errors import NoYardstick
-    from steersman.compare.files import write_once
+    from steersman.compare.files import write_variant
     from steersman.compare.latent import yardstick_of
     from steersman.compare.metric import parse
     from steersman.compare.write import table, write
@@ -75,7 +75,7 @@ def compare(
         of.check_needs(arm, loaded)
         loading.parameters(loaded, params, [*assignments, *arm.assignments])
         file = folder / f"{arm.slug}.py"
-        write_once(file, of.variant(source, arm, plain_limits if arm.plain else limits))
+        write_variant(file, of.variant(source, arm, plain_limits if arm.plain else limits), source)
         words = (*assignments, *arm.assignments)
         given = str(params.absolute()) if params else None
         jobs[arm] = {

@@ -46,7 +46,7 @@ def tune(
     from steersman.compare import arms as of
     from steersman.compare.campaigns import Job
     from steersman.compare.errors import NoYardstick
-    from steersman.compare.files import write_once
+    from steersman.compare.files import write_variant
     from steersman.compare.tuning import Search, results, tune
     from steersman.stages import loading
 
@@ -61,7 +61,7 @@ def tune(
     folder = (folder or Path("runs") / f"tune-{loaded.name}").absolute()
     limits = of.budget_of("--budget", budget)
     file = folder / "workflow.py"
-    write_once(file, of.variant(source, of.Arm(of.OWN), limits))
+    write_variant(file, of.variant(source, of.Arm(of.OWN), limits), source)
     tried = loading.load(file)
     given = str(params.absolute()) if params else None
 

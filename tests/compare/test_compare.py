@@ -14,6 +14,8 @@ from steersman.apps import six_wells
 from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
 from steersman.compare.comparison import Runs, collect, rows
+from steersman.compare.errors import CampaignFailed
+from steersman.compare.files import write_variant
 from steersman.compare.latent import yardstick_of
 from steersman.compare.metric import HeldOutMetric, parse
 from steersman.compare.statistics import Interval
@@ -32,6 +34,25 @@ from steersman.system.errors import BadInput, UnknownName
 
 pytestmark = pytest.mark.slow
 WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
+
+TOY = """
+from steersman import Workflow, budget
+
+wf = Workflow("toy", stop=budget(frames=20))
+
+
+@wf.simulate()
+def simulate(p, start, out):
+    import walks
+
+    for _ in range(5):
+        out.append(x=walks.step(out.seed))
+
+
+@wf.yardstick()
+def reached(p, frames):
+    return frames["x"].astype(int)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +80,28 @@ def test_what_is_finished_is_not_run_again(job: Job) -> None:
     before = RunDirectory(Path(job.run)).journal.stat()
     run_all([job], beside=1)
     assert RunDirectory(Path(job.run)).journal.stat() == before
+
+
+def toy(folder: Path, walks: str) -> Job:
+    """A campaign of a variant of a workflow of two files."""
+    (folder / "mine").mkdir()
+    (folder / "mine" / "toy.py").write_text(TOY)
+    (folder / "mine" / "walks.py").write_text(walks)
+    source, file = folder / "mine" / "toy.py", folder / "arm.py"
+    loading.load(source)
+    write_variant(file, variant(source, Arm("Random()"), {}), source)
+    return Job(str(folder / "seed-0"), str(file), 0, (), None, "laptop", 1, False)
+
+
+def test_a_variant_imports_what_lies_beside_its_workflow_file(tmp_path: Path) -> None:
+    job = toy(tmp_path, "def step(seed): return seed % 7")
+    run_all([job], beside=1)
+    assert job.finished
+
+
+def test_a_campaign_that_fails_says_why(tmp_path: Path) -> None:
+    with pytest.raises(CampaignFailed, match="no steps today"):
+        run_all([toy(tmp_path, "def step(seed): raise ValueError('no steps today')")], beside=1)
 
 
 def test_a_yardstick_counts_what_the_frames_hold(job: Job, wells: Workflow) -> None:
