@@ -29,6 +29,7 @@ from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow, Yardstick
 from steersman.steering import LocalOutlierFactor, Novelty, Random, Steering
+from steersman.steering.decide import CHOSE_NONE
 from steersman.steering.expression import parse_steering
 from steersman.system.errors import BadInput, UnknownName
 
@@ -113,6 +114,7 @@ def test_a_yardstick_counts_what_the_frames_hold(job: Job, wells: Workflow) -> N
     assert (np.diff(runs.curves["cells"][0].value) >= 0).all()
     assert runs.curves["cells"][0].spent[-1] == pytest.approx(len(angles) * 0.05)
     assert runs.cost["simulation"] > 0
+    assert 0 < runs.own < runs.starts, "the first start is the prepared one"
 
 
 def test_an_arm_like_plain_sampling_shows_no_difference(job: Job, wells: Workflow, tmp_path: Path) -> None:
@@ -194,6 +196,20 @@ def test_plain_sampling_that_ran_longer_says_how_much_longer_it_needs(wells: Wor
     (row,) = rows(of(Arm(PLAIN), 1, 400), of(Arm("Random()"), 4, 50), each)
     assert row.sooner[175] == Interval(175 / 44, 175 / 44, 175 / 44)
     assert row.more == Interval(150.0, 150.0, 150.0)
+
+
+def test_a_policy_that_chose_no_start_is_not_judged(wells: Workflow) -> None:
+    """However much better its runs were: others chose their starts."""
+    curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
+    plain, idle, chose = (
+        Runs(Arm(policy), seeds=[0, 1], curves={"cells": [curve, curve]}, starts=20, own=own)
+        for policy, curve, own in ((PLAIN, curves[0], 18), ("Random()", curves[1], 0), ('Novelty("z")', curves[1], 5))
+    )
+    each = {"cells": wells.yardsticks["cells"]}
+    found = [(row, runs) for runs in (plain, idle, chose) for row in rows(plain, runs, each)]
+    assert [row.verdict == CHOSE_NONE for row, _ in found] == [False, True, False]
+    lines = [line.split(" | ") for line in table(found).splitlines() if line.count("%")]
+    assert [line[-2] for line in lines] == ["90 %", "0 %", "25 %"]
 
 
 def test_the_report_draws_what_compare_measures(job: Job) -> None:
