@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
-from steersman.cli.printing import err
+from steersman.cli.printing import counting, err
 from steersman.system.errors import BadValue
 
 
@@ -84,8 +84,8 @@ def compare(
         }
     by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in chosen]  # a table can be made of those that are done
     try:
-        with err.status(f"{len(by_seed)} campaigns in {folder}") as status:
-            run_all(by_seed, beside, lambda done, all_: status.update(f"{done} of {all_} campaigns are done"))
+        with counting(f"{len(by_seed)} campaigns in {folder}") as say:
+            run_all(by_seed, beside, lambda done, all_: say(f"{done} of {all_} campaigns are done"))
     except KeyboardInterrupt:
         err.plain("stopped; give the same command again to continue")
         raise typer.Exit(130) from None

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from steersman.cli.options import Json, ParamsFile, Rounds, Seed, Set, SiteName, Workers, WorkflowName
-from steersman.cli.printing import err
+from steersman.cli.printing import counting, err
 from steersman.system.errors import UnknownName
 
 SHOWN = 10
@@ -70,8 +70,8 @@ def tune(
 
     search = Search(over, judged, trials, sampler, seed or 0, early)
     try:
-        with err.status(f"{trials} trials in {folder}") as status:
-            study = tune(search, tried, folder, job, beside, lambda done: status.update(f"{done} of {trials} trials"))
+        with counting(f"{trials} trials in {folder}") as say:
+            study = tune(search, tried, folder, job, beside, lambda done: say(f"{done} of {trials} trials are done"))
     except KeyboardInterrupt:
         err.plain("stopped; give the same command again to continue")
         raise typer.Exit(130) from None
