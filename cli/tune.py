@@ -47,7 +47,7 @@ def tune(
     from steersman.compare.campaigns import Job
     from steersman.compare.errors import NoYardstick
     from steersman.compare.files import write_variant
-    from steersman.compare.tuning import Search, results, tune
+    from steersman.compare.tuning import WORKFLOW, Search, begin_anew, ends, results, space_of, tune
     from steersman.stages import loading
 
     source = loading.find(workflow)
@@ -57,10 +57,13 @@ def tune(
     judged = yardstick or next(iter(loaded.yardsticks))
     if judged not in loaded.yardsticks:
         raise UnknownName("yardstick", judged, loaded.yardsticks)
-    loading.parameters(loaded, params, assignments)
+    search = Search(over, judged, trials, sampler, seed or 0, early)
+    for end in ends(space_of(search, loaded)):
+        loading.parameters(loaded, params, [*assignments, end])
     folder = (folder or Path("runs") / f"tune-{loaded.name}").absolute()
     limits = of.budget_of("--budget", budget)
-    file = folder / "workflow.py"
+    begin_anew(folder)
+    file = folder / WORKFLOW
     write_variant(file, of.variant(source, of.Arm(of.OWN), limits), source)
     tried = loading.load(file)
     given = str(params.absolute()) if params else None
@@ -68,7 +71,6 @@ def tune(
     def job(run: str, values: tuple[str, ...]) -> Job:
         return Job(run, str(file), seed or 0, (*assignments, *values), given, site, workers, rounds)
 
-    search = Search(over, judged, trials, sampler, seed or 0, early)
     try:
         with counting(f"{trials} trials in {folder}") as say:
             study = tune(search, tried, folder, job, beside, lambda done: say(f"{done} of {trials} trials are done"))
