@@ -82,7 +82,9 @@ def compare(
             seed: Job(str(folder / arm.slug / f"seed-{seed}"), str(file), seed, words, given, site, workers, rounds)
             for seed in range(seeds)
         }
-    by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in chosen]  # a table can be made of those that are done
+    # Seed by seed, so that a table can be made of those that are done; first the policies that were asked for, so that
+    # one that cannot work, for it names a score that is not there, say, ends the comparison at once.
+    by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in reversed(chosen)]
     try:
         with counting(f"{len(by_seed)} campaigns in {folder}") as say:
             run_all(by_seed, beside, lambda done, all_: say(f"{done} of {all_} campaigns are done"))

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
+from steersman.cli.__main__ import app
+from steersman.compare import campaigns
 from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
 from steersman.compare.comparison import Runs, collect, rows
@@ -103,6 +106,21 @@ def test_a_variant_imports_what_lies_beside_its_workflow_file(tmp_path: Path) ->
 def test_a_campaign_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(CampaignFailed, match="no steps today"):
         run_all([toy(tmp_path, "def step(seed): raise ValueError('no steps today')")], beside=1)
+
+
+def test_a_policy_that_was_asked_for_runs_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it names a score that is not there, nobody waits for plain sampling to hear of it."""
+    asked = list[Job]()
+
+    def stopped(jobs: list[Job], *_: object) -> None:
+        asked.extend(jobs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(campaigns, "run_all", stopped)
+    words = ["compare", str(WELLS), "--policy", 'Novelty("q")', "--seeds", "2", "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, words).exit_code == 130
+    assert [job.seed for job in asked] == [0, 0, 0, 1, 1, 1]
+    assert [Path(job.workflow).stem for job in asked[::3]] == ["Novelty-q"] * 2
 
 
 def test_a_yardstick_counts_what_the_frames_hold(job: Job, wells: Workflow) -> None:
