@@ -40,6 +40,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.steering import StopRule
+from steersman.steering.decide import CHOSE_NONE
 from steersman.system.errors import BadValue
 
 # What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
@@ -83,8 +84,8 @@ def run(
     page = beside(directory.path) if dashboard else ""
     if page:
         err.plain(page)
-    state = _execute(directory, made)
-    _finish(directory, state, require_goal=require_goal, as_json=as_json, page=page)
+    _execute(directory, made)
+    _finish(directory, made, require_goal=require_goal, as_json=as_json, page=page)
 
 
 def resume(
@@ -124,8 +125,8 @@ def resume(
     err.print(f"[bold]{made.workflow.name}[/] continues in {where}", highlight=False)
     if made.state.paused:
         err.plain(display.paused(made.state))
-    state = _execute(directory, made)
-    _finish(directory, state, require_goal=require_goal, as_json=as_json)
+    _execute(directory, made)
+    _finish(directory, made, require_goal=require_goal, as_json=as_json)
 
 
 def check(
@@ -162,12 +163,12 @@ def check(
         raise typer.Exit(2)
 
 
-def _execute(directory: RunDirectory, made: Run) -> State:
+def _execute(directory: RunDirectory, made: Run) -> None:
     shown = display.Display(str(directory.path), err)
     made.show = lambda state, rule: shown.show(state, rule, made.recorder.now())
     try:
         with shown.live():
-            return made.execute()
+            made.execute()
     except KeyboardInterrupt:
         err.plain(f"stopped at once; `steersman resume {directory.path}` continues it")
         raise typer.Exit(EXIT["interrupted"]) from None
@@ -188,7 +189,8 @@ def _print_json(directory: RunDirectory, state: State) -> None:
     typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
 
 
-def _finish(directory: RunDirectory, state: State, *, require_goal: bool, as_json: bool, page: str = "") -> None:
+def _finish(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: bool, page: str = "") -> None:
+    state = made.state
     assert state.end is not None
     _describe(directory, state)
     outcome = state.end.outcome
@@ -197,6 +199,9 @@ def _finish(directory: RunDirectory, state: State, *, require_goal: bool, as_jso
     else:
         out.print(display.closing(state, state.now))
         display.print_outcome(state)
+        steering = made.workflow.steering
+        if outcome == "budget" and steering.policy.needs and not steering.own(state.chosen):
+            out.plain(CHOSE_NONE)
         if state.frames:
             newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.frames), key=_number).name
             words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"

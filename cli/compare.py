@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
-from steersman.cli.printing import err
+from steersman.cli.printing import counting, err
 from steersman.system.errors import BadValue
 
 
@@ -52,7 +52,7 @@ def compare(
     from steersman.compare.campaigns import Job, run_all
     from steersman.compare.comparison import collect, rows
     from steersman.compare.errors import NoYardstick
-    from steersman.compare.files import write_once
+    from steersman.compare.files import write_variant
     from steersman.compare.latent import yardstick_of
     from steersman.compare.metric import parse
     from steersman.compare.write import table, write
@@ -75,17 +75,19 @@ def compare(
         of.check_needs(arm, loaded)
         loading.parameters(loaded, params, [*assignments, *arm.assignments])
         file = folder / f"{arm.slug}.py"
-        write_once(file, of.variant(source, arm, plain_limits if arm.plain else limits))
+        write_variant(file, of.variant(source, arm, plain_limits if arm.plain else limits), source)
         words = (*assignments, *arm.assignments)
         given = str(params.absolute()) if params else None
         jobs[arm] = {
             seed: Job(str(folder / arm.slug / f"seed-{seed}"), str(file), seed, words, given, site, workers, rounds)
             for seed in range(seeds)
         }
-    by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in chosen]  # a table can be made of those that are done
+    # Seed by seed, so that a table can be made of those that are done; first the policies that were asked for, so that
+    # one that cannot work, for it names a score that is not there, say, ends the comparison at once.
+    by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in reversed(chosen)]
     try:
-        with err.status(f"{len(by_seed)} campaigns in {folder}") as status:
-            run_all(by_seed, beside, lambda done, all_: status.update(f"{done} of {all_} campaigns are done"))
+        with counting(f"{len(by_seed)} campaigns in {folder}") as say:
+            run_all(by_seed, beside, lambda done, all_: say(f"{done} of {all_} campaigns are done"))
     except KeyboardInterrupt:
         err.plain("stopped; give the same command again to continue")
         raise typer.Exit(130) from None

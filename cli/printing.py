@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,17 @@ class Lasting(Shown):
 
 
 out, err = Shown(), Lasting()
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[str], None]]:
+    """What is being done, and how far it is: in one line of a terminal, or, where there is none, a line each time."""
+    if not err.is_terminal:
+        err.plain(what)
+        yield err.plain
+        return
+    with err.status(what) as status:
+        yield status.update
 
 
 class ToStderr(logging.Handler):

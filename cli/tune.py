@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from steersman.cli.options import Json, ParamsFile, Rounds, Seed, Set, SiteName, Workers, WorkflowName
-from steersman.cli.printing import err
+from steersman.cli.printing import counting, err
 from steersman.system.errors import UnknownName
 
 SHOWN = 10
@@ -46,8 +46,8 @@ def tune(
     from steersman.compare import arms as of
     from steersman.compare.campaigns import Job
     from steersman.compare.errors import NoYardstick
-    from steersman.compare.files import write_once
-    from steersman.compare.tuning import Search, results, tune
+    from steersman.compare.files import write_variant
+    from steersman.compare.tuning import WORKFLOW, Search, begin_anew, ends, results, space_of, tune
     from steersman.stages import loading
 
     source = loading.find(workflow)
@@ -57,21 +57,23 @@ def tune(
     judged = yardstick or next(iter(loaded.yardsticks))
     if judged not in loaded.yardsticks:
         raise UnknownName("yardstick", judged, loaded.yardsticks)
-    loading.parameters(loaded, params, assignments)
+    search = Search(over, judged, trials, sampler, seed or 0, early)
+    for end in ends(space_of(search, loaded)):
+        loading.parameters(loaded, params, [*assignments, end])
     folder = (folder or Path("runs") / f"tune-{loaded.name}").absolute()
     limits = of.budget_of("--budget", budget)
-    file = folder / "workflow.py"
-    write_once(file, of.variant(source, of.Arm(of.OWN), limits))
+    begin_anew(folder)
+    file = folder / WORKFLOW
+    write_variant(file, of.variant(source, of.Arm(of.OWN), limits), source)
     tried = loading.load(file)
     given = str(params.absolute()) if params else None
 
     def job(run: str, values: tuple[str, ...]) -> Job:
         return Job(run, str(file), seed or 0, (*assignments, *values), given, site, workers, rounds)
 
-    search = Search(over, judged, trials, sampler, seed or 0, early)
     try:
-        with err.status(f"{trials} trials in {folder}") as status:
-            study = tune(search, tried, folder, job, beside, lambda done: status.update(f"{done} of {trials} trials"))
+        with counting(f"{trials} trials in {folder}") as say:
+            study = tune(search, tried, folder, job, beside, lambda done: say(f"{done} of {trials} trials are done"))
     except KeyboardInterrupt:
         err.plain("stopped; give the same command again to continue")
         raise typer.Exit(130) from None

@@ -79,9 +79,13 @@ def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequenc
     return found
 
 
+def steering_of(arm: Arm, workflow: Workflow) -> Steering:
+    return parse_steering(arm.steer, vars(sys.modules[MODULE])) if arm.steer else workflow.steering
+
+
 def check_needs(arm: Arm, workflow: Workflow) -> None:
     """Raises: BadValue: the policy needs scores, and the workflow gives none."""
-    steering: Steering = parse_steering(arm.steer, vars(sys.modules[MODULE])) if arm.steer else workflow.steering
+    steering = steering_of(arm, workflow)
     if steering.policy.needs and workflow.scoring is None:
         raise BadValue("--policy", arm.label, f"it needs the score {steering.policy.needs[0]!r}; there is no @wf.score")
 

@@ -69,8 +69,11 @@ def run_all(jobs: Sequence[Job], beside: int, show: Callable[[int, int], None] =
 
 
 def failed(job: Job) -> CampaignFailed:
-    """It did not come to its end: with the last that it said."""
-    return CampaignFailed(job.run, log_of(job).read_text()[-2000:])
+    """It did not come to its end: with how its journal ends, and the last that it printed."""
+    journal = RunDirectory(Path(job.run)).journal
+    end = State(read(journal)).end if journal.exists() else None
+    said = [f"{end.outcome}: {end.reason}" if end else "", log_of(job).read_text()[-2000:].strip()]
+    return CampaignFailed(job.run, "\n".join(text for text in said if text) or "it was killed, or ended without a word")
 
 
 def log_of(job: Job) -> Path:

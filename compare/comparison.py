@@ -5,6 +5,7 @@ Axes: K seeds, m points of a curve.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.compare.arms import Arm
+from steersman.compare.arms import Arm, steering_of
 from steersman.compare.errors import NoYardstick
 from steersman.compare.metric import HeldOutMetric
 from steersman.compare.statistics import Interval, Times, difference, median_time, speed_up
@@ -22,6 +23,7 @@ from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow, Yardstick
+from steersman.steering.decide import CHOSE_NONE
 
 POINTS = 200
 SEED = 0  # of the bootstrap: a table that is made again is the same
@@ -34,6 +36,8 @@ class Runs:
     Args:
         curves: yardstick -> one Curve for each seed.
         cost: part -> seconds, all seeds together.
+        starts: of all seeds together.
+        own: of them, those that the arm's policy itself chose.
     """
 
     arm: Arm
@@ -41,6 +45,13 @@ class Runs:
     curves: dict[str, list[Curve]] = field(default_factory=dict)
     cost: Counter[str] = field(default_factory=Counter)
     unit: str = "frames"
+    starts: int = 0
+    own: int = 0
+
+    @property
+    def share(self) -> float:
+        """Of the starts that the arm's policy itself chose; NaN where there is no start."""
+        return self.own / self.starts if self.starts else math.nan
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,7 @@ class Row:
     """One arm by one yardstick, beside plain sampling with the same parameters.
 
     Args:
+        share: of the starts that its policy itself chose, and not the fallback, `explore` or a person.
         final: (K,) float, the values when as much was spent as every run did spend.
         times: level -> when each seed reached it.
         sooner: level -> how many times sooner than plain.
@@ -57,6 +69,7 @@ class Row:
     arm: Arm
     yardstick: str
     less: bool
+    share: float
     final: np.ndarray
     times: Mapping[float, Times]
     sooner: Mapping[float, Interval]
@@ -67,6 +80,8 @@ class Row:
         """In plain words."""
         if self.arm.plain:
             return "plain sampling: what the others are compared with"
+        if self.share == 0:
+            return CHOSE_NONE
         said = [self._sooner(level, ratio) for level, ratio in self.sooner.items()]
         better, worse = self.more.low > 0, self.more.high < 0
         if self.less:
@@ -107,6 +122,8 @@ def collect(
             runs.curves.setdefault(name, []).append(curve)
         runs.seeds.append(seed)
         runs.cost.update(_cost(history))
+        runs.starts += history.state.chosen.total()
+        runs.own += steering_of(arm, workflow).own(history.state.chosen)
         runs.unit = history.state.time_unit if history.state.simulated else "frames"
     return runs
 
@@ -136,7 +153,7 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
     before = {level: _reached(plain.curves[name], level, less=yardstick.less) for level in levels}
     times = {level: _reached(runs.curves[name], level, less=yardstick.less) for level in levels}
     return Row(
-        runs.arm, name, yardstick.less, mine, times,
+        runs.arm, name, yardstick.less, runs.share, mine, times,
         {level: speed_up(before[level], times[level], rng) for level in levels}, difference(base, mine),
     )  # fmt: skip
 
@@ -167,7 +184,7 @@ def as_json(row: Row, runs: Runs) -> dict[str, object]:
     return {
         "arm": row.arm.label, "guided": row.arm.guided, "yardstick": row.yardstick, "unit": runs.unit,
         "seeds": runs.seeds, "final": row.final.tolist(), "final_median": float(np.median(row.final)),
-        "more": _finite(row.more), "verdict": row.verdict,
+        "more": _finite(row.more), "verdict": row.verdict, "chosen_by_policy": _number(row.share),
         "levels": [
             {
                 "level": level, "median_time": _number(median_time(times)), "reached": int(times.reached.sum()),

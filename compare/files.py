@@ -1,10 +1,21 @@
-"""A workflow file of a comparison -> its folder, once."""
+"""A workflow file of a comparison, and the modules that it imports -> its folder, once."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from steersman.stages.modules import imported
 from steersman.system.errors import BadValue
+
+
+def write_variant(file: Path, text: str, source: Path) -> None:
+    """Write a variant of a workflow file, and beside it what the file imports from its own folder.
+
+    Raises: BadValue: the folder holds another comparison.
+    """
+    for module in sorted(imported(source)):
+        write_once(file.parent / module.relative_to(source.parent), module.read_text())
+    write_once(file, text)
 
 
 def write_once(file: Path, text: str) -> None:
@@ -14,5 +25,7 @@ def write_once(file: Path, text: str) -> None:
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and file.read_text() != text:
-        raise BadValue("--out", str(file.parent), f"{file.name} was made of another workflow or budget; take another")
+        raise BadValue(
+            "--out", str(file.parent), f"its {file.name} is of another workflow or budget; take another folder"
+        )
     file.write_text(text)

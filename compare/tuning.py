@@ -26,6 +26,7 @@ from steersman.system.errors import BadValue, MissingExtra, UnknownName
 
 EIGHTHS = 1, 2, 4  # of the budget, after which the worse half of the trials that came so far ends
 RUN = "run"  # attribute of a trial: its run directory
+WORKFLOW, TRIALS = "workflow.py", "trials.log"  # in the folder
 SAMPLERS = ("tpe", "random", "grid")
 
 
@@ -77,9 +78,7 @@ def tune(
     Raises: BadInput: a range that is none. CampaignFailed: one ended without its budget spent. MissingExtra: Optuna.
     """
     optuna = _optuna()
-    if search.sampler not in SAMPLERS:
-        raise UnknownName("sampler", search.sampler, SAMPLERS)
-    space = dict(_range(text, workflow) for text in search.ranges)
+    space = space_of(search, workflow)
     grid = _grid(space) if search.sampler == "grid" else []
     trials = min(search.trials, len(grid)) if grid else search.trials
     sampler = optuna.samplers.TPESampler if search.sampler == "tpe" else optuna.samplers.RandomSampler
@@ -108,6 +107,32 @@ def tune(
             each.process.terminate()
         for each in running:
             each.process.wait()
+
+
+def space_of(search: Search, workflow: Workflow) -> dict[str, Any]:
+    """Parameter -> Optuna's distribution. Raises: BadInput: a range that is none. MissingExtra: Optuna."""
+    if search.sampler not in SAMPLERS:
+        raise UnknownName("sampler", search.sampler, SAMPLERS)
+    space = dict(_range(text, workflow) for text in search.ranges)
+    if search.sampler == "grid":
+        _grid(space)
+    return space
+
+
+def ends(space: Mapping[str, Any]) -> list[str]:
+    """`key=value` of the values that a parameter must allow for all between them to be tried."""
+    return [
+        f"{key}={value}"
+        for key, values in space.items()
+        for value in getattr(values, "choices", None) or (values.low, values.high)
+    ]
+
+
+def begin_anew(folder: Path) -> None:
+    """Take away what a call left that came to no trial, so that another workflow or budget may be tried here."""
+    if (folder / TRIALS).exists() and not any(folder.glob("trial-*")):
+        (folder / TRIALS).unlink()
+        (folder / WORKFLOW).unlink(missing_ok=True)
 
 
 def results(study: Any) -> list[dict[str, Any]]:
@@ -220,7 +245,7 @@ def _storage(folder: Path) -> Any:
     from optuna.storages.journal import JournalFileBackend
 
     folder.mkdir(parents=True, exist_ok=True)
-    return JournalStorage(JournalFileBackend(str(folder / "trials.log")))
+    return JournalStorage(JournalFileBackend(str(folder / TRIALS)))
 
 
 def _optuna() -> Any:

@@ -40,12 +40,13 @@ def table(rows: Sequence[tuple[Row, Runs]]) -> str:
         mine = [(row, runs) for row, runs in rows if row.yardstick == name]
         levels, unit = list(mine[0][0].times), mine[0][1].unit
         head = ["arm", "at the end, median (range)", *(f"median {_unit(unit)} to {level:g}" for level in levels)]
-        text += [f"**{name}**", "", _line([*head, "compared with plain sampling"]), _line(["---"] * (len(head) + 1))]
+        head += ["starts by its policy", "compared with plain sampling"]
+        text += [f"**{name}**", "", _line(head), _line(["---"] * len(head))]
         for row, _ in mine:
             low, middle, high = np.quantile(row.final, [0, 0.5, 1])
             cells = [_label(row), f"{middle:.3g} ({low:.3g} to {high:.3g})"]
             cells += [_reached(row, level) for level in levels]
-            text.append(_line([*cells, row.verdict]))
+            text.append(_line([*cells, f"{100 * row.share:.0f} %", row.verdict]))
         text.append("")
     return "\n".join([*text, *_costs(rows)]) + "\n"
 

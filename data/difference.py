@@ -11,7 +11,7 @@ from steersman.journal.history import History
 from steersman.system.files import text_of
 
 NOT_COMPARED = ("params", "source", "workflow")  # parameters are a part of their own, and not the path of the code
-NO_OUTCOME = ("workflow", "seed", "guided", "time_unit", "models", "metrics", "segments")
+NO_OUTCOME = ("workflow", "seed", "guided", "time_unit", "models", "metrics", "segments", "starts")
 
 Different = dict[str, tuple[Any, Any]]
 
@@ -57,7 +57,7 @@ def _code(one: History, other: History) -> list[str]:
 
 def _outcome(history: History) -> dict[str, Any]:
     found = summary(history.state)
-    counts = {f"segments {how}": number for how, number in found["segments"].items()}
+    counts = {f"{key} {name}": number for key in ("segments", "starts") for name, number in found[key].items()}
     used = {"models used": sum(bool(model["accepted"]) for model in found["models"])}
     plain: dict[str, Any] = {key: value for key, value in found.items() if key not in NO_OUTCOME}
     return {**plain, **counts, **used, **found["metrics"]}

@@ -32,6 +32,7 @@ class Standing:
         self.next_start = 0
         self.failed: dict[int, Failed] = {}  # starts whose segment failed: to be tried again, or blamed
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
+        self.chosen = Counter[str]()  # starts by who chose them, those that are run again too
         self.used = array("q")  # frame_key of each frame that a segment was started from, as often as that was
         self.weights, self.rounds = array("d"), array("q")  # of members of a weighted ensemble, by start; else empty
         self.held_out: set[int] = set()  # starts that were drawn to be held out

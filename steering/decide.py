@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
 
-from steersman.steering.policies import NEW, Candidate, Policy, Random, Unsteered
+from steersman.steering.draws import HELD_OUT
+from steersman.steering.policies import NEW, Candidate, Policy, Random, Unsteered, members
 from steersman.steering.pruning import SegmentRule
 from steersman.steering.scores import Scores
 
 SHOWN_ALTERNATIVES = 3
+NO_POLICY = ("explore", "prepared", "continue", "pin", HELD_OUT)  # stand in starts in place of a policy's name
+CHOSE_NONE = "the policy chose no start: the budget was spent before the first scores; try --rounds or a larger budget"
 UNITY = 1e-9  # by which weights may miss 1: rounding errors of a million rounds
 
 
@@ -60,6 +63,11 @@ class Steering:
     def deciding(self, *, scored: bool) -> Policy:
         """Which policy chooses, when all goes well."""
         return self.policy if scored or not self.policy.needs else self.fallback
+
+    def own(self, chosen: Mapping[str, int]) -> int:
+        """How many starts the policy itself chose, of those that each name chose."""
+        others = {each.name for each in members(self.fallback)} - {each.name for each in members(self.policy)}
+        return sum(number for name, number in chosen.items() if name not in {*NO_POLICY, *others})
 
 
 class Decider:

@@ -84,7 +84,7 @@ class Policy:
         raise NotImplementedError
 
     def __or__(self, other: Policy) -> Turns:
-        return Turns((*_members(self), *_members(other)))
+        return Turns((*members(self), *members(other)))
 
     def candidates(self, scores: Scores, order: np.ndarray, values: np.ndarray, reason: str) -> list[Candidate]:
         """Frames not started from come first; `reason` is a format string of `value`."""
@@ -273,7 +273,8 @@ class Turns(Policy):
         return list(first.values())
 
 
-def _members(policy: Policy) -> tuple[Policy, ...]:
+def members(policy: Policy) -> tuple[Policy, ...]:
+    """The policies that take turns, or the one alone."""
     return policy.policies if isinstance(policy, Turns) else (policy,)
 
 

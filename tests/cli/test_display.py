@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from steersman.cli.display import Display, closing, line, view
-from steersman.journal.records import End, Epoch, Hired, Note, Run, Session, Trained, Training
+from steersman.journal.records import End, Epoch, Hired, Note, Run, Session, Start, Trained, Training
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.steering import budget
@@ -78,15 +78,18 @@ def test_wall_time_goes_on_while_nothing_is_recorded(state: State) -> None:
     assert state.hours(3602.0) == 10.0 / 3600
 
 
-def test_the_closing_table_tells_what_idle_slots_did(state: State) -> None:
+def test_the_closing_table_tells_who_chose_starts_and_what_idle_slots_did(state: State) -> None:
     """And what was noted last; nothing of models where none was trained."""
     state.apply(Hired(t=4.0, walker=0, slot=0))
     state.walkers[0].seconds.update({"waited": 5.0, "read": 1.0, "ran": 12.0})
     state.walkers[0].segments.append(Segment(0, 0, 0, 0, end=1))
     state.walkers[0].seconds["started"] = 2.0
+    for number, policy in enumerate(["prepared", "Novelty", "Novelty", "explore"]):
+        state.apply(Start(t=5.0, start=number, seed=0, policy=policy))
     console = Console(file=io.StringIO(), width=120)
     console.print(closing(state, 24.0))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "Novelty 50 %, prepared 25 %, explore 25 %" in shown
     assert "40.0 %, most of it waiting for a start" in shown
     assert TEXT in shown
     assert "models" not in shown

@@ -106,3 +106,10 @@ def test_odd_words_of_a_command_are_shown(word: str) -> None:
         said = printed(ended)
         assert is_shown(said)
         assert "Traceback" not in said
+
+
+def test_without_a_terminal_progress_is_a_line_each_time(capsys: pytest.CaptureFixture[str]) -> None:
+    with printing.counting("2 campaigns in here") as count:
+        count("1 of 2")
+        count("2 of 2")
+    assert capsys.readouterr().err.splitlines() == ["2 campaigns in here", "1 of 2", "2 of 2"]

@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
+from steersman.cli.__main__ import app
+from steersman.compare import campaigns
 from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
 from steersman.compare.comparison import Runs, collect, rows
+from steersman.compare.errors import CampaignFailed
+from steersman.compare.files import write_variant
 from steersman.compare.latent import yardstick_of
 from steersman.compare.metric import HeldOutMetric, parse
 from steersman.compare.statistics import Interval
@@ -27,11 +32,31 @@ from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow, Yardstick
 from steersman.steering import LocalOutlierFactor, Novelty, Random, Steering
+from steersman.steering.decide import CHOSE_NONE
 from steersman.steering.expression import parse_steering
 from steersman.system.errors import BadInput, UnknownName
 
 pytestmark = pytest.mark.slow
 WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
+
+TOY = """
+from steersman import Workflow, budget
+
+wf = Workflow("toy", stop=budget(frames=20))
+
+
+@wf.simulate()
+def simulate(p, start, out):
+    import walks
+
+    for _ in range(5):
+        out.append(x=walks.step(out.seed))
+
+
+@wf.yardstick()
+def reached(p, frames):
+    return frames["x"].astype(int)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +86,43 @@ def test_what_is_finished_is_not_run_again(job: Job) -> None:
     assert RunDirectory(Path(job.run)).journal.stat() == before
 
 
+def toy(folder: Path, walks: str) -> Job:
+    """A campaign of a variant of a workflow of two files."""
+    (folder / "mine").mkdir()
+    (folder / "mine" / "toy.py").write_text(TOY)
+    (folder / "mine" / "walks.py").write_text(walks)
+    source, file = folder / "mine" / "toy.py", folder / "arm.py"
+    loading.load(source)
+    write_variant(file, variant(source, Arm("Random()"), {}), source)
+    return Job(str(folder / "seed-0"), str(file), 0, (), None, "laptop", 1, False)
+
+
+def test_a_variant_imports_what_lies_beside_its_workflow_file(tmp_path: Path) -> None:
+    job = toy(tmp_path, "def step(seed): return seed % 7")
+    run_all([job], beside=1)
+    assert job.finished
+
+
+def test_a_campaign_that_fails_says_why(tmp_path: Path) -> None:
+    with pytest.raises(CampaignFailed, match="no steps today"):
+        run_all([toy(tmp_path, "def step(seed): raise ValueError('no steps today')")], beside=1)
+
+
+def test_a_policy_that_was_asked_for_runs_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it names a score that is not there, nobody waits for plain sampling to hear of it."""
+    asked = list[Job]()
+
+    def stopped(jobs: list[Job], *_: object) -> None:
+        asked.extend(jobs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(campaigns, "run_all", stopped)
+    words = ["compare", str(WELLS), "--policy", 'Novelty("q")', "--seeds", "2", "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, words).exit_code == 130
+    assert [job.seed for job in asked] == [0, 0, 0, 1, 1, 1]
+    assert [Path(job.workflow).stem for job in asked[::3]] == ["Novelty-q"] * 2
+
+
 def test_a_yardstick_counts_what_the_frames_hold(job: Job, wells: Workflow) -> None:
     runs = collect(Arm(PLAIN), {0: Path(job.run)}, wells)
     frames = RunDirectory(Path(job.run)).frames
@@ -70,6 +132,7 @@ def test_a_yardstick_counts_what_the_frames_hold(job: Job, wells: Workflow) -> N
     assert (np.diff(runs.curves["cells"][0].value) >= 0).all()
     assert runs.curves["cells"][0].spent[-1] == pytest.approx(len(angles) * 0.05)
     assert runs.cost["simulation"] > 0
+    assert 0 < runs.own < runs.starts, "the first start is the prepared one"
 
 
 def test_an_arm_like_plain_sampling_shows_no_difference(job: Job, wells: Workflow, tmp_path: Path) -> None:
@@ -151,6 +214,20 @@ def test_plain_sampling_that_ran_longer_says_how_much_longer_it_needs(wells: Wor
     (row,) = rows(of(Arm(PLAIN), 1, 400), of(Arm("Random()"), 4, 50), each)
     assert row.sooner[175] == Interval(175 / 44, 175 / 44, 175 / 44)
     assert row.more == Interval(150.0, 150.0, 150.0)
+
+
+def test_a_policy_that_chose_no_start_is_not_judged(wells: Workflow) -> None:
+    """However much better its runs were: others chose their starts."""
+    curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
+    plain, idle, chose = (
+        Runs(Arm(policy), seeds=[0, 1], curves={"cells": [curve, curve]}, starts=20, own=own)
+        for policy, curve, own in ((PLAIN, curves[0], 18), ("Random()", curves[1], 0), ('Novelty("z")', curves[1], 5))
+    )
+    each = {"cells": wells.yardsticks["cells"]}
+    found = [(row, runs) for runs in (plain, idle, chose) for row in rows(plain, runs, each)]
+    assert [row.verdict == CHOSE_NONE for row, _ in found] == [False, True, False]
+    lines = [line.split(" | ") for line in table(found).splitlines() if line.count("%")]
+    assert [line[-2] for line in lines] == ["90 %", "0 %", "25 %"]
 
 
 def test_the_report_draws_what_compare_measures(job: Job) -> None:

@@ -4,10 +4,25 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
+from steersman.cli.__main__ import app
 from steersman.compare.arms import OWN, Arm, variant
 from steersman.compare.campaigns import Job, _campaign
-from steersman.compare.tuning import RUN, Search, _grid, _look, _range, _Running, _storage, results, tune
+from steersman.compare.tuning import (
+    RUN,
+    TRIALS,
+    WORKFLOW,
+    Search,
+    _grid,
+    _look,
+    _range,
+    _Running,
+    _storage,
+    begin_anew,
+    results,
+    tune,
+)
 from steersman.engine import campaign
 from steersman.journal import manifest
 from steersman.journal.file import Journal, read
@@ -41,6 +56,25 @@ def test_a_grid_is_every_combination_and_needs_values(wells: Workflow) -> None:
     assert len({tuple(each.values()) for each in _grid(space)}) == 6
     with pytest.raises(BadInput):
         _grid(dict([_range("steps=50:100", wells)]))
+
+
+@pytest.mark.parametrize("wrong", ["steps=1:500", "frames=0:10", "steps=100,10,50"])
+def test_a_range_beyond_its_parameter_is_refused_before_anything_is_written(wrong: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["tune", str(WELLS), "--over", wrong, "--out", str(tmp_path / "out")])
+    assert isinstance(done.exception, BadInput)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_is_begun_anew_until_there_is_a_trial(tmp_path: Path) -> None:
+    begin_anew(tmp_path)
+    for file in (WORKFLOW, TRIALS):
+        (tmp_path / file).touch()
+    (tmp_path / "trial-0000.log").touch()
+    begin_anew(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+    (tmp_path / "trial-0000.log").unlink()
+    begin_anew(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

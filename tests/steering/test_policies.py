@@ -173,6 +173,22 @@ def test_a_share_outside_0_to_1_is_refused() -> None:
         Steering(explore=1.5)
 
 
+@pytest.mark.parametrize(
+    ("steering", "own"),
+    [
+        (Steering(Novelty("z"), 0.2), {"Novelty"}),
+        (Steering(Novelty("z") | Random(), 0.2), {"Novelty", "Random"}),
+        (Steering(Novelty("z"), fallback=Random() | Unsteered()), {"Novelty"}),
+        (Steering(Random(), fallback=Random()), {"Random"}),
+        (Steering(Unsteered()), {"Unsteered"}),
+    ],
+)
+def test_a_policys_own_starts_are_those_that_nobody_else_chose(steering: Steering, own: set[str]) -> None:
+    names = {*own, *steering.fallback.name.split(" | "), "explore", "prepared", "continue", "pin", "held out"}
+    assert {name for name in names if steering.own({name: 1})} == own
+    assert steering.own(dict.fromkeys(own, 3)) == 3 * len(own)
+
+
 def test_a_fallback_without_its_scores_or_that_raises_leaves_the_prepared_start(rng: np.random.Generator) -> None:
     table = Scores(*(np.zeros(5, int),) * 4, np.zeros(5, bool))
     assert Decider(Steering(Novelty("z"), fallback=Target("d"))).choose(table, rng).candidate is None
