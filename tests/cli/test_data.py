@@ -57,6 +57,17 @@ def test_a_report_made_again_leaves_the_seal_whole_and_hides_no_other_change(
     assert [name for name, _ in manifest.changes(directory)] == ["environment.json"]
 
 
+def test_a_folder_in_which_nothing_can_be_written_is_named_before_anything_is_analysed(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory: RunDirectory = request.getfixturevalue("run")
+    for folder in (directory.journal, directory.journal / "below", Path("/proc/nowhere")):
+        monkeypatch.setattr(sys, "argv", ["steersman", "analyse", str(directory.path), "--out", str(folder)])
+        with pytest.raises(SystemExit, match="2"):
+            main()
+        assert capsys.readouterr().err.startswith(f"error: {folder}: this folder cannot be written: ")
+
+
 def test_ls_lists_what_lies_in_a_folder_and_a_run_that_cannot_be_read_costs_its_line_only(
     request: pytest.FixtureRequest, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
