@@ -110,6 +110,9 @@ def _sealed(directory: RunDirectory, state: State, known: set[str]) -> Iterator[
     """What differs from the manifest and was not found otherwise."""
     if state.end is None or not state.run.files:  # it goes on, its driver was killed, or Steersman 0.1 wrote it
         return
+    at_once = state.end.outcome == "interrupted"  # by a second Ctrl-C, which leaves no time for a seal
+    if at_once and not directory.manifest.exists():
+        return
     if driven(directory.path) or (copies.of(directory.path) and not directory.manifest.exists()):  # a copy has a part
         return
     try:
