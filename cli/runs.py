@@ -160,6 +160,7 @@ def verify(
     """Check that a run directory is intact: checksums, journal against store, models against their cards."""
     directory = run_directory.open_run(run)
     problems = verification.verify(directory)
+    lost = verification.cost(directory, problems)
     if repair and problems:
         verification.repair(directory, problems)
     if as_json:
@@ -169,5 +170,8 @@ def verify(
     if not problems:
         err.plain(f"{run} is whole")
     elif repair:
-        err.plain(f"moved to {run}/aside; `steersman resume {run}` continues the run")
+        err.plain(f"set aside, in {run}/aside: {lost or 'no frames and no models'}")
+        err.plain(f"`steersman resume {run}` continues the run")
+    else:
+        err.plain(f"`steersman verify {run} --repair` sets aside: {lost or 'no frames and no models'}")
     raise typer.Exit(DamagedFile.exit_status if problems and not repair else 0)
