@@ -122,6 +122,27 @@ def test_diff_tells_what_differs_and_nothing_else(request: pytest.FixtureRequest
     said("diff", one.path, tmp_path, code=2)
 
 
+def test_diff_compares_the_modules_beside_the_workflow_file(
+    request: pytest.FixtureRequest, said: Said, tmp_path: Path
+) -> None:
+    one: RunDirectory = request.getfixturevalue("run")
+    modules = one.path / "workflow"
+    (modules / "forces").mkdir(parents=True)
+    (modules / "steersman_workflow.py").symlink_to(Path("..", "workflow.py"))
+    for name in ("same.py", "forces/near.py", "gone.py"):
+        (modules / name).write_text(f"NAME = {name!r}\n")
+    other = RunDirectory(shutil.copytree(one.path, tmp_path / "other", symlinks=True))
+    assert said("diff", one.path, other.path) == "nothing differs\n"
+    (other.path / "workflow" / "forces" / "near.py").write_text("NAME = 'far'\n")
+    (other.path / "workflow" / "gone.py").unlink()
+    code = json.loads(said("diff", one.path, other.path, "--json"))["code"]
+    assert [line for line in code if not line.startswith("@@")] == [
+        f"--- {one.path}/workflow/forces/near.py", f"+++ {other.path}/workflow/forces/near.py",
+        "-NAME = 'forces/near.py'", "+NAME = 'far'",
+        f"--- {one.path}/workflow/gone.py", f"+++ {other.path}/workflow/gone.py", "-NAME = 'gone.py'",
+    ]  # fmt: skip
+
+
 def test_the_drivers_log_holds_what_was_recorded_warnings_and_the_traceback_of_the_end(tmp_path: Path) -> None:
     log = tmp_path / "driver.log"
     recorder = Recorder(Journal(tmp_path / "journal.jsonl"), State())
