@@ -21,6 +21,7 @@ from steersman.journal import copies, run_directory
 from steersman.journal import replay as replaying
 from steersman.journal import verify as verification
 from steersman.journal import why as reasons
+from steersman.journal.errors import RunDamaged
 from steersman.journal.history import History
 from steersman.journal.lock import driven as is_driven
 from steersman.journal.lock import owner
@@ -36,7 +37,7 @@ def status(run: RunPath, as_json: Json = False) -> None:
     """Show the progress of a run."""
     directory = run_directory.open_run(run)
     with run_directory.reading(directory):
-        state = History(directory).state
+        state = _read(directory)
         found = summary(directory, state)
         site = Site.model_validate(directory.site())
     copy, driven = copies.of(directory.path), is_driven(directory.path)
@@ -72,6 +73,14 @@ def facts(directory: RunDirectory) -> dict[str, Any]:
     """A run in plain values, see `summary`."""
     with run_directory.reading(directory):
         return summary(directory, History(directory).state)
+
+
+def _read(directory: RunDirectory) -> State:
+    """Raises: RunDamaged: the journal has lost everything. That of a run that begins is empty for a moment."""
+    history = History(directory)
+    if not history.place.offset and not is_driven(directory.path):
+        raise RunDamaged(str(directory.path), f"{directory.journal.name} is empty: it has no complete record")
+    return history.state
 
 
 def watch(run: RunPath) -> None:

@@ -98,6 +98,16 @@ def test_ls_lists_what_lies_in_a_folder_and_a_run_that_cannot_be_read_costs_its_
     said("ls", folder / "nowhere", code=2)
 
 
+def test_an_empty_journal_is_said_to_be_empty(request: pytest.FixtureRequest, said: Said) -> None:
+    directory: RunDirectory = request.getfixturevalue("run")
+    directory.journal.write_bytes(b"")
+    said("status", directory.path, code=6)
+    said("status", directory.path, "--json", code=6)
+    (listed,) = json.loads(said("ls", directory.path.parent, "--json"))["runs"]
+    assert listed["state"] == "cannot be read: its journal is empty"
+    assert listed["age_s"] < 3600
+
+
 def test_diff_tells_what_differs_and_nothing_else(request: pytest.FixtureRequest, said: Said, tmp_path: Path) -> None:
     one: RunDirectory = request.getfixturevalue("run")
     other = RunDirectory(tmp_path / "other")
