@@ -86,7 +86,9 @@ def write_tables(history: History, folder: Path, *, overwrite: bool = False) -> 
 def check_new(path: Path, overwrite: bool) -> None:
     """Raises: CannotExport: the file is there, or its folder is not."""
     if path.exists() and not overwrite:
-        raise CannotExport(str(path), "this file exists; choose another name, or add --overwrite")
+        raise CannotExport(
+            str(path), "this file exists; choose another name, or replace it: overwrite=True, or --overwrite"
+        )
     if not path.absolute().parent.is_dir():
         raise CannotExport(str(path), f"there is no folder {path.parent}; make it first")
 
@@ -180,7 +182,9 @@ def _universe(topology: Path) -> Any:
         raise MissingExtra("MDAnalysis", "data") from None
     if not topology.is_file():
         words = "there is no such file; frames need atoms to be exported: what `prepare` returned had no `pdb`, or an "
-        raise CannotExport(str(topology), f"{words}older Steersman made the run; give --topology FILE")
+        raise CannotExport(
+            str(topology), f"{words}older Steersman made the run; give a file: topology=FILE, or --topology FILE"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
