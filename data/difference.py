@@ -11,6 +11,7 @@ from steersman.journal.facts import summary
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.system.files import text_of
+from steersman.system.plain import flat
 
 NOT_COMPARED = ("params", "source", "workflow")  # parameters are a part of their own, and not the path of the code
 LINK = "steersman_workflow.py"  # among the modules, to the workflow file; see stages/modules.py
@@ -29,7 +30,7 @@ def difference(one: History, other: History) -> dict[str, Any]:
         "params": _different(one.params, other.params),
         "settings": _different(_settings(one), _settings(other)),
         "code": list(_code(one, other)),
-        "versions": _different(*(_flat(each.directory.environment()) for each in (one, other))),
+        "versions": _different(*(flat(each.directory.environment()) for each in (one, other))),
         "outcome": _different(_outcome(one), _outcome(other)),
     }
 
@@ -40,15 +41,7 @@ def _different(one: Mapping[str, Any], other: Mapping[str, Any]) -> Different:
 
 
 def _settings(history: History) -> dict[str, Any]:
-    return _flat({key: value for key, value in history.settings().items() if key not in NOT_COMPARED})
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """site: {walltime_s: 60} -> site.walltime_s: 60."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return found
+    return flat({key: value for key, value in history.settings().items() if key not in NOT_COMPARED})
 
 
 def _code(one: History, other: History) -> Iterator[str]:
