@@ -16,6 +16,7 @@ AppError
 
 from __future__ import annotations
 
+import signal
 from numbers import Real
 
 from steersman.system.errors import BadInput, EngineError
@@ -147,7 +148,14 @@ class CommandFailed(AppError, RuntimeError):
 
     def __str__(self) -> str:
         tail = self.stderr_tail.strip() or "(nothing on stderr)"
-        return f"{self.command} ended with exit code {self.exit_code}:\n{tail}"
+        return f"{self.command} {_ended(self.exit_code)}:\n{tail}"
+
+
+def _ended(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    known = [f" ({each.name})" for each in signal.Signals if each == -exit_code]  # some of a system have no name
+    return f"was killed by signal {-exit_code}{''.join(known)}"
 
 
 class CommandNotFound(CommandFailed):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from steersman.cli.options import Json
+from steersman.journal.errors import BadDirectory
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="run directories of one workflow")]
 
@@ -39,16 +41,29 @@ def analyse(
     from steersman.stages import loading
 
     directories = [open_run(run) for run in runs]
+    alone = directories[0] if len(runs) == 1 and folder is None else None
+    if not alone:
+        folder = folder or runs[0].parent / f"{runs[0].name}-analysis"
+        _make(folder)
     found = trajectories.read(directories, score)
     model = markov.build(found, states, lag)
     steering = loading.load(directories[0].workflow).steering
     by_weights = answer.by_weights(found, steering.policy)
     said = {"runs": [str(run) for run in runs], **answer.answer(found, model), **by_weights}
-    alone = directories[0] if len(runs) == 1 and folder is None else None
-    folder = alone.analysis if alone else folder or runs[0].parent / f"{runs[0].name}-analysis"
+    folder = folder or directories[0].analysis
     with style.applied():
         written = write(folder, runs[0].name, said, figure.draw(found, model))
     if alone:
         write_report(alone)
         manifest.renew(alone, alone.analysis, alone.report, alone.figures)
     typer.echo(json.dumps(written) if as_json else "\n".join([*answer.lines(said), f"Page, figure and JSON: {folder}"]))
+
+
+def _make(folder: Path) -> None:
+    """Before anything is read. Raises: BadDirectory: nothing can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        problem = f"this folder cannot be written: {error.strerror}; give another one with --out"
+        raise BadDirectory(str(folder), problem) from None

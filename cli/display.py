@@ -80,7 +80,7 @@ def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
     counts = "   ".join(f"{number} {how}" for how, number in state.ended.items())
     return Group(
         grid,
-        Text.from_markup(f"[dim]segments[/] {counts or 'none yet'}   {metrics}"),
+        Text.from_markup(f"[dim]segments[/] {counts or 'none yet'}   {metrics}", emoji=False),
         *(Text(text, style="bold yellow") for text in alarms),
     )
 
@@ -122,7 +122,7 @@ def _models(state: State, now: float) -> RenderableType:
         table.add_row("none yet", *[""] * 5)
     # Below, for a narrow terminal: a column would break them into words.
     reasons = [f"[dim]model {model.version}: {escape(model.reason)}[/]" for model in shown if model.reason]
-    return Group(table, *map(Text.from_markup, reasons[-2:]))
+    return Group(table, *(Text.from_markup(each, emoji=False) for each in reasons[-2:]))
 
 
 def _figures(model: ModelVersion, now: float) -> tuple[str, str, str, str]:
@@ -158,7 +158,7 @@ def _newest(state: State) -> RenderableType:
         for start in list(state.decisions)[-4:]
     ]
     lines += [f"[yellow]{escape(words(note))}[/]" for note in list(state.notes)[-2:]]
-    return Text.from_markup("\n".join(lines) or "no decisions yet")
+    return Text.from_markup("\n".join(lines) or "no decisions yet", emoji=False)
 
 
 def _origin(parent: FrameId | None) -> str:

@@ -38,6 +38,9 @@ def say(text: str, *, to_stderr: bool = False, newline: bool = True) -> None:
 class Shown(Console):
     """A terminal to which the words of others are shown, whatever they are printed with; styles are ours alone."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(emoji=False, **options)  # else w2.0:-1: has a thumb
+
     def render(self, *args: Any, **options: Any) -> Iterable[Segment]:
         for segment in super().render(*args, **options):
             yield segment if segment.control else segment._replace(text=shown(segment.text))

@@ -21,6 +21,7 @@ from steersman.journal import copies, run_directory
 from steersman.journal import replay as replaying
 from steersman.journal import verify as verification
 from steersman.journal import why as reasons
+from steersman.journal.errors import RunDamaged
 from steersman.journal.history import History
 from steersman.journal.lock import driven as is_driven
 from steersman.journal.lock import owner
@@ -36,7 +37,7 @@ def status(run: RunPath, as_json: Json = False) -> None:
     """Show the progress of a run."""
     directory = run_directory.open_run(run)
     with run_directory.reading(directory):
-        state = History(directory).state
+        state = _read(directory)
         found = summary(directory, state)
         site = Site.model_validate(directory.site())
     copy, driven = copies.of(directory.path), is_driven(directory.path)
@@ -72,6 +73,14 @@ def facts(directory: RunDirectory) -> dict[str, Any]:
     """A run in plain values, see `summary`."""
     with run_directory.reading(directory):
         return summary(directory, History(directory).state)
+
+
+def _read(directory: RunDirectory) -> State:
+    """Raises: RunDamaged: the journal has lost everything. That of a run that begins is empty for a moment."""
+    history = History(directory)
+    if not history.place.offset and not is_driven(directory.path):
+        raise RunDamaged(str(directory.path), f"{directory.journal.name} is empty: it has no complete record")
+    return history.state
 
 
 def watch(run: RunPath) -> None:
@@ -160,6 +169,7 @@ def verify(
     """Check that a run directory is intact: checksums, journal against store, models against their cards."""
     directory = run_directory.open_run(run)
     problems = verification.verify(directory)
+    lost = verification.cost(directory, problems)
     if repair and problems:
         verification.repair(directory, problems)
     if as_json:
@@ -169,5 +179,8 @@ def verify(
     if not problems:
         err.plain(f"{run} is whole")
     elif repair:
-        err.plain(f"moved to {run}/aside; `steersman resume {run}` continues the run")
+        err.plain(f"set aside, in {run}/aside: {lost or 'no frames and no models'}")
+        err.plain(f"`steersman resume {run}` continues the run")
+    else:
+        err.plain(f"`steersman verify {run} --repair` sets aside: {lost or 'no frames and no models'}")
     raise typer.Exit(DamagedFile.exit_status if problems and not repair else 0)

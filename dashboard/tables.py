@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from steersman.executors.site import Site
 from steersman.journal.history import History
 from steersman.journal.records import End
 from steersman.journal.slot_time import shares
 from steersman.system.files import text_of
+from steersman.system.plain import flat
 
 MOST_STARTS = 20
 MOST_FAILURES = 20
@@ -103,8 +105,15 @@ def parameters(history: History) -> list[Row]:
     """Parameters of the workflow, then what else the run was given."""
     settings = history.settings()
     given: dict[str, Any] = {key: settings[key] for key in ("seed", "rounds", "source") if key in settings}
-    shown = {**history.params, **given, "site": settings.get("site") or {}}
-    return [(key, str(value)) for key, value in shown.items()]
+    chosen = ", ".join(f"{key}: {value}" for key, value in site(history).items())
+    return [(key, str(value)) for key, value in {**history.params, **given, "site": chosen}.items()]
+
+
+def site(history: History) -> dict[str, str]:
+    """What is special about the run's site; what has its default value is left out."""
+    usual = flat(Site(name="").model_dump(mode="json"))
+    found = flat(history.settings().get("site") or {})
+    return {key: str(value) for key, value in found.items() if value is not None and value != usual.get(key)}
 
 
 def versions(history: History) -> list[Row]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from steersman.journal.facts import summary
 from steersman.journal.history import History
+from steersman.journal.run_directory import RunDirectory
 from steersman.system.files import text_of
+from steersman.system.plain import flat
 
 NOT_COMPARED = ("params", "source", "workflow")  # parameters are a part of their own, and not the path of the code
+LINK = "steersman_workflow.py"  # among the modules, to the workflow file; see stages/modules.py
 NO_OUTCOME = ("workflow", "seed", "guided", "time_unit", "models", "metrics", "segments", "starts")
 
 Different = dict[str, tuple[Any, Any]]
@@ -20,13 +24,13 @@ def difference(one: History, other: History) -> dict[str, Any]:
     """What differs between two runs; empty parts are those in which they agree.
 
     Returns: `params`, `settings` (seed, rounds, site), `versions` and `outcome`: key -> (of one, of the other), None
-        where a run has no such key; and `code`, lines of a unified diff of the two workflow files.
+        where a run has no such key; and `code`, lines of unified diffs of the two workflow files and their modules.
     """
     return {
         "params": _different(one.params, other.params),
         "settings": _different(_settings(one), _settings(other)),
-        "code": _code(one, other),
-        "versions": _different(*(_flat(each.directory.environment()) for each in (one, other))),
+        "code": list(_code(one, other)),
+        "versions": _different(*(flat(each.directory.environment()) for each in (one, other))),
         "outcome": _different(_outcome(one), _outcome(other)),
     }
 
@@ -37,22 +41,20 @@ def _different(one: Mapping[str, Any], other: Mapping[str, Any]) -> Different:
 
 
 def _settings(history: History) -> dict[str, Any]:
-    return _flat({key: value for key, value in history.settings().items() if key not in NOT_COMPARED})
+    return flat({key: value for key, value in history.settings().items() if key not in NOT_COMPARED})
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """site: {walltime_s: 60} -> site.walltime_s: 60."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return found
+def _code(one: History, other: History) -> Iterator[str]:
+    a, b = one.directory.path, other.directory.path
+    for name in sorted(_files(one.directory) | _files(other.directory)):
+        before, after = (text_of(run / name).splitlines() for run in (a, b))
+        yield from difflib.unified_diff(before, after, str(a / name), str(b / name), lineterm="", n=1)
 
 
-def _code(one: History, other: History) -> list[str]:
-    (a, name_a), (b, name_b) = (
-        (text_of(each.directory.workflow).splitlines(), str(each.directory.workflow)) for each in (one, other)
-    )
-    return list(difflib.unified_diff(a, b, name_a, name_b, lineterm="", n=1))
+def _files(directory: RunDirectory) -> set[Path]:
+    """The workflow file and the modules that it imports, by their names in the run directory."""
+    found = [directory.workflow, *(path for path in directory.modules.rglob("*.py") if path.name != LINK)]
+    return {path.relative_to(directory.path) for path in found}
 
 
 def _outcome(history: History) -> dict[str, Any]:

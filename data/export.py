@@ -39,7 +39,7 @@ def trajectory(
         chosen: walker, row and time of each frame, as in `Run.scores`.
         topology: file that MDAnalysis opens; None takes the run's own.
         overwrite: a file that is there is replaced.
-    Raises: CannotExport: they cannot be written so, or there is a file. NoFrames. MissingExtra: MDAnalysis.
+    Raises: CannotExport: they cannot be written so or there, or there is a file. NoFrames. MissingExtra: MDAnalysis.
     """
     if missing := [name for name in ("segment", "walker", "row", "time") if name not in chosen]:
         raise CannotExport("these frames", f"the table has no {', '.join(missing)}; take rows of `run.scores`")
@@ -56,13 +56,14 @@ def trajectory(
 def write_tables(history: History, folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Write every table as CSV and Parquet, their units and the state as JSON; gives each file that is written.
 
-    Raises: CannotExport: there is one of the files. MissingExtra: pyarrow.
+    Raises: CannotExport: there is one of the files, or they cannot be written. MissingExtra: pyarrow.
     """
     try:
         import pyarrow  # noqa: F401  (pandas needs it for Parquet)
     except ModuleNotFoundError:
         raise MissingExtra("pyarrow", "data") from None
-    folder.mkdir(parents=True, exist_ok=True)
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{name}.{suffix}" for name in tables.TABLES for suffix in ("csv", "parquet")]
     for file in [*files, folder / "units.json", folder / "state.json"]:
         check_new(file, overwrite)
@@ -70,23 +71,37 @@ def write_tables(history: History, folder: Path, *, overwrite: bool = False) -> 
     for name, make in tables.TABLES.items():
         table = make(history)
         units[name] = table.attrs.get("units", {})
-        with _replaced(folder / f"{name}.csv") as partial:
+        with _replaced(folder / f"{name}.csv") as partial, _writing(folder):
             table.to_csv(partial)
         yield folder / f"{name}.csv"
-        with _replaced(folder / f"{name}.parquet") as partial:
+        with _replaced(folder / f"{name}.parquet") as partial, _writing(folder):
             table.to_parquet(partial)
         yield folder / f"{name}.parquet"
     for name, content in (("units", units), ("state", tables.state(history).to_dict())):
-        replace_file(folder / f"{name}.json", json.dumps(content, indent=1))
+        with _writing(folder):
+            replace_file(folder / f"{name}.json", json.dumps(content, indent=1))
         yield folder / f"{name}.json"
 
 
 def check_new(path: Path, overwrite: bool) -> None:
     """Raises: CannotExport: the file is there, or its folder is not."""
     if path.exists() and not overwrite:
-        raise CannotExport(str(path), "this file exists; choose another name, or add --overwrite")
+        raise CannotExport(
+            str(path), "this file exists; choose another name, or replace it: overwrite=True, or --overwrite"
+        )
     if not path.absolute().parent.is_dir():
         raise CannotExport(str(path), f"there is no folder {path.parent}; make it first")
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Raises: CannotExport: in place of the system's error, which would look like one of the run's files."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotExport(
+            str(path), f"this cannot be written: {error.strerror or error}; choose another place"
+        ) from None
 
 
 @contextlib.contextmanager
@@ -94,8 +109,11 @@ def _replaced(path: Path) -> Iterator[Path]:
     """A file to write beside, with the same suffix: it becomes the file when all of it is there."""
     partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
+        with _writing(path):
+            partial.touch()
         yield partial
-        partial.replace(path)
+        with _writing(path):
+            partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -104,7 +122,8 @@ def _fields(history: History, chosen: pandas.DataFrame, path: Path) -> Iterator[
     with _replaced(path) as partial:
         found = lineage.dataset(history, chosen)
         booleans = {name: found[name].astype("i1") for name in found if found[name].dtype.kind == "b"}
-        found.assign(booleans).to_netcdf(partial)  # NetCDF has no type for them
+        with _writing(path):
+            found.assign(booleans).to_netcdf(partial)  # NetCDF has no type for them
         yield len(chosen)
 
 
@@ -149,7 +168,8 @@ def _atoms(source: _Atoms, path: Path) -> Iterator[int]:
             for first in range(0, len(source.chosen), block):
                 for number in source.set(first, block):
                     try:
-                        writer.write(source.universe.atoms)
+                        with _writing(path):
+                            writer.write(source.universe.atoms)
                     except ValueError as unfit:  # coordinates too large for a PDB file, say
                         raise CannotExport(str(path), f"frame {number}: {unfit}; try .xtc or .nc") from None
                 yield min(first + block, len(source.chosen))
@@ -162,7 +182,9 @@ def _universe(topology: Path) -> Any:
         raise MissingExtra("MDAnalysis", "data") from None
     if not topology.is_file():
         words = "there is no such file; frames need atoms to be exported: what `prepare` returned had no `pdb`, or an "
-        raise CannotExport(str(topology), f"{words}older Steersman made the run; give --topology FILE")
+        raise CannotExport(
+            str(topology), f"{words}older Steersman made the run; give a file: topology=FILE, or --topology FILE"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -45,14 +45,20 @@ def _listed(directory: RunDirectory) -> Listed:
     try:
         state = State(journal.read(directory.journal))
     except Exception as error:  # of a newer version, or damaged: the others are listed all the same
-        age_s = time.time() - directory.journal.stat().st_mtime
-        return Listed(path.name, "?", f"cannot be read: {error!s:.120}", 0, None, None, age_s, size(path))
+        return _unreadable(directory, str(error))
+    if not state.now:  # it begins, or has lost everything
+        return _unreadable(directory, "its journal is empty")
     metric = next(iter(state.metrics), None)
     best = max(state.metrics[metric]) if metric else None
     return Listed(
         path.name, state.run.workflow, _word(state, path), state.frames, metric, best,
         max(0.0, time.time() - state.now), size(path),
     )  # fmt: skip
+
+
+def _unreadable(directory: RunDirectory, problem: str) -> Listed:
+    path, age_s = directory.path, time.time() - directory.journal.stat().st_mtime
+    return Listed(path.name, "?", f"cannot be read: {problem:.120}", 0, None, None, age_s, size(path))
 
 
 def size(path: Path) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from steersman.journal.history import History
-from steersman.system.errors import UnknownName
+from steersman.system.errors import BadInput, UnknownName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +21,7 @@ DPI = 110  # of a figure that a notebook shows
 class Plots:
     """The figures of the report by name: each is a function without arguments that draws it now. Notebooks show it.
 
-    A figure that the workflow file draws is found as well; to draw it executes that file.
+    A figure that the workflow file draws is found as well; to list or draw it executes that file.
     """
 
     def __init__(self, history: History) -> None:
@@ -32,8 +33,10 @@ class Plots:
         return functools.partial(self._drawn, name)
 
     def __dir__(self) -> list[str]:
-        from steersman.dashboard.figures import FIGURES  # brings matplotlib with it
+        from steersman.dashboard.figures import FIGURES, contributed  # brings matplotlib with it
 
+        with contextlib.suppress(BadInput):  # of an older Steersman, say: those of every run are listed all the same
+            return [*FIGURES, *contributed(self._history)]
         return list(FIGURES)
 
     def _drawn(self, name: str) -> Figure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from steersman.executors.site import Site
 from steersman.executors.workers import Workers
 
 TRIAL_S = 60.0  # modules and environments are loaded within so long
+WORKERS_OF_A_CORE = 64  # more processes on one machine exhaust its memory
 GPU_DEVICES = ("nvidia[0-9]*", "dri/render*")  # in /dev: NVIDIA's, and AMD's and Intel's
 
 
@@ -38,7 +40,7 @@ def ready(site: Site) -> None:
 
     Raises: BadSite: the first thing that is wrong, with the scheduler's words.
     """
-    for finding in (_needs(site), _network(site), *_looked(site), *_asked(site, submit_scripts(site))):
+    for finding in (_needs(site), *_crowd(site), _network(site), *_looked(site), *_asked(site, submit_scripts(site))):
         if not finding.ok:
             raise BadSite(site.name, finding.found)
 
@@ -54,8 +56,9 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
     found = [Finding(_done_there(site, role), True, _where(site, one)) for role, one in site.executors.items()]
     found += [Finding("driver, bus", True, "this machine"), Finding("frames", True, _frames(site))]
     if site.scheduler is None or not site.asks_for_nodes:
-        return [*found, *_gpus(site), _network(site), *_looked(site), _environment(site)]
+        return [*found, *_crowd(site), *_gpus(site), _network(site), *_looked(site), _environment(site)]
     found += [
+        *_crowd(site),
         _network(site),
         *_looked(site),
         _needs(site),
@@ -112,6 +115,15 @@ def _gpus(site: Site) -> Iterator[Finding]:
         yield Finding(
             "GPUs", there > 0, f"{there} in /dev" if there else f"{wanted} requested, but /dev shows none: {cure}"
         )
+
+
+def _crowd(site: Site) -> Iterator[Finding]:
+    """Of worker processes that would start on this machine."""
+    here = 0 if site.parsl else sum(one.count for one in site.workers.values() if not one.nodes)
+    cores = len(os.sched_getaffinity(0))
+    if here > (most := WORKERS_OF_A_CORE * cores):
+        cure = f"choose at most {most:,}, best one for each core, or a site whose scheduler gives nodes"
+        yield Finding("workers", False, f"{here:,} workers, but this machine has {_plural(cores, 'core')}: {cure}")
 
 
 def _needs(site: Site) -> Finding:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 
 from steersman.system.errors import EngineError
 
@@ -175,6 +175,11 @@ class Start(Record, tag="start", frozen=True):
     failed_on: tuple[Number, ...] = ()  # walkers on which it did
     losses: Number = 0  # walkers that died while they ran it
     pin: str = ""  # id of the `tell` that pinned it
+
+    def __str__(self) -> str:
+        """Its number, and below it a line for each field that says something."""
+        said = [name for name in to_builtins(self) if name not in ("kind", "t", "more", "start")]
+        return "\n".join([str(self.start), *(f"{name}: {getattr(self, name)}" for name in said)])
 
 
 class Began(Record, tag="began", frozen=True):

@@ -42,6 +42,7 @@ class RunDirectory:
         self.site_file = self.path / "site.yaml"  # of a run that was resumed on another site
         self.environment_file = self.path / "environment.json"
         self.workflow = self.path / "workflow.py"
+        self.modules = self.path / "workflow"  # that the workflow file imports from its folder
         self.prepared = self.path / "prepared.pkl"
         self.topology = self.path / "topology.pdb"
         self.journal = self.path / "journal.jsonl"

@@ -36,7 +36,8 @@ class State(Standing):
 
         Raises: BadRecord: it does not fit those before it; one of them is missing, say.
         """
-        self.now = record.t
+        if not isinstance(record, records.Damaged | records.Merged):  # a repair may come long after the end of the run
+            self.now = record.t
         self._sums.clear()
         try:
             self._apply[type(record)](record)
@@ -285,7 +286,7 @@ class State(Standing):
             self.stopping[record.segment] = record
 
     def _gone(self, walker: Walker) -> None:
-        walker.alive, walker.gone = False, self.now
+        walker.alive, walker.gone = False, self.now if walker.gone is None else walker.gone
         running = walker.running
         if running is not None and running.number < walker.published_segments:  # the event that it ended was lost
             self._close(running, walker.frames, "finished")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,14 @@ def parse(text: str) -> Any:
         raise yaml.YAMLError("it is nested too deeply") from None
     except (ValueError, TypeError) as error:  # a date that there is not, a number of thousands of digits, a list as key
         raise yaml.YAMLError(str(error)) from None
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """site: {walltime_s: 60} -> site.walltime_s: 60."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
 
 
 def read(path: Path) -> Any:

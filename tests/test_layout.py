@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "engine": {"system", "bus", "store", "steering", "journal", "models", "stages", "executors", "worker"},
     "remote": {"system", "steering", "journal", "stages", "executors", "engine", "dashboard"},
     "workflows": {"stages", "apps", "models", "steering", "store"},
-    "dashboard": {"system", "store", "steering", "journal", "stages", "models"},
+    "dashboard": {"system", "store", "steering", "journal", "stages", "models", "executors"},
     "data": {"system", "store", "steering", "journal", "dashboard"},
     "compare": {"system", "steering", "journal", "stages", "engine", "dashboard"},
     "analysis": {"system", "journal", "stages", "steering", "store", "dashboard"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from steersman.dashboard import tables
 from steersman.dashboard.live.watched import Watched
 from steersman.journal.lock import driven
 from steersman.journal.state import State
@@ -37,7 +38,7 @@ def settings(watched: Watched) -> dict[str, Any]:
     return {
         "params": {name: str(value) for name, value in watched.history.params.items()},
         "changed": {name: str(value) for name, value in watched.history.state.settings.items()},
-        "site": {name: str(value) for name, value in (watched.history.settings().get("site") or {}).items()},
+        "site": tables.site(watched.history),
         "code": text_of(watched.directory.workflow)[:MOST_CODE],
         "made_with": {name: str(value) for name, value in {**versions, **packages}.items() if value is not None},
         "files": dict(watched.history.state.run.files),

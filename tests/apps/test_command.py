@@ -92,9 +92,10 @@ def test_a_failure_tells_the_exit_code_and_the_end_of_stderr_after_its_frames(pe
 
 
 def test_a_killed_executable_tells_its_signal(tmp_path: Path) -> None:
-    """As Popen counts them: minus the number of the signal."""
-    with pytest.raises(CommandFailed, match="exit code -9"):
+    with pytest.raises(CommandFailed, match=r"was killed by signal 9 \(SIGKILL\):") as failed:
         list(command(["sh", "-c", "kill -9 $$"], reader=angles(), cwd=tmp_path, poll_s=0.01))
+    assert failed.value.exit_code == -9, "as Popen counts"
+    assert "by signal 40:" in str(CommandFailed("x", -40, "")), "a signal without a name"
 
 
 def test_an_executable_that_is_not_there_is_told(tmp_path: Path) -> None:

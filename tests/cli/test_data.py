@@ -57,6 +57,17 @@ def test_a_report_made_again_leaves_the_seal_whole_and_hides_no_other_change(
     assert [name for name, _ in manifest.changes(directory)] == ["environment.json"]
 
 
+def test_a_folder_in_which_nothing_can_be_written_is_named_before_anything_is_analysed(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory: RunDirectory = request.getfixturevalue("run")
+    for folder in (directory.journal, directory.journal / "below", Path("/proc/nowhere")):
+        monkeypatch.setattr(sys, "argv", ["steersman", "analyse", str(directory.path), "--out", str(folder)])
+        with pytest.raises(SystemExit, match="2"):
+            main()
+        assert capsys.readouterr().err.startswith(f"error: {folder}: this folder cannot be written: ")
+
+
 def test_ls_lists_what_lies_in_a_folder_and_a_run_that_cannot_be_read_costs_its_line_only(
     request: pytest.FixtureRequest, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +98,16 @@ def test_ls_lists_what_lies_in_a_folder_and_a_run_that_cannot_be_read_costs_its_
     said("ls", folder / "nowhere", code=2)
 
 
+def test_an_empty_journal_is_said_to_be_empty(request: pytest.FixtureRequest, said: Said) -> None:
+    directory: RunDirectory = request.getfixturevalue("run")
+    directory.journal.write_bytes(b"")
+    said("status", directory.path, code=6)
+    said("status", directory.path, "--json", code=6)
+    (listed,) = json.loads(said("ls", directory.path.parent, "--json"))["runs"]
+    assert listed["state"] == "cannot be read: its journal is empty"
+    assert listed["age_s"] < 3600
+
+
 def test_diff_tells_what_differs_and_nothing_else(request: pytest.FixtureRequest, said: Said, tmp_path: Path) -> None:
     one: RunDirectory = request.getfixturevalue("run")
     other = RunDirectory(tmp_path / "other")
@@ -109,6 +130,27 @@ def test_diff_tells_what_differs_and_nothing_else(request: pytest.FixtureRequest
     assert "latent" in text
     assert "+# mine" in text
     said("diff", one.path, tmp_path, code=2)
+
+
+def test_diff_compares_the_modules_beside_the_workflow_file(
+    request: pytest.FixtureRequest, said: Said, tmp_path: Path
+) -> None:
+    one: RunDirectory = request.getfixturevalue("run")
+    modules = one.path / "workflow"
+    (modules / "forces").mkdir(parents=True)
+    (modules / "steersman_workflow.py").symlink_to(Path("..", "workflow.py"))
+    for name in ("same.py", "forces/near.py", "gone.py"):
+        (modules / name).write_text(f"NAME = {name!r}\n")
+    other = RunDirectory(shutil.copytree(one.path, tmp_path / "other", symlinks=True))
+    assert said("diff", one.path, other.path) == "nothing differs\n"
+    (other.path / "workflow" / "forces" / "near.py").write_text("NAME = 'far'\n")
+    (other.path / "workflow" / "gone.py").unlink()
+    code = json.loads(said("diff", one.path, other.path, "--json"))["code"]
+    assert [line for line in code if not line.startswith("@@")] == [
+        f"--- {one.path}/workflow/forces/near.py", f"+++ {other.path}/workflow/forces/near.py",
+        "-NAME = 'forces/near.py'", "+NAME = 'far'",
+        f"--- {one.path}/workflow/gone.py", f"+++ {other.path}/workflow/gone.py", "-NAME = 'gone.py'",
+    ]  # fmt: skip
 
 
 def test_the_drivers_log_holds_what_was_recorded_warnings_and_the_traceback_of_the_end(tmp_path: Path) -> None:

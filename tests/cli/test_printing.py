@@ -45,6 +45,13 @@ def test_a_terminal_finds_nothing_to_obey_and_plain_text_is_left_alone(text: str
     assert shown == text or not is_shown(text)
 
 
+def test_a_frame_of_a_segment_has_no_thumb() -> None:
+    """rich draws a picture in place of a word between colons."""
+    for text in ("w2.0:-1: there is no such frame", ":+1: :smile:"):
+        for console in (printing.out, printing.err):
+            assert printed(lambda show=console.print, text=text: show(escape(text), highlight=False)) == f"{text}\n"  # type: ignore[misc]
+
+
 @given(TEXTS)
 def test_whatever_prints_shows_it(text: str) -> None:
     table = Table(escape(text), title=escape(text))

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from steersman.dashboard import figures, page, report, style
+from steersman.dashboard import figures, page, report, style, tables
 from steersman.dashboard.errors import NothingToDraw
+from steersman.executors.site import Site
 from steersman.journal import file
 from steersman.journal.file import Journal
 from steersman.journal.history import History
@@ -201,6 +202,17 @@ def test_a_journal_that_is_not_whole_or_cannot_be_read_is_reported(
     monkeypatch.setattr(file, "VERSION", file.USUAL - 1)
     monkeypatch.setattr(file, "USUAL", file.USUAL - 1)
     assert "The journal cannot be read: JournalTooNew" in write(finished).text
+
+
+def test_of_a_site_is_shown_what_is_special_about_it(tmp_path: Path) -> None:
+    for given, shown in (
+        ({}, "name: ours"),
+        ({"training": {"workers": 3}, "lease_s": 5.0}, "name: ours, training.workers: 3, lease_s: 5.0"),
+    ):
+        site = Site.model_validate({"name": "ours", **given}).model_dump(mode="json")
+        directory = RunDirectory(tmp_path)
+        directory.settings_file.write_text(yaml.safe_dump({"params": {}, "site": site}, sort_keys=False))
+        assert tables.parameters(History(directory, read=False)) == [("site", shown)]
 
 
 def test_errors_survive_pickle() -> None:

@@ -177,6 +177,16 @@ def test_figures_of_the_report_are_given_as_figures(opened: steersman.Run) -> No
     assert {"sampled", "lineage", "slots"} <= set(dir(opened.plot))
 
 
+def test_a_figure_of_the_workflow_file_is_listed_with_the_others(run: RunDirectory) -> None:
+    before = dir(steersman.open_run(run.path).plot)
+    drawn = "\n\n@wf.figure('Mine')\ndef mine(p, results):\n    return None\n"
+    run.workflow.write_text(run.workflow.read_text() + drawn)
+    opened = steersman.open_run(run.path)
+    assert set(dir(opened.plot)) == {*before, "mine"}
+    run.workflow.write_text("raise ValueError")
+    assert {"sampled", "lineage", "slots"} <= set(dir(opened.plot))
+
+
 def test_it_says_of_itself_what_status_says(opened: steersman.Run) -> None:
     for text in (repr(opened), opened._repr_html_()):
         for word in ("goal: there", "20 (0.4 ps simulated)", "coverage", "slots idle"):

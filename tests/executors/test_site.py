@@ -219,6 +219,17 @@ def test_gpus_that_this_machine_does_not_have_are_told_of(monkeypatch: pytest.Mo
     assert not list(preflight._gpus(load_site("laptop")))
 
 
+def test_more_workers_than_this_machine_can_hold_are_refused() -> None:
+    """97,000 of them took 24 GB of a laptop, and could not be stopped for minutes."""
+    cores = len(os.sched_getaffinity(0))
+    most = preflight.WORKERS_OF_A_CORE * cores
+    ready(Site(name="laptop", simulation=Walkers(workers=most - 1), training=Trainers(workers=1)))
+    too_many = Site(name="laptop", simulation=Walkers(workers=most), training=Trainers(workers=1))
+    with pytest.raises(BadSite, match=f"{most + 1:,} workers, but this machine has {cores} cores?: choose at most"):
+        ready(too_many)
+    assert not next(each for each in findings(too_many) if each.what == "workers").ok
+
+
 def test_a_scheduler_that_hangs_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for command in Slurm.COMMANDS:
         (tmp_path / command).write_text("#!/bin/sh\nexec /bin/sleep 60\n")

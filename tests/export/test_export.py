@@ -217,6 +217,24 @@ def test_what_cannot_be_written_leaves_nothing(
     assert not list(out.iterdir())
 
 
+@pytest.mark.parametrize("name", ["a.xtc", "a.nc"])
+def test_a_place_that_cannot_be_written_is_named_and_the_run_is_not_called_damaged(
+    run: RunDirectory, command: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    if name == "a.nc":
+        run.topology.unlink()
+    (tmp_path / name).mkdir()
+    opened, advice = steersman.open_run(run.path), "choose another place"
+    for path in (tmp_path / name, Path("/proc") / name):
+        with pytest.raises(CannotExport, match=f"^{path}: this cannot be written: .*{advice}"):
+            opened.export(path, "w1.1", overwrite=True)
+    for folder in (run.journal, run.journal / "below", Path("/proc/tables")):
+        assert command("--tables", folder) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"error: {folder}: this cannot be written: ")
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
+
+
 def test_an_export_that_is_stopped_leaves_nothing_and_can_be_repeated(
     run: RunDirectory,
     tmp_path: Path,

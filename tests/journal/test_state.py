@@ -5,7 +5,21 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steersman.journal.records import Began, Ended, FrameId, Hired, Lost, Published, Record, Start
+from steersman.journal.records import (
+    Began,
+    Damaged,
+    End,
+    Ended,
+    FrameId,
+    Hired,
+    Left,
+    Lost,
+    Published,
+    Record,
+    Session,
+    Start,
+)
+from steersman.journal.slot_time import shares
 from steersman.journal.state import State
 
 
@@ -29,6 +43,26 @@ def test_a_segment_that_was_published_has_ended_when_its_walker_is_gone() -> Non
     state.apply(Lost(walker=0, cause="WorkerLost", keep=True))
     (segment,) = state.walkers[0].segments
     assert (segment.end, segment.how, segment.counts) == (5, "finished", True)
+
+
+def test_a_start_says_its_number_and_what_is_not_the_default() -> None:
+    start = Start(t=5.0, start=3, seed=7, parent=FrameId(1, 4, 2), policy="Novelty")
+    assert f"start {start}" == "start 3\nseed: 7\nparent: frame 4 of w1.2\npolicy: Novelty"
+
+
+@settings(max_examples=20)
+@given(left=st.booleans(), ended=st.booleans())
+def test_a_repair_takes_no_time_of_the_run(left: bool, ended: bool) -> None:
+    """The half hour between the end and the repair was counted as wall time, and its slots as idle."""
+    span: dict[str, Any] = {"walker": 0, "segment": 0, "start": 0, "first_row": 0}
+    state = State([Session(t=1.0, host="here", pid=1), Hired(t=1.0, walker=0, slot=0), Start(t=1.0, start=0, seed=0)])
+    state.apply(Began(t=2.0, **span))
+    state.apply(Ended(t=12.0, **span, end_row=5, how="finished", ran_s=10.0))
+    for record in [Left(t=13.0, walker=0, reason="")] * left + [End(t=14.0, outcome="goal", reason="")] * ended:
+        state.apply(record)
+    before = state.hours(state.now), shares(state, state.now)
+    state.apply(Damaged(t=1865.0, walker=0, reason="a byte was changed"))
+    assert (state.hours(state.now), shares(state, state.now)) == before
 
 
 @st.composite

@@ -125,7 +125,11 @@ def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDi
     assert found.returncode == 6
     assert "frames.zarr/w0" in found.stdout
     assert f"models/{version:04d}" in found.stdout
-    assert steersman("verify", copy.path, "--repair", cwd=copy.path).returncode == 0
+    state = opened(copy.path)[1]
+    lost = f"{state.walkers[0].counted_frames:,} of {state.frames:,} frames (w0), model {version}"
+    assert lost in found.stderr
+    repaired = steersman("verify", copy.path, "--repair", cwd=copy.path)
+    assert (repaired.returncode, lost in repaired.stderr) == (0, True)
     assert (copy.path / "aside" / "frames.zarr" / "w0").is_dir()
     whole = steersman("verify", copy.path, cwd=copy.path)
     assert whole.returncode == 0, whole.stdout
