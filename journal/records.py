@@ -31,6 +31,9 @@ class FrameId(NamedTuple):
     row: Number
     segment: Number
 
+    def __str__(self) -> str:
+        return f"row {self.row} of walker w{self.walker}, of segment w{self.walker}.{self.segment}"
+
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
     """What all records have."""

@@ -19,7 +19,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, Damaged, Ended, Hired, Left, Merged, Published, Record, Start
 from steersman.journal.run_directory import RunDirectory, create
 from steersman.journal.state import State
-from steersman.journal.verify import Problem, repair, verify
+from steersman.journal.verify import Problem, cost, repair, verify
 from steersman.store import FRAME, SEGMENT, GroupWriter, Span, merge
 from tests.store.test_merge import all_of, operations
 
@@ -215,6 +215,8 @@ def test_damage_in_a_merged_group_costs_the_walkers_that_it_concerns(merged: Run
     do(merged.frames.path / group)
     found = problems(RunDirectory(merged.path))
     assert {(each.where, each.number) for each in found} == {(f"frames.zarr/{group}", number) for number in concerned}
+    lost = {number for number in concerned if number >= 0}
+    assert cost(merged, found).startswith(f"{ROWS * len(lost):,} of {4 * ROWS:,} frames") == bool(lost)
     repair(merged, found)
     assert (merged.path / "aside" / "frames.zarr" / group).is_dir()
     again = RunDirectory(merged.path)
@@ -223,7 +225,7 @@ def test_damage_in_a_merged_group_costs_the_walkers_that_it_concerns(merged: Run
     assert all_of(again.frames) == whole
     state = resumed(again)
     assert state.frames == ROWS * len(whole)
-    assert {number for number, walker in state.walkers.items() if walker.damaged} == concerned - {-1}
+    assert {number for number, walker in state.walkers.items() if walker.damaged} == lost
 
 
 def test_rows_that_are_of_another_walker_are_found(merged: RunDirectory) -> None:

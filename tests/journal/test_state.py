@@ -47,7 +47,7 @@ def test_a_segment_that_was_published_has_ended_when_its_walker_is_gone() -> Non
 
 def test_a_start_says_its_number_and_what_is_not_the_default() -> None:
     start = Start(t=5.0, start=3, seed=7, parent=FrameId(1, 4, 2), policy="Novelty")
-    assert f"start {start}" == "start 3\nseed: 7\nparent: frame 4 of w1.2\npolicy: Novelty"
+    assert f"start {start}" == "start 3\nseed: 7\nparent: row 4 of walker w1, of segment w1.2\npolicy: Novelty"
 
 
 @settings(max_examples=20)
