@@ -107,7 +107,7 @@ def test_why_tells_start_model_alternatives_and_end(two_wells: Whole) -> None:
     assert told["ended"] == segment.how
     text = steersman("why", directory.path, segment.name, cwd=directory.path).stdout
     assert steered.reason in text
-    assert text.count("refused") == 3
+    assert text.count("passed over") == 3
     assert f"by      Novelty among {told['candidates']} frames, with model {told['model']}" in text
 
 
