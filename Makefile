@@ -22,14 +22,14 @@ train-demo: $(BIN)/.installed
 
 # The tables and figures of docs/results.md: hours of two cores, and it goes on where it was stopped.
 compare: $(BIN)/.installed
-	$(BIN)/steersman compare workflows/reference/wells.py --seeds 10 --workers 8 --rounds --policy 'LocalOutlierFactor("z")' \
+	$(BIN)/steersman compare wells --seeds 10 --workers 8 --rounds --policy 'LocalOutlierFactor("z")' \
 		--policy 'LeastCounts("z")' --out runs/compare-wells
-	$(BIN)/steersman compare workflows/reference/chignolin.py --params workflows/demo.yaml --budget sim_ns=0.6 --seeds 4 --beside 1 \
+	$(BIN)/steersman compare chignolin --params workflows/demo.yaml --budget sim_ns=0.6 --seeds 4 --beside 1 \
 		--policy 'LocalOutlierFactor("z") | Novelty("z"), explore=0.2, fallback=Random()' \
 		--policy 'Frontier(LocalOutlierFactor("z"), 4)' --out runs/compare-chignolin
-	$(BIN)/steersman compare workflows/reference/alanine.py --seeds 8 --plain-budget sim_ns=6.4 --workers 1 --beside 2 \
+	$(BIN)/steersman compare alanine --seeds 8 --plain-budget sim_ns=6.4 --workers 1 --beside 2 \
 		--policy 'LocalOutlierFactor("torsions")' --policy 'LocalOutlierFactor("z")' --policy 'LeastCounts("torsions")' --out runs/compare-alanine
-	$(BIN)/steersman compare workflows/reference/alanine.py --seeds 6 --workers 1 --beside 2 --set segment_ps=200 --budget sim_ns=4.8 \
+	$(BIN)/steersman compare alanine --seeds 6 --workers 1 --beside 2 --set segment_ps=200 --budget sim_ns=4.8 \
 		--policy 'LocalOutlierFactor("torsions")' --policy 'LocalOutlierFactor("torsions"), prune=Redundant("torsions", bins=6)' \
 		--out runs/compare-pruned
 	$(BIN)/steersman compare shallow_water --seeds 4 --workers 1 --beside 2 --out runs/compare-rare

@@ -29,14 +29,16 @@ BENCHMARKS = {
 
 def workflows(as_json: Json = False) -> None:
     """List the workflow files that come with Steersman."""
-    found = {name: first_line(path) for name, path in loading.shipped().items()}
+    found = loading.shipped()
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps({name: first_line(path) for name, path in found.items()}))
         return
-    table = Table.grid(padding=(0, 2))
-    for name, line in found.items():
-        table.add_row(f"[bold]{name}[/]", Text(line))
-    out.print(table)
+    for folder, title in (loading.SHIPPED, ""), (loading.REFERENCE, "\nReference problems, for `steersman compare`:"):
+        table = Table.grid(padding=(0, 2))
+        for name, path in found.items():
+            if path.parent == folder:
+                table.add_row(f"[bold]{name}[/]", Text(first_line(path)))
+        out.print(*filter(None, [title]), table, sep="\n")
 
 
 def new(name: Annotated[str, typer.Argument(help="name of the workflow; NAME.py is written here")]) -> None:

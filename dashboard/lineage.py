@@ -21,7 +21,8 @@ def draw(history: History) -> tuple[Figure, str]:
     if not (segments.parent >= 0).any():
         raise NothingToDraw("no segment began at a frame of another")
     kept = longest_lineages(segments, MOST_SEGMENTS)
-    figure = style.sheet(min(6.0, 2.2 + 0.012 * len(kept)))
+    leaves = len(kept) - len(np.intersect1d(segments.parent[kept], kept))
+    figure = style.sheet(min(6.0, 1.4 + 0.05 * leaves))
     tree(figure.subplots(), history, kept)
     return figure, _caption(history, kept)
 

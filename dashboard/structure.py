@@ -48,12 +48,12 @@ def draw_contacts(history: History) -> tuple[Figure, str]:
 
 def draw_quantities(history: History) -> tuple[Figure, str]:
     """Number of contacts, radius of gyration and stored scalars, as far as frames hold them."""
-    measured = _quantities(history)[:MOST_QUANTITIES]
+    measured = quantities(history)[:MOST_QUANTITIES]
     if not measured:
         raise NothingToDraw("the frames hold no quantity with a number per frame")
     figure = style.sheet(0.5 + 1.35 * len(measured))
     column = figure.subplots(len(measured), 1, sharex=True, squeeze=False)[:, 0]
-    words = [_over_time(axes, history, *quantity) for axes, quantity in zip(column, measured, strict=True)]
+    words = [over_time(axes, history, *quantity) for axes, quantity in zip(column, measured, strict=True)]
     column[-1].set_xlabel(history.clock.progress_scale.label)
     return figure, " ".join(["Dots are sampled frames, lines their median.", *words])
 
@@ -79,7 +79,7 @@ def column(i: int) -> Measure:
     return lambda values: np.asarray(values.reshape(len(values), -1)[:, i], dtype=float)
 
 
-def _quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
+def quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
     """Label, variable and measure of what can be drawn: decided by what is stored, never by the workflow's name."""
     found: list[tuple[str, StoredVariable, Measure]] = []
     for name, stored in variables(history).items():
@@ -95,7 +95,7 @@ def _quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
     return found
 
 
-def _over_time(axes: Axes, history: History, label: str, stored: StoredVariable, measure: Measure) -> str:
+def over_time(axes: Axes, history: History, label: str, stored: StoredVariable, measure: Measure) -> str:
     """Draw one quantity; returns what it did, in a sentence."""
     read = [(history.clock.progress(block.moments), measure(block.values)) for block in blocks(history, stored)]
     made, values = np.concatenate([x for x, _ in read]), np.concatenate([y for _, y in read])

@@ -22,12 +22,13 @@ from steersman.system import plain
 from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
 
 SHIPPED = Path(steersman.workflows.__file__).parent
+REFERENCE = SHIPPED / "reference"
 SHOWN_CHARS = 200
 
 
 def shipped() -> dict[str, Path]:
-    """The workflow files that come with Steersman, by name."""
-    return {path.stem: path for path in sorted(SHIPPED.glob("*.py")) if not path.stem.startswith("_")}
+    """The workflow files that come with Steersman, by name, and after them those of the reference problems."""
+    return {path.stem: path for folder in (SHIPPED, REFERENCE) for path in sorted(folder.glob("[!_]*.py"))}
 
 
 def find(name_or_path: str) -> Path:

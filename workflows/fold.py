@@ -44,3 +44,6 @@ wf.steer(Unsteered())  # what explores most here: docs/results.md
 
 @wf.metric
 def coverage(scores): return scores.occupied_cells("z", bins=20)
+
+@wf.yardstick()  # how many different ones, whatever the model
+def contact_maps(p, frames): return md.far_contacts(frames["contacts"])

@@ -8,7 +8,7 @@ except ModuleNotFoundError as missing:
     raise MissingExtra("openmm", "md") from missing
 
 from steersman.apps.molecular_dynamics.amino_acids import Sequence
-from steersman.apps.molecular_dynamics.contacts import contact_maps, hairpin, native_fraction
+from steersman.apps.molecular_dynamics.contacts import contact_maps, far_contacts, hairpin, native_fraction
 from steersman.apps.molecular_dynamics.dihedral import dihedral
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.apps.molecular_dynamics.peptide import build_peptide, ideal_helix
@@ -24,6 +24,7 @@ __all__ = [
     "build_peptide",
     "contact_maps",
     "dihedral",
+    "far_contacts",
     "hairpin",
     "ideal_helix",
     "native_fraction",

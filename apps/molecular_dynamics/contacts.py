@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 CUTOFF_NM = 0.8  # C-alpha to C-alpha; the contact of DeepDriveMD and DeepEx
+FAR = 3  # residues along the chain: contacts of nearer ones are always there
 
 
 def contact_maps(positions_TR3: np.ndarray, cutoff_nm: float = CUTOFF_NM) -> np.ndarray:
@@ -27,7 +28,17 @@ def contact_maps(positions_TR3: np.ndarray, cutoff_nm: float = CUTOFF_NM) -> np.
     return np.asarray(apart_TRR < cutoff_nm**2)
 
 
-def native_fraction(contacts_TRR: np.ndarray, native_RR: np.ndarray, min_separation: int = 3) -> np.ndarray:
+def far_contacts(contacts_TRR: np.ndarray) -> np.ndarray:
+    """The contacts that a conformation is known by: of residues at least 3 apart along the chain, each pair once.
+
+    Args:
+        contacts_TRR: (T, R, R) bool, symmetric.
+    Returns: (T, (R - 3) (R - 2) / 2) bool.
+    """
+    return contacts_TRR[:, *np.triu_indices(contacts_TRR.shape[1], FAR)]
+
+
+def native_fraction(contacts_TRR: np.ndarray, native_RR: np.ndarray, min_separation: int = FAR) -> np.ndarray:
     """Measure which share of the native contacts each frame has formed.
 
     Args:

@@ -9,46 +9,34 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 
-from steersman.dashboard import choices, sampling, slots, style
+from steersman.dashboard import sampling, slots, structure, style
 from steersman.dashboard.figures import FIGURES
-from steersman.dashboard.scored import Plane, Scored, plane
+from steersman.dashboard.scored import Scored, plane
 from steersman.journal.history import History
 from steersman.journal.run_directory import open_run
 
 
 def draw(history: History) -> Figure:
-    """What was sampled, why, and what the slots did."""
+    """Where the frames lie in latent space, how the peptide folds, and what the slots did."""
     scored = Scored(history)
     name = scored.widest()
     if name is None:
         raise SystemExit("this run has no score with two columns; give a run of the fold workflow")
-    figure = style.sheet(8.0, width=8.6)
-    parts: Any = figure.subfigures(3, 1, height_ratios=(4.4, 2.2, 1.7))
-    top, middle, bottom = parts
-    _sampled(top, history, scored, plane(name, scored.matrix(name)))
-    _why(middle, history)
-    rows, time = bottom.subplots(1, 2, width_ratios=(4, 1))
+    figure = style.sheet(6.2, width=8.6)
+    parts: Any = figure.subfigures(2, 1, height_ratios=(4.4, 1.7))
+    map_, folding = parts[0].subfigures(1, 2)
+    sampling.frames_by_time(map_.subplots(), history, scored, plane(name, scored.matrix(name)))
+    measured = structure.quantities(history)[:2]
+    column = folding.subplots(len(measured), 1, sharex=True)
+    for axes, quantity in zip(column, measured, strict=True):
+        structure.over_time(axes, history, *quantity)
+    column[-1].set_xlabel(history.clock.progress_scale.label)
+    rows, time = parts[1].subplots(1, 2, width_ratios=(4, 1))
     slots.gantt(rows, history)
     slots.where_time_went(time, slots.shares(history.state, history.state.now))
     return figure
-
-
-def _sampled(figure: SubFigure, history: History, scored: Scored, seen: Plane) -> None:
-    frames, starts = figure.subplots(1, 2, sharex=True, sharey=True)
-    sampling.frames_by_time(frames, history, scored, seen)
-    sampling.starts_by_policy(starts, history, scored, seen)
-    starts.set_ylabel("")
-
-
-def _why(figure: SubFigure, history: History) -> None:
-    shares, metric = figure.subplots(1, 2)
-    choices.shares_of_policies(shares, history)
-    shares.get_legend().remove()
-    choices.metric(metric, history, next(iter(history.metrics)))
-    for axes in (shares, metric):
-        axes.set_xlabel(history.clock.progress_scale.label)
 
 
 def main() -> None:

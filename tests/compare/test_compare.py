@@ -173,6 +173,7 @@ def test_rows_are_distinct_as_a_whole_and_what_is_below_0_is_in_no_cell() -> Non
     distinct = Yardstick(lambda p, f: f["x"])
     assert amount(np.array([[0, 1], [1, 0], [0, 1]], bool), distinct).tolist() == [1, 2, 2]
     assert amount(np.array([-1, 4, -1, 4]), distinct).tolist() == [0, 1, 1, 1]
+    assert amount(np.zeros((3, 0), bool), distinct).tolist() == [1, 1, 1], "a peptide of three has no far contacts"
 
 
 def test_plain_and_random_are_always_in_and_parameters_vary_with_each(wells: Workflow) -> None:

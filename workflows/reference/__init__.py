@@ -1,1 +1,1 @@
-"""Problems whose truth is known, to measure steering by: `steersman compare workflows/reference/wells.py`."""
+"""Problems whose truth is known, to measure steering by: `steersman compare wells`."""

@@ -1,6 +1,6 @@
 """Alanine dipeptide: steered by its true torsions, or by a latent space learned from distances that knows no torsion.
 
-    steersman compare workflows/reference/alanine.py --policy 'LocalOutlierFactor("torsions")' --seeds 4
+    steersman compare alanine --policy 'LocalOutlierFactor("torsions")' --seeds 4
 """
 import numpy as np
 from pydantic import Field

@@ -1,6 +1,6 @@
-"""Fold chignolin (CLN025) from the extended chain: the shipped `fold`, as it is, with yardsticks that need no model.
+"""Fold chignolin (CLN025) from the extended chain: the shipped `fold`, with further yardsticks.
 
-    steersman compare workflows/reference/chignolin.py --params workflows/demo.yaml --budget sim_ns=0.6
+    steersman compare chignolin --set sequence=YYDPETGTWY --set contact_nm=1 --set train_every=800 --budget sim_ns=0.6
 """
 import functools
 
@@ -9,16 +9,9 @@ import numpy as np
 from steersman.apps import molecular_dynamics as md
 from steersman.workflows.fold import wf
 
-FAR = 3  # residues along the chain: contacts of nearer ones are always there
-
 
 @functools.cache
 def alpha_of(sequence): return md.build_peptide(sequence).alpha
-
-@wf.yardstick()
-def contact_maps(p, frames):
-    contacts = frames["contacts"]
-    return contacts[:, *np.triu_indices(contacts.shape[1], FAR)]
 
 @wf.yardstick("mean", less=True)
 def radius_of_gyration_nm(p, frames):

@@ -1,6 +1,6 @@
 """Cross the Mueller-Brown surface: Langevin dynamics whose truth is known exactly, by steersman.apps.mueller_brown.
 
-    steersman compare workflows/reference/mueller_brown.py
+    steersman compare mueller_brown
 """
 from pydantic import Field
 

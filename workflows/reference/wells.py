@@ -1,6 +1,6 @@
 """Find six wells on a torus: Langevin dynamics whose truth is known exactly, by steersman.apps.six_wells.exact.
 
-    steersman compare workflows/reference/wells.py
+    steersman compare wells
 """
 import numpy as np
 from pydantic import Field

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.apps.molecular_dynamics.contacts import contact_maps, hairpin, native_fraction
+from steersman.apps.molecular_dynamics.contacts import contact_maps, far_contacts, hairpin, native_fraction
 from steersman.apps.molecular_dynamics.dihedral import dihedral
 from steersman.apps.molecular_dynamics.superposition import rmsd
 
@@ -69,6 +69,15 @@ def test_rmsd_sees_no_rigid_motion_but_a_mirror_image(seed: int) -> None:
     chain = walk(seed, frames=1)
     assert rmsd(chain @ rotation(seed) + 3.0, chain[0])[0] == pytest.approx(0, abs=1e-6)
     assert rmsd(chain * [1, 1, -1], chain[0])[0] > 0.01
+
+
+def test_far_contacts_tell_conformations_apart_by_distant_pairs_alone() -> None:
+    near, far = np.eye(6, dtype=bool), np.eye(6, dtype=bool)
+    near[0, 2] = near[2, 0] = True
+    far[1, 4] = far[4, 1] = True
+    found = far_contacts(np.stack([np.eye(6, dtype=bool), near, far]))
+    assert found.shape == (3, 6)
+    assert found.sum(axis=1).tolist() == [0, 0, 1]
 
 
 def test_the_native_fraction_counts_each_distant_contact_once() -> None:
