@@ -29,7 +29,9 @@ def draw(all_runs: Sequence[Runs]) -> Figure:
             guided = " (guided)" if runs.arm.guided else ""
             axes.plot(x, middle, color=colour, label=runs.arm.label + guided)
             axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
-        axes.set(xlabel=_spent(all_runs[0].unit), ylabel=name)
+        axes.set(xlabel=_spent(all_runs[0].unit), ylabel=style.words(name))
+        if not (axes.dataLim.y0 % 1 or axes.dataLim.y1 % 1):
+            axes.locator_params(axis="y", integer=True)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=1)
     return figure

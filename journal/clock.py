@@ -26,7 +26,8 @@ class Scale:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
     def text(self, value: float) -> str:
-        return f"{value / self.divisor:,.4g} {self.unit}".strip()
+        shown = value / self.divisor
+        return f"{shown:,.0f} {self.unit}".strip() if abs(shown) >= 1000 else f"{shown:.4g} {self.unit}".strip()
 
 
 class Clock:

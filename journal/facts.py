@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from steersman.journal.clock import simulated_scale
 from steersman.journal.records import words
 from steersman.journal.slot_time import SIMULATING, shares
 from steersman.journal.state import State
@@ -61,8 +62,7 @@ def clock(seconds: float) -> str:
 
 
 def simulated(state: State) -> str:
-    unit = "" if state.time_unit == "1" else f" {state.time_unit}"
-    return f"{state.simulated:,.4g}{unit} simulated"
+    return f"{simulated_scale(state.simulated, state.time_unit).text(state.simulated)} simulated"
 
 
 def failing(state: State) -> list[str]:
