@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
-from steersman.cli.printing import counting, err
+from steersman.cli.printing import columns, counting, err, out
 from steersman.system.errors import BadValue
+
+if TYPE_CHECKING:  # the others start sooner without what this one imports
+    from steersman.compare.comparison import Row
 
 
 def compare(
@@ -55,7 +60,7 @@ def compare(
     from steersman.compare.files import write_variant
     from steersman.compare.latent import yardstick_of
     from steersman.compare.metric import parse
-    from steersman.compare.write import table, write
+    from steersman.compare.write import write
     from steersman.journal import run_directory
     from steersman.stages import loading
 
@@ -96,7 +101,25 @@ def compare(
     measures = {each.name: each for each in metrics} or loaded.yardsticks
     found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.assignments], runs[arm], measures)]
     written = write(folder, list(runs.values()), found)
-    typer.echo(json.dumps(written) if as_json else table(found) + f"\nFigure, CSV and JSON: {folder}")
+    if as_json:
+        typer.echo(json.dumps(written))
+    else:
+        _print([row for row, _ in found])
+        out.plain(f"Figure, tables with times and costs, CSV and JSON: {folder}")
+
+
+def _print(rows: Sequence[Row]) -> None:
+    """What a person wants to know first: how far each arm came, and whether that differs from plain sampling."""
+    from steersman.compare.write import at_the_end
+
+    for name in dict.fromkeys(row.yardstick for row in rows):
+        table = columns(f"{name}: arm", "at the end (range)", "compared with plain sampling")
+        for row in rows:
+            if row.yardstick == name:
+                guided = " (guided)" if row.arm.guided else ""
+                table.add_row(Text(row.arm.label + guided), at_the_end(row), Text(row.verdict))
+        out.print(table, highlight=False)
+        out.print()
 
 
 def _values(vary: list[str]) -> dict[str, list[str]]:

@@ -41,14 +41,20 @@ def workflows(as_json: Json = False) -> None:
         out.print(*filter(None, [title]), table, sep="\n")
 
 
-def new(name: Annotated[str, typer.Argument(help="name of the workflow; NAME.py is written here")]) -> None:
-    """Write a workflow file that works, to start from."""
+def new(
+    name: Annotated[str, typer.Argument(help="name of the workflow; NAME.py is written here")],
+    source: Annotated[
+        str, typer.Option("--from", metavar="WORKFLOW", help="copy this one; `steersman workflows` lists them")
+    ] = "",
+) -> None:
+    """Write a workflow file that works, to start from: a random walk, or a copy of one that comes with Steersman."""
     if not name.replace("_", "").replace("-", "").isalnum():
         raise BadRequest(f"{name!r} cannot be the name of a workflow: use letters, digits, - and _")
+    text = loading.find(source).read_text() if source else TEMPLATE.replace("NAME", name)
     path = Path(f"{name}.py")
     try:
         with path.open("x") as file:
-            file.write(TEMPLATE.replace("NAME", name))
+            file.write(text)
     except FileExistsError:
         raise BadRequest(f"{path} exists; choose another name or remove it") from None
     out.print(f"wrote {path}; run it with [bold]steersman run {path}[/]", highlight=False)

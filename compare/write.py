@@ -43,12 +43,16 @@ def table(rows: Sequence[tuple[Row, Runs]]) -> str:
         head += ["starts by its policy", "compared with plain sampling"]
         text += [f"**{name}**", "", _line(head), _line(["---"] * len(head))]
         for row, _ in mine:
-            low, middle, high = np.quantile(row.final, [0, 0.5, 1])
-            cells = [_label(row), f"{middle:.3g} ({low:.3g} to {high:.3g})"]
-            cells += [_reached(row, level) for level in levels]
+            cells = [_label(row), at_the_end(row), *(_reached(row, level) for level in levels)]
             text.append(_line([*cells, f"{100 * row.share:.0f} %", row.verdict]))
         text.append("")
     return "\n".join([*text, *_costs(rows)]) + "\n"
+
+
+def at_the_end(row: Row) -> str:
+    """Median and range of an arm's final values."""
+    low, middle, high = np.quantile(row.final, [0, 0.5, 1])
+    return f"{middle:.3g} ({low:.3g} to {high:.3g})"
 
 
 def _reached(row: Row, level: float) -> str:

@@ -45,6 +45,8 @@ class Standing:
         self.scored_with = 0
         self.scoring_s = 0.0
         self.metrics: dict[str, list[float]] = {}
+        self.begins: dict[str, list[int]] = {}  # where in them another model begins
+        self._measured_with: dict[str, int] = {}
         self.stages: dict[str, Stage] = {}  # that have worked or failed
         self.decisions: deque[records.Start] = deque(maxlen=REMEMBERED)
         self.notes: deque[Record] = deque(maxlen=REMEMBERED)
@@ -130,7 +132,7 @@ class Standing:
 
     def progress(self, now: float) -> Progress:
         simulated_s, hours = self.simulated * SECONDS.get(self.time_unit, 1.0), self.hours(now)
-        return Progress(self.frames, simulated_s, hours, hours * self.run.gpus, self.metrics)
+        return Progress(self.frames, simulated_s, hours, hours * self.run.gpus, self.metrics, self.begins)
 
     @property
     def whole(self) -> tuple[int, Progress]:

@@ -240,7 +240,11 @@ class State(Standing):
 
     def _on_metrics(self, record: records.Metrics) -> None:
         for name, value in record.values.items():
-            self.metrics.setdefault(name, []).append(value)
+            series = self.metrics.setdefault(name, [])
+            if self._measured_with.setdefault(name, self.scored_with) != self.scored_with:
+                self.begins.setdefault(name, []).append(len(series))
+                self._measured_with[name] = self.scored_with
+            series.append(value)
 
     def _on_stage(self, record: records.Stage) -> None:
         stage = self.stages.setdefault(record.stage, Stage())

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
 
 # Units in which simulated time is stored, in seconds.
 SECONDS = {
@@ -22,7 +25,8 @@ class Progress:
         simulated_s: simulated time in all, in seconds of the simulated system.
         hours: wall time since the run began, over all its sessions.
         gpu_hours: GPUs held times wall time.
-        metrics: name -> its value at each decision so far.
+        metrics: name -> its value after each scoring so far.
+        begins: name -> positions in it from which on another model scored.
     """
 
     frames: int = 0
@@ -30,6 +34,7 @@ class Progress:
     hours: float = 0.0
     gpu_hours: float = 0.0
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    begins: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 class StopRule:
@@ -100,16 +105,18 @@ class Plateau(StopRule):
         return (self.metric,)
 
     def __str__(self) -> str:
-        return f"{self.metric} rises by less than {100 * self.rise:g} % over {self.last} decisions"
+        return f"{self.metric} rises by less than {100 * self.rise:g} % over {self.last} scorings"
 
     def reason(self, progress: Progress) -> str | None:
-        values = [value for value in progress.metrics.get(self.metric, ()) if not math.isnan(value)]
-        if len(values) <= self.last:
+        values = progress.metrics.get(self.metric, ())
+        window = len(values) - self.last
+        if window < 1:
             return None
-        before, now = max(values[: -self.last]), max(values[-self.last :])
-        if now - before >= self.rise * max(abs(before), 1e-300):
+        begins = (0, *progress.begins.get(self.metric, ()), len(values))
+        rises = [_rise(values[first:end], window - first) for first, end in pairwise(begins) if end > window]
+        if not sum(rises) < self.rise:  # NaN ends nothing
             return None
-        return f"{self.metric} rose by less than {100 * self.rise:g} % over the last {self.last} decisions"
+        return f"{self.metric} rose by less than {100 * self.rise:g} % over the last {self.last} scorings"
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,10 @@ def budget(**limits: float) -> Budget:
 
 
 def plateau(metric: str, *, last: int = 20, rise: float = 0.01) -> Plateau:
-    """Stop when a metric has risen by less than `rise` (a share) over the last `last` decisions.
+    """Stop when a metric has risen by less than `rise` (a share) over the last `last` scorings.
+
+    A step from one model to the next does not count, up or down: the number of visited cells of a latent space, say,
+    is another one in another space.
 
     Raises: ValueError: `last` is below 1.
     """
@@ -190,6 +200,12 @@ def plateau(metric: str, *, last: int = 20, rise: float = 0.01) -> Plateau:
 def reached(metric: str, value: float, *, below: bool = False) -> Reached:
     """Stop when a metric is at least `value`, or with `below` at most."""
     return Reached(metric, value, below)
+
+
+def _rise(values: Sequence[float], known: int) -> float:
+    """By which share the best of some values is above the best of the first `known`, one at least; NaN is passed over."""
+    before, now = np.fmax.reduce(values[: max(known, 1)]), np.fmax.reduce(values)
+    return float((now - before) / max(abs(before), 1e-300))
 
 
 _LABEL = {

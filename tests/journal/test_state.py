@@ -14,8 +14,10 @@ from steersman.journal.records import (
     Hired,
     Left,
     Lost,
+    Metrics,
     Published,
     Record,
+    Scored,
     Session,
     Start,
 )
@@ -43,6 +45,14 @@ def test_a_segment_that_was_published_has_ended_when_its_walker_is_gone() -> Non
     state.apply(Lost(walker=0, cause="WorkerLost", keep=True))
     (segment,) = state.walkers[0].segments
     assert (segment.end, segment.how, segment.counts) == (5, "finished", True)
+
+
+def test_a_state_knows_which_values_of_a_metric_are_of_one_model() -> None:
+    state = State()
+    for model, values in [(1, {"z": 1.0}), (1, {"z": 2.0, "late": 5.0}), (2, {"z": 3.0}), (3, {"z": 4.0, "late": 6.0})]:
+        state.apply(Scored(model=model, frames=10))
+        state.apply(Metrics(values=values))
+    assert state.progress(0.0).begins == {"z": [2, 3], "late": [1]}
 
 
 def test_a_start_says_its_number_and_what_is_not_the_default() -> None:

@@ -37,8 +37,19 @@ def test_a_plateau_needs_its_last_decisions_without_a_rise() -> None:
     assert rule.reason(Progress(metrics={"coverage": rising})) is None
     assert rule.reason(Progress(metrics={"coverage": flat[:3]})) is None, "too few decisions"
     assert (
-        rule.reason(Progress(metrics={"coverage": flat})) == "coverage rose by less than 1 % over the last 3 decisions"
+        rule.reason(Progress(metrics={"coverage": flat})) == "coverage rose by less than 1 % over the last 3 scorings"
     )
+
+
+def test_a_step_between_models_is_no_rise_and_no_fall() -> None:
+    """As coverage of a latent space does: 110 cells, then 60 in the next version's space, then 250 in the next."""
+    rule = plateau("coverage", last=4)
+    rises = [100.0, 110, 60, 61, 62, 63]
+    assert rule.reason(Progress(metrics={"coverage": rises})), "the same model: 110 was the best"
+    assert rule.reason(Progress(metrics={"coverage": rises}, begins={"coverage": [2]})) is None
+    flat = [100.0, 100, 60, 60, 250, 250]
+    assert rule.reason(Progress(metrics={"coverage": flat})) is None
+    assert rule.reason(Progress(metrics={"coverage": flat}, begins={"coverage": [2, 4]}))
 
 
 def test_reached_looks_at_the_newest_value() -> None:
