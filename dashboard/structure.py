@@ -43,7 +43,7 @@ def draw_contacts(history: History) -> tuple[Figure, str]:
     for axes in (left, middle, right):
         axes.set_xlabel("residue")
         axes.spines[:].set_visible(False)
-    return figure, _told_maps(early, late)
+    return figure, _caption_of_maps(early, late)
 
 
 def draw_quantities(history: History) -> tuple[Figure, str]:
@@ -142,7 +142,7 @@ def _extent(mean: np.ndarray) -> tuple[float, float, float, float]:
     return (0.5, mean.shape[1] + 0.5, 0.5, mean.shape[0] + 0.5)
 
 
-def _told_maps(early: np.ndarray, late: np.ndarray) -> str:
+def _caption_of_maps(early: np.ndarray, late: np.ndarray) -> str:
     counts = [float(np.triu(mean, NEAR).sum()) for mean in (early, late)]
     change = np.triu(late - early, NEAR)
     i, j = np.unravel_index(np.abs(change).argmax(), change.shape)

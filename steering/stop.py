@@ -203,7 +203,7 @@ def reached(metric: str, value: float, *, below: bool = False) -> Reached:
 
 
 def _rise(values: Sequence[float], known: int) -> float:
-    """By which share the best of some values is above the best of the first `known`, one at least; NaN is passed over."""
+    """By which share the best value is above the best of the first `known`, at least one; NaN is passed over."""
     before, now = np.fmax.reduce(values[: max(known, 1)]), np.fmax.reduce(values)
     return float((now - before) / max(abs(before), 1e-300))
 

@@ -1,4 +1,4 @@
-"""Fold a peptide from its sequence: molecular dynamics steered by a convolutional variational autoencoder.
+"""Fold a peptide from its sequence: molecular dynamics, and a variational autoencoder that maps it while it runs.
 
     steersman run fold --set sequence=YYDPETGTWY
 """
@@ -40,7 +40,7 @@ def embed(p, model, frames):
     z, error = model.encode(frames["contacts"])
     return {"z": z, "error": error}
 
-wf.steer(Unsteered())  # what explores most here: docs/results.md
+wf.steer(Unsteered())  # what explores most here (docs/results.md); LocalOutlierFactor("z") would follow the model
 
 @wf.metric
 def coverage(scores): return scores.occupied_cells("z", bins=20)

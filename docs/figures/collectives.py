@@ -21,19 +21,19 @@ LOOKS = {
 
 
 def main() -> None:
-    told = json.loads(Path(sys.argv[1]).read_text())
+    measured = json.loads(Path(sys.argv[1]).read_text())
     with style.applied():
         figure = style.sheet(3.2, width=4.8)
         axes = figure.subplots()
         for name, (colour, marker) in LOOKS.items():
-            found = told[name]
+            found = measured[name]
             sizes = np.array([int(size) for size in found["bytes"]])
             took = [each["took_s"] for each in found["bytes"].values()]
             line = np.geomspace(sizes[0], sizes[-1], 200)
             axes.loglog(sizes, took, marker, color=colour, markersize=4, label=name)
             axes.loglog(line, found["alpha_s"] + found["beta_s_per_byte"] * line, color=colour, linewidth=1)
         axes.set(xlabel="message (bytes)", ylabel="time of an operation (s)")
-        axes.legend(title=f"{told['ranks']} ranks, {told['backend']}; lines: alpha + beta bytes")
+        axes.legend(title=f"{measured['ranks']} ranks, {measured['backend']}; lines: alpha + beta bytes")
         figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
 
 

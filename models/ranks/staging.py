@@ -206,14 +206,14 @@ class _Nodes:
         if self._group is None:
             return [mine]
         everyone = [torch.empty_like(mine) for _ in range(self.count)]
-        self._told(lambda: dist.all_gather(everyone, mine, group=self._group))
+        self._exchange(lambda: dist.all_gather(everyone, mine, group=self._group))
         return everyone
 
     def agree(self, good: bool) -> bool:
         """Whether all nodes say so."""
         word = torch.tensor([int(good)])
         if self._group is not None:
-            self._told(lambda: dist.all_reduce(word, dist.ReduceOp.MIN, group=self._group))
+            self._exchange(lambda: dist.all_reduce(word, dist.ReduceOp.MIN, group=self._group))
         return bool(word.item())
 
     def of_first(self, mine: list[str]) -> list[str]:
@@ -227,9 +227,9 @@ class _Nodes:
     def _everyone(self, mine: Any) -> list[Any]:
         everyone: list[Any] = [mine] * self.size
         if self.size > 1:
-            self._told(lambda: dist.all_gather_object(everyone, mine))
+            self._exchange(lambda: dist.all_gather_object(everyone, mine))
         return everyone
 
-    def _told(self, exchange: Callable[[], Any]) -> None:
+    def _exchange(self, exchange: Callable[[], Any]) -> None:
         with exchanging(self.rank, self.size):
             exchange()
