@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,11 +22,12 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch do
 
 from steersman.models.device import VISIBLE
 from steersman.models.errors import StagingFailed
+from steersman.models.ranks import forkserver
 from steersman.models.ranks.scratch import scratch
 from steersman.system.node import address_towards, name
 from steersman.system.processes import end
 
-GRACE_S = 10.0  # for the others to say what they saw when one has failed
+GRACE_S = 10.0  # for a launcher to end what it started
 LOOK_S = 0.05
 NODES = "nodes"  # how many have come to the meeting point
 FAILED = "failed"  # is there once a rank of any node has
@@ -68,30 +69,20 @@ def run(folder: Path, number: int, address: str, port: int, failed: Callable[[],
     share = range(number * job["ranks"] // job["nodes"], (number + 1) * job["ranks"] // job["nodes"])
     environment = os.environ | {
         "WORLD_SIZE": str(job["ranks"]), "MASTER_ADDR": address, "MASTER_PORT": str(port),
-        "TORCHELASTIC_USE_AGENT_STORE": "True", "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1",
+        "TORCHELASTIC_USE_AGENT_STORE": "True", "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     try:
         with scratch(job["scratch"], name()) as staged:
-            ranks = {rank: environment | staged | own(rank - share.start, job["gpus"]) for rank in share}
-            codes = _ended(folder, ranks, failed)
+            environment |= staged
+            ranks = {n: environment | {"RANK": str(n)} | own(n - share.start, job["gpus"]) for n in share}
+            codes = forkserver.run(folder, job["target"].partition(":")[0], ranks, failed)
     except StagingFailed as error:
         (folder / f"rank{share.start}.error").write_text(f"rank {share.start}: StagingFailed: {error}")
         return False
-    for rank, code in zip(share, codes, strict=True):
+    for rank, code in codes.items():
         if code != 0:
             (folder / f"rank{rank}.error").write_text(_reason(folder, rank, code))
-    return not any(code != 0 for code in codes)
-
-
-def _ended(folder: Path, ranks: Mapping[int, Mapping[str, str]], failed: Callable[[], bool]) -> list[int | None]:
-    """Start ranks, each in its environment, and wait for them; exit codes as of _codes."""
-    processes = [_started(folder, rank, environment) for rank, environment in ranks.items()]
-    try:
-        return _codes(processes, failed)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+    return not any(code != 0 for code in codes.values())
 
 
 def own(local_rank: int, gpus: list[str]) -> dict[str, str]:
@@ -110,22 +101,6 @@ def interface(address: str) -> str:
 def _last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
     return lines[-1] if lines else "without a word"
-
-
-def _started(folder: Path, rank: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    with (folder / f"rank{rank}.stderr").open("wb") as stderr:
-        command = [sys.executable, "-m", "steersman.models.ranks.rank", str(folder)]
-        return subprocess.Popen(command, env={**environment, "RANK": str(rank)}, stdout=stderr, stderr=stderr)
-
-
-def _codes(processes: list[subprocess.Popen[bytes]], failed: Callable[[], bool]) -> list[int | None]:
-    """Exit codes, when all have ended or one has failed and the others had time to notice; None: it had not ended."""
-    limit = float("inf")
-    while None in (codes := [process.poll() for process in processes]) and time.monotonic() < limit:
-        if any(codes) or failed():
-            limit = min(limit, time.monotonic() + GRACE_S)
-        time.sleep(LOOK_S)
-    return codes
 
 
 def _reason(folder: Path, rank: int, code: int | None) -> str:

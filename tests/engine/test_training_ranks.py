@@ -20,6 +20,7 @@ from tests.engine.conftest import WriteWorkflow, completed
 BODY = """
 import os, signal
 from pathlib import Path
+import psutil
 from steersman import models
 
 wf = Workflow("mine", P, stop=budget(frames=340))
@@ -47,7 +48,7 @@ def told(record):
     Path(__file__).with_name("staged" + rank).write_text(" ".join(staged))
     epochs = len(log.read_text().split())
     if (rank, epochs) in (("1", 1), ("0", 2)):    # a rank, then the training worker
-        os.kill(os.getpid() if rank == "1" else os.getppid(), signal.SIGKILL)
+        os.kill(os.getpid() if rank == "1" else psutil.Process(os.getppid()).ppid(), signal.SIGKILL)
         signal.pause()
 
 @wf.score()
