@@ -84,10 +84,10 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
 
         return draw
 
-    drawn = {name: (title, drawn_by(function)) for name, (title, function) in workflow.figures.items()}
+    drawn: dict[str, tuple[str, Draw]] = {}
     if workflow.yardsticks:
         drawn["yardsticks"] = ("What was reached", lambda history: yardsticks.draw(history, workflow, params))
-    return drawn
+    return drawn | {name: (title, drawn_by(function)) for name, (title, function) in workflow.figures.items()}
 
 
 def save_svg(figure: Figure, path: Path) -> str:

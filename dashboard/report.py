@@ -49,11 +49,11 @@ def _views(history: History) -> tuple[str, str]:
 def _sections(history: History) -> Iterator[str]:
     yield _heading(history)
     yield _part("The run", lambda: page.facts(tables.facts(history)))
-    yield from _figures(history, FIGURES)
-    try:
+    try:  # what the run is for comes before how it went
         yield from _figures(history, contributed(history))
     except BadInput as error:  # of an older Steersman, say: the run is reported all the same
         yield page.section("The workflow's own figures", page.paragraph(str(error), "failed"))
+    yield from _figures(history, FIGURES)
     if history.directory.analysis.exists():
         yield _part("Equilibrium", lambda: _equilibrium(history.directory.analysis))
     yield _part("Models", lambda: page.table(MODELS, tables.models(history)))
