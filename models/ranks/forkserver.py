@@ -27,6 +27,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 import torch
 
+RANK = "steersman.models.ranks.rank"
 GRACE_S = 10.0  # for the others to say what they saw when one has failed
 LOOK_S = 0.05
 
@@ -72,9 +73,10 @@ class _Server:
         self._pipe, theirs = Pipe()
         with theirs:
             command = [sys.executable, "-m", "steersman.models.ranks.forkserver", str(theirs.fileno())]
-            one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # of what is read when torch is imported
+            # Read when torch is imported: have one thread, and ask whether there are GPUs without touching them.
+            environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
             self._process = subprocess.Popen(
-                command, env=one_thread, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+                command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
             )
 
     def run(self, orders: list[Order], failed: Callable[[], bool]) -> dict[int, int | None]:
@@ -121,7 +123,8 @@ def serve(pipe: Connection) -> None:
             if pipe.poll(LOOK_S if ranks else None):
                 order: Order = pipe.recv()
                 if order.module.partition(".")[0] == "steersman":  # modules of others may start threads
-                    import_module(order.module)
+                    with suppress(ImportError):  # the rank says so
+                        import_module(order.module)
                 pid = os.fork()
                 if pid == 0:
                     pipe.close()
@@ -149,8 +152,10 @@ def _be(order: Order) -> NoReturn:
         with open(f"{order.folder}/rank{order.rank}.stderr", "wb") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-        faulthandler.enable()
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if any(kind._is_in_bad_fork() for kind in (torch.cuda, torch.xpu)):  # an import has looked at a GPU after all
+            os.execv(sys.executable, [sys.executable, "-X", "faulthandler", "-m", RANK, order.folder])
+        faulthandler.enable()
         np.random.seed()  # noqa: NPY002 (that of a new process; Python's own has been seeded by the fork)
         code = rank.main(Path(order.folder))
     except BaseException:
@@ -163,6 +168,6 @@ def _be(order: Order) -> NoReturn:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started it
-    import_module("steersman.models.ranks.rank")
+    import_module(RANK)
     torch.optim.SGD([torch.zeros(1)])  # for the first optimizer torch imports 800 modules more
     serve(Connection(int(sys.argv[1])))
