@@ -114,7 +114,7 @@ class Driver:
             directory, self._slots, recorder, jobs, self._bag, space, hang_s=self._simulation.hang_s + late_s,
             starts_s=site.starts_s, keep=not run.rounds, own_disks=bool(site.simulation.scratch), clock=clock,
         )  # fmt: skip
-        self._scorer = Scorer(directory, workflow, recorder, jobs, site, clock)
+        self._scorer = Scorer(directory, workflow, recorder, jobs, site, clock, rounds=run.rounds)
         self._merger = Merger(directory.frames, recorder, clock=clock)
         self._trainer = Trainer(directory, workflow.training, recorder, jobs, clock) if workflow.training else None
 
@@ -259,10 +259,14 @@ class Driver:
     # Learning
 
     def _learn(self, left_s: float = math.inf) -> bool:
-        """Train and score; returns whether there are new scores."""
+        """Train and score; returns whether there are new scores.
+
+        Args:
+            left_s: until the run is over, when it ends.
+        """
         if self._trainer is not None and self._training_rule is not None:
             self._trainer.advance(self._training_rule, left_s)
-        return self._scorer.advance(begin=not (self._rounds and self._training))
+        return self._scorer.advance(begin=not (self._rounds and self._training), at_once=math.isfinite(left_s))
 
     @property
     def _training(self) -> bool:

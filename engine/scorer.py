@@ -22,6 +22,8 @@ from steersman.steering.errors import BadScores
 from steersman.store import Span, StoreError
 from steersman.worker import tasks
 
+PAUSE_S = 1.0  # between two scorings that no start waits for
+
 
 @dataclass
 class _Batch:
@@ -36,6 +38,11 @@ class _Batch:
 class Scorer:
     """The scores of a run under its newest model, and under the one before until that has caught up.
 
+    What is new is scored at once where steering looks at scores, and in rounds; else once a second, for metrics, so
+    that plain simulations keep their cores.
+
+    Args:
+        rounds: everything is scored before the next round.
     Attributes:
         hopeless: why steering will never have what it needs, or "".
     """
@@ -48,10 +55,13 @@ class Scorer:
         jobs: Jobs,
         site: Site,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        rounds: bool = False,
     ) -> None:
         self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
         self._role, self._clock = site.executor_of("scoring"), clock
         self._in_driver = any(executor.in_driver for executor in site.executors.values())
+        self._pause_s, self._due = 0.0 if rounds or workflow.steering.needs else PAUSE_S, -math.inf
         self.hopeless = ""
         self._batch: _Batch | None = None
         self._unfit = set[int]()  # models that cannot score
@@ -68,14 +78,18 @@ class Scorer:
     def busy(self) -> bool:
         return self._batch is not None
 
-    def advance(self, *, begin: bool = True) -> bool:
-        """Take what is finished, begin what is due if so; returns whether there are new scores."""
+    def advance(self, *, begin: bool = True, at_once: bool = False) -> bool:
+        """Take what is finished, begin what is due if so; returns whether there are new scores.
+
+        Args:
+            at_once: no frame is to wait, for the run ends.
+        """
         stage = self._workflow.scoring
         if stage is None:
             return False
         fresh = self._batch is not None and self._take(self._batch, stage)
         self._follow_model()
-        if begin and self._batch is None:
+        if begin and self._batch is None and (at_once or self._is_due(stage)):
             self._begin(stage)
         if self._batch is not None:
             self._batch.work.advance()
@@ -100,6 +114,15 @@ class Scorer:
         if all(board is None or board.model != newest for board in boards):
             self._coming = Scoreboard(self._directory.scores, newest)
 
+    def _is_due(self, stage: Score) -> bool:
+        """A new model's scores, a whole batch, or what has waited long enough."""
+        scored = self._board.frames if self._board else 0
+        return (
+            self._coming is not None
+            or self._recorder.state.frames - scored >= stage.batch
+            or self._clock() >= self._due
+        )
+
     def _begin(self, stage: Score) -> None:
         board, state = self._coming or self._board, self._recorder.state
         if board is None or state.published == self._failed_at:
@@ -113,7 +136,7 @@ class Scorer:
             return self._jobs.submit(self._role, score, str(self._directory.path), board.model, spans, state.settings)
 
         hang_s = math.inf if self._in_driver else stage.hang_s  # a thread cannot be ended
-        what = f"scoring with model {board.model}"
+        what, self._due = f"scoring with model {board.model}", self._clock() + self._pause_s
         self._batch = _Batch(board, spans, Work(what, submit, self._recorder.note, hang_s=hang_s, clock=self._clock))
 
     def _take(self, batch: _Batch, stage: Score) -> bool:
@@ -153,9 +176,8 @@ class Scorer:
 
     def _check_needs(self) -> None:
         """A score that steering looks at and that is not there never comes."""
-        there, steering = self.scores().values, self._workflow.steering
-        needs = (*steering.policy.needs, *(steering.prune.needs if steering.prune else ()))
-        if missing := [name for name in needs if name not in there]:
+        there = self.scores().values
+        if missing := [name for name in self._workflow.steering.needs if name not in there]:
             known = ", ".join(sorted(there)) or "none"
             self.hopeless = f"steering needs the score {missing[0]!r}, but the score stage returns: {known}"
 

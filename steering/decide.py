@@ -60,6 +60,11 @@ class Steering:
     def guided(self) -> bool:
         return self.policy.guided or self.fallback.guided
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the scores that it looks at; the fallback needs none, or has them later."""
+        return (*self.policy.needs, *(self.prune.needs if self.prune else ()))
+
     def deciding(self, *, scored: bool) -> Policy:
         """Which policy chooses, when all goes well."""
         return self.policy if scored or not self.policy.needs else self.fallback

@@ -17,16 +17,34 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, Ended, Hired, Published, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.steering import Novelty, Redundant, SegmentRule, Unsteered
+from steersman.steering import Novelty, Policy, Redundant, SegmentRule, Unsteered
 
 
 class Done:
     """Stands for the jobs: a score of each frame is there at once."""
 
-    def submit(self, *_: Any, **__: Any) -> Future[Any]:
+    def submit(self, *words: Any, **__: Any) -> Future[Any]:
         job: Future[Any] = Future()
-        job.set_result({"x": np.arange(4.0)})
+        (spans,) = [word for word in words if isinstance(word, list | tuple)]
+        job.set_result({"x": np.arange(float(sum(span.rows for span in spans)))})
         return job
+
+
+def recorder_of(folder: Path) -> Recorder:
+    """Of a run with one segment of four frames."""
+    recorder = Recorder(Journal(folder / "journal.jsonl"), State())
+    recorder.record(Hired(walker=0, slot=0))
+    more(recorder, 0)
+    return recorder
+
+
+def more(recorder: Recorder, number: int) -> None:
+    """Four more frames."""
+    recorder.record(Start(start=number, seed=1))
+    recorder.record(Began(walker=0, segment=number, start=number, first_row=4 * number))
+    end = 4 * number + 4
+    recorder.record(Ended(walker=0, segment=number, start=number, first_row=end - 4, end_row=end, how="finished"))
+    recorder.record(Published(walker=0, frames=end, segments=number + 1))
 
 
 @pytest.mark.parametrize(
@@ -40,13 +58,40 @@ def test_a_score_that_is_not_given_is_named_at_the_first_scoring(
     workflow = Workflow("x", stop=budget(frames=9))
     workflow.score()(lambda p, model, frames: {})
     workflow.steer(Novelty(needs), fallback=Unsteered(), prune=prune)
-    recorder = Recorder(Journal(tmp_path / "journal.jsonl"), State())
-    recorder.record(Hired(walker=0, slot=0))
-    recorder.record(Start(start=0, seed=1))
-    recorder.record(Began(walker=0, segment=0, start=0, first_row=0))
-    recorder.record(Ended(walker=0, segment=0, start=0, first_row=0, end_row=4, how="finished"))
-    recorder.record(Published(walker=0, frames=4, segments=1))
+    recorder = recorder_of(tmp_path)
     scorer = Scorer(RunDirectory(tmp_path), workflow, recorder, Done(), load_site("laptop"))  # type: ignore[arg-type]
     assert sum(scorer.advance() for _ in range(3)) == 1
     assert bool(scorer.hopeless) == bool(missing)
     assert repr(missing) in scorer.hopeless or not missing
+
+
+@pytest.mark.parametrize(
+    ("policy", "rounds", "waits"),
+    [(Unsteered(), False, True), (Novelty("x"), False, False), (Unsteered(), True, False)],
+)
+def test_scores_that_no_start_waits_for_come_once_a_second(
+    policy: Policy, rounds: bool, waits: bool, tmp_path: Path
+) -> None:
+    """A batch that is full, and the end of a run, do not wait."""
+    workflow = Workflow("x", stop=budget(frames=9))
+    workflow.score(batch=8)(lambda p, model, frames: {})
+    workflow.steer(policy)
+    recorder, now = recorder_of(tmp_path), [0.0]
+    directory, jobs, site = RunDirectory(tmp_path), Done(), load_site("laptop")
+    scorer = Scorer(directory, workflow, recorder, jobs, site, lambda: now[0], rounds=rounds)  # type: ignore[arg-type]
+
+    def scored(**how: bool) -> int:
+        for _ in range(3):
+            scorer.advance(**how)
+        return recorder.state.scored
+
+    assert scored() == 4
+    more(recorder, 1)
+    assert scored() == (4 if waits else 8)
+    now[0] += 1.0
+    assert scored() == 8
+    more(recorder, 2)
+    assert scored(at_once=True) == 12
+    more(recorder, 3)
+    more(recorder, 4)
+    assert scored() == 20
