@@ -141,8 +141,6 @@ def serve(pipe: Connection) -> None:
 
 def _be(order: Order) -> NoReturn:
     """Be a rank, as `python -m steersman.models.ranks.rank` is one."""
-    from steersman.models.ranks import rank
-
     code = 1
     try:
         os.environ.clear()
@@ -157,7 +155,7 @@ def _be(order: Order) -> NoReturn:
             os.execv(sys.executable, [sys.executable, "-X", "faulthandler", "-m", RANK, order.folder])
         faulthandler.enable()
         np.random.seed()  # noqa: NPY002 (that of a new process; Python's own has been seeded by the fork)
-        code = rank.main(Path(order.folder))
+        code = import_module(RANK).main(Path(order.folder))
     except BaseException:
         traceback.print_exc()
     finally:
