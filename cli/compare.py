@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -75,9 +77,10 @@ def compare(
     limits = of.budget_of("--budget", budget)
     plain_limits = of.budget_of("--plain-budget", plain_budget) or limits
     folder = (folder or Path("runs") / f"compare-{loaded.name}").absolute()
+    with contextlib.redirect_stdout(sys.stderr):
+        of.check_needs(chosen, loaded, loading.parameters(loaded, params, assignments), source)
     jobs: dict[of.Arm, dict[int, Job]] = {}
     for arm in chosen:
-        of.check_needs(arm, loaded)
         loading.parameters(loaded, params, [*assignments, *arm.assignments])
         file = folder / f"{arm.slug}.py"
         write_variant(file, of.variant(source, arm, plain_limits if arm.plain else limits), source)
@@ -88,7 +91,7 @@ def compare(
             for seed in range(seeds)
         }
     # Seed by seed, so that a table can be made of those that are done; first the policies that were asked for, so that
-    # one that cannot work, for it names a score that is not there, say, ends the comparison at once.
+    # one that cannot work ends the comparison at once.
     by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in reversed(chosen)]
     try:
         with counting(f"{len(by_seed)} campaigns in {folder}") as say:

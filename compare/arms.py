@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.stages.modules import MODULE
-from steersman.stages.workflow import Workflow
+from steersman.stages.workflow import Params, Workflow
 from steersman.steering import Steering, budget
 from steersman.steering.expression import parse_steering
 from steersman.system.errors import BadValue
@@ -83,11 +83,27 @@ def steering_of(arm: Arm, workflow: Workflow) -> Steering:
     return parse_steering(arm.steer, vars(sys.modules[MODULE])) if arm.steer else workflow.steering
 
 
-def check_needs(arm: Arm, workflow: Workflow) -> None:
-    """Raises: BadValue: the policy needs scores, and the workflow gives none."""
+def needs(arm: Arm, workflow: Workflow) -> tuple[str, ...]:
+    """Scores without which the arm cannot run."""
     steering = steering_of(arm, workflow)
-    if steering.policy.needs and workflow.scoring is None:
-        raise BadValue("--policy", arm.label, f"it needs the score {steering.policy.needs[0]!r}; there is no @wf.score")
+    return (*steering.policy.needs, *(steering.prune.needs if steering.prune else ()))
+
+
+def check_needs(arms: Sequence[Arm], workflow: Workflow, params: Params, source: Path) -> None:
+    """Try the workflow once, for the names of its scores, and compare them with what the arms need.
+
+    Raises: BadValue: an arm needs a score that the workflow does not give.
+    """
+    from steersman.worker.trying import score_names
+
+    wanted = {arm: needs(arm, workflow) for arm in arms}
+    if not any(wanted.values()):
+        return
+    known = score_names(workflow, params, source) if workflow.scoring else []
+    for arm, names in wanted.items():
+        if known is not None and (missing := [name for name in names if name not in known]):
+            there = f"the score stage returns: {', '.join(sorted(known))}" if known else "there is no @wf.score"
+            raise BadValue("--policy", arm.label, f"it needs the score {missing[0]!r}, but {there}")
 
 
 def budget_of(option: str, text: str) -> dict[str, float]:
