@@ -13,6 +13,7 @@ from steersman.analysis.weighted import weighted
 from steersman.steering import Policy, Scores, WeightedEnsemble
 
 MOST_LABELS = 20  # of a yardstick whose populations are listed
+SUPPORTED = "The data support this: states are connected, the lag is long enough, and flows balance each other."
 WIDE = 10.0  # an interval whose ends differ by more than this factor says little
 
 
@@ -130,7 +131,7 @@ def lines(said: Mapping[str, Any]) -> list[str]:
     if found := rows_by_weights(said):
         rounds = said["weighted"].get("rounds")
         text += [f"By weights, the later half of {rounds} rounds:" if rounds else "By weights:", *_table(found)]
-    return [*text, *(said["problems"] or ["The data support this: states are connected, the lag is long enough, and flows balance each other."])]
+    return [*text, *(said["problems"] or [SUPPORTED])]
 
 
 def _shares(populations: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -191,7 +191,7 @@ def _fit(blocks: Sequence[np.ndarray], lag: int, group: np.ndarray) -> tuple[np.
 def _net(flow: np.ndarray) -> float:
     """(1 + draws, groups, groups) flows -> the share that no flow back balances, 0 where that may be noise.
 
-    In equilibrium each flow is as large as the one back, wherever segments began. A constant flow round a circle is not.
+    In equilibrium each flow is as large as the one back, wherever segments began; round a driven circle it is not.
     """
     pairs = np.triu_indices(flow.shape[1], 1)
     net = (flow - flow.swapaxes(1, 2))[:, *pairs]
