@@ -32,6 +32,7 @@ def place(p, model, frames):
     angles = frames["angles"]
     return {
         "z": np.concatenate([np.cos(angles), np.sin(angles)], axis=1),
+        "angles": angles,
         "cell": six_wells.grid_cells(angles, per_angle=8),  # the bins of a weighted ensemble
         "far": six_wells.wells(angles) == 3,  # the well that is hardest to reach
     }
