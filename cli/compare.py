@@ -59,7 +59,7 @@ def compare(
     from steersman.compare.campaigns import Job, run_all
     from steersman.compare.comparison import collect, rows
     from steersman.compare.errors import NoYardstick
-    from steersman.compare.files import write_variant
+    from steersman.compare.files import write_once, write_variant
     from steersman.compare.latent import yardstick_of
     from steersman.compare.metric import parse
     from steersman.compare.write import write
@@ -77,8 +77,11 @@ def compare(
     limits = of.budget_of("--budget", budget)
     plain_limits = of.budget_of("--plain-budget", plain_budget) or limits
     folder = (folder or Path("runs") / f"compare-{loaded.name}").absolute()
+    checked = loading.parameters(loaded, params, assignments)
+    settings = {"params": checked.model_dump(mode="json"), "site": site, "workers": workers, "rounds": rounds}
     with contextlib.redirect_stdout(sys.stderr):
-        of.check_needs(chosen, loaded, loading.parameters(loaded, params, assignments), source)
+        of.check_needs(chosen, loaded, checked, source)
+    write_once(folder / "settings.json", json.dumps(settings))
     jobs: dict[of.Arm, dict[int, Job]] = {}
     for arm in chosen:
         loading.parameters(loaded, params, [*assignments, *arm.assignments])

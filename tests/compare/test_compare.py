@@ -121,6 +121,9 @@ def test_a_policy_that_was_asked_for_runs_first(tmp_path: Path, monkeypatch: pyt
     assert CliRunner().invoke(app, words).exit_code == 130
     assert [job.seed for job in asked] == [0, 0, 0, 1, 1, 1]
     assert [Path(job.workflow).stem for job in asked[::3]] == ["Novelty-z"] * 2
+    for other in (["--set", "steps=250"], ["--rounds"], ["--budget", "frames=300"]):
+        refused = CliRunner().invoke(app, [*words, *other])
+        assert isinstance(refused.exception, BadValue), "its runs are not mixed with those of other settings"
 
 
 @pytest.mark.parametrize("policy", ['Novelty("q")', 'Novelty("z"), prune=Redundant("q")'])
