@@ -19,6 +19,7 @@ from steersman.system.errors import BadValue
 
 if TYPE_CHECKING:  # the others start sooner without what this one imports
     from steersman.compare.comparison import Row
+    from steersman.stages.workflow import Params, Workflow
 
 
 def compare(
@@ -79,8 +80,8 @@ def compare(
     folder = (folder or Path("runs") / f"compare-{loaded.name}").absolute()
     checked = loading.parameters(loaded, params, assignments)
     settings = {"params": checked.model_dump(mode="json"), "site": site, "workers": workers, "rounds": rounds}
-    with contextlib.redirect_stdout(sys.stderr):
-        of.check_needs(chosen, loaded, checked, source)
+    if any(of.needs(arm, loaded) for arm in chosen) and (known := _scores(loaded, checked, source)) is not None:
+        of.check_needs(chosen, loaded, known)
     write_once(folder / "settings.json", json.dumps(settings))
     jobs: dict[of.Arm, dict[int, Job]] = {}
     for arm in chosen:
@@ -112,6 +113,14 @@ def compare(
     else:
         _print([row for row, _ in found])
         out.plain(f"Figure, tables with times and costs, CSV and JSON: {folder}")
+
+
+def _scores(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
+    """Names of the scores, by trying the workflow once; None: a stage does not work, as its runs will say."""
+    from steersman.worker.trying import score_names
+
+    with contextlib.redirect_stdout(sys.stderr):
+        return score_names(workflow, params, source) if workflow.scoring else []
 
 
 def _print(rows: Sequence[Row]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.stages.modules import MODULE
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.workflow import Workflow
 from steersman.steering import Steering, budget
 from steersman.steering.expression import parse_steering
 from steersman.system.errors import BadValue
@@ -89,19 +89,13 @@ def needs(arm: Arm, workflow: Workflow) -> tuple[str, ...]:
     return (*steering.policy.needs, *(steering.prune.needs if steering.prune else ()))
 
 
-def check_needs(arms: Sequence[Arm], workflow: Workflow, params: Params, source: Path) -> None:
-    """Try the workflow once, for the names of its scores, and compare them with what the arms need.
+def check_needs(arms: Sequence[Arm], workflow: Workflow, known: Sequence[str]) -> None:
+    """Compare what arms need with the names of the scores that there are.
 
-    Raises: BadValue: an arm needs a score that the workflow does not give.
+    Raises: BadValue: an arm needs another one.
     """
-    from steersman.worker.trying import score_names
-
-    wanted = {arm: needs(arm, workflow) for arm in arms}
-    if not any(wanted.values()):
-        return
-    known = score_names(workflow, params, source) if workflow.scoring else []
-    for arm, names in wanted.items():
-        if known is not None and (missing := [name for name in names if name not in known]):
+    for arm in arms:
+        if missing := [name for name in needs(arm, workflow) if name not in known]:
             there = f"the score stage returns: {', '.join(sorted(known))}" if known else "there is no @wf.score"
             raise BadValue("--policy", arm.label, f"it needs the score {missing[0]!r}, but {there}")
 

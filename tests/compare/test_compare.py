@@ -14,7 +14,7 @@ from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
 from steersman.cli.__main__ import app
 from steersman.compare import campaigns
-from steersman.compare.arms import PLAIN, Arm, arms, budget_of, check_needs, variant
+from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
 from steersman.compare.comparison import Runs, collect, rows
 from steersman.compare.errors import CampaignFailed
@@ -134,13 +134,6 @@ def test_a_score_that_is_not_there_is_refused_before_any_campaign(policy: str, w
     assert "'q'" in told.value.problem
     assert "angles, cell, far, z" in told.value.problem
     assert not list(tmp_path.iterdir())
-
-
-def test_a_workflow_whose_stage_fails_is_refused_by_its_run_and_not_for_its_scores(tmp_path: Path) -> None:
-    source = tmp_path / "broken.py"
-    source.write_text(WELLS.read_text().replace('frames["angles"]', 'frames["angels"]'))
-    workflow = loading.load(source)
-    check_needs([Arm('Novelty("q")')], workflow, workflow.params(), source)
 
 
 def test_a_yardstick_counts_what_the_frames_hold(job: Job, wells: Workflow) -> None:
