@@ -29,11 +29,15 @@ compare: $(BIN)/.installed
 		--policy 'Frontier(LocalOutlierFactor("z"), 4)' --out runs/compare-chignolin
 	$(BIN)/steersman compare alanine --seeds 8 --plain-budget sim_ns=6.4 --workers 1 --beside 2 \
 		--policy 'LocalOutlierFactor("torsions")' --policy 'LocalOutlierFactor("z")' --policy 'LeastCounts("torsions")' --out runs/compare-alanine
+	$(BIN)/steersman compare wells --seeds 8 --workers 4 --set steps=10000 --set frame_s=0.03 --budget frames=6000 \
+		--policy 'LocalOutlierFactor("z")' --policy 'LocalOutlierFactor("z"), prune=Redundant("angles", patience=10, crowd=5)' \
+		--out runs/compare-crowded
 	$(BIN)/steersman compare alanine --seeds 6 --workers 1 --beside 2 --set segment_ps=200 --budget sim_ns=4.8 \
 		--policy 'LocalOutlierFactor("torsions")' --policy 'LocalOutlierFactor("torsions"), prune=Redundant("torsions", bins=6)' \
 		--out runs/compare-pruned
 	$(BIN)/steersman compare shallow_water --seeds 4 --workers 1 --beside 2 --out runs/compare-rare
-	$(BIN)/python docs/figures/results.py runs/compare-wells runs/compare-chignolin runs/compare-alanine runs/compare-pruned runs/compare-rare
+	$(BIN)/python docs/figures/results.py runs/compare-wells runs/compare-chignolin runs/compare-alanine runs/compare-crowded \
+		runs/compare-pruned runs/compare-rare
 
 # Two processes, a file to each, in the order of tests/conftest.py.
 PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder

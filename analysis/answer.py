@@ -13,6 +13,7 @@ from steersman.analysis.weighted import weighted
 from steersman.steering import Policy, Scores, WeightedEnsemble
 
 MOST_LABELS = 20  # of a yardstick whose populations are listed
+SUPPORTED = "The data support this: states are connected, the lag is long enough, and flows balance each other."
 WIDE = 10.0  # an interval whose ends differ by more than this factor says little
 
 
@@ -22,6 +23,7 @@ def answer(found: Trajectories, model: MarkovStateModel) -> dict[str, Any]:
     return {
         "frames": len(found.features), "pieces": len(found.pieces), "unit": found.unit, "step": found.step,
         "states": model.stationary.shape[1], "connected": model.connected, "converged": model.converged,
+        "net_flow": model.net_flow,
         "lag": model.lag.frames * found.step, "time_scales": (model.lag.scales * found.step).tolist(), "lags": lags,
         "populations": dict(_populations(found.labels, model)), "averages": dict(_averages(found.labels, model)),
         "problems": problems(found, model),
@@ -62,6 +64,11 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
     _, low, high = model.lag.scales[0]
     if not np.isfinite(model.lag.scales[0]).all() or high > WIDE * low:
         said.append("The slowest process was seen too seldom: its time scale is not determined. Simulate more.")
+    if model.net_flow:
+        said.append(
+            f"No detailed balance: {model.net_flow:.0%} of the flow between groups of states goes one way only, as in "
+            "a driven system or a cycle. The model is of equilibrium and cannot describe that: do not use what it says."
+        )
     if found.stopped:
         said.append(
             f"{found.stopped} segments were stopped early. Where a rule stops them for what they came to, the model "
@@ -124,7 +131,7 @@ def lines(said: Mapping[str, Any]) -> list[str]:
     if found := rows_by_weights(said):
         rounds = said["weighted"].get("rounds")
         text += [f"By weights, the later half of {rounds} rounds:" if rounds else "By weights:", *_table(found)]
-    return [*text, *(said["problems"] or ["The data support this: states are connected, and the lag is long enough."])]
+    return [*text, *(said["problems"] or [SUPPORTED])]
 
 
 def _shares(populations: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -28,6 +28,8 @@ KEPT = 0.5  # of the transitions of the shortest lag, that the longest lag must 
 RISE = 0.15  # share by which a time scale that has converged still changes at longer lags
 OVER = 3  # time scales, after which a process is over
 CONNECTED = 0.95  # of the frames
+GROUPS = 6  # of neighbouring states, between which is asked whether the flow is balanced
+SURE, NET = 5.0, 0.05  # a net flow of so many standard deviations, and all of them so great a share, are no noise
 SEED = 0  # an analysis that is made again is the same
 
 
@@ -55,6 +57,7 @@ class MarkovStateModel:
         converged: the time scales do not change any more from there on.
         connected: share of the frames in states that the dynamics reaches from each other.
         stationary: (1 + draws, S) float: probability of each state, then of the draws of the bootstrap.
+        net_flow: share of the flow between groups of states that no flow back balances; 0 where that may be noise.
     """
 
     state: np.ndarray
@@ -63,6 +66,7 @@ class MarkovStateModel:
     converged: bool
     connected: float
     stationary: np.ndarray
+    net_flow: float
 
     @property
     def lag(self) -> Lag:
@@ -98,14 +102,16 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
 
     points = len(np.unique(found.features, axis=0))
     count = min(states or int(np.clip(np.sqrt(len(found.features)), 20, 200)), points)
-    state = KMeans(count, n_init=1, random_state=SEED).fit(found.features).labels_
+    clusters = KMeans(count, n_init=1, random_state=SEED).fit(found.features)
+    state = clusters.labels_
+    group = KMeans(min(GROUPS, count), n_init=4, random_state=SEED).fit(clusters.cluster_centers_).labels_
     paths = [state[piece] for piece in found.pieces]
     tried = [lag] if lag else _lags(paths)
     if not tried or max(len(path) for path in paths) <= max(tried):
         raise TooLittle(f"no piece of dynamics is longer than {tried[-1] if tried else 1} frames")
     blocks = {each: _blocks(paths, each) for each in tried}
     draws = np.random.default_rng(SEED).random((DRAWS, max(len(each) for each in blocks.values())))
-    fitted = [[_fit(blocks[each], each, count), *_drawn(blocks[each], each, count, draws)] for each in tried]
+    fitted = [[_fit(blocks[each], each, group), *_drawn(blocks[each], each, group, draws)] for each in tried]
     lags = [
         Lag(each, np.array([_interval(np.array(scale)) for scale in zip(*(fit[0] for fit in fits), strict=True)]))
         for each, fits in zip(tried, fitted, strict=True)
@@ -114,7 +120,8 @@ def build(found: Trajectories, states: int = 0, lag: int = 0) -> MarkovStateMode
     at = len(lags) - 1 if chosen is None else chosen
     stationary = np.stack([fit[1] for fit in fitted[at]])
     connected = float((stationary[0] > 0)[state].mean())
-    return MarkovStateModel(state, lags, at, chosen is not None, connected, stationary)
+    net_flow = _net(np.stack([fit[2] for fit in fitted[at]]))
+    return MarkovStateModel(state, lags, at, chosen is not None, connected, stationary, net_flow)
 
 
 def _deeptime() -> Any:
@@ -148,14 +155,20 @@ def _blocks(paths: Sequence[np.ndarray], lag: int) -> list[np.ndarray]:
     ]  # fmt: skip
 
 
-def _drawn(blocks: Sequence[np.ndarray], lag: int, states: int, draws: np.ndarray) -> list[Any]:
+def _drawn(blocks: Sequence[np.ndarray], lag: int, group: np.ndarray, draws: np.ndarray) -> list[Any]:
     """The same from blocks that are drawn with replacement."""
     picked = (draws[:, : len(blocks)] * len(blocks)).astype(int)
-    return [_fit([blocks[i] for i in each], lag, states) for each in picked]
+    return [_fit([blocks[i] for i in each], lag, group) for each in picked]
 
 
-def _fit(blocks: Sequence[np.ndarray], lag: int, states: int) -> tuple[np.ndarray, np.ndarray]:
-    """(k,) time scales in frames and (S,) stationary probabilities, of the largest connected set of states."""
+def _fit(blocks: Sequence[np.ndarray], lag: int, group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the largest connected set of states: time scales, stationary probabilities, and the flow without balance.
+
+    Args:
+        group: (S,) int, the group of each state.
+    Returns: (k,) float, in frames; (S,) float; (groups, groups) float, how often one lag leads from one to another.
+    """
+    states, flow = len(group), np.zeros((group.max() + 1, group.max() + 1))
     markov = _deeptime()
     from deeptime.markov.msm import MaximumLikelihoodMSM
 
@@ -164,12 +177,29 @@ def _fit(blocks: Sequence[np.ndarray], lag: int, states: int) -> tuple[np.ndarra
     scales, stationary = np.full(SHOWN, np.nan), np.zeros(states)
     if inside.n_states == 1:
         stationary[inside.state_symbols] = 1.0
-        return scales, stationary
+        return scales, stationary, flow
     model = MaximumLikelihoodMSM(reversible=True).fit_fetch(inside)
     known = np.sort(model.timescales(min(SHOWN, inside.n_states - 1)))[::-1]
     scales[: len(known)] = known
     stationary[inside.state_symbols] = model.stationary_distribution
-    return scales, stationary
+    free = MaximumLikelihoodMSM(reversible=False).fit_fetch(inside)
+    of = group[inside.state_symbols]
+    np.add.at(flow, (of[:, None], of), free.stationary_distribution[:, None] * free.transition_matrix)
+    return scales, stationary, flow
+
+
+def _net(flow: np.ndarray) -> float:
+    """(1 + draws, groups, groups) flows -> the share that no flow back balances, 0 where that may be noise.
+
+    In equilibrium each flow is as large as the one back, wherever segments began; round a driven circle it is not.
+    """
+    pairs = np.triu_indices(flow.shape[1], 1)
+    net = (flow - flow.swapaxes(1, 2))[:, *pairs]
+    noise = net[1:].std(0)
+    sure = np.abs(net[0])[noise > 0] > SURE * noise[noise > 0]
+    between = flow[0].sum() - flow[0].trace()
+    share = float(np.abs(net[0]).sum() / between) if between > 0 else 0.0
+    return share if sure.any() and share > NET else 0.0
 
 
 def _interval(values: np.ndarray) -> np.ndarray:

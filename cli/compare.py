@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +19,7 @@ from steersman.system.errors import BadValue
 
 if TYPE_CHECKING:  # the others start sooner without what this one imports
     from steersman.compare.comparison import Row
+    from steersman.stages.workflow import Params, Workflow
 
 
 def compare(
@@ -57,7 +60,7 @@ def compare(
     from steersman.compare.campaigns import Job, run_all
     from steersman.compare.comparison import collect, rows
     from steersman.compare.errors import NoYardstick
-    from steersman.compare.files import write_variant
+    from steersman.compare.files import write_once, write_variant
     from steersman.compare.latent import yardstick_of
     from steersman.compare.metric import parse
     from steersman.compare.write import write
@@ -75,9 +78,13 @@ def compare(
     limits = of.budget_of("--budget", budget)
     plain_limits = of.budget_of("--plain-budget", plain_budget) or limits
     folder = (folder or Path("runs") / f"compare-{loaded.name}").absolute()
+    checked = loading.parameters(loaded, params, assignments)
+    settings = {"params": checked.model_dump(mode="json"), "site": site, "workers": workers, "rounds": rounds}
+    if any(of.needs(arm, loaded) for arm in chosen) and (known := _scores(loaded, checked, source)) is not None:
+        of.check_needs(chosen, loaded, known)
+    write_once(folder / "settings.json", json.dumps(settings))
     jobs: dict[of.Arm, dict[int, Job]] = {}
     for arm in chosen:
-        of.check_needs(arm, loaded)
         loading.parameters(loaded, params, [*assignments, *arm.assignments])
         file = folder / f"{arm.slug}.py"
         write_variant(file, of.variant(source, arm, plain_limits if arm.plain else limits), source)
@@ -88,7 +95,7 @@ def compare(
             for seed in range(seeds)
         }
     # Seed by seed, so that a table can be made of those that are done; first the policies that were asked for, so that
-    # one that cannot work, for it names a score that is not there, say, ends the comparison at once.
+    # one that cannot work ends the comparison at once.
     by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in reversed(chosen)]
     try:
         with counting(f"{len(by_seed)} campaigns in {folder}") as say:
@@ -106,6 +113,14 @@ def compare(
     else:
         _print([row for row, _ in found])
         out.plain(f"Figure, tables with times and costs, CSV and JSON: {folder}")
+
+
+def _scores(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
+    """Names of the scores, by trying the workflow once; None: a stage does not work, as its runs will say."""
+    from steersman.worker.trying import score_names
+
+    with contextlib.redirect_stdout(sys.stderr):
+        return score_names(workflow, params, source) if workflow.scoring else []
 
 
 def _print(rows: Sequence[Row]) -> None:

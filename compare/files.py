@@ -25,7 +25,6 @@ def write_once(file: Path, text: str) -> None:
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and file.read_text() != text:
-        raise BadValue(
-            "--out", str(file.parent), f"its {file.name} is of another workflow or budget; take another folder"
-        )
+        words = f"its {file.name} is of a comparison with another workflow, budget or settings; take another folder"
+        raise BadValue("--out", str(file.parent), words)
     file.write_text(text)

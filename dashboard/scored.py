@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from steersman.dashboard.errors import NothingToDraw
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.history import History
 from steersman.journal.scoreboard import fullest
+from steersman.steering.importance import POINT
 from steersman.store import Frames, Span
 
 INDISTINGUISHABLE = 1e-5  # of the extent of a plane
@@ -68,9 +70,8 @@ class Scored:
         return values.reshape(len(values), -1).astype(np.float64)
 
     def widest(self) -> str | None:
-        """The score to show as a plane: `z`, or the first with at least two columns."""
-        preferred = sorted(self.names, key=lambda name: name != "z")
-        return next((name for name in preferred if len(self) and self.matrix(name).shape[1] >= 2), None)
+        """The score to show as a plane, the first with at least two columns."""
+        return next((name for name in best(self.names) if len(self) and self.matrix(name).shape[1] >= 2), None)
 
     def find(self, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
         """(m,) int: positions of frames here, -1 for those that have no score."""
@@ -84,6 +85,11 @@ class Scored:
 
     def _column(self, name: str) -> np.ndarray:
         return self._groups.read(name, self._span)
+
+
+def best(names: Iterable[str]) -> list[str]:
+    """Names of scores, first those that say best where a frame lies: `z`, then `point`, where members were drawn."""
+    return sorted(names, key=lambda name: (name != "z", name != POINT))
 
 
 @dataclass(frozen=True)

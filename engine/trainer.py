@@ -56,7 +56,12 @@ class Trainer:
         state = self._recorder.state
         stage = state.stages.get("train")
         again = self.busy or (stage is not None and not stage.worked)  # no new frames will mend what never worked
-        return again or rule.due(state.frames, state.trained_at)
+        if again or not rule.due(state.frames, state.trained_at):
+            return again
+        if state.trained_at is not None or not state.held_out:
+            return True
+        trainable = sum(span.rows for span in published.spans(state, held_out=False))
+        return rule.due(trainable, None)  # draws that are held out come before what a model is trained on
 
     def _needs_s(self, window: tuple[Span, ...]) -> float:
         """What a training on these frames will take, by the newest one that ended; 0 before there was one."""

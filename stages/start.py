@@ -26,6 +26,13 @@ class Start:
     state: Mapping[str, np.ndarray] = field(default_factory=dict)
     draw: Mapping[str, np.ndarray] = field(default_factory=dict)
 
+    def point(self, dimensions: int, seed: int) -> np.ndarray:
+        """(dimensions,) float64 from 0 to 1: `draw["point"]`, and where no policy drew one, a random one of the seed.
+
+        So a simulation whose members `Unsure` or `LatinHypercube` draws also works unsteered, as `compare` runs it.
+        """
+        return self.draw["point"] if self.draw else np.random.default_rng(seed).random(dimensions)
+
 
 def topology(prepared: Any) -> str:
     """The atoms of what a prepare function returned, as PDB text: its attribute `pdb`; "" when it has none.

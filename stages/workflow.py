@@ -41,6 +41,8 @@ class Every:
 def every(*, frames: int, first: int | None = None) -> Every:
     """Train when `frames` new frames have come since the last training; the first time at `first` frames.
 
+    Frames of `@wf.held_out` do not count.
+
     Raises: ValueError: a count below 1.
     """
     if frames < 1 or (first is not None and first < 1):

@@ -84,6 +84,21 @@ def tried(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
                 return
 
 
+def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
+    """Names of the scores that the score stage gives; None: it cannot be known, because a stage does not work."""
+    with TemporaryDirectory(prefix="steersman-try-") as folder, _importable(source, Path(folder)):
+        trial = _Trial(workflow, params, Path(folder))
+        for stage in trial.stages():
+            try:
+                with torch_defaults.kept():
+                    stage.act()
+            except (Exception, SystemExit):  # a run says what is wrong with it
+                return None
+            if stage.what == "score":
+                break
+        return list(trial.scores)
+
+
 def explained(error: BaseException, files: set[str], function: Any) -> str:
     """The lines of these files that led to an error, or else where the function is, and the error."""
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
@@ -116,6 +131,11 @@ class _Trial:
         self._scores = _scores(0, {}, 0)
         self._candidate: Candidate | None = None
         self._rng = np.random.default_rng(SEED)
+
+    @property
+    def scores(self) -> Mapping[str, np.ndarray]:
+        """Of the frames, by name; empty before the score stage."""
+        return self._scores.values
 
     def stages(self) -> Iterator[_Stage]:
         workflow, steering = self._workflow, self._steering

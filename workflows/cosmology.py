@@ -31,10 +31,10 @@ def judged(p): return {"point": latin_hypercube(p.held_out, cosmos.DIMENSIONS)}
 
 @wf.simulate(variables=cosmos.VARIABLES)
 def evolve(p, start, out):
-    point = start.draw["point"] if start.draw else np.random.default_rng(out.seed).random(cosmos.DIMENSIONS)
+    point = start.point(cosmos.DIMENSIONS, out.seed)
     out.append(point=point, **cosmos.stored(cosmos.density(cosmos.Universe.of(point), out.seed, mesh=2 * p.crop)))
 
-@wf.train(when=lambda p: every(frames=p.train_every, first=p.held_out + p.train_every))
+@wf.train(when=lambda p: every(frames=p.train_every))
 def fit(p, frames, last):
     cubes, wanted = cosmos.crops(frames["density"]), cosmos.targets(frames["point"]).repeat(cosmos.CROPS, axis=0)
     return models.Regressors.fit(cubes, wanted, epochs=p.epochs, members=p.members, width=p.width, init=last)

@@ -4,7 +4,6 @@
 """
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 
 from steersman import Params, Workflow, budget, every, models, reached
@@ -30,11 +29,11 @@ def judged(p): return {"point": latin_hypercube(p.held_out, cbed.DIMENSIONS)}
 
 @wf.simulate(variables=cbed.VARIABLES)
 def expose(p, start, out):
-    point = start.draw["point"] if start.draw else np.random.default_rng(out.seed).random(cbed.DIMENSIONS)
+    point = start.point(cbed.DIMENSIONS, out.seed)
     conditions = cbed.Conditions.of(point)
     out.append(pattern=cbed.counts(conditions, out.seed), label=conditions.label, point=point)
 
-@wf.train(when=lambda p: every(frames=p.train_every, first=p.held_out + p.train_every))
+@wf.train(when=lambda p: every(frames=p.train_every))
 def fit(p, frames, last):
     return models.Committee.fit(cbed.seen(frames["pattern"]), frames["label"], classes=cbed.CLASSES, members=p.members,
                                 network=p.network, epochs=p.epochs, lr=2e-3, init=last,
@@ -52,8 +51,7 @@ def error_rate(scores): return scores.values["wrong"][scores.held_out].mean()
 @wf.figure("What the committee makes of each class")
 def classes(p, results):
     from steersman.apps.diffraction.figures import classes
-    if results.model is None: return None
-    return classes(results.held_out, results.model.probabilities(cbed.seen(results.held_out["pattern"])))
+    return classes(results.model, results.held_out)
 
 @wf.figure("Where patterns were drawn")
 def draws(p, results):

@@ -2,7 +2,6 @@
 
     steersman run projected_potential
 """
-import numpy as np
 from pydantic import Field
 
 from steersman import Params, Workflow, budget, every, models
@@ -26,11 +25,11 @@ def judged(p): return {"point": latin_hypercube(p.held_out, cbed.DIMENSIONS)}
 
 @wf.simulate(variables=cbed.VARIABLES)
 def expose(p, start, out):
-    point = start.draw["point"] if start.draw else np.random.default_rng(out.seed).random(cbed.DIMENSIONS)
+    point = start.point(cbed.DIMENSIONS, out.seed)
     conditions = cbed.conditions(point)
     out.append(pattern=counts(conditions, out.seed), potential=cbed.projected(conditions), point=point)
 
-@wf.train(when=lambda p: every(frames=p.train_every, first=p.held_out + p.train_every))
+@wf.train(when=lambda p: every(frames=p.train_every))
 def fit(p, frames, last):
     return models.ImageRegressors.fit(seen(frames["pattern"]), frames["potential"] / cbed.SCALE_VA, epochs=p.epochs,
                                       members=p.members, init=last)

@@ -4,7 +4,6 @@
 """
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 
 from steersman import Params, Workflow, budget, every
@@ -29,10 +28,10 @@ def judged(p): return {"point": latin_hypercube(p.held_out, storms.DIMENSIONS)}
 
 @wf.simulate(variables=storms.VARIABLES)
 def stir(p, start, out):
-    point = start.draw["point"] if start.draw else np.random.default_rng(out.seed).random(storms.DIMENSIONS)
+    point = start.point(storms.DIMENSIONS, out.seed)
     out.append(**storms.run(point, out.seed))
 
-@wf.train(when=lambda p: every(frames=p.train_every, first=p.held_out + p.train_every))
+@wf.train(when=lambda p: every(frames=p.train_every))
 def fit(p, frames, last):
     return storms.fitted(frames, p.channels, p.power, init=last, members=p.members, network=p.network, width=p.width,
                          epochs=p.epochs, batch=8, lr=3e-3)

@@ -4,7 +4,6 @@
 """
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 
 from steersman import Params, Workflow, budget, every, models
@@ -29,10 +28,10 @@ def judged(p): return {"point": latin_hypercube(p.held_out, cbed.DIMENSIONS)}
 
 @wf.simulate(variables=cbed.VARIABLES)
 def expose(p, start, out):
-    point = start.draw["point"] if start.draw else np.random.default_rng(out.seed).random(cbed.DIMENSIONS)
+    point = start.point(cbed.DIMENSIONS, out.seed)
     out.append(pattern=cbed.counted(point, p.projections, out.seed), label=cbed.label(point), point=point)
 
-@wf.train(when=lambda p: every(frames=p.train_every, first=p.held_out + p.train_every))
+@wf.train(when=lambda p: every(frames=p.train_every))
 def fit(p, frames, last):
     return models.Committee.fit(seen(frames["pattern"]), frames["label"], classes=len(cbed.CRYSTALS), members=p.members,
                                 epochs=p.epochs, init=last)
@@ -49,5 +48,4 @@ def error_rate(scores): return scores.values["wrong"][scores.held_out].mean()
 @wf.figure("Which crystals the committee mixes up")
 def mixed_up(p, results):
     from steersman.apps.diffraction.figures import mixed_up
-    if results.model is None: return None
-    return mixed_up(results.held_out, results.model.probabilities(seen(results.held_out["pattern"])))
+    return mixed_up(results.model, results.held_out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,22 +14,26 @@ from matplotlib.image import AxesImage
 from steersman.apps.diffraction import potential, zone_axes
 from steersman.apps.diffraction.conditions import BINS, CLASSES, CRYSTALS, THICKNESS_A, TILT_MRAD, bin_of
 from steersman.apps.diffraction.crystals import ZONES
-from steersman.apps.diffraction.simulation import COLUMNS, PIXEL_MRAD, ROWS
+from steersman.apps.diffraction.simulation import COLUMNS, PIXEL_MRAD, ROWS, seen
+
+if TYPE_CHECKING:
+    from steersman.models import Committee
 
 RIGHT, WRONG = "C2", "C3"
 
 
-def classes(frames: Mapping[str, np.ndarray], probabilities: np.ndarray) -> tuple[Figure, str]:
-    """A pattern of each class, and whether the committee names it.
+def classes(committee: Committee | None, frames: Mapping[str, np.ndarray]) -> tuple[Figure, str] | None:
+    """A pattern of each class, and whether the committee names it; None before there is a committee.
 
     Args:
         frames: `pattern` (n, 120, 85), electrons that were counted, and `label` (n,), their classes.
-        probabilities: (n, members, classes) of a committee.
     """
+    if committee is None:
+        return None
     patterns, labels = frames["pattern"], frames["label"]
     figure = Figure((7.2, 4.6), layout="constrained")
     grid = figure.subplots(len(CRYSTALS), BINS**2, squeeze=False)
-    share = probabilities.mean(1)
+    share = committee.probabilities(seen(patterns)).mean(1)
     right = share.argmax(1) == labels
     for label, axes in enumerate(grid.flat):
         axes.set(xticks=[], yticks=[])
@@ -125,16 +129,17 @@ def potentials(frames: Mapping[str, np.ndarray], said: np.ndarray, beside: float
     return figure, f"{caption}; {null}. Of each crystal the pattern of the median error; the probe stands at 0."
 
 
-def mixed_up(frames: Mapping[str, np.ndarray], probabilities: np.ndarray) -> tuple[Figure, str]:
-    """Patterns of each crystal along its zone axes, and which crystal the committee takes for which.
+def mixed_up(committee: Committee | None, frames: Mapping[str, np.ndarray]) -> tuple[Figure, str] | None:
+    """Patterns of each crystal along its zone axes, and which the committee takes for which; None before there is one.
 
     Args:
         frames: `pattern` (n, projections, 120, 85), electrons that were counted, and `label` (n,), the crystals,
             numbers in `zone_axes.CRYSTALS`.
-        probabilities: (n, members, crystals) of a committee.
     """
+    if committee is None:
+        return None
     patterns, labels = frames["pattern"], frames["label"]
-    crystals, named = zone_axes.CRYSTALS, probabilities.mean(1).argmax(1)
+    crystals, named = zone_axes.CRYSTALS, committee.probabilities(seen(patterns)).mean(1).argmax(1)
     shown, zones = [int(np.argmax(labels == label)) for label in np.unique(labels)], list(ZONES)[: patterns.shape[1]]
     figure = Figure((7.2, 4.6 + 0.9 * len(zones)), layout="constrained")
     rows = figure.add_gridspec(2, 1, height_ratios=(0.9 * len(zones) + 0.3, 4.3))

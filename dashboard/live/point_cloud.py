@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from steersman.dashboard.scored import Projection, projection
+from steersman.dashboard.scored import Projection, best, projection
 from steersman.journal.scoreboard import fullest
 from steersman.journal.segment_table import SegmentTable
 from steersman.store import Frames, Span
@@ -161,7 +161,7 @@ class PointCloud:
         kinds = {name: self._groups.read(name, Span(group, 0, 1)) for name in self._groups.variables(group)}
         shapes = {name: row[0].size for name, row in kinds.items() if name not in KEYS}
         self._scalars = [name for name, size in shapes.items() if size == 1]
-        planes = sorted((name for name, size in shapes.items() if size > 1), key=lambda name: name != "z")
+        planes = best(name for name, size in shapes.items() if size > 1)
         self.axes, self._fitted = None, rows
         if planes:
             self.axes = self._fit(planes[0], rows)

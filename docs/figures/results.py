@@ -7,17 +7,52 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steersman.compare.statistics import Interval, Times, difference, speed_up
 
 DOCS = Path(__file__).parents[1]
 
 
 def measured(folder: Path, name: str) -> str:
     """What stands between the marks of a comparison; its figure is copied."""
-    seeds = len(json.loads((folder / "comparison.json").read_text())["rows"][0]["seeds"])
+    rows = json.loads((folder / "comparison.json").read_text())["rows"]
+    seeds = len(rows[0]["seeds"])
     shutil.copy(folder / "figure.png", DOCS / "figures" / f"results_{name}.png")
     curves = f"![Medians and their 95 % bands](figures/results_{name}.png)"
-    return f"{curves}\n\n{seeds} seeds each.\n\n{(folder / 'table.md').read_text().strip()}\n"
+    tables = f"{curves}\n\n{seeds} seeds each.\n\n{(folder / 'table.md').read_text().strip()}\n"
+    return tables + "".join(f"\n{line}\n" for line in saved(rows))
+
+
+def saved(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """What each prune rule saves, beside the same policy without it: `compare` has plain sampling as its control."""
+    without = {(row["arm"], row["yardstick"]): row for row in rows}
+    for row in rows:
+        policy, _, rule = row["arm"].partition(", prune=")
+        if rule and (control := without.get((policy, row["yardstick"]))):
+            rng = np.random.default_rng(0)
+            sooner = [
+                f"{after['level']:g} is reached {_words(speed_up(_times(before), _times(after), rng))} as soon"
+                for before, after in zip(control["levels"], row["levels"], strict=True)
+            ]
+            more = difference(np.array(control["final"]), np.array(row["final"]))
+            end = f"{more.value:+.3g} at the end ({more.low:+.3g} to {more.high:+.3g})"
+            yield f"**{row['yardstick']}**, `prune={rule}` beside `{policy}` without it: {'; '.join([*sooner, end])}."
+
+
+def _times(level: dict[str, Any]) -> Times:
+    return Times(np.array(level["times"]), ~np.array(level["censored"]))
+
+
+def _words(ratio: Interval) -> str:
+    if not np.isfinite([ratio.value, ratio.low]).all() or ratio.value == 0:
+        return "an unknown number of times"
+    bounds = f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}"
+    return f"{'at least ' if ratio.at_least else ''}{ratio.value:.2g} times ({bounds})"
 
 
 def main(folders: list[str]) -> None:

@@ -69,6 +69,30 @@ def test_segments_that_are_too_short_are_said_to_be(found: Trajectories) -> None
     assert any("Lag not converged" in problem for problem in said["problems"])
 
 
+def rotating(rate: float, segments: int = 300, frames: int = 40) -> Trajectories:
+    """Brownian motion in a bowl that turns round: in equilibrium only at rate 0."""
+    rng, turn = np.random.default_rng(0), np.array([[-1, -rate], [rate, -1]])
+    x = [rng.uniform(-2, 2, (segments, 2))]
+    for _ in range(5 * frames):
+        x.append(x[-1] + STEP / 5 * x[-1] @ turn.T + np.sqrt(2 * STEP / 5) * rng.normal(size=(segments, 2)))
+    paths = np.stack(x[::5], axis=1)
+    positions = np.arange(paths.shape[0] * paths.shape[1]).reshape(paths.shape[:2])
+    return Trajectories(paths.reshape(-1, 2), {}, list(positions), STEP, "1", stopped=0)
+
+
+@pytest.mark.parametrize(("rate", "driven"), [(0, False), (1, True), (-3, True)])
+def test_what_is_not_in_equilibrium_is_said_not_to_be(rate: float, driven: bool) -> None:
+    """Wherever segments begin: at rate 0 they begin far from equilibrium, too."""
+    found = rotating(rate)
+    model = markov.build(found, states=60, lag=5)
+    assert (model.net_flow > 0) is driven
+    assert any("No detailed balance" in problem for problem in answer.problems(found, model)) is driven
+
+
+def test_segments_of_equilibrium_dynamics_balance_each_other_at_every_lag(found: Trajectories) -> None:
+    assert [markov.build(found, states=60, lag=lag).net_flow for lag in (1, 4, 16)] == [0, 0, 0]
+
+
 def test_a_process_is_not_asked_at_lags_at_which_it_is_over() -> None:
     """There its time scale is noise that grows with the lag."""
     lags = [markov.Lag(frames, np.full((1, 3), scale)) for frames, scale in [(1, 20), (5, 14), (13, 14.5), (64, 90)]]

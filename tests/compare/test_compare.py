@@ -34,7 +34,7 @@ from steersman.stages.workflow import Workflow, Yardstick
 from steersman.steering import LocalOutlierFactor, Novelty, Random, Steering
 from steersman.steering.decide import CHOSE_NONE
 from steersman.steering.expression import parse_steering
-from steersman.system.errors import BadInput, UnknownName
+from steersman.system.errors import BadInput, BadValue, UnknownName
 
 pytestmark = pytest.mark.slow
 WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
@@ -109,7 +109,7 @@ def test_a_campaign_that_fails_says_why(tmp_path: Path) -> None:
 
 
 def test_a_policy_that_was_asked_for_runs_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it names a score that is not there, nobody waits for plain sampling to hear of it."""
+    """If it cannot work, nobody waits for plain sampling to hear of it."""
     asked = list[Job]()
 
     def stopped(jobs: list[Job], *_: object) -> None:
@@ -117,10 +117,23 @@ def test_a_policy_that_was_asked_for_runs_first(tmp_path: Path, monkeypatch: pyt
         raise KeyboardInterrupt
 
     monkeypatch.setattr(campaigns, "run_all", stopped)
-    words = ["compare", str(WELLS), "--policy", 'Novelty("q")', "--seeds", "2", "--out", str(tmp_path)]
+    words = ["compare", str(WELLS), "--policy", 'Novelty("z")', "--seeds", "2", "--out", str(tmp_path)]
     assert CliRunner().invoke(app, words).exit_code == 130
     assert [job.seed for job in asked] == [0, 0, 0, 1, 1, 1]
-    assert [Path(job.workflow).stem for job in asked[::3]] == ["Novelty-q"] * 2
+    assert [Path(job.workflow).stem for job in asked[::3]] == ["Novelty-z"] * 2
+    for other in (["--set", "steps=250"], ["--rounds"], ["--budget", "frames=300"]):
+        refused = CliRunner().invoke(app, [*words, *other])
+        assert isinstance(refused.exception, BadValue), "its runs are not mixed with those of other settings"
+
+
+@pytest.mark.parametrize("policy", ['Novelty("q")', 'Novelty("z"), prune=Redundant("q")'])
+def test_a_score_that_is_not_there_is_refused_before_any_campaign(policy: str, wells: Workflow, tmp_path: Path) -> None:
+    with pytest.raises(BadValue) as told:
+        app(["compare", str(WELLS), "--policy", policy, "--out", str(tmp_path)], standalone_mode=False)
+    assert told.value.value == policy
+    assert "'q'" in told.value.problem
+    assert "angles, cell, far, z" in told.value.problem
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_yardstick_counts_what_the_frames_hold(job: Job, wells: Workflow) -> None:

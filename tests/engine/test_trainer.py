@@ -45,3 +45,19 @@ def test_what_would_take_longer_than_is_left_does_not_begin(tmp_path: Path, left
     trainer.advance(Every(frames=10, first=10), left_s)
     assert trainer.busy is begins
     assert [job.needs_s for job in jobs.begun] == [2 * FIRST_TOOK_S] * begins
+
+
+def test_frames_that_are_held_out_do_not_make_the_first_training_due(tmp_path: Path) -> None:
+    """They are simulated first; without others there is nothing to train on."""
+    recorder, jobs = Recorder(Journal(tmp_path / "journal.jsonl"), State()), Jobs()
+    recorder.record(Hired(walker=0, slot=0))
+    trainer = Trainer(RunDirectory(tmp_path), Train(lambda: None, None), recorder, jobs)  # type: ignore[arg-type]
+    begun = []
+    for segment, held_out in enumerate([True, True, False, False]):
+        recorder.record(Start(start=segment, seed=1, held_out=held_out))
+        recorder.record(Began(walker=0, segment=segment, start=segment, first_row=10 * segment))
+        recorder.record(Published(walker=0, frames=10 * (segment + 1), segments=segment))
+        trainer.advance(Every(frames=20, first=20))
+        begun.append(trainer.busy)
+    assert begun == [False, False, False, True]
+    assert sum(span.rows for span in jobs.begun[0].window) == 20

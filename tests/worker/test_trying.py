@@ -18,7 +18,7 @@ from steersman.cli.template import TEMPLATE
 from steersman.stages import loading
 from steersman.stages.out import Enough
 from steersman.store import BadVariable, ShapeMismatch, StoreError
-from steersman.worker.trying import Step, tried
+from steersman.worker.trying import Step, score_names, tried
 
 SOUND = {
     "head": """
@@ -107,6 +107,16 @@ def test_a_sound_workflow_passes_in_every_stage(write: WriteMine) -> None:
     ]  # fmt: skip
     assert found["simulate"].found.startswith("25 frames of time (), x (2,)")
     assert "redundant" in found["prune"].found
+
+
+@pytest.mark.parametrize(("body", "names"), [("return {'a': frames['x']}", ["a"]), ("return {'a': frames['y']}", None)])
+def test_names_of_scores_are_known_if_all_stages_up_to_the_score_work(
+    body: str, names: list[str] | None, write: WriteMine
+) -> None:
+    """What steers may need others: that is not tried."""
+    source = write(score=f"\n{HEADS['score']}\n    {body}\n", steer="\nwf.steer(Novelty('z'))\n")
+    workflow = loading.load(source)
+    assert score_names(workflow, workflow.params(), source) == names
 
 
 POOL = """

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from steersman.dashboard.scored import Scored
 from steersman.journal import published
+from steersman.journal.history import History
 from steersman.journal.state import State
 from steersman.steering import latin_hypercube
 from tests.engine.conftest import completed
@@ -32,5 +34,6 @@ def ran(workflow: str, tiny: Mapping[str, float], dimensions: int, cwd: Path) ->
     points = sorted(tuple(directory.frames.row(walker, row)["point"]) for walker, row in held_out)
     assert np.array_equal(points, sorted(map(tuple, latin_hypercube(len(held_out), dimensions))))
     assert state.models[0].accepted
+    assert Scored(History(directory)).widest() == "point", "the map shows where members were drawn"
     assert (directory.path / "report.html").stat().st_size > 10_000
     return state

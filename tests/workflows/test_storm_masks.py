@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments import storm_masks as ablation
 from steersman import Out, Start
 from steersman.apps import storms
 from steersman.workflows import storm_masks
@@ -21,6 +22,19 @@ def test_a_tiny_run_judges_by_flows_that_no_training_saw(tmp_path: Path) -> None
     state = ran("storm_masks", TINY, storms.DIMENSIONS, tmp_path)
     for name in ("cyclones", "rivers"):
         assert all(0 <= value <= 1 for value in state.metrics[name])
+    every_arm_of_the_ablation_is_trained_on_the_run(tmp_path / "run", tmp_path)
+
+
+def every_arm_of_the_ablation_is_trained_on_the_run(run: Path, folder: Path) -> None:
+    """`python -m experiments.storm_masks`: a row for each arm, and one figure; what is there is not trained again."""
+    results, figure = folder / "masks.jsonl", folder / "masks.png"
+    words = [run, "--results", results, "--figure", figure, "--epochs", 1, "--flows", 4, "--seeds", 1]
+    for _ in range(2):
+        ablation.main(list(map(str, words)))
+    rows = list(ablation.read(results))
+    assert [row["arm"] for row in rows] == list(ablation.ARMS)
+    assert all(0 <= row[name] <= 1 for row in rows for name in ("cyclone", "river"))
+    assert figure.stat().st_size > 10_000
 
 
 @pytest.mark.slow
