@@ -98,7 +98,10 @@ def watch(name: RunName) -> None:
         look = view.catch_up()
     if view.begun:
         polls = _Polls(view.catch_up, out)
-        runs.follow(RunDirectory(view.path), f"{name} at {view.sent.endpoint.name}", lambda state: polls.over())
+        runs.follow(
+            RunDirectory(view.path), f"{name} at {view.sent.endpoint.name}",
+            lambda state: polls.over(ends=state.end is not None),
+        )  # fmt: skip
         look = polls.look or look
     _print_driver(view.sent, look, begun=view.begun)
 
@@ -272,12 +275,17 @@ class _Polls:
 
     def __init__(self, ask: Callable[[], dict[str, Any]], console: Shown) -> None:
         self._ask, self._console, self._intervals = ask, console, _intervals()
-        self._due, self._said = time.monotonic() + next(self._intervals), ""
+        self._asked, self._interval, self._said = time.monotonic(), next(self._intervals), ""
         self.look: dict[str, Any] = {}
 
-    def over(self) -> bool:
-        """Ask when it is time. Returns: whether the run writes nothing more."""
-        if time.monotonic() < self._due:
+    def over(self, *, ends: bool = False) -> bool:
+        """Ask when it is time.
+
+        Args:
+            ends: the run is over, and its driver only draws the report.
+        Returns: whether the run writes nothing more.
+        """
+        if time.monotonic() - self._asked < (SOON_S if ends else self._interval):
             return False
         try:
             before, self.look = self.look, self._ask()
@@ -287,7 +295,7 @@ class _Polls:
             if str(error) != self._said:
                 self._said = str(error)
                 self._console.plain(str(error))
-        self._due = time.monotonic() + next(self._intervals)
+        self._asked, self._interval = time.monotonic(), next(self._intervals)
         return self.look.get("state", "running") not in AT_WORK
 
 

@@ -10,6 +10,8 @@ from steersman.executors.errors import BadSite
 from steersman.executors.site import Site
 from steersman.system.node import LOOPBACK
 
+TUNNEL_S = 10.0  # a connection goes through a tunnel within so long
+
 
 def driver_address(site: Site) -> str:
     """IPv4 address for bus and Parsl: loopback unless workers run on other machines.
@@ -38,6 +40,31 @@ def driver_address(site: Site) -> str:
             f"set `interface:` in the site file to one of {', '.join(_interfaces())}",
         )
     return found
+
+
+def try_tunnel(site: Site) -> None:
+    """Send a connection through the tunnel of a site, at the first of its ports that is free.
+
+    Raises: BadSite: it does not arrive here.
+    """
+    here, ports = driver_address(site), site.ports or (0, -1)
+    for port in range(ports[0], ports[1] + 1):
+        with socket.socket() as server:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.settimeout(TUNNEL_S)
+            try:
+                server.bind((here, port))
+            except OSError:  # another run's
+                continue
+            server.listen()
+            try:
+                with socket.create_connection((site.tunnel, port), TUNNEL_S):
+                    server.accept()[0].close()
+            except OSError as error:
+                words = f"a connection to {site.tunnel}:{port} does not arrive at {here}:{port} ({error})"
+                cure = "start the tunnel first; a tunnel of ssh also needs GatewayPorts clientspecified at the gateway"
+                raise BadSite(site.name, f"tunnel: {words}: {cure}") from None
+            return
 
 
 def _of_interface(site: Site) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from steersman.executors.errors import BadSite, Refused
 from steersman.executors.executor import Blockless
 from steersman.executors.launcher import BINARIES
-from steersman.executors.network import driver_address
+from steersman.executors.network import driver_address, try_tunnel
 from steersman.executors.parsl_config import submit_scripts
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.site import Site
@@ -162,9 +162,13 @@ def _limits(site: Site) -> Iterator[Finding]:
 
 def _network(site: Site) -> Finding:
     try:
-        tried = "; not tested here, `steersman doctor` tests it from a node" if site.asks_for_nodes else ""
-        there = f"{site.tunnel}, a tunnel to {driver_address(site)}," if site.tunnel else driver_address(site)
-        return Finding("address", True, f"{there} is where workers reach the driver{tried}")
+        found = f"{driver_address(site)} is where workers reach the driver"
+        if not site.asks_for_nodes:
+            return Finding("address", True, found)
+        if site.tunnel:
+            try_tunnel(site)
+            found = f"{site.tunnel}, a tunnel that leads to {found}"
+        return Finding("address", True, f"{found}; not tested from a node, `steersman doctor` does that")
     except BadSite as wrong:
         return Finding("address", False, wrong.problem)
 

@@ -21,7 +21,6 @@ from typing import Any
 
 from steersman.journal.errors import RunIsLocked
 from steersman.journal.lock import FILE, Lock, owner
-from steersman.journal.run_directory import RunDirectory
 from steersman.system import processes
 from steersman.system.errors import EngineError
 from steersman.system.files import replace_file
@@ -126,6 +125,7 @@ class Submitted:
     def _cancel_jobs(self) -> None:
         """Of a driver that was killed: nobody else knows them."""
         from steersman.executors import batch, site_files  # Parsl's import takes a second
+        from steersman.journal.run_directory import RunDirectory
 
         with suppress(EngineError, ValueError, KeyError, subprocess.TimeoutExpired):
             settings = RunDirectory(self.run).site()

@@ -19,8 +19,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from steersman.journal import manifest
-from steersman.journal.run_directory import RunDirectory, open_run
 from steersman.remote import bundle, transfer
 from steersman.remote.errors import StillRunning
 from steersman.remote.submitted import Submitted
@@ -64,6 +62,8 @@ def start(run: Submitted, packed: bytes, check: Sequence[str], words: Sequence[s
 
 def resume(run: Submitted, settings: Sequence[str], where: str) -> dict[str, Any]:
     """Go on with a run. Raises: BadRequest: it is not here, or somebody drives it."""
+    from steersman.journal.run_directory import open_run
+
     with locked(run.path.with_name(f"{run.name}.lock")):
         state = run.state()["state"]
         if state not in ("ended", "lost"):
@@ -96,6 +96,7 @@ def cancel(run: Submitted, within_s: float) -> dict[str, Any]:
 def tell(run: Submitted, words: list[str], who: str) -> str:
     """See `people.tell`."""
     from steersman.engine import people
+    from steersman.journal.run_directory import RunDirectory
 
     return people.tell(RunDirectory(run.run), words, who)
 
@@ -112,12 +113,17 @@ def read(run: Submitted, pieces: Sequence[transfer.Piece]) -> list[dict[str, Any
 
 def draw(run: Submitted) -> None:
     """Draw figures and report where the journal has gone on since."""
-    from steersman.dashboard.report import write_report
-    from steersman.journal.history import History
+    from steersman.journal import manifest
+    from steersman.journal.run_directory import open_run
 
     directory = open_run(run.run)
     drawn = directory.report.stat().st_mtime if directory.report.exists() else 0.0
-    if drawn < directory.journal.stat().st_mtime and History(directory).state.frames:
+    if drawn >= directory.journal.stat().st_mtime:
+        return
+    from steersman.dashboard.report import write_report
+    from steersman.journal.history import History
+
+    if History(directory).state.frames:
         write_report(directory)
         manifest.renew(directory, directory.report, directory.figures)  # its driver may have sealed it meanwhile
 

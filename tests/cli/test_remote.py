@@ -117,6 +117,25 @@ def test_a_watch_outlives_a_network_that_is_away(monkeypatch: pytest.MonkeyPatch
     assert capsys.readouterr().out.count("no route") == 1
 
 
+def test_a_watch_asks_soon_when_the_run_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its driver draws the report then; how long it was watched before does not matter."""
+    now, asked = [0.0], list[float]()
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def ask() -> dict[str, Any]:
+        asked.append(now[0])
+        return {"state": "running"}
+
+    polls = remote._Polls(ask, Shown(width=200))
+    while len(asked) < 20:
+        now[0] += 1
+        polls.over()
+    assert asked[-1] - asked[-2] == remote.LATE_S
+    now[0] += remote.SOON_S
+    polls.over(ends=True)
+    assert asked[-1] - asked[-2] == remote.SOON_S
+
+
 def test_what_is_too_large_is_named_with_its_place_and_the_way_to_it() -> None:
     sent = Sent("fold-1", "fold", Endpoint("here", UUID, collection="C"), "login", 0.0)
     words = remote._too_large(sent, "/there/fold-1", "models", 5 * 10**9, 500, Path("/here/fold-1"))

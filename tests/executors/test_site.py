@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -207,6 +208,19 @@ def test_workers_are_given_an_address_in_numbers_or_one_is_told_which_networks_t
     assert driver_address(site.model_copy(update={"interface": "lo"})) == "127.0.0.1"
     with pytest.raises(BadSite, match=r"interface = hsn9: this machine has .*lo"):
         driver_address(site.model_copy(update={"interface": "hsn9"}))
+
+
+def test_a_tunnel_that_leads_nowhere_is_told_of_before_a_run() -> None:
+    """At the first of its ports that no other run has. That of ssh is tried in tests/sites."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        first = taken.getsockname()[1]
+        tunnels = {"simulation": ON_NODES, "slurm": {}, "ports": [first, first + 9]}
+        site = Site.model_validate({"name": "m", "tunnel": "127.0.0.1", **tunnels})
+        assert preflight._network(site).ok
+        found = preflight._network(site.model_copy(update={"tunnel": "127.0.0.2"}))
+    assert not found.ok
+    assert "a connection to 127.0.0.2:" in found.found
+    assert f"127.0.0.2:{first}" not in found.found
 
 
 def test_gpus_that_this_machine_does_not_have_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.remote.service import CLIENT_ID, Service
 
 START_S = 240.0
+WITHOUT = str(Path(__file__).parents[1] / "without")  # what every process of a campaign would import in vain
 TEMPLATE = """
 heartbeat_period: 5
 idle_heartbeats_soft: 100
@@ -42,7 +43,7 @@ def environment(secret: str, home: Path) -> dict[str, str]:
         "GLOBUS_SDK_ENVIRONMENT": "local", "GLOBUS_SDK_SERVICE_URL_AUTH": "http://localhost:5000/",
         "GLOBUS_COMPUTE_CLIENT_ID": CLIENT_ID, "GLOBUS_COMPUTE_CLIENT_SECRET": secret,
         "GLOBUS_COMPUTE_USER_DIR": str(home / "globus"), "HOME": str(home), "PATH": os.environ["PATH"],
-        "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1",
+        "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1", "PYTHONPATH": WITHOUT,
     }  # fmt: skip
 
 
@@ -83,6 +84,11 @@ class Endpoint:
         return found | {"PATH": f"{Path(sys.executable).parent}:{found['PATH']}"}
 
     def start(self) -> None:
+        self.begin()
+        self.wait()
+
+    def begin(self) -> None:
+        """Start it without waiting."""
         program = shutil.which("globus-compute-endpoint", path=self._environment["PATH"])
         assert program is not None
         with (self.home / "endpoint.out").open("ab") as log:
@@ -90,6 +96,10 @@ class Endpoint:
                 [*self._as_user(), program, "start", "here"], env=self._environment, cwd=self.home,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
+
+    def wait(self) -> None:
+        """Wait until the service has heard of it."""
+        assert self._process is not None
         deadline, known = time.monotonic() + START_S, self.home / "globus" / "here" / "endpoint.json"
         while not (known.exists() and self._service.online(self._id(known))):
             if time.monotonic() > deadline or self._process.poll() is not None:

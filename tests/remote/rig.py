@@ -105,11 +105,12 @@ def left(home: Path) -> list[psutil.Process]:
 
 
 def end_all(home: Path) -> None:
-    """End drivers that live on: so they do when their endpoint stops."""
-    for process in left(home / "site"):
+    """End what lives on: drivers do so when their endpoint stops."""
+    found = [process for site in ("site", "user") for process in left(home / site)]
+    for process in found:
         with suppress(psutil.Error):
             process.kill()
-    psutil.wait_procs(left(home / "site"), 10)
+    psutil.wait_procs(found, 10)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """A run from a laptop, from its submission to its last frame: real SDK, real broker, real endpoint, real campaign.
 
 What is not real is the hosted service, see service.py. The tests go on from one another: to start it all takes as long
-as all of them.
+as all of them. What takes time by itself is started early, and looked at when it has ended.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,7 +23,7 @@ from steersman.dashboard.report import write_report
 from steersman.journal import copies, file
 from steersman.journal.history import History
 from steersman.journal.lock import driven, owner
-from steersman.journal.records import Tell
+from steersman.journal.records import Session, Tell
 from steersman.journal.run_directory import open_run
 from steersman.journal.verify import verify
 from steersman.remote.submitted import Submitted
@@ -57,6 +58,38 @@ def name(here: Rig) -> str:
     return here.run("submit", WORKFLOW, "--at", "here", "--workers", "1").stdout.strip()
 
 
+@pytest.fixture(scope="module")
+def in_job(here: Rig) -> str:
+    """A short run whose driver is a task in a job of the endpoint; submitted twice."""
+    short = ("--set", "frames=300", "--workers", "1", "--walltime", "10m")
+    words = ("submit", WORKFLOW, "--at", "here", "--where", "allocation", "--site", "laptop", *short)
+    first, again = (here.run(*words).stdout.strip() for _ in range(2))
+    assert again == first
+    return first
+
+
+@pytest.fixture(scope="module")
+def trained(here: Rig) -> subprocess.Popen[str]:
+    """A run here, on the laptop, which trains and scores there: both see the run directory."""
+    (here.work / "ours.yaml").write_text(f"simulation: {{workers: 1}}\ntraining: {{globus: {here.endpoint.uuid}}}\n")
+    return here.start("run", WORKFLOW, "--site", "ours.yaml", "--set", "frames=400", "--run-dir", "trained")
+
+
+@pytest.fixture(scope="module")
+def theirs(here: Rig) -> Iterator[Endpoint]:
+    """An ordinary user's endpoint, which may not be online yet; where the tests' user is one, that of all tests."""
+    if os.geteuid() != 0:
+        yield here.endpoint
+        return
+    here.home.parent.chmod(0o755)
+    made = Endpoint(here.service, here.home.parent / "user", user=NOBODY)
+    try:
+        made.begin()
+        yield made
+    finally:
+        made.stop()
+
+
 def test_the_endpoint_is_looked_at_first(here: Rig) -> None:
     found = json.loads(here.run("remote", "check", "--at", "here", "--site", "laptop", "--json").stdout)["checks"]
     assert all(each["ok"] for each in found)
@@ -70,11 +103,30 @@ def test_to_submit_the_same_again_starts_nothing(here: Rig, name: str) -> None:
     again = json.loads(here.run("submit", WORKFLOW, "--at", "here", "--workers", "1", "--json").stdout)
     assert (again["name"], again["fresh"]) == (name, False)
     until(lambda: driven(here.runs / name))
-    assert len(drivers(here)) == 1
+    assert len(drivers(here, name)) == 1
     (listed,) = json.loads(here.run("remote", "list", "--json").stdout)["runs"]
     assert (listed["name"], listed["at"], listed["state"]) == (name, "here", "running")
 
 
+def test_a_laptop_without_network_loses_nothing(here: Rig, name: str) -> None:
+    offline = here.environment | {"http_proxy": "http://127.0.0.1:9", "no_proxy": ""}
+    before = here.environment
+    here.environment = offline
+    assert "runs at sites continue" in here.run("remote", "status", name, code=4).stderr
+    here.environment = before
+    assert state(here, name) == "running"
+
+
+def test_a_run_outlives_its_endpoint(here: Rig, name: str) -> None:
+    before = drivers(here, name)
+    here.endpoint.stop()
+    assert "offline" in here.run("remote", "status", name, code=4).stderr
+    assert drivers(here, name) == before
+    here.endpoint.start()
+    assert state(here, name) == "running"
+
+
+@pytest.mark.usefixtures("in_job", "trained", "theirs")
 def test_it_is_looked_at_as_a_run_here(here: Rig, name: str) -> None:
     until(lambda: frames(here, name) >= 100)
     records = json.loads(here.run("remote", "journal", name, "--json").stdout)["records"]
@@ -122,31 +174,13 @@ def test_what_is_too_large_stays_and_is_named(here: Rig, name: str) -> None:
     assert not list((here.work / "small").glob("frames.zarr/*/*/c"))
 
 
-def test_a_laptop_without_network_loses_nothing(here: Rig, name: str) -> None:
-    offline = here.environment | {"http_proxy": "http://127.0.0.1:9", "no_proxy": ""}
-    before = here.environment
-    here.environment = offline
-    assert "runs at sites continue" in here.run("remote", "status", name, code=4).stderr
-    here.environment = before
-    assert state(here, name) == "running"
-
-
-def test_a_run_outlives_its_endpoint(here: Rig, name: str) -> None:
-    before = drivers(here)
-    here.endpoint.stop()
-    assert "offline" in here.run("remote", "status", name, code=4).stderr
-    assert drivers(here) == before
-    here.endpoint.start()
-    assert state(here, name) == "running"
-
-
 def test_no_secret_is_in_what_a_run_wrote_or_shows(here: Rig, name: str) -> None:
     """Nor does any process of the run have one in its environment."""
     secrets = [here.service.secret, *here.service.tokens]
     assert secrets[1:]
     for process in psutil.process_iter():
         assert not any(each in _command(process) for each in secrets)
-    mine = [psutil.Process(pid) for pid in drivers(here)]
+    mine = [psutil.Process(pid) for pid in drivers(here, name)]
     assert mine
     for process in [*mine, *(child for each in mine for child in each.children(recursive=True))]:
         assert not any(each in str(process.environ()) for each in secrets)
@@ -158,7 +192,7 @@ def test_no_secret_is_in_what_a_run_wrote_or_shows(here: Rig, name: str) -> None
             assert not any(each.encode() in content for each in secrets), path
 
 
-def test_a_cancelled_run_goes_on_and_comes_home(here: Rig, name: str) -> None:
+def test_a_cancelled_run_goes_on(here: Rig, name: str) -> None:
     following = [
         here.start("remote", *words) for words in (("logs", name, "-f"), ("fetch", name, "--what=models", "--follow"))
     ]
@@ -167,8 +201,22 @@ def test_a_cancelled_run_goes_on_and_comes_home(here: Rig, name: str) -> None:
     for each in following:
         each.communicate(timeout=WITHIN_S)
         assert each.returncode == 0, "what follows a run ends with it"
-    assert not drivers(here)
-    here.run("remote", "resume", name, "--set", f"frames={frames(here, name) + 200}")
+    assert not drivers(here, name)
+    here.run("remote", "resume", name)
+    until(lambda: driven(here.runs / name))
+
+
+def test_a_driver_that_died_leaves_its_exit_code_and_last_words_and_its_run_comes_home(here: Rig, name: str) -> None:
+    before = frames(here, name)
+    until(lambda: frames(here, name) > before)
+    driver = owner(here.runs / name)
+    assert driver is not None
+    os.kill(driver.pid, signal.SIGKILL)
+    until(lambda: there(here, name) == "ended")
+    shown = here.run("remote", "status", name).stdout
+    assert f"exit code -{signal.SIGKILL.value}" in shown
+    assert "walk continues in" in shown, "the last lines that it printed"
+    here.run("remote", "resume", name, "--set", f"frames={frames(here, name) + 100}")
     assert "budget" in here.run("remote", "watch", name).stdout
     assert code(here, name) == 0
     here.run("remote", "fetch", name, "--what", "all")
@@ -180,74 +228,47 @@ def test_a_cancelled_run_goes_on_and_comes_home(here: Rig, name: str) -> None:
     assert mark.state == "ended"
 
 
-def test_a_driver_that_died_leaves_its_exit_code_and_last_words(here: Rig) -> None:
-    here.run("submit", WORKFLOW, "--at", "here", "--workers", "1", "--name", "killed")
-    until(lambda: frames(here, "killed") > 0)
-    driver = owner(here.runs / "killed")
-    assert driver is not None
-    os.kill(driver.pid, signal.SIGKILL)
-    until(lambda: there(here, "killed") == "ended")
-    shown = here.run("remote", "status", "killed").stdout
-    assert f"exit code -{signal.SIGKILL.value}" in shown
-    assert "walk runs in" in shown, "the last lines that it printed"
-    here.run("remote", "resume", "killed")
-    until(lambda: driven(here.runs / "killed"))
-    for each in (Submitted(str(here.runs), "killed").path, here.runs / "killed"):
-        holder = owner(each)
-        assert holder is not None
-        os.kill(holder.pid, signal.SIGKILL)
-    until(lambda: there(here, "killed") == "lost")
-    assert state(here, "killed") == "lost"
-
-
 def test_what_is_wrong_with_a_workflow_is_said_in_one_line_before_it_starts(here: Rig) -> None:
     wrong = here.run("submit", WORKFLOW, "--at", "here", "--set", "framess=3", code=2)
     assert "did you mean 'frames'?" in wrong.stderr
     assert wrong.stderr.count("\n") == 1
 
 
-def test_a_driver_in_a_job_of_the_endpoint(here: Rig) -> None:
+def test_a_driver_in_a_job_of_the_endpoint(here: Rig, in_job: str) -> None:
     """One task that lasts as long as the run, beside which others are answered."""
-    words = ("submit", WORKFLOW, "--at", "here", "--where", "allocation", "--site", "laptop", "--workers", "1")
-    name = here.run(*words, "--set", "frames=300", "--walltime", "10m").stdout.strip()
-    assert here.run(*words, "--set", "frames=300", "--walltime", "10m").stdout.strip() == name
-    until(lambda: driven(here.runs / name) or there(here, name) == "ended")
-    assert len(drivers(here)) <= 1
-    until(lambda: there(here, name) == "ended")
-    assert code(here, name) == 0
+    until(lambda: there(here, in_job) == "ended")
+    assert code(here, in_job) == 0
+    assert len(list(file.read(here.runs / in_job / "journal.jsonl", Session))) == 1, "it was submitted twice"
 
 
-def test_a_run_here_trains_and_scores_there(here: Rig) -> None:
-    """Parsl's GlobusComputeExecutor with the same endpoint: walkers on the laptop, which shares the run directory."""
-    (here.work / "ours.yaml").write_text(f"simulation: {{workers: 1}}\ntraining: {{globus: {here.endpoint.uuid}}}\n")
-    begun = len(here.service.tasks)
-    command = here.start("run", WORKFLOW, "--site", "ours.yaml", "--set", "frames=400", "--run-dir", "trained")
-    command.communicate(timeout=WITHIN_S)
+def test_a_run_here_trains_and_scores_there(here: Rig, trained: subprocess.Popen[str]) -> None:
+    """Parsl's GlobusComputeExecutor with the same endpoint."""
+    trained.communicate(timeout=WITHIN_S)
     state = History(open_run(here.work / "trained")).state
     assert state.model
     assert state.scored_with
-    assert len(here.service.tasks) >= begun + 2
+    assert sum(len(here.service.groups[group]) for group in here.service.watched) >= 2, "tasks of Parsl's executor"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="this user is an ordinary one: so was the endpoint of all these tests")
-def test_an_ordinary_user_s_endpoint(here: Rig) -> None:
-    """It gives its tasks all of its environment, the client's secret too; the run has none of it."""
-    here.home.parent.chmod(0o755)
-    theirs = Endpoint(here.service, here.home.parent / "user", user=NOBODY)
-    try:
-        theirs.start()
-        folder = theirs.home / "runs"
-        here.run("endpoints", "add", "theirs", theirs.uuid, "--folder", str(folder))
-        here.run("submit", WORKFLOW, "--at", "theirs", "--workers", "1", "--name", "user")
-        until(lambda: (folder / "user" / "journal.jsonl").exists())
-        assert state(here, "user") == "running"
-        run = [each for each in left(folder) if "steersman" in _command(each)]
-        assert run
+def test_a_run_of_an_ordinary_user_is_lost_with_all_that_drove_it(here: Rig, theirs: Endpoint) -> None:
+    """Their endpoint gives its tasks all of its environment, the client's secret too; the run has none of it."""
+    theirs.wait()
+    folder = theirs.home / "runs"
+    here.run("endpoints", "add", "theirs", theirs.uuid, "--folder", str(folder))
+    here.run("submit", WORKFLOW, "--at", "theirs", "--workers", "1", "--name", "user")
+    until(lambda: (folder / "user" / "journal.jsonl").exists())
+    assert state(here, "user") == "running"
+    run = [each for each in left(folder) if "steersman" in _command(each)]
+    assert run
+    if theirs is not here.endpoint:
         assert {each.uids().real for each in run} == {NOBODY}
-        assert not any(here.service.secret in str(each.environ()) for each in run)
-        here.run("remote", "cancel", "user")
-    finally:
-        theirs.stop()
+    assert not any(here.service.secret in str(each.environ()) for each in run)
+    for each in (Submitted(str(folder), "user").path, folder / "user"):
+        holder = owner(each)
+        assert holder is not None
+        os.kill(holder.pid, signal.SIGKILL)
+    until(lambda: Submitted(str(folder), "user").state()["state"] == "lost")
+    assert state(here, "user") == "lost"
 
 
 def state(here: Rig, name: str) -> str:
@@ -269,9 +290,10 @@ def frames(here: Rig, name: str) -> int:
     return History(open_run(journal.parent)).state.frames if journal.exists() else 0
 
 
-def drivers(here: Rig) -> list[int]:
-    """Processes; but those that are copies of one for a moment, until they become what it starts."""
-    found = {each.pid: each for each in left(here.runs) if "steersman.cli" in _command(each)}
+def drivers(here: Rig, name: str) -> list[int]:
+    """Processes of a run; but those that are copies of one for a moment, until they become what it starts."""
+    words = ("steersman.cli", f"{here.runs}/{name}")
+    found = {each.pid: each for each in left(here.runs) if all(word in _command(each) for word in words)}
     return sorted(pid for pid, each in found.items() if _parent(each) not in found)
 
 

@@ -5,7 +5,6 @@ import time
 import numpy as np
 
 from steersman import Params, Workflow, budget, every
-from steersman.models import PCA
 
 
 class Walk(Params):
@@ -30,6 +29,8 @@ def walk(p, start, out):
 
 @wf.train(when=every(frames=10**6, first=100))
 def fit(p, frames, last):
+    from steersman.models import PCA  # and torch with it, which only this stage needs
+
     return PCA.fit(frames["x"], latent=1)
 
 

@@ -120,8 +120,8 @@ training: {workers: 1}
 slurm: {partition: apart}
 worker_init: "[ $(uname -n) = login ] || module load licence"
 starts_s: 90
-tunnel: 10.44.0.1    # to 127.0.0.1 of the login host
-ports: [20000, 20008]
+tunnel: 10.44.0.124    # GATEWAY's, to 127.0.0.1 of the login host
+ports: [50000, 50008]
 """,
     "nodes": """
 simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 60, ahead_s: 20, scratch: /dev/shm}
@@ -189,6 +189,7 @@ slurm: {partition: debug, options: [--hold]}
 """,
 }
 IN_ROUNDS = ("partly",)
+GATEWAY = "n24"  # the last that campaigns are given
 PATIENCE_S = 120.0
 SIDE_BY_SIDE = 5
 # As the command line does, without drawing a report: that would be half of a small campaign's processor time.

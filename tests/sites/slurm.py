@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-PACKAGES = ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "iproute2"]
-PROGRAMS = ["slurmctld", "slurmd", "sbatch", "munged", "ip", "nsenter", "unshare"]
+PACKAGES = ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "iproute2", "openssh-server"]
+PROGRAMS = ["slurmctld", "slurmd", "sbatch", "munged", "ip", "nsenter", "unshare", "sshd", "ssh"]
 NETWORK = "10.44.0"
 START_S = 90.0
 
@@ -133,7 +133,7 @@ class Cluster:
 
     def on_login(self, *command: str) -> list[str]:
         """A command line that runs a command on the login host, in the same working directory."""
-        return [*self._enter(), "bash", "-c", 'cd "$0" && exec "$@"', os.getcwd(), *command]
+        return [*self.enter(), "bash", "-c", 'cd "$0" && exec "$@"', os.getcwd(), *command]
 
     def add_pbs(self) -> str:
         """Give the login host PBS's commands. Returns: the folder that they are in, for PATH."""
@@ -160,8 +160,11 @@ class Cluster:
 
     def hide(self, folder: Path, node: str) -> None:
         """Take a folder from a node, as where a disk of it is not mounted."""
-        within = ["nsenter", f"--target={self._hosts[node].pid}", "--mount"]
-        subprocess.run([*within, "mount", "-t", "tmpfs", "none", str(folder)], check=True)
+        subprocess.run([*self.enter(node), "mount", "-t", "tmpfs", "none", str(folder)], check=True)
+
+    def enter(self, host: str = "login") -> list[str]:
+        """What a command line begins with that runs on a host: with its network, its name and its files."""
+        return ["nsenter", "-t", str(self._hosts[host].pid), "-n", "-u", "-m", "--"]
 
     def boot(self, name: str) -> None:
         """Start a host."""
@@ -216,16 +219,13 @@ class Cluster:
         at = self.home
         munged = ["munged", "-F", "--force", f"--key-file={at}/munge.key", f"--socket={at}/munge.sock"]
         munged += [f"--pid-file={at}/munged.pid", f"--log-file={at}/munged.log", f"--seed-file={at}/munged.seed"]
-        self._daemons.append(self._start([*self._enter(), *munged], "munged"))
+        self._daemons.append(self._start([*self.enter(), *munged], "munged"))
         self._wait((at / "munge.sock").exists, "munged")
-        self._daemons.append(self._start([*self._enter(), "slurmctld", "-D"], "slurmctld"))
+        self._daemons.append(self._start([*self.enter(), "slurmctld", "-D"], "slurmctld"))
 
     def _start(self, command: list[str], name: str) -> subprocess.Popen[bytes]:
         with (self.home / f"{name}.out").open("ab") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-
-    def _enter(self) -> list[str]:
-        return ["nsenter", "-t", str(self._hosts["login"].pid), "-n", "-u", "-m", "--"]
 
     def _network(self, name: str) -> str:
         return f"{self._tag}-{name}"

@@ -25,7 +25,7 @@ from steersman.journal.records import End, Ended, Joined, Left, Lost, Note, Publ
 from steersman.journal.state import State
 from steersman.remote.submitted import Submitted
 from steersman.remote.wire import decode
-from tests.sites.campaigns import PATIENCE_S, Campaign, Campaigns, check_nothing_is_lost, request, resumed
+from tests.sites.campaigns import GATEWAY, PATIENCE_S, Campaign, Campaigns, check_nothing_is_lost, request, resumed
 from tests.sites.slurm import NETWORK, Cluster, missing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -35,6 +35,24 @@ simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}
 training: {workers: 1}
 slurm: {partition: debug, options: ["--gpus-per-node=1"]}
 launcher: srun --overlap --mpi=pmi2 --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1
+"""
+SSHD = """
+HostKey {home}/host
+AuthorizedKeysFile {home}/user.pub
+GatewayPorts clientspecified
+StrictModes no
+PidFile none
+"""
+SSH = """
+Host gateway
+  HostName {address}
+  IdentityFile {home}/user
+  StrictHostKeyChecking no
+  UserKnownHostsFile /dev/null
+  ConnectionAttempts 30
+  ForkAfterAuthentication yes
+  ControlMaster yes
+  ControlPath {home}/control
 """
 
 
@@ -46,20 +64,32 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.hide(Path(sys.prefix), cluster.apart[-1])
         monkey = pytest.MonkeyPatch()
         monkey.setenv("PATH", f"{cluster.add_pbs()}:{os.environ['PATH']}")
-        with tunnel(cluster, 20000, 20008):
+        with tunnel(cluster):
             yield cluster
         monkey.undo()
 
 
 @contextlib.contextmanager
-def tunnel(cluster: Cluster, *ports: int) -> Iterator[None]:
-    """From the network of the nodes to these ports of the login host's 127.0.0.1, which no node reaches."""
-    words = [sys.executable, "-m", "tests.sites.tunnel", f"{NETWORK}.1", *map(str, ports)]
-    with subprocess.Popen(cluster.on_login(*words), stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline()
+def tunnel(cluster: Cluster) -> Iterator[None]:
+    """The one of docs/sites.md, by a real ssh and sshd, with a node as the gateway. It leads to 127.0.0.1 of the login
+    host, which no node reaches."""
+    page = (Path(__file__).parents[2] / "docs" / "sites.md").read_text()
+    ((command),) = re.findall(r"^ssh (.* gateway)$", page, re.MULTILINE)
+    home, address = cluster.home / "ssh", cluster.address(GATEWAY)
+    home.mkdir()
+    Path("/run/sshd").mkdir(exist_ok=True)
+    for key in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", home / key], check=True)
+    (home / "sshd_config").write_text(SSHD.format(home=home))
+    (home / "ssh_config").write_text(SSH.format(home=home, address=address))
+    ssh = f"ssh -F {home}/ssh_config"
+    command = f"{ssh} {command.replace('10.1.0.7', address)}"
+    daemon = [*cluster.enter(GATEWAY), "/usr/sbin/sshd", "-D", "-f", str(home / "sshd_config")]
+    with subprocess.Popen(daemon, stderr=subprocess.DEVNULL) as server:
+        subprocess.run(cluster.on_login("bash", "-c", command), stderr=subprocess.DEVNULL, check=True)
         yield
-        process.kill()
+        subprocess.run([*ssh.split(), "-O", "exit", "gateway"], stderr=subprocess.DEVNULL, check=True)
+        server.kill()
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +277,7 @@ def test_one_allocation_is_shared_by_nodes_and_ranks_train_on_two_of_them(
 def test_a_block_goes_on_without_the_node_that_lacks_the_environment(campaigns: Campaigns, cluster: Cluster) -> None:
     """Its name and its words are reported, and the starts of its slot are run by the other two: rounds go on.
 
-    The nodes reach the driver through a tunnel only, at the ports that it carries.
+    The nodes reach the driver through a tunnel of ssh only, at the ports that it carries.
     """
     campaign, node = campaigns["partly"], cluster.apart[-1]
     campaign.until(lambda: any("2 of 3 nodes" in note.text for note in campaign.records(Note)))
@@ -262,7 +292,7 @@ def test_a_block_goes_on_without_the_node_that_lacks_the_environment(campaigns: 
     assert f" {cluster.apart[0]} failed with exit code 127: module load licence (see " in module.text
     campaign.until(lambda: len(campaign.records(Start)) > 6)  # two rounds of three, and the next
     bus = read_address(campaign.directory.bus)
-    assert (bus.host, 20000 <= bus.port <= 20008) == ("127.0.0.1", True)
+    assert (bus.host, 50000 <= bus.port <= 50008) == ("127.0.0.1", True)
     state = campaign.interrupt()
     check_nothing_is_lost(state, campaign.directory)
     assert {start.slot for start in campaign.records(Start)} == {0, 1, 2}
