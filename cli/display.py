@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.printing import Lasting, Shown, columns, out
-from steersman.journal.facts import clock, facts, failing, simulated
+from steersman.journal.facts import clock, facts, failing, simulated, starting
 from steersman.journal.records import FrameId, words
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
@@ -45,6 +45,7 @@ def line(state: State, rule: StopRule, now: float) -> str:
     """One line for logs."""
     share, wall_s = rule.share(state.progress(now)), 3600 * state.hours(now)
     marks = ["PAUSED"] if state.paused else []
+    marks += [f"walkers: {lacking}"] if (lacking := starting(state)) else []
     return ", ".join([
         *marks, f"{clock(wall_s)}  {state.frames} frames", simulated(state), f"{state.ended.total()} segments",
         f"model {state.model or '-'}", f"{100 * share:.0f} % of the budget", _rest(state, rule, now),
@@ -76,7 +77,8 @@ def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
         simulated(state),
     )
     metrics = "   ".join(f"[dim]{name}[/] {values[-1]:.4g}" for name, values in state.metrics.items())
-    alarms = [text for text in (paused(state), *failing(state)) if text]
+    lacking = starting(state)
+    alarms = [text for text in (lacking and f"walkers: {lacking}", paused(state), *failing(state)) if text]
     counts = "   ".join(f"{number} {how}" for how, number in state.ended.items())
     return Group(
         grid,
@@ -191,7 +193,8 @@ class Display:
         if not self.console.is_terminal:
             yield
             return
-        with Live(console=self.console, auto_refresh=False, transient=True) as self._live:
+        first = Text("bus and workers start", style="dim")
+        with Live(first, console=self.console, auto_refresh=False, transient=True) as self._live:
             yield
         self._live = None
 

@@ -67,6 +67,7 @@ class Crew:
         self._losses = 0
         self._cause = ""
         self._ended_at_loss = 0
+        self._present = set[int]()  # walkers that had come when all were dismissed
         self.dismissed = False
 
     def start(self) -> None:
@@ -105,8 +106,11 @@ class Crew:
 
     @property
     def at_work(self) -> bool:
-        """Whether a walker that has come is still there; those whose nodes are in the queue have nothing to end."""
-        return any(walker.has_come for walker in self._ours)
+        """Whether a walker is still there that had come when all were dismissed, or that runs a segment.
+
+        The others have nothing to end: their nodes are in the queue, or they come now. Of thousands some always do.
+        """
+        return any(walker.number in self._present or walker.running for walker in self._ours)
 
     def stop_segment(self, name: str, reason: str, by: str) -> None:
         """Have a segment end; its walker hears of it in the next step."""
@@ -134,6 +138,8 @@ class Crew:
             self._bag.align(self.slots, offered=False)
             self._space.put_many((name, -1, {"end": True}) for name in ends.values())
             self._said |= ends.keys()
+        if not self.dismissed:
+            self._present = {walker.number for walker in self._ours if walker.has_come}
         self.dismissed = True
         self.advance()
         running = (walker.running for walker in self._recorder.state.walkers.values() if walker.alive)

@@ -24,6 +24,8 @@ def facts(state: State, now: float) -> dict[str, str]:
         **{name: f"{values[-1]:.4g}" for name, values in state.metrics.items()},
         "slots idle": _idle(state, now),
     }
+    if lacking := starting(state):
+        found["walkers"] = lacking
     if broken := failing(state):
         found["fails"] = "; ".join(broken)
     if state.notes:
@@ -63,6 +65,16 @@ def clock(seconds: float) -> str:
 
 def simulated(state: State) -> str:
     return f"{simulated_scale(state.simulated, state.time_unit).text(state.simulated)} simulated"
+
+
+def starting(state: State) -> str:
+    """`1 of 4 have started`, while not all walkers of this session have, or ""."""
+    if state.end or not state.sessions:
+        return ""
+    hired = [walker for walker in state.walkers.values() if walker.started >= state.sessions[-1].t]
+    here = [walker for walker in hired if walker.alive]
+    come, of = sum(walker.has_come for walker in here), len(here) if hired else state.run.slots
+    return f"{come:,} of {of:,} have started" if come < of else ""
 
 
 def failing(state: State) -> list[str]:

@@ -9,7 +9,19 @@ import pytest
 from rich.console import Console
 
 from steersman.cli.display import Display, closing, line, view
-from steersman.journal.records import End, Epoch, Hired, Note, Run, Session, Start, Trained, Training
+from steersman.journal.records import (
+    End,
+    Epoch,
+    Hired,
+    Joined,
+    Lost,
+    Note,
+    Run,
+    Session,
+    Start,
+    Trained,
+    Training,
+)
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.steering import budget
@@ -33,6 +45,27 @@ def test_words_of_others_are_shown_as_they_are(state: State) -> None:
     console = Console(file=io.StringIO(), width=120)
     console.print(view(state, budget(frames=10), "x", 5.0))
     assert TEXT in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_it_is_told_how_many_walkers_have_started_until_all_have(state: State) -> None:
+    """Before the first is asked for, and of a run that is resumed, whose earlier walkers are gone."""
+
+    def told() -> bool:
+        console = Console(file=io.StringIO(), width=120)
+        console.print(view(state, budget(frames=10), "x", 5.0))
+        shown = "walkers: 0 of 1 have started"
+        assert (shown in console.file.getvalue()) == (shown in line(state, budget(frames=10), 5.0))  # type: ignore[attr-defined]
+        return shown in line(state, budget(frames=10), 5.0)
+
+    for session in range(2):
+        if session:
+            state.apply(Lost(t=8.0, walker=0, cause="its driver died", keep=True))
+            state.apply(Session(t=9.0, host="here", pid=2))
+        assert told()
+        state.apply(Hired(t=10.0 * session + 3, walker=session, slot=0))
+        assert told()
+        state.apply(Joined(t=10.0 * session + 4, walker=session, node="n", pid=1, pool="p"))
+        assert not told()
 
 
 def test_a_log_tells_each_note_once(state: State, capsys: pytest.CaptureFixture[str]) -> None:

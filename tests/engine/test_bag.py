@@ -178,6 +178,33 @@ def test_words_that_a_server_forgets_are_said_again_and_each_only_once(
     bag.close()
 
 
+def test_an_end_waits_for_walkers_that_were_there_and_for_segments_that_run(
+    recorder: Recorder, space: TupleSpace, tmp_path: Path
+) -> None:
+    """Not for those that come while the others leave: of thousands some come for minutes."""
+    jobs: Any = Jobs()
+    bag = bag_of(recorder, space)
+    crew = Crew(RunDirectory(tmp_path), 4, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
+    (tmp_path / "frames.zarr").mkdir()
+    crew.start()
+    recorder.record(Start(start=0, seed=1))
+
+    def at_work_after(*done: int) -> bool:
+        for walker in done:
+            jobs.walkers[walker].set_result("the run ends")
+        crew.look()
+        crew.dismiss(whole=False)
+        return crew.at_work
+
+    recorder.record(Joined(walker=0, node="n1", pid=1, pool="p"))
+    assert at_work_after()
+    recorder.record_all([Joined(walker=walker, node="n1", pid=1, pool="p") for walker in (1, 2)])
+    recorder.record(Began(walker=2, segment=0, start=0, first_row=0))  # it had its start before all were dismissed
+    assert at_work_after(0)
+    assert not at_work_after(2)
+    bag.close()
+
+
 def test_draws_that_are_held_out_are_started_first_and_once(recorder: Recorder, space: TupleSpace) -> None:
     """Also when the driver dies in between, a person pins a frame, and one of them fails and is tried again."""
     draws = [{"point": [float(i)]} for i in range(5)]

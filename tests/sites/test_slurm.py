@@ -50,9 +50,6 @@ Host gateway
   StrictHostKeyChecking no
   UserKnownHostsFile /dev/null
   ConnectionAttempts 30
-  ForkAfterAuthentication yes
-  ControlMaster yes
-  ControlPath {home}/control
 """
 
 
@@ -82,14 +79,15 @@ def tunnel(cluster: Cluster) -> Iterator[None]:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", home / key], check=True)
     (home / "sshd_config").write_text(SSHD.format(home=home))
     (home / "ssh_config").write_text(SSH.format(home=home, address=address))
-    ssh = f"ssh -F {home}/ssh_config"
-    command = f"{ssh} {command.replace('10.1.0.7', address)}"
+    words = f"exec ssh -F {home}/ssh_config {command.replace('10.1.0.7', address)}"
     daemon = [*cluster.enter(GATEWAY), "/usr/sbin/sshd", "-D", "-f", str(home / "sshd_config")]
-    with subprocess.Popen(daemon, stderr=subprocess.DEVNULL) as server:
-        subprocess.run(cluster.on_login("bash", "-c", command), stderr=subprocess.DEVNULL, check=True)
+    with contextlib.ExitStack() as stack:
+        for program in (daemon, cluster.on_login("bash", "-c", words)):
+            process = stack.enter_context(subprocess.Popen(program, stderr=subprocess.DEVNULL))
+            stack.callback(process.kill)
+        last = f"until (exec 3<> /dev/tcp/{address}/50008); do sleep 0.1; done"
+        subprocess.run(cluster.on_login("bash", "-c", last), stderr=subprocess.DEVNULL, timeout=PATIENCE_S, check=True)
         yield
-        subprocess.run([*ssh.split(), "-O", "exit", "gateway"], stderr=subprocess.DEVNULL, check=True)
-        server.kill()
 
 
 @pytest.fixture(scope="module")
