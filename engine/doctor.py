@@ -21,6 +21,7 @@ from steersman.executors.network import driver_address
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.preflight import Finding, ready
 from steersman.executors.site import Site
+from steersman.executors.workers import Trainers, Workers
 from steersman.journal.run_directory import check_path
 
 JOB_S = 900.0  # time limit of the small job, where the site's own is longer
@@ -64,14 +65,27 @@ def examine(site: Site, home: Path, within_s: float) -> Diagnosis:
                 jobs.close()
 
 
+class OnEachNode(Trainers):
+    """Training workers on every node of a block: those without workers run ranks of a training."""
+
+    @property
+    def on_first_node(self) -> bool:
+        return False
+
+    @property
+    def per_block(self) -> int:
+        return self.per_node * max(1, self.nodes)
+
+
 def _small(site: Site) -> Site:
-    """One block of each executor, for a short time."""
-    limits = {r: None if one.walltime_s is None else min(JOB_S, one.walltime_s) for r, one in site.workers.items()}
-    return site.model_copy(
-        update={
-            role: one.model_copy(update={"blocks": 1, "walltime_s": limits[role]}) for role, one in site.workers.items()
-        }
-    )
+    """One block of each executor, for a short time, with workers on every node."""
+
+    def small(one: Workers) -> Workers:
+        limit = None if one.walltime_s is None else min(JOB_S, one.walltime_s)
+        short = one.model_copy(update={"blocks": 1, "walltime_s": limit})
+        return OnEachNode.model_construct(**dict(short)) if isinstance(one, Trainers) else short
+
+    return site.model_copy(update={role: small(one) for role, one in site.workers.items()})
 
 
 def _examine(site: Site, at: Path, jobs: Jobs, within_s: float) -> Diagnosis:

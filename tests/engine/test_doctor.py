@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from steersman.engine import orphans
-from steersman.engine.doctor import findings
+from steersman.engine.doctor import _small, findings
 from steersman.engine.probe import BUS_BYTES, BUS_TIMES, MOST_BUS_BYTES, Probe, bus_bytes, versions
+from steersman.executors.launcher import launcher
+from steersman.executors.site import Site
 from tests.engine.conftest import started, steersman
 
 WELL = Probe(
@@ -46,6 +48,16 @@ def test_a_doctor_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     while left := orphans.of_run(at[0]):
         assert time.monotonic() < deadline, left
         time.sleep(0.05)
+
+
+def test_every_node_that_trains_is_looked_at() -> None:
+    """In a run only the first has workers, which start ranks on the others."""
+    training = {"nodes": 3, "workers": 2, "gpus": 2, "walltime_s": "2h", "scratch": "/local"}
+    simulation = {"nodes": 1, "workers": 1, "blocks": 9, "walltime_s": 600}
+    site = _small(Site.model_validate({"name": "m", "slurm": {}, "simulation": simulation, "training": training}))
+    assert (site.simulation.count, site.workers["training"].count, site.workers["training"].walltime_s) == (1, 6, 900)
+    assert "srun --overlap --relative=0 --nodes=3" in launcher(site, "training")("probe", 1, 3, "$RUN")
+    assert site.scratch_here("training") == Path("/local")
 
 
 def test_a_node_like_the_drivers_machine_is_well() -> None:

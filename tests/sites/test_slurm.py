@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 DOCTOR = """
 simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}
-training: {workers: 1}
+training: {nodes: 2, workers: 1, walltime_s: 600}
 slurm: {partition: debug, options: ["--gpus-per-node=1"]}
 launcher: srun --overlap --mpi=pmi2 --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1
 """
@@ -417,8 +417,9 @@ def test_what_slurm_refuses_is_told_before_the_run(cluster: Cluster, tmp_path: P
     assert not (tmp_path / "run").exists()
 
 
-def test_the_doctor_sees_both_nodes_and_tells_the_cure_of_what_is_wrong(doctor: subprocess.Popen[str]) -> None:
-    """MPI between the nodes works; what Slurm calls a GPU here is none that torch could use."""
+def test_the_doctor_sees_every_node_and_tells_the_cure_of_what_is_wrong(doctor: subprocess.Popen[str]) -> None:
+    """Of those that train, too, where only the first has workers in a run. MPI between the nodes works; what Slurm
+    calls a GPU here is none that torch could use."""
     stdout, stderr = doctor.communicate(timeout=PATIENCE_S)
     assert doctor.returncode == 7, stdout + stderr
     told = json.loads(stdout)
@@ -427,8 +428,8 @@ def test_the_doctor_sees_both_nodes_and_tells_the_cure_of_what_is_wrong(doctor: 
     assert "torch sees 0 GPUs" in found["GPUs"]["found"]
     assert "ask the scheduler for GPUs" in found["GPUs"]["found"]
     assert "2 ranks on 2 nodes reach each other" in found["MPI"]["found"]
-    assert found["workers"]["found"].startswith("3 of 3 on 3 nodes")
-    assert len({each["node"] for each in told["probes"]}) == 3
+    assert found["workers"]["found"].startswith("4 of 4 on 4 nodes")
+    assert len({each["node"] for each in told["probes"]}) == 4
     assert all(each["bus"] > 0 and each["store_write"] > 0 and each["store_read"] > 0 for each in told["probes"])
     folder = Path(str(doctor.args[-2])).parent  # type: ignore[index]
     assert list(folder.iterdir()) == [folder / "site.yaml"], "nothing is left"
