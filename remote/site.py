@@ -40,6 +40,7 @@ JSON = "globus_compute_sdk.serialize.JSONData"  # of any Python on both sides; d
 HTTP_S = 20.0  # without an answer of the service
 THERE = ("-m", "steersman.remote.there")
 WITHIN_S = 60.0
+SOON_S = 0.5  # an answer comes within so long where all is well: to look sooner would only be one more request
 FUNCTION = inspect.getsource(steersman)
 
 
@@ -167,7 +168,7 @@ class Site:
 
     def _wait(self, task: str, within_s: float) -> dict[str, Any]:
         deadline, looked = time.monotonic() + within_s, False
-        for interval in growing(0.2, 3.0):
+        for interval in growing(SOON_S, 3.0):
             time.sleep(interval)
             with self._errors():
                 self._pace.wait()
