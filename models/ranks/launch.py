@@ -110,8 +110,11 @@ def joined(where: Place, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
         with _sharing_errors(store, where):
             with exchanging(where.rank, where.size):
                 store.set(f"version/{where.rank}", _versions())
+                if store.add("joined", 1) == where.size:
+                    store.set("all joined", "")
                 if store.get("version/0").decode() != _versions():
                     raise RanksDiffer(where.rank, f"version ({_versions()})")
+                store.wait(["all joined"])  # else one that has little to do may leave while another still connects
             yield
     finally:
         _met.reset(token)
