@@ -65,7 +65,7 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -
     paused = await_record(run, lambda state: state.paused and not state.busy_segments)
     assert tell(run, "pin", "w0.0:3").returncode == 0
     assert opened(run)[1].next_start == paused.next_start, "nothing is chosen while it is paused"
-    assert tell(run, "set", "steps=5000").returncode == 0
+    assert tell(run, "set", "steps=400").returncode == 0
     assert tell(run, "continue").returncode == 0
     state = await_record(run, lambda state: state.next_start > paused.next_start + 1)
     pinned = [r for r in journal.read(run / "journal.jsonl", Start) if r.policy == "pin"]
@@ -85,10 +85,10 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -
     segment = next(segment for segment in state.segments if segment.start == changed)
     assert segment.how == "stopped"
     if segment.end and segment.end > segment.first:
-        assert directory.frames.row(f"w{segment.walker}", segment.first)["x"] == 5000.0
+        assert directory.frames.row(f"w{segment.walker}", segment.first)["x"] == 400.0
     said = list(journal.read(directory.journal, Tell))
     assert [record.verb for record in said] == ["pause", "pin", "set", "continue", "stop", "finish"]
     assert all("@" in record.who and record.t <= time.time() for record in said)
     again = State(journal.read(directory.journal))
-    assert (again.settings, again.paused, again.pins) == ({"steps": 5000}, None, [])
+    assert (again.settings, again.paused, again.pins) == ({"steps": 400}, None, [])
     assert steersman("resume", run, cwd=run).returncode == 0, "what a person finished is finished"
