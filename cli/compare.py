@@ -80,8 +80,10 @@ def compare(
     folder = (folder or Path("runs") / f"compare-{loaded.name}").absolute()
     checked = loading.parameters(loaded, params, assignments)
     settings = {"params": checked.model_dump(mode="json"), "site": site, "workers": workers, "rounds": rounds}
-    if any(of.needs(arm, loaded) for arm in chosen) and (known := _scores(loaded, checked, source)) is not None:
-        of.check_needs(chosen, loaded, known)
+    if any(of.steering_of(arm, loaded).needs for arm in chosen):
+        known = _scores(loaded, checked, source)
+        if known is not None:
+            of.check_needs(chosen, loaded, known)
     write_once(folder / "settings.json", json.dumps(settings))
     jobs: dict[of.Arm, dict[int, Job]] = {}
     for arm in chosen:

@@ -83,19 +83,13 @@ def steering_of(arm: Arm, workflow: Workflow) -> Steering:
     return parse_steering(arm.steer, vars(sys.modules[MODULE])) if arm.steer else workflow.steering
 
 
-def needs(arm: Arm, workflow: Workflow) -> tuple[str, ...]:
-    """Scores without which the arm cannot run."""
-    steering = steering_of(arm, workflow)
-    return (*steering.policy.needs, *(steering.prune.needs if steering.prune else ()))
-
-
 def check_needs(arms: Sequence[Arm], workflow: Workflow, known: Sequence[str]) -> None:
     """Compare what arms need with the names of the scores that there are.
 
     Raises: BadValue: an arm needs another one.
     """
     for arm in arms:
-        if missing := [name for name in needs(arm, workflow) if name not in known]:
+        if missing := [name for name in steering_of(arm, workflow).needs if name not in known]:
             there = f"the score stage returns: {', '.join(sorted(known))}" if known else "there is no @wf.score"
             raise BadValue("--policy", arm.label, f"it needs the score {missing[0]!r}, but {there}")
 

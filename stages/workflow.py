@@ -376,8 +376,7 @@ class Workflow:
         steering = self.steering
         if self.held_out_function and steering.policy.rounds:
             found.append(f"{steering.policy.name} chooses every start, so no draw can be held out: remove @wf.held_out")
-        pruned_by = steering.prune.needs if steering.prune else ()
-        needs = (*steering.policy.needs, *steering.fallback.needs, *pruned_by)
+        needs = (*steering.needs, *steering.fallback.needs)
         if needs and self.scoring is None:
             found.append(f"steering needs scores {', '.join(dict.fromkeys(needs))} but there is no @wf.score()")
         return found

@@ -62,7 +62,7 @@ class Steering:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the scores that it looks at; the fallback needs none, or has them later."""
+        """Names of the scores that policy and prune rule look at, without which the fallback chooses."""
         return (*self.policy.needs, *(self.prune.needs if self.prune else ()))
 
     def deciding(self, *, scored: bool) -> Policy:

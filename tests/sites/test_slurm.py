@@ -25,8 +25,9 @@ from steersman.journal.records import End, Ended, Joined, Left, Lost, Note, Publ
 from steersman.journal.state import State
 from steersman.remote.submitted import Submitted
 from steersman.remote.wire import decode
-from tests.sites.campaigns import GATEWAY, PATIENCE_S, Campaign, Campaigns, check_nothing_is_lost, request, resumed
+from tests.sites.campaigns import PATIENCE_S, Campaign, Campaigns, check_nothing_is_lost, request, resumed
 from tests.sites.slurm import NETWORK, Cluster, missing
+from tests.sites.tunnel import tunnel
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -35,21 +36,6 @@ simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}
 training: {nodes: 2, workers: 1, walltime_s: 600}
 slurm: {partition: debug, options: ["--gpus-per-node=1"]}
 launcher: srun --overlap --mpi=pmi2 --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1
-"""
-SSHD = """
-HostKey {home}/host
-AuthorizedKeysFile {home}/user.pub
-GatewayPorts clientspecified
-StrictModes no
-PidFile none
-"""
-SSH = """
-Host gateway
-  HostName {address}
-  IdentityFile {home}/user
-  StrictHostKeyChecking no
-  UserKnownHostsFile /dev/null
-  ConnectionAttempts 30
 """
 
 
@@ -64,30 +50,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         with tunnel(cluster):
             yield cluster
         monkey.undo()
-
-
-@contextlib.contextmanager
-def tunnel(cluster: Cluster) -> Iterator[None]:
-    """The one of docs/sites.md, by a real ssh and sshd, with a node as the gateway. It leads to 127.0.0.1 of the login
-    host, which no node reaches."""
-    page = (Path(__file__).parents[2] / "docs" / "sites.md").read_text()
-    ((command),) = re.findall(r"^ssh (.* gateway)$", page, re.MULTILINE)
-    home, address = cluster.home / "ssh", cluster.address(GATEWAY)
-    home.mkdir()
-    Path("/run/sshd").mkdir(exist_ok=True)
-    for key in ("host", "user"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", home / key], check=True)
-    (home / "sshd_config").write_text(SSHD.format(home=home))
-    (home / "ssh_config").write_text(SSH.format(home=home, address=address))
-    words = f"exec ssh -F {home}/ssh_config {command.replace('10.1.0.7', address)}"
-    daemon = [*cluster.enter(GATEWAY), "/usr/sbin/sshd", "-D", "-f", str(home / "sshd_config")]
-    with contextlib.ExitStack() as stack:
-        for program in (daemon, cluster.on_login("bash", "-c", words)):
-            process = stack.enter_context(subprocess.Popen(program, stderr=subprocess.DEVNULL))
-            stack.callback(process.kill)
-        last = f"until (exec 3<> /dev/tcp/{address}/50008); do sleep 0.1; done"
-        subprocess.run(cluster.on_login("bash", "-c", last), stderr=subprocess.DEVNULL, timeout=PATIENCE_S, check=True)
-        yield
 
 
 @pytest.fixture(scope="module")
