@@ -64,7 +64,7 @@ def end(processes: list[psutil.Process]) -> int:
     """
     trackers = [process for process in processes if _tracks_resources(process)]
     _kill([process for process in processes if process not in trackers])
-    _wait(trackers, WAIT_S / 5)
+    _wait(trackers, WAIT_S)  # one that was started just now still has to import what it is
     _kill(trackers)
     return len(processes)
 

@@ -42,8 +42,9 @@ time.sleep(100)
 """
 
 
-def test_what_is_ended_leaves_no_semaphore() -> None:
+def test_what_is_ended_leaves_no_semaphore(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine has as many as its memory file system holds, and each run of each user would leave some."""
+    monkeypatch.setattr(orphans, "WAIT_S", math.inf)
     with subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         semaphore = Path("/dev/shm", f"sem.{holder.stdout.readline().strip().removeprefix('/')}")
