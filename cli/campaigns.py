@@ -36,6 +36,7 @@ from steersman.cli.summary import summary
 from steersman.cli.trying import print_steps, steps
 from steersman.journal import manifest, run_directory
 from steersman.journal.crate import write_crate
+from steersman.journal.lock import Lock
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
@@ -175,14 +176,15 @@ def _execute(directory: RunDirectory, made: Run) -> None:
 
 
 def _describe(directory: RunDirectory, state: State) -> None:
-    """Write what a person and a program read of a run that has ended."""
+    """Write what a person and a program read of a run that has ended; nobody continues or verifies it meanwhile."""
     from steersman.dashboard.report import write_report
 
-    if state.frames:
-        with err.status("drawing figures and the report"):
-            write_report(directory)
-    write_crate(directory, state)
-    manifest.seal(directory)
+    with Lock(directory.path).held():
+        if state.frames:
+            with err.status("drawing figures and the report"):
+                write_report(directory)
+        write_crate(directory, state)
+        manifest.seal(directory)
 
 
 def _print_json(directory: RunDirectory, state: State) -> None:

@@ -46,7 +46,7 @@ def status(run: RunPath, as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(found | {"jobs": jobs}))
         return
-    out.print(display.closing(state, time.time() if driven else state.now))
+    out.print(display.closing(state, time.time() if driven and not state.end else state.now))
     if copy is None:
         out.print(files.in_words(found["files"], site), highlight=False)
     if state.end:

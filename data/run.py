@@ -185,7 +185,8 @@ class Run:
         return self._known
 
     def _facts(self) -> dict[str, str]:
-        state, alive = self._history.state, driven(self.path)
+        state = self._history.state
+        alive = state.end is None and driven(self.path)
         outcome = (
             f"{state.end.outcome}: {state.end.reason}" if state.end else "running" if alive else "it has no driver"
         )

@@ -12,6 +12,8 @@ import pytest
 
 from steersman.cli.__main__ import main
 from steersman.journal import manifest
+from steersman.journal.errors import RunIsLocked
+from steersman.journal.lock import Lock
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.verify import repair, verify
 from tests.engine.conftest import completed
@@ -77,6 +79,27 @@ def test_what_was_repaired_verifies(sealed: RunDirectory, tmp_path: Path, name: 
     problems = verify(copy)
     assert problems
     repair(copy, problems)
+    assert verify(copy) == []
+
+
+def test_nobody_meddles_while_the_report_is_drawn(
+    sealed: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = RunDirectory(shutil.copytree(sealed.path, tmp_path / "run"))
+    copy.manifest.unlink()
+    copy.report.unlink()
+    found = []
+
+    def draw(directory: RunDirectory) -> None:
+        found.append(verify(directory))
+        with pytest.raises(RunIsLocked), Lock(directory.path).held():
+            pass
+
+    monkeypatch.setattr("steersman.dashboard.report.write_report", draw)
+    monkeypatch.setattr(sys, "argv", ["steersman", "resume", str(copy.path)])
+    with pytest.raises(SystemExit):
+        main()
+    assert found == [[]]
     assert verify(copy) == []
 
 
