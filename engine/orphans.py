@@ -23,6 +23,7 @@ from steersman.system.processes import lives
 MARK = "STEERSMAN_RUN"
 KEEP_ENVIRONMENT = "SPT_NOENV"  # setproctitle, which Parsl uses, would write titles over the environment
 WAIT_S = 5.0  # for what a kill was sent to; a process that waits for its disk dies when that answers
+EXEC_S = 1.0
 LOOK_S = 0.005
 
 
@@ -83,8 +84,12 @@ def _wait(processes: list[psutil.Process], within_s: float) -> None:
 
 
 def _tracks_resources(process: psutil.Process) -> bool:
+    """For a moment a process that becomes another program has no command line."""
+    deadline = time.monotonic() + EXEC_S
     with contextlib.suppress(psutil.Error):
-        return "multiprocessing.resource_tracker" in " ".join(process.cmdline())
+        while not (words := process.cmdline()) and lives(process.pid) and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+        return "multiprocessing.resource_tracker" in " ".join(words)
     return False
 
 
