@@ -67,8 +67,9 @@ def policy_marker(policy: str) -> str:
 
 
 def words(name: str) -> str:
-    """LocalOutlierFactor -> local outlier factor."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").lower()
+    """LocalOutlierFactor -> local outlier factor; radius_nm -> radius (nm)."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").lower()
+    return re.sub(r" (nm|ps|ns)$", r" (\1)", spaced)
 
 
 def legend_above(axes: Axes, **options: Any) -> None:
