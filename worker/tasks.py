@@ -314,7 +314,7 @@ def _keeping_cause(file: Path) -> Iterator[None]:
     try:
         yield
     except Exception:
-        file.write_text(traceback.format_exc(), encoding="utf-8")
+        file.write_text(traceback.format_exc(), encoding="utf-8", errors="backslashreplace")
         raise
 
 

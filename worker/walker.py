@@ -31,7 +31,7 @@ DISMISSED, BLOCK_ENDS = "dismissed", "its block ends"  # why a walker went home;
 ASIDE, REPLACED = "its node is set aside", "it failed again and again"
 LEASE_S = 15.0  # a lost walker's starts come back after this; renewed well before
 AWAY_S = 0.1  # between two tries while the server is away
-STDERR_TAIL = 4000  # characters kept of what a failed segment wrote
+STDERR_TAIL = 4000  # bytes kept of what a failed segment wrote
 MOST_CAUSE = 2000  # characters of a cause that are sent; the whole traceback lies in errors/
 MOST_CAUSES = 20  # files in errors/ of one walker
 FAILING_S, MOST_FAILING_S = 0.1, 10.0  # between two segments of a walker that fails: twice as long each time
@@ -252,11 +252,11 @@ class Walker:
     def _keep_cause(self, name: str, order: Order, stderr_from: int) -> None:
         tail = ""
         if self.stderr:
-            with self.stderr.open(errors="replace") as file:
-                file.seek(stderr_from)
-                tail = file.read()[-STDERR_TAIL:]
+            with self.stderr.open("rb") as file:
+                file.seek(max(stderr_from, self.stderr.stat().st_size - STDERR_TAIL))
+                tail = file.read().decode(errors="replace")
         text = f"segment {name}, start {order}\n\n{traceback.format_exc()}\nstandard error:\n{tail}"
-        (self.errors / f"{name}.txt").write_text(text, encoding="utf-8")
+        (self.errors / f"{name}.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
         self._causes.append(name)
         if len(self._causes) > MOST_CAUSES:  # the first one is worth most, and the newest
             (self.errors / f"{self._causes.pop(1)}.txt").unlink(missing_ok=True)
