@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from msgspec import json
+from msgspec import json, to_builtins
 
 from steersman.bus import BusTimeout, TupleSpace
 from steersman.engine.errors import NotRunning
@@ -69,8 +69,9 @@ def changes(
     check({**known, **changed})
     for key, value in changed.items():
         try:
-            json.encode(value)
-        except (OverflowError, TypeError, UnicodeEncodeError) as error:
+            if json.decode(json.encode(value)) != to_builtins(value, str_keys=True):
+                raise ValueError("JSON has no infinity and no NaN")
+        except (OverflowError, TypeError, ValueError) as error:
             raise BadValue(key, f"{value!r:.80}", f"it cannot be recorded: {error}") from None
     return changed
 

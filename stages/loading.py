@@ -153,6 +153,8 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
         problem = first["msg"].removeprefix("Value error, ")
         allowed = "" if first["type"] == "value_error" else _allowed(workflow.params, key)
         raise BadValue(key, shortened(repr(first["input"])), problem + allowed) from None
+    except Exception as error:  # a validator of the workflow file may raise anything
+        raise BadValue("parameters", shortened(str(dict(given))), f"{type(error).__name__}: {error}") from None
 
 
 def shortened(text: str) -> str:
