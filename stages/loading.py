@@ -44,7 +44,8 @@ def find(name_or_path: str) -> Path:
             raise BadWorkflow(str(path), 0, "there is no such file")
         return path
     if name_or_path not in shipped():
-        raise UnknownName("workflow", name_or_path, shipped())
+        here = [f"{path}.py"] if Path(f"{path}.py").is_file() else []
+        raise UnknownName("workflow", name_or_path, [*here, *shipped()])
     return shipped()[name_or_path]
 
 

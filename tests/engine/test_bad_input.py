@@ -207,6 +207,11 @@ def test_a_folder_of_somebody_else_is_refused_in_a_line(
     assert "mine.py: Permission denied; ask its owner" in refused("new", "mine")
 
 
+def test_a_workflow_file_without_its_ending_is_recognised(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "clock.py").touch()
+    assert "did you mean 'clock.py'" in refused("run", "clock")
+
+
 def test_a_workflow_file_that_is_not_there(refused: Refused) -> None:
     assert "nowhere.py: there is no such file" in refused("run", "nowhere.py")
 
