@@ -211,11 +211,11 @@ class Walker:
                 raise self._publisher.trouble from None
             cause = _readable(f"{type(error).__name__}: {error}"[:MOST_CAUSE])
             self._keep_cause(name, order, stderr_from)
-        how = ENDED.index("failed" if cause else "stopped" if out.was_stopped else "finished")
+        how = "failed" if cause else "stopped" if out.was_stopped else "finished"
         self._longest_s = max(self._longest_s, out.longest_s)
         cut = ("exact" if out.restart else "frame") if out.cut else ""
         self._outbox.add(Ended(
-            walker=self.number, segment=number, start=start_id, how=ENDED[how], cause=cause, first_row=out.first_row,
+            walker=self.number, segment=number, start=start_id, how=how, cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
             ran_s=max(0.0, time.monotonic() - began - read_s), cut=cut,
         ))  # fmt: skip
@@ -232,12 +232,12 @@ class Walker:
         state = self.frames.row(f"w{walker}", segment, dimension=SEGMENT) if order.exact else {}
         return Start(self.prepared, frame, state, draw)
 
-    def _close_segment(self, out: Segment, order: Order, how: int) -> None:
+    def _close_segment(self, out: Segment, order: Order, how: str) -> None:
         walker, row = order.parent[:2] if order.parent else (-1, -1)
         end = out.first_row + out.frames
         fields = {
             "number": out.number, "start": order.start, "parent_walker": walker, "parent_row": row, "seed": order.seed,
-            "model": order.model, "first_row": out.first_row, "end_row": end, "ended": how,
+            "model": order.model, "first_row": out.first_row, "end_row": end, "ended": ENDED.index(how),
         }  # fmt: skip
         table_row = np.array([fields[name] for name in SEGMENT_FIELDS], dtype=np.int64)
         self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
