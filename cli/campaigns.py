@@ -40,7 +40,7 @@ from steersman.journal.lock import Lock
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
-from steersman.steering import StopRule
+from steersman.steering import Steering, StopRule
 from steersman.steering.decide import CHOSE_NONE
 from steersman.system.errors import BadValue
 
@@ -201,9 +201,8 @@ def _finish(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: 
     else:
         out.print(display.closing(state, state.now))
         display.print_outcome(state)
-        steering = made.workflow.steering
-        if outcome == "budget" and steering.policy.needs and not steering.own(state.chosen):
-            out.plain(CHOSE_NONE)
+        if outcome == "budget" and (why := unsteered(state, made.workflow.steering)):
+            out.plain(why)
         if state.frames:
             newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.frames), key=_number).name
             words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"
@@ -211,6 +210,18 @@ def _finish(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: 
         if page:
             out.plain(f"{page}   (until {IDLE_S / 60:g} minutes after the last viewer has left)")
     raise typer.Exit(_exit_code(outcome, require_goal))
+
+
+def unsteered(state: State, steering: Steering) -> str:
+    """Why the policy chose no start of a run whose budget is spent, or ""."""
+    if not steering.policy.needs or steering.own(state.chosen):
+        return ""
+    broken = [name for name in ("train", "score") if name in state.stages and not state.stages[name].worked]
+    if not broken:
+        return CHOSE_NONE
+    return (
+        f"the policy chose no start: the {broken[0]} stage has never worked; `steersman try FILE` shows where it fails"
+    )
 
 
 def _check_goal(rule: StopRule, *, required: bool) -> None:

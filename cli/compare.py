@@ -84,7 +84,7 @@ def compare(
         known = _scores(loaded, checked, source)
         if known is not None:
             of.check_needs(chosen, loaded, known)
-    write_once(folder / "settings.json", json.dumps(settings))
+    write_once(folder / "settings.json", json.dumps(settings).encode())
     jobs: dict[of.Arm, dict[int, Job]] = {}
     for arm in chosen:
         loading.parameters(loaded, params, [*assignments, *arm.assignments])

@@ -69,7 +69,7 @@ def dashboard(
 
 def beside(run: Path) -> str:
     """Serve a run's page in a process of its own, which outlives this one; returns a line that says where."""
-    command = [sys.executable, "-m", "steersman.cli", "dashboard", str(run), "--end-idle", str(IDLE_S)]
+    command = [sys.executable, "-P", "-m", "steersman.cli", "dashboard", str(run), "--end-idle", str(IDLE_S)]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(
         command, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, text=True, start_new_session=True

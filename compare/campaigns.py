@@ -84,7 +84,7 @@ def started(job: Job) -> subprocess.Popen[bytes]:
     """Begin a campaign, or go on with it, in a process of its own."""
     log_of(job).parent.mkdir(parents=True, exist_ok=True)
     with log_of(job).open("wb") as log:
-        command = [sys.executable, "-m", "steersman.compare.campaigns", json.dumps(asdict(job))]
+        command = [sys.executable, "-P", "-m", "steersman.compare.campaigns", json.dumps(asdict(job))]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 

@@ -14,17 +14,17 @@ def write_variant(file: Path, text: str, source: Path) -> None:
     Raises: BadValue: the folder holds another comparison.
     """
     for module in sorted(imported(source)):
-        write_once(file.parent / module.relative_to(source.parent), module.read_text())
-    write_once(file, text)
+        write_once(file.parent / module.relative_to(source.parent), module.read_bytes())
+    write_once(file, text.encode())
 
 
-def write_once(file: Path, text: str) -> None:
+def write_once(file: Path, content: bytes) -> None:
     """A comparison that goes on runs what it began with.
 
     Raises: BadValue: the folder holds another comparison.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    if file.exists() and file.read_text() != text:
+    if file.exists() and file.read_bytes() != content:
         words = f"its {file.name} is of a comparison with another workflow, budget or settings; take another folder"
         raise BadValue("--out", str(file.parent), words)
-    file.write_text(text)
+    file.write_bytes(content)

@@ -142,10 +142,8 @@ class Crew:
             self._present = {walker.number for walker in self._ours if walker.has_come}
         self.dismissed = True
         self.advance()
-        running = (walker.running for walker in self._recorder.state.walkers.values() if walker.alive)
-        for segment in running:
-            if segment is not None and not whole:
-                self._say(stop_name(segment.name), segment.name)
+        for segment in () if whole else self._recorder.state.running:
+            self._say(stop_name(segment.name), segment.name)
 
     @property
     def _ours(self) -> list[Walker]:

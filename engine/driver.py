@@ -279,15 +279,14 @@ class Driver:
     @property
     def _round_is_over(self) -> bool:
         """A start is done with when its frames are published."""
-        return not self._state.starts and not self._state.busy_segments
+        return not self._state.starts and not self._state.running
 
     def _prune(self) -> None:
         rule = self._workflow.steering.prune
         scores = self._scorer.scores()
         if rule is None or not all(name in scores.values for name in rule.needs):
             return
-        running = (walker.running for walker in self._state.walkers.values() if walker.alive)
-        for segment in [each for each in running if each is not None]:
+        for segment in self._state.running:
             rows = np.flatnonzero((scores.walker == segment.walker) & (scores.segment == segment.number))
             try:
                 reason = rule.reason(scores, rows)

@@ -47,7 +47,8 @@ def failed(state: State, slots: int, bounds: Mapping[str, int], errors: Path) ->
         errors: where the causes lie.
     """
     bound = _failures_to_end(state, slots)
-    if not state.ended["finished"] and state.failures_in_a_row >= bound:
+    ended_well = state.ended["finished"] + state.ended["stopped"]
+    if not ended_well and state.failures_in_a_row >= bound:
         return _failed(f"every segment failed: {state.last_cause}; see {errors}")
     if not state.frames and state.frameless_in_a_row >= bound:
         ended = f"{state.ended.total()} segments have ended, and none produced a frame"

@@ -105,8 +105,8 @@ def guarded(run: Path) -> Iterator[None]:
     os.environ[KEEP_ENVIRONMENT] = "1"
     before = os.environ.get(MARK)
     mark = os.environ[MARK] = f"{run.resolve()}#{secrets.token_hex(4)}"
-    warden = subprocess.Popen(
-        [sys.executable, "-m", "steersman.engine.orphans", mark],
+    warden = subprocess.Popen(  # -P: a random.py, say, of the user's in this folder is not Python's
+        [sys.executable, "-P", "-m", "steersman.engine.orphans", mark],
         stdin=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from msgspec import json
+from msgspec import json, to_builtins
 
-from steersman.bus import BusTimeout, TupleSpace
+from steersman.bus import BusError, BusTimeout, TupleSpace
 from steersman.engine.errors import NotRunning
 from steersman.engine.inbox import TELL, Inbox, Words
 from steersman.journal import copies
@@ -51,8 +51,11 @@ def tell(directory: RunDirectory, words: list[str], said_by: str = "") -> str:
         with TupleSpace.connect(directory.bus, patience_s=ANSWER_S) as space:
             space.put(TELL, {"id": message.id, "who": message.who, "words": words}, ttl_s=ANSWER_S)
             _, _, done, text = space.take(ANSWER, message.id, bool, str, timeout_s=ANSWER_S)
-    except BusTimeout:
-        raise NotRunning(str(directory.path)) from None
+    except BusError as error:
+        expect_driver(directory)  # it may have ended meanwhile
+        if isinstance(error, BusTimeout):
+            raise NotRunning(str(directory.path)) from None
+        raise
     if not done:
         raise BadRequest(text)
     return str(text)
@@ -69,8 +72,9 @@ def changes(
     check({**known, **changed})
     for key, value in changed.items():
         try:
-            json.encode(value)
-        except (OverflowError, TypeError, UnicodeEncodeError) as error:
+            if json.decode(json.encode(value)) != to_builtins(value, str_keys=True):
+                raise ValueError("JSON has no infinity and no NaN")
+        except (OverflowError, TypeError, ValueError) as error:
             raise BadValue(key, f"{value!r:.80}", f"it cannot be recorded: {error}") from None
     return changed
 
@@ -132,7 +136,7 @@ class People:
     def _read(self, words: Words, text: str) -> Tell:
         verb, *rest = words.words or [""]
         if verb not in VERBS:
-            raise UnknownName("word to tell", verb, VERBS)
+            raise UnknownName("command", verb, VERBS)
         said = partial(Tell, id=words.id, who=words.who, verb=verb, text=text)
         match verb, _exactly(verb, rest):
             case "stop", [name]:

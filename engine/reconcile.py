@@ -38,10 +38,7 @@ def catch_up(recorder: Recorder, frames: Frames) -> None:
     waits for its next start reports nothing."""
     for walker in list(recorder.state.walkers.values()):
         if walker.alive:
-            try:
-                adopt(recorder, frames, walker)
-            except (StoreError, OSError, ValueError, KeyError) as error:
-                recorder.note(f"w{walker.number} cannot be read beyond row {walker.frames}: {error}; see `verify`")
+            adopt(recorder, frames, walker)
 
 
 def hear(recorder: Recorder, frames: Frames, walker: Walker, record: Record) -> bool:
@@ -60,7 +57,14 @@ def hear(recorder: Recorder, frames: Frames, walker: Walker, record: Record) -> 
 
 
 def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
-    """Record what the store holds of a walker and the journal does not know."""
+    """Record what the store holds of a walker and the journal does not know, as far as it can be read."""
+    try:
+        _adopt(recorder, frames, walker)
+    except (StoreError, OSError, ValueError, KeyError) as error:
+        recorder.note(f"w{walker.number} cannot be read beyond row {walker.frames}: {error}; see `verify`")
+
+
+def _adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
     name = f"w{walker.number}"
     if not frames.own(name):
         return

@@ -114,9 +114,9 @@ class Standing:
         return sum(start.segment is None or start.segment.end is None for start in self.starts.values())
 
     @property
-    def busy_segments(self) -> bool:
-        """Whether a segment runs, or waits for its publication."""
-        return any(walker.alive and walker.running for walker in self.walkers.values())
+    def running(self) -> list[Segment]:
+        """The segments that run."""
+        return [walker.running for walker in self.walkers.values() if walker.alive and walker.running]
 
     @property
     def finished(self) -> bool:

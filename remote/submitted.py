@@ -76,7 +76,7 @@ class Submitted:
         """Start who looks after the driver: a process that goes on when this one, and all that began it, are gone."""
         with self.log.open("ab") as log:
             subprocess.Popen(
-                [sys.executable, "-m", "steersman.remote.submitted", str(self.folder), self.name], cwd=self.path,
+                [sys.executable, "-P", "-m", "steersman.remote.submitted", str(self.folder), self.name], cwd=self.path,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
 
@@ -90,7 +90,7 @@ class Submitted:
                 return int(json.loads(self.ended.read_text())["code"])
             if self._cancel.exists():
                 return self._end(130, log.fileno(), "cancelled before it began")
-            command = [sys.executable, "-m", "steersman.cli", *self.asked["words"]]
+            command = [sys.executable, "-P", "-m", "steersman.cli", *self.asked["words"]]
             driver = subprocess.Popen(
                 command, cwd=self.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )

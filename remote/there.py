@@ -164,7 +164,7 @@ def _begin(run: Submitted, words: Sequence[str], where: str) -> None:
 
 def _check(words: Sequence[str], folder: str) -> None:
     """Run `steersman check` as the driver will find things. Raises: BadRequest: what it found wrong."""
-    command = [sys.executable, "-m", "steersman.cli", "check", *words, "--json"]
+    command = [sys.executable, "-P", "-m", "steersman.cli", "check", *words, "--json"]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=CHECK_S, check=False)
     except subprocess.TimeoutExpired:

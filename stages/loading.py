@@ -44,7 +44,8 @@ def find(name_or_path: str) -> Path:
             raise BadWorkflow(str(path), 0, "there is no such file")
         return path
     if name_or_path not in shipped():
-        raise UnknownName("workflow", name_or_path, shipped())
+        here = [f"{path}.py"] if Path(f"{path}.py").is_file() else []
+        raise UnknownName("workflow", name_or_path, [*here, *shipped()])
     return shipped()[name_or_path]
 
 
@@ -153,6 +154,8 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
         problem = first["msg"].removeprefix("Value error, ")
         allowed = "" if first["type"] == "value_error" else _allowed(workflow.params, key)
         raise BadValue(key, shortened(repr(first["input"])), problem + allowed) from None
+    except Exception as error:  # a validator of the workflow file may raise anything
+        raise BadValue("parameters", shortened(str(dict(given))), f"{type(error).__name__}: {error}") from None
 
 
 def shortened(text: str) -> str:

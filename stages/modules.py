@@ -10,10 +10,12 @@ import ast
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, PathFinder
 from pathlib import Path
 
 MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
 FOLDER = "workflow"  # in a run directory
+SUFFIXES = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
 
 
 def keep(source: Path, run: Path) -> None:
@@ -47,9 +49,13 @@ def imported(source: Path) -> set[Path]:
 
 
 def _names(file: Path) -> set[str]:
-    """Top-level names that a file imports."""
+    """Top-level names that a file imports; none of one that is no Python, as a package may hold templates."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_bytes())):
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return names
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -58,7 +64,12 @@ def _names(file: Path) -> set[str]:
 
 
 def _files(folder: Path, name: str) -> Iterator[Path]:
-    if (folder / name).is_dir():
-        yield from (folder / name).rglob("*.py")
-    elif (file := folder / f"{name}.py").is_file():
-        yield file
+    """What Python finds in a folder under a name: a clone of a package that is installed, say, is not found there."""
+    here = folder.absolute()
+    found = PathFinder.find_spec(name, [str(here), *sys.path])
+    if found is None:
+        return
+    if str(here / name) in (found.submodule_search_locations or ()):
+        yield from (file for file in (folder / name).rglob("*") if file.name.endswith(SUFFIXES))
+    elif found.origin and Path(found.origin).parent == here:
+        yield folder / Path(found.origin).name

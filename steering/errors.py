@@ -12,4 +12,4 @@ class BadScores(EngineError, ValueError):
     problem: str
 
     def __str__(self) -> str:
-        return f"score {self.name!r}: {self.problem}; a score function returns {{name: array with one row per frame}}"
+        return f"score {self.name!r}: {self.problem}" if self.name else f"the score stage: {self.problem}"

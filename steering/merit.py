@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from steersman.steering.policies import Candidate, Policy
+from steersman.steering.policies import Candidate, Policy, subset
 from steersman.steering.scores import Scores
 
 
@@ -165,7 +165,7 @@ class Dbscan(ByMerit):
         from sklearn.neighbors import NearestNeighbors
 
         merit, x = np.full(len(scores), -np.inf), scores.matrix(self.score)
-        chosen = np.sort(rng.permutation(len(x))[: self.sample])
+        chosen = subset(scores, self.sample, rng)
         if len(chosen) <= self.neighbours:
             return merit
         distance = NearestNeighbors(n_neighbors=self.neighbours).fit(x[chosen]).kneighbors(x[chosen])[0][:, -1]

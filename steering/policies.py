@@ -119,7 +119,7 @@ class LocalOutlierFactor(Policy):
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         from sklearn.neighbors import LocalOutlierFactor as Detector
 
-        chosen = _subset(len(scores), self.sample, rng)
+        chosen = subset(scores, self.sample, rng)
         # Equal points (equal contact maps, say) have no density: the distinct ones are compared, and a point that
         # was met more often than it is compared with neighbours is no outlier however far out it lies.
         points, which, met = np.unique(
@@ -170,7 +170,7 @@ class LeastCounts(Policy):
         from sklearn.cluster import KMeans
 
         x = scores.matrix(self.score)
-        chosen = _subset(len(x), self.sample, rng)
+        chosen = subset(scores, self.sample, rng)
         states = min(self.states, len(np.unique(x[chosen], axis=0)))
         seed = int(rng.integers(2**31))
         state = KMeans(states, n_init=1, max_iter=20, random_state=seed).fit(x[chosen]).predict(x)
@@ -278,8 +278,13 @@ def members(policy: Policy) -> tuple[Policy, ...]:
     return policy.policies if isinstance(policy, Turns) else (policy,)
 
 
-def _subset(n: int, most: int, rng: np.random.Generator) -> np.ndarray:
-    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+def subset(scores: Scores, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Positions of `most` frames drawn at random, and of those not started from where these are few: `Frontier` shows
+    only the newest ends so, and a policy that does not look at them could not rank them."""
+    if len(scores) <= most:
+        return np.arange(len(scores))
+    drawn, fresh = rng.choice(len(scores), most, replace=False), np.flatnonzero(scores.starts == 0)
+    return np.sort(drawn) if len(fresh) > most else np.union1d(drawn, fresh)
 
 
 def _shuffled_order(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:

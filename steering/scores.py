@@ -35,6 +35,7 @@ class Scores:
     weight: np.ndarray = field(default_factory=lambda: np.empty(0))
     round: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
     held_out: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
+    _crowds: dict[tuple[str, int], np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.row)
@@ -62,9 +63,11 @@ class Scores:
         return np.asarray(np.ravel_multi_index(tuple(grid.T), (bins,) * x.shape[1]), dtype=np.int64)
 
     def crowd(self, name: str, bins: int = 20) -> np.ndarray:
-        """(n,) int: how many frames share the cell of each frame."""
-        _, where, counts = np.unique(self.cells(name, bins), return_inverse=True, return_counts=True)
-        return np.asarray(counts[where], dtype=np.int64)
+        """(n,) int: how many frames share the cell of each frame; counted once, though each running segment asks."""
+        if (name, bins) not in self._crowds:
+            _, where, counts = np.unique(self.cells(name, bins), return_inverse=True, return_counts=True)
+            self._crowds[name, bins] = np.asarray(counts[where], dtype=np.int64)
+        return self._crowds[name, bins]
 
     def occupied_cells(self, name: str, bins: int = 20) -> int:
         """Number of cells that hold at least one frame; 0 before there are scores."""

@@ -6,6 +6,7 @@ import contextlib
 import faulthandler
 import functools
 import hashlib
+import math
 import os
 import pickle
 import shutil
@@ -180,13 +181,15 @@ def place() -> dict[str, Any]:
 def train(job: TrainingJob) -> dict[str, Any]:
     """Fit a model, compare it with its predecessor on held-out frames, save it with its card.
 
-    Raises: BlockEnds: the block ends before a training that takes `job.needs_s` would be done.
+    Raises: BlockEnds: the block ends before a training that takes `job.needs_s` would be done, and the next one does
+        not. What takes longer than any block begins: it goes on from its checkpoints in the next one.
     """
     directory, workflow, params = _opened(job.run)
     assert workflow.training is not None
-    ends = place()["block_ends"]
-    if ends is not None and time.time() + job.needs_s > ends:
-        raise BlockEnds(job.needs_s, ends - time.time())
+    ends, block_s = place()["block_ends"], getattr(Site.model_validate(directory.site()).training, "walltime_s", None)
+    left_s = math.inf if ends is None else ends - time.time()
+    if left_s < job.needs_s < (block_s or math.inf):
+        raise BlockEnds(job.needs_s, left_s)
     job = _begun(job)
     with _keeping_cause(directory.errors / f"training-{job.version:04d}.txt"), Watchdog(workflow.training.hang_s):
         try:
@@ -314,7 +317,7 @@ def _keeping_cause(file: Path) -> Iterator[None]:
     try:
         yield
     except Exception:
-        file.write_text(traceback.format_exc(), encoding="utf-8")
+        file.write_text(traceback.format_exc(), encoding="utf-8", errors="backslashreplace")
         raise
 
 

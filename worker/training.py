@@ -127,7 +127,7 @@ def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray
     Raises: BadScores: no mapping, a name that cannot be one, another length, or values that are not numbers.
     """
     if not isinstance(values, Mapping):
-        raise BadScores("", f"it returned {type(values).__name__}")
+        raise BadScores("", f"it returned {type(values).__name__}; return {{name: array with one row per frame}}")
     checked = {}
     for name, value in values.items():
         array = np.asarray(value)
@@ -136,9 +136,9 @@ def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray
         if array.dtype.kind not in "biuf":
             raise BadScores(name, f"its dtype is {array.dtype}; numbers and booleans can be scores")
         if array.shape[:1] != (rows,):
-            raise BadScores(name, f"its shape is {array.shape} for {rows} frames")
+            raise BadScores(name, f"its shape is {array.shape} for {rows} frames; return one row per frame")
         if not np.isfinite(array).all():
-            raise BadScores(name, f"{int((~np.isfinite(array)).sum())} of its values are not finite")
+            raise BadScores(name, f"{int((~np.isfinite(array)).sum())} of its values are not finite; return numbers")
         checked[name] = array
     return checked
 

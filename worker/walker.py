@@ -31,7 +31,7 @@ DISMISSED, BLOCK_ENDS = "dismissed", "its block ends"  # why a walker went home;
 ASIDE, REPLACED = "its node is set aside", "it failed again and again"
 LEASE_S = 15.0  # a lost walker's starts come back after this; renewed well before
 AWAY_S = 0.1  # between two tries while the server is away
-STDERR_TAIL = 4000  # characters kept of what a failed segment wrote
+STDERR_TAIL = 4000  # bytes kept of what a failed segment wrote
 MOST_CAUSE = 2000  # characters of a cause that are sent; the whole traceback lies in errors/
 MOST_CAUSES = 20  # files in errors/ of one walker
 FAILING_S, MOST_FAILING_S = 0.1, 10.0  # between two segments of a walker that fails: twice as long each time
@@ -211,11 +211,11 @@ class Walker:
                 raise self._publisher.trouble from None
             cause = _readable(f"{type(error).__name__}: {error}"[:MOST_CAUSE])
             self._keep_cause(name, order, stderr_from)
-        how = ENDED.index("failed" if cause else "stopped" if out.was_stopped else "finished")
+        how = "failed" if cause else "stopped" if out.was_stopped else "finished"
         self._longest_s = max(self._longest_s, out.longest_s)
         cut = ("exact" if out.restart else "frame") if out.cut else ""
         self._outbox.add(Ended(
-            walker=self.number, segment=number, start=start_id, how=ENDED[how], cause=cause, first_row=out.first_row,
+            walker=self.number, segment=number, start=start_id, how=how, cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
             ran_s=max(0.0, time.monotonic() - began - read_s), cut=cut,
         ))  # fmt: skip
@@ -232,12 +232,12 @@ class Walker:
         state = self.frames.row(f"w{walker}", segment, dimension=SEGMENT) if order.exact else {}
         return Start(self.prepared, frame, state, draw)
 
-    def _close_segment(self, out: Segment, order: Order, how: int) -> None:
+    def _close_segment(self, out: Segment, order: Order, how: str) -> None:
         walker, row = order.parent[:2] if order.parent else (-1, -1)
         end = out.first_row + out.frames
         fields = {
             "number": out.number, "start": order.start, "parent_walker": walker, "parent_row": row, "seed": order.seed,
-            "model": order.model, "first_row": out.first_row, "end_row": end, "ended": how,
+            "model": order.model, "first_row": out.first_row, "end_row": end, "ended": ENDED.index(how),
         }  # fmt: skip
         table_row = np.array([fields[name] for name in SEGMENT_FIELDS], dtype=np.int64)
         self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
@@ -252,11 +252,11 @@ class Walker:
     def _keep_cause(self, name: str, order: Order, stderr_from: int) -> None:
         tail = ""
         if self.stderr:
-            with self.stderr.open(errors="replace") as file:
-                file.seek(stderr_from)
-                tail = file.read()[-STDERR_TAIL:]
+            with self.stderr.open("rb") as file:
+                file.seek(max(stderr_from, self.stderr.stat().st_size - STDERR_TAIL))
+                tail = file.read().decode(errors="replace")
         text = f"segment {name}, start {order}\n\n{traceback.format_exc()}\nstandard error:\n{tail}"
-        (self.errors / f"{name}.txt").write_text(text, encoding="utf-8")
+        (self.errors / f"{name}.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
         self._causes.append(name)
         if len(self._causes) > MOST_CAUSES:  # the first one is worth most, and the newest
             (self.errors / f"{self._causes.pop(1)}.txt").unlink(missing_ok=True)

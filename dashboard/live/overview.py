@@ -63,9 +63,7 @@ def state(watched: Watched, now: float) -> dict[str, Any]:
         "flaws": [str(flaw) for flaw in history.flaws[:5]],
         "notes": [{"t": note.t, "text": records.words(note)} for note in list(state.notes)[::-1]],
         "decisions": [_decision(start) for start in list(state.decisions)[::-1]],
-        "running": sorted(w.running.name for w in state.walkers.values() if w.alive and w.running)[:200]
-        if alive
-        else [],
+        "running": sorted(segment.name for segment in state.running)[:200] if alive else [],
         "stages": {name: stage.cause for name, stage in state.stages.items() if stage.failures},
         "params": {name: str(value) for name, value in history.params.items()},
         "unit": state.time_unit,

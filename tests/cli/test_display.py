@@ -8,6 +8,7 @@ import time
 import pytest
 from rich.console import Console
 
+from steersman.cli.campaigns import unsteered
 from steersman.cli.display import Display, closing, line, view
 from steersman.journal.records import (
     End,
@@ -18,13 +19,15 @@ from steersman.journal.records import (
     Note,
     Run,
     Session,
+    Stage,
     Start,
     Trained,
     Training,
 )
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
-from steersman.steering import budget
+from steersman.steering import Novelty, Steering, Unsteered, budget
+from steersman.steering.decide import CHOSE_NONE
 from steersman.worker.training import profile
 
 TEXT = "bus: [/tmp/run] refused [red]what[/] it was given"
@@ -177,3 +180,13 @@ def test_no_column_is_broken_into_pieces_of_words_on_a_narrow_terminal(state: St
     assert " ".join(text.replace("\u2502", " ").split()).count(reason) == 1
     for word in ("slot", "walker", "starting", "segment", "frames", "held out", "not used", "123,456"):
         assert word in text
+
+
+def test_a_budget_without_scores_is_blamed_only_where_they_would_have_come(state: State) -> None:
+    """Of a stage that never works a larger budget makes nothing better."""
+    steering = Steering(Novelty("z"))
+    assert unsteered(state, steering) == CHOSE_NONE
+    state.apply(Stage(t=4.0, stage="score", ok=False, cause="KeyError: 'z'"))
+    assert "the score stage has never worked" in unsteered(state, steering)
+    state.apply(Start(t=5.0, start=0, seed=1, policy="Novelty"))
+    assert unsteered(state, steering) == unsteered(state, Steering(Unsteered())) == ""

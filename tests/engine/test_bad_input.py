@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import field_validator
 
 from steersman.cli.__main__ import main
+from steersman.engine import people
 from steersman.engine.campaign import resume
 from steersman.journal import run_directory
 from steersman.journal.errors import BadDirectory
@@ -205,6 +207,11 @@ def test_a_folder_of_somebody_else_is_refused_in_a_line(
     assert "mine.py: Permission denied; ask its owner" in refused("new", "mine")
 
 
+def test_a_workflow_file_without_its_ending_is_recognised(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "clock.py").touch()
+    assert "did you mean 'clock.py'" in refused("run", "clock")
+
+
 def test_a_workflow_file_that_is_not_there(refused: Refused) -> None:
     assert "nowhere.py: there is no such file" in refused("run", "nowhere.py")
 
@@ -346,6 +353,36 @@ def test_a_rule_that_raises_is_refused_whatever_it_raises() -> None:
     for count, told in ((0, "division"), (1, "at least 1")):
         with pytest.raises(BadInput, match=told):
             loading.check_rules(workflow, Values(count=count))
+
+
+class Shares(Params):
+    parts: int = 2
+
+    @field_validator("parts")
+    @classmethod
+    def whole(cls, parts: int) -> int:
+        return parts if 100 % parts == 0 else parts + 1
+
+
+def test_a_validator_that_raises_is_refused_whatever_it_raises() -> None:
+    """Also of a parameter that is set while the run goes on: its driver must not end."""
+    workflow = Workflow("shares", Shares, stop=budget(frames=1))
+    with pytest.raises(BadValue, match="ZeroDivisionError"):
+        loading.checked(workflow, {"parts": 0})
+    with pytest.raises(BadValue, match="ZeroDivisionError"):
+        loading.changed(workflow, Shares(), {"parts": 0})
+
+
+@pytest.mark.parametrize("value", [".inf", ".nan", "[1, -.inf]", "{a: .nan}"])
+def test_a_value_that_the_journal_could_not_give_back_is_refused(value: str) -> None:
+    """It would be null when the run is resumed."""
+    with pytest.raises(BadValue, match="cannot be recorded"):
+        people.changes([f"x={value}"], {}, lambda settings: None)
+
+
+@pytest.mark.parametrize("value", ["1e300", "2024-01-01", "{1: 2}", "[1, x]", "null"])
+def test_a_value_that_the_journal_gives_back_is_taken(value: str) -> None:
+    assert people.changes([f"x={value}"], {}, lambda settings: None) == loading.assigned([f"x={value}"])
 
 
 def test_errors_survive_pickle() -> None:

@@ -20,11 +20,13 @@ from steersman.engine.crew import WALKER_FAILURES, Crew
 from steersman.journal import published
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, FrameId, Hired, Joined, Published, Start, Tell
+from steersman.journal.records import Began, Ended, FrameId, Hired, Joined, Published, Start, Tell, words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
 from steersman.steering import Steering, WeightedEnsemble
+from steersman.store import SEGMENT, SEGMENT_FIELDS, GroupWriter
+from steersman.store.shard import shard_file
 from steersman.worker.orders import LEAVE, START, stop_name
 from steersman.worker.walker import REPLACED
 
@@ -148,6 +150,26 @@ def test_a_walker_that_fails_again_and_again_is_replaced_and_its_start_tried_els
     bag.close()
 
 
+def test_a_lost_walker_whose_frames_cannot_be_read_costs_these_alone(
+    recorder: Recorder, space: TupleSpace, tmp_path: Path
+) -> None:
+    jobs: Any = Jobs()
+    bag, directory = bag_of(recorder, space), RunDirectory(tmp_path)
+    crew = Crew(directory, 1, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
+    crew.start()
+    recorder.record(Start(start=0, seed=1))
+    with_table = GroupWriter(directory.frames.path / "w0")
+    with_table.append(SEGMENT, {"segments": np.zeros(len(SEGMENT_FIELDS), np.int64)})
+    with_table.close()
+    shard_file(directory.frames.path / "w0" / "segments", 0, np.zeros(len(SEGMENT_FIELDS))).write_bytes(b"damaged")
+    jobs.walkers[0].set_exception(RuntimeError("the worker is gone"))
+    crew.look()
+    crew.advance()
+    assert list(jobs.walkers) == [0, 1]
+    assert "w0 cannot be read beyond row 0" in words(recorder.state.notes[-1])
+    bag.close()
+
+
 def test_words_that_a_server_forgets_are_said_again_and_each_only_once(
     recorder: Recorder, space: TupleSpace, tmp_path: Path
 ) -> None:
@@ -166,9 +188,9 @@ def test_words_that_a_server_forgets_are_said_again_and_each_only_once(
         templates: list[tuple[Any, ...]] = [(LEAVE, int, str), (stop_name("w1.0"), str), (START, -1, dict)]
         return [tuple(word)[:2] for each in templates for word in space.take_many_nowait(*each, n=ALL)]
 
-    words: list[tuple[Any, ...]] = [(LEAVE, 0), (stop_name("w1.0"), "w1.0")]
+    said: list[tuple[Any, ...]] = [(LEAVE, 0), (stop_name("w1.0"), "w1.0")]
     goodbye = functools.partial(crew.dismiss, whole=False)
-    for say, expected in ((crew.advance, words), (goodbye, [*words, (START, -1), (START, -1)])):
+    for say, expected in ((crew.advance, said), (goodbye, [*said, (START, -1), (START, -1)])):
         for _ in range(2):
             forgotten()
             crew.doubt()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steersman.engine import ending
-from steersman.journal.records import Stage
+from steersman.journal.records import Began, Ended, Hired, Record, Stage
 from steersman.journal.state import State
 
 MOST = 20
@@ -30,6 +30,18 @@ def test_a_stage_that_never_worked_ends_the_run_soon_and_one_that_did_late(stage
     assert not failed(True, *[False] * (MOST - 1), stage=stage)
     assert failed(True, *[False] * MOST, stage=stage)
     assert not failed(True, *[False] * (MOST - 1), True, *[False] * (MOST - 1), stage=stage)
+
+
+@pytest.mark.parametrize(("first", "ends"), [("finished", False), ("stopped", False), ("failed", True)])
+def test_failures_in_a_row_end_a_run_unless_a_segment_has_ended_well(first: str, ends: bool) -> None:
+    """One that steering stopped has, too: a workflow may stop them all."""
+    story: list[Record] = [Hired(t=1.0, walker=0, slot=0)]
+    for number, how in enumerate([first, *["failed"] * 9]):
+        story += [
+            Began(t=1.0, walker=0, segment=number, start=number, first_row=number),
+            Ended(t=1.0, walker=0, segment=number, start=number, first_row=number, end_row=number + 1, how=how),
+        ]
+    assert (ending.failed(State(story), 1, {}, Path("errors")) is not None) == ends
 
 
 def test_a_metric_that_nothing_waits_for_ends_no_run() -> None:

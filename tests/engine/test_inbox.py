@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,14 +19,29 @@ from msgspec import ValidationError, convert
 
 from steersman.bus import ALL, Server, TupleSpace
 from steersman.bus.tuples import dead_letters
+from steersman.engine import people
 from steersman.engine.driver import Driven, Driver
+from steersman.engine.errors import NotRunning
 from steersman.engine.inbox import TELL, JobBegan, Words
 from steersman.engine.people import ANSWER
 from steersman.executors import site_files
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import FROM_WORKERS, BadRecord, Began, Hired, Joined, Note, Record, Start, Tell, checked
+from steersman.journal.records import (
+    FROM_WORKERS,
+    BadRecord,
+    Began,
+    End,
+    Hired,
+    Joined,
+    Note,
+    Record,
+    Run,
+    Start,
+    Tell,
+    checked,
+)
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
@@ -165,3 +181,18 @@ def test_a_word_is_journalled_if_it_can_be_done_and_answered_or_it_is_among_the_
         assert {tell.id for tell in done} == {answer[1] for answer in answers if answer[2]}
         assert State(journal.read(recorder.journal.path)).settings == recorder.state.settings
         assert len(notes(recorder)) == len({f"{message.get('who', 'unknown sender')!s:.80}" for message in dead})
+
+
+def test_who_tells_a_run_something_while_it_ends_hears_how_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not that a server does not answer, which is what is seen of it."""
+    monkeypatch.setattr(people, "ANSWER_S", 0.2)
+    drivers = iter([SimpleNamespace(why_gone=""), None])
+    monkeypatch.setattr(people, "owner", lambda run: next(drivers))
+    directory = RunDirectory(tmp_path)
+    journal.rewrite(directory.journal, [Run(t=1.0), End(t=2.0, outcome="budget", reason="it is spent")])
+    with Server.start(directory.bus) as server:
+        psutil.Process(server.pid).kill()
+        with pytest.raises(NotRunning, match="it is spent"):
+            people.tell(directory, ["pause"])

@@ -1,6 +1,7 @@
 """What is killed is dead at once, whoever does or does not reap it."""
 
 import math
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,18 @@ def test_a_server_is_found_whose_driver_died_before_it_wrote_where_it_is(tmp_pat
         other.kill()
         assert found == [server.pid]
     assert orphans.servers(tmp_path) == []
+
+
+def test_a_file_of_the_user_is_not_taken_for_a_module_of_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the warden dies of it, and what a killed driver started goes on."""
+    for name in ("random", "queue", "steersman"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('this is mine')")
+    monkeypatch.chdir(tmp_path)
+    with orphans.guarded(tmp_path):
+        left = subprocess.Popen(["sleep", "1000"])
+    assert left.wait(timeout=30) == -signal.SIGKILL
 
 
 HOLDER = """

@@ -69,7 +69,7 @@ def test_what_a_killed_server_forgot_to_tell_is_known_all_the_same(tmp_path: Pat
     assert walker.has_come
     assert walker.alive
     assert (recorder.state.frames, sorted(recorder.state.starts)) == (3 * ROWS, [3, 4])
-    assert not recorder.state.busy_segments
+    assert not recorder.state.running
     assert all(walker.knows(event) for event in story(3, 0))
     recorder.journal.close()
 
@@ -85,7 +85,7 @@ def test_a_run_waits_for_no_event_that_was_forgotten(tmp_path: Path, lost: int) 
         walker = recorder.state.walkers[0]
         assert all(hear(recorder, frames, walker, event) for event in events if event not in forgotten)
         assert (walker.frames, walker.running, walker.published_segments) == (3 * ROWS, None, 3)
-        assert not recorder.state.busy_segments
+        assert not recorder.state.running
         assert sorted(recorder.state.starts) == [3, 4]
         assert not hear(recorder, frames, walker, Began(walker=0, segment=7, start=7, first_row=70)), (
             "what cannot follow"

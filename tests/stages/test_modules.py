@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,27 @@ def source(tmp_path: Path) -> Path:
 def test_what_a_file_imports_from_its_folder_is_found_however_it_imports_it(source: Path) -> None:
     found = {str(path.relative_to(source.parent)) for path in imported(source)}
     assert found == FILES.keys() - {"mine.py", "unused.py"}
+
+
+def test_what_python_would_not_take_from_the_folder_is_not_found(source: Path) -> None:
+    """A clone beside the file, whose package is installed; and a package may hold files that are no Python."""
+    for name in ("numpy/numpy/core.py", "steersman/engine/run.py"):
+        (source.parent / name).parent.mkdir(parents=True)
+        (source.parent / name).write_text("")
+    (source.parent / "whole" / "template.py").write_text("{{ name }} = print 'of Python 2'")
+    found = {str(path.relative_to(source.parent)) for path in imported(source)}
+    assert found == FILES.keys() - {"mine.py", "unused.py"} | {"whole/template.py"}
+
+
+def test_a_compiled_module_is_found_also_by_a_relative_path(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (f"fast{EXTENSION_SUFFIXES[0]}", f"whole/faster{EXTENSION_SUFFIXES[-1]}"):
+        (source.parent / name).write_bytes(b"\x7fELF\0")
+    source.write_text("import fast\n" + source.read_text())
+    monkeypatch.chdir(source.parent)
+    found = {str(path) for path in imported(Path(source.name))}
+    assert found == FILES.keys() - {"mine.py", "unused.py"} | {
+        f"fast{EXTENSION_SUFFIXES[0]}", f"whole/faster{EXTENSION_SUFFIXES[-1]}"
+    }  # fmt: skip
 
 
 def test_a_run_needs_its_source_no_more_and_pools_of_a_stage_work(source: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.steering import (
+    Dbscan,
     Decider,
     Frontier,
     LeastCounts,
@@ -216,6 +217,18 @@ def test_a_frontier_goes_on_from_the_newest_ends_alone_and_exactly(rng: np.rando
     assert ranking[0].index == 199
     assert {candidate.index for candidate in ranking} == {199, 189, 169}  # 179 has two branches already
     assert all(candidate.exact for candidate in ranking)
+
+
+@pytest.mark.parametrize("policy", [LocalOutlierFactor("z", sample=200), Dbscan("z", sample=200)])
+def test_a_frontier_ranks_its_ends_by_a_policy_that_looks_at_a_sample_only(policy: Policy) -> None:
+    """Of a long run hardly any of the newest ends is among the frames that are drawn."""
+    rng = np.random.default_rng(2)
+    z, ends = rng.normal(size=(5000, 2)), np.zeros(5000, bool)
+    ends[99::100] = True
+    z[ends] *= 0.1
+    z[4799] = (9.0, 9.0)
+    table = scores(z, starts=ends.astype(int), ends=ends)
+    assert all(Frontier(policy).rank(table, rng)[0].index == 4799 for _ in range(5))
 
 
 @pytest.mark.parametrize("policy", [Unsteered(), Frontier(Novelty("z"), branches=1)])

@@ -1,18 +1,21 @@
 """What a worker does with the files of its run."""
 
+import contextlib
 import hashlib
 import os
 import pickle
 import stat
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from steersman.store import FRAME, GroupWriter, Span
 from steersman.worker import tasks
-from steersman.worker.errors import PreparedChanged
+from steersman.worker.errors import BlockEnds, PreparedChanged
 from steersman.worker.training_job import TrainingJob
 from tests.worker.conftest import MadeRun
 
@@ -94,6 +97,20 @@ def score(p, model, frames):
     change()
     return {"error": error}
 """
+
+
+@pytest.mark.parametrize(("block_s", "waits"), [(None, True), (200.0, True), (50.0, False)])
+def test_a_training_waits_for_the_next_block_if_that_has_the_time_for_it(
+    made_run: MadeRun, monkeypatch: pytest.MonkeyPatch, block_s: float | None, waits: bool
+) -> None:
+    """One that takes longer than any block would never begin."""
+    directory = made_run(CARELESS)
+    site = directory.site()
+    directory.site_file.write_text(yaml.safe_dump(site | {"training": site["training"] | {"walltime_s": block_s}}))
+    monkeypatch.setenv("STEERSMAN_BLOCK_ENDS", f"{time.time() + 40}")
+    monkeypatch.setattr(tasks, "_train", lambda job, workflow, params: {})
+    with pytest.raises(BlockEnds) if waits else contextlib.nullcontext():
+        assert tasks.train(TrainingJob(str(directory.path), 1, 0, (), (), {}, needs_s=100.0)) == {}
 
 
 def test_a_stage_that_changes_torchs_defaults_changes_no_other(made_run: MadeRun) -> None:

@@ -136,6 +136,17 @@ def test_a_stage_that_calls_exit_has_failed_and_its_walker_goes_on(space: TupleS
     assert [each["cause"] for each in events(space, "ended")] == ["SystemExit: 3"] * 2
 
 
+def test_a_cause_with_half_a_character_costs_no_walker(space: TupleSpace, tmp_path: Path) -> None:
+    """As the name of a file has it that is no text."""
+
+    def fail(p: Any, start: Any, out: Segment) -> None:
+        raise FileNotFoundError(os.fsdecode(b"frame\xff.xyz"))
+
+    assert run_walker(space, tmp_path, fail, starts=2) == DISMISSED
+    assert [each["how"] for each in events(space, "ended")] == ["failed"] * 2
+    assert "FileNotFoundError: frame\\udcff.xyz" in (tmp_path / "errors" / "w0.0.txt").read_text()
+
+
 FAULTS = {
     "Segmentation fault": "faulthandler._sigsegv()",
     "Aborted": "os.abort()",
