@@ -78,6 +78,10 @@ class Registration:
         self._refused = False  # the last block
 
     def __call__(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
+        if (
+            executor._last_poll_time > time.time()
+        ):  # a clock that is set back: Parsl would not ask for states until then
+            executor._last_poll_time = 0.0
         if executor.bad_state_is_set:
             return
         self._wait(executor, status)

@@ -17,6 +17,7 @@ class Blocks:
     """What Registration looks at of Parsl's executor."""
 
     label, all_addresses, bad_state_is_set = "simulation", {"10.0.0.1"}, False
+    _last_poll_time = 0.0
 
     def __init__(self, folder: Path) -> None:
         self.script_dir, self.provider = str(folder), self
