@@ -35,6 +35,13 @@ OF_JOBS = re.compile("|".join(each.OF_JOB for each in SCHEDULERS.values()))
 log = logging.getLogger(__name__)
 
 
+class Refusal(SubmitException):  # type: ignore[misc]  # Parsl has no types
+    """A job that the scheduler did not take."""
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+
 class Batch(ClusterProvider):  # type: ignore[misc]  # Parsl has no types
     """Blocks of nodes, as jobs of a scheduler.
 
@@ -54,7 +61,7 @@ class Batch(ClusterProvider):  # type: ignore[misc]  # Parsl has no types
         )  # fmt: skip
         self.scheduler, self.title, self.before, self.poll_s = scheduler, title, before, poll_s
         self.workers_per_node = wanted.per_node
-        self._refusal: tuple[float, SubmitException] | None = None
+        self._refusal: tuple[float, Refusal] | None = None
 
     def script(self, command: str, tasks_per_node: int, name: str) -> Path:
         """Write the script of a block."""
@@ -67,7 +74,7 @@ class Batch(ClusterProvider):  # type: ignore[misc]  # Parsl has no types
         return file
 
     def submit(self, command: str, tasks_per_node: int, job_name: str = "steersman") -> str:
-        """Submit a block. Returns: the job's id. Raises: SubmitException: in the scheduler's words."""
+        """Submit a block. Returns: the job's id. Raises: Refusal: in the scheduler's words."""
         if self._refusal and time.monotonic() - self._refusal[0] < AGAIN_S:
             raise self._refusal[1]
         name = f"{job_name}.{time.time()}"
@@ -75,7 +82,7 @@ class Batch(ClusterProvider):  # type: ignore[misc]  # Parsl has no types
         code, out, err = self.execute_wait(self.scheduler.submit(script))
         found = re.search(self.scheduler.ID, out)
         if code or found is None:
-            refused = SubmitException(name, f"{self.scheduler.COMMANDS[0]}: {err.strip() or out.strip()}")
+            refused = Refusal(name, f"{self.scheduler.COMMANDS[0]}: {err.strip() or out.strip()}")
             self._refusal = (time.monotonic(), refused)
             raise refused
         script.with_name(f"{script.name}{JOB}").write_text(found[1])

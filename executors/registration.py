@@ -54,7 +54,8 @@ class Registration:
         succeeded_s: once a block has run so long the next one is asked for.
     Attributes:
         waiting: why no block runs, while none does: the same words for the same job; "" while one does.
-        missing: in words each block that runs without some of its workers, or after a line of `worker_init` failed.
+        missing: in words each block that the scheduler did not take, or that runs without some of its workers or after
+            a line of `worker_init` failed.
     """
 
     def __init__(
@@ -74,11 +75,17 @@ class Registration:
         self.waiting, self._waits_for, self._waits_since = "", "", 0.0
         self._running_since: dict[str, float] = {}
         self._refused_since: float | None = None
+        self._refused = False  # the last block
 
     def __call__(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
+        if (
+            executor._last_poll_time > time.time()
+        ):  # a clock that is set back: Parsl would not ask for states until then
+            executor._last_poll_time = 0.0
         if executor.bad_state_is_set:
             return
         self._wait(executor, status)
+        self._refuse(executor, status)
         self._begin(executor, status)
         cause = self._failures(executor, status) or self._silence(executor, status)
         if cause:
@@ -102,16 +109,19 @@ class Registration:
         wanted = _waited_for(executor, status)
         if wanted != self._waits_for:
             self.waiting, self._waits_for, self._waits_since = "", wanted, time.monotonic()
-        if not wanted or self.waiting:
-            return
-        if wanted == REFUSED:
-            said = " ".join((status[max(status, key=int)].message or "").split())
-            self.waiting = f"the scheduler takes no job for {executor.label} so far; the run tries again: {said}"
-        elif time.monotonic() - self._waits_since >= self.queued_s:
+        if wanted and not self.waiting and time.monotonic() - self._waits_since >= self.queued_s:
             reason = getattr(executor.provider, "why_queued", lambda _: "")(wanted)
             self.waiting = f"{executor.label} waits for nodes: job {wanted} is in the queue" + (
                 reason and f" ({reason})"
             )
+
+    def _refuse(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
+        """Report that the scheduler takes no job, or no further one, once until it takes one."""
+        said = _said(status[max(status, key=int)]) if status else ""
+        refused = said.startswith(REFUSED)
+        if refused and not self._refused:
+            self.missing.append(f"the scheduler refuses a job for {executor.label}; the run tries again: {said}")
+        self._refused = refused
 
     def _begin(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
         """Report a line of `worker_init` that failed: workers may still start, without what it should provide."""
@@ -134,8 +144,11 @@ class Registration:
         if not never or set(ended) & set(executor.connected_blocks()) or executor.connected_managers():
             self._refused_since = None
             return ""
-        said = " ".join((status[ended[-1]].message or "the reason is not known").split())[:1000]
+        said = _said(status[ended[-1]]) or "the reason is not known"
         if said.startswith(REFUSED):
+            if _alive(executor, status):  # as many as a user may have
+                self._refused_since = None
+                return ""
             self._refused_since = self._refused_since or time.monotonic()
             waited_s = time.monotonic() - self._refused_since
             return f"the scheduler takes no job for {executor.label}: {said}" if waited_s >= self.refused_s else ""
@@ -200,14 +213,14 @@ def _began(executor: Any, block: str) -> bool:
 
 
 def _waited_for(executor: Any, status: Mapping[str, JobStatus]) -> str:
-    """The job in the queue that workers are to come from, REFUSED where none is taken, "" where a block runs."""
+    """The job in the queue that workers are to come from; "" where a block runs, or none is in the queue."""
     states = {status[block].state for block in status}
-    if not status or JobState.RUNNING in states:
-        return ""
     queued = next((block for block in status if status[block].state is JobState.PENDING), None)
-    if queued is not None:
-        return str(executor.blocks_to_job_id[queued])
-    return REFUSED if (status[max(status, key=int)].message or "").startswith(REFUSED) else ""
+    return "" if queued is None or JobState.RUNNING in states else str(executor.blocks_to_job_id[queued])
+
+
+def _said(of: JobStatus) -> str:
+    return " ".join((of.message or "").split())[:1000]
 
 
 def stderr(executor: Any, block: str) -> tuple[Path | None, str]:

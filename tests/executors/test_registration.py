@@ -17,6 +17,7 @@ class Blocks:
     """What Registration looks at of Parsl's executor."""
 
     label, all_addresses, bad_state_is_set = "simulation", {"10.0.0.1"}, False
+    _last_poll_time = 0.0
 
     def __init__(self, folder: Path) -> None:
         self.script_dir, self.provider = str(folder), self
@@ -109,6 +110,20 @@ def test_a_refusal_is_borne_for_a_while_and_then_told(tmp_path: Path) -> None:
     assert "QOSMaxSubmitJobLimit" in str(blocks.cause)
 
 
+@pytest.mark.parametrize("other", [JobState.PENDING, JobState.RUNNING])
+def test_a_refusal_is_told_once_and_does_not_matter_while_another_block_waits_or_runs(
+    other: JobState, tmp_path: Path
+) -> None:
+    """As where a user may have fewer jobs than the run has blocks."""
+    said = "Failed to start block 1: QOSMaxSubmitJobLimit"
+    blocks, watch = Blocks(tmp_path), Registration("m", 300, refused_s=0)
+    for refused in range(1, 5):
+        words = [JobStatus(JobState.FAILED, said) for _ in range(refused)]
+        watch(blocks, {"0": JobStatus(other)} | {str(n): each for n, each in enumerate(words, start=1)})
+    told = f"the scheduler refuses a job for simulation; the run tries again: {said}"
+    assert (blocks.cause, watch.missing) == (None, [told])
+
+
 def test_who_waits_in_the_queue_is_told_why_once_for_each_job(commands: Commands, tmp_path: Path) -> None:
     commands.says("sbatch", "Submitted batch job 17\n")
     commands.says("squeue", "Resources\n")
@@ -126,8 +141,8 @@ def test_who_waits_in_the_queue_is_told_why_once_for_each_job(commands: Commands
     hasty(blocks, states(JobState.COMPLETED, JobState.PENDING))
     assert "job 18" in hasty.waiting
     hasty(blocks, {"0": JobStatus(JobState.FAILED, "Failed to start block 0: sbatch timed out")})
-    assert hasty.waiting.startswith("the scheduler takes no job for simulation so far; the run tries again: ")
-    assert "sbatch timed out" in hasty.waiting
+    assert hasty.waiting == ""
+    assert ["sbatch timed out" in told for told in hasty.missing] == [True]
 
 
 def test_a_block_that_runs_in_silence_is_told_of(tmp_path: Path) -> None:

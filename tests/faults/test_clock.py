@@ -1,4 +1,7 @@
-"""A clock that jumps, as NTP makes it do and a laptop that sleeps: durations are not measured by it."""
+"""A clock that jumps, as NTP makes it do and a laptop that sleeps: durations are not measured by it.
+
+And processes that all stand still for longer than leases and heartbeats last, as those of a suspended job.
+"""
 
 import random
 from pathlib import Path
@@ -10,9 +13,14 @@ from steersman.journal.records import Lost, Stop
 
 from .campaign import Campaign
 
+STILL_S = 12.0  # leases last 5 s here, and workers are lost after 8 s
+
 
 @pytest.mark.slow
-def test_a_clock_that_jumps_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_jumps_costs_nothing_and_a_run_that_stood_still_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stood still may lose its walkers, which are replaced."""
     clock = tmp_path / "ahead_s"
     clock.write_text("0")
     monkeypatch.setenv("STEPPED_CLOCK", str(clock))
@@ -21,11 +29,21 @@ def test_a_clock_that_jumps_costs_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     try:
         for ahead_s in (10, 3600, -3600, 0):
             clock.write_text(str(ahead_s))
-            frames = campaign.state().frames
-            campaign.until(lambda state, frames=frames: state.frames > frames + 400)  # type: ignore[misc]
+            go_on(campaign)
+        assert [each for each in journal.read(campaign.directory.journal) if isinstance(each, Lost | Stop)] == []
+        campaign.stand_still(STILL_S)
+        go_on(campaign)
         budget = campaign.state().frames + 100
-        campaign.check(campaign.finish(budget), budget)
+        state = campaign.finish(budget)
+        campaign.check(state, budget)
     finally:
         campaign.close()
-    records = list(journal.read(campaign.directory.journal))
-    assert [record for record in records if isinstance(record, Lost | Stop)] == []
+    assert len(state.sessions) == 1, "the same driver"
+    assert state.end is not None
+    assert state.end.outcome == "budget"
+
+
+def go_on(campaign: Campaign) -> None:
+    """Wait for new frames."""
+    frames = campaign.state().frames
+    campaign.until(lambda state: state.frames > frames + 400)

@@ -106,7 +106,7 @@ def place(p, model, frames):
     return {"z": z, "error": error}
 """
 WORKFLOWS = {"mpi": RANKS, "pbs-mpi": RANKS, "together": TRAINED, "inside": SCORED}
-SITES = {  # in the order in which the tests ask for them, after the two that take longest
+SITES = {  # in the order in which they begin: first those that wait longest
     "chain": """
 simulation: {nodes: 4, workers: 1, walltime_s: 600}
 training: {workers: 1}
@@ -114,20 +114,28 @@ slurm: {partition: nowhere, account: nobody}    # what is asked for is not, insi
 needs: [account]
 margin_s: 15
 """,
-    "partly": """
-simulation: {nodes: 3, workers: 1, walltime_s: 600}
-training: {workers: 1}
-slurm: {partition: apart}
-worker_init: "[ $(uname -n) = login ] || module load licence"
-starts_s: 90
-tunnel: 10.44.0.124    # GATEWAY's, to 127.0.0.1 of the login host
-ports: [50000, 50008]
+    "inside": """
+inside: true
+simulation: {workers: 1}
+training: {nodes: 1, workers: 1}
 """,
     "nodes": """
 simulation: {nodes: 2, workers: 2, gpus: 2, walltime_s: 60, ahead_s: 20, scratch: /dev/shm}
 training: {workers: 1}
-slurm: {partition: debug, options: ["--gpus-per-node=2"]}
+slurm: {partition: debug, account: science, qos: one_runs, options: ["--gpus-per-node=2"]}
 margin_s: 15
+""",
+    "unreachable": """
+simulation: {nodes: 1, workers: 1, walltime_s: 600}
+slurm: {partition: debug}
+interface: lo    # a node that is told so looks for the driver on itself
+starts_s: 20    # Parsl's workers themselves give up after 30 s
+""",
+    "blocked": """
+simulation: {nodes: 1, workers: 1, walltime_s: 600}
+slurm: {partition: debug}
+worker_init: echo waiting for a licence >&2; sleep 600
+starts_s: 20
 """,
     "faults": """
 simulation: {nodes: 1, blocks: 2, workers: 1, walltime_s: 600, scratch: /dev/shm/frames}    # each node has its own
@@ -135,34 +143,38 @@ training: {workers: 1}
 slurm: {partition: debug}
 heartbeat_s: 1
 """,
+    "partly": """
+simulation: {nodes: 3, workers: 1, walltime_s: 600}
+training: {workers: 1}
+slurm: {partition: apart}
+worker_init: "[ $(uname -n) = login ] || module load licence"
+starts_s: 45
+tunnel: 10.44.0.124    # GATEWAY's, to 127.0.0.1 of the login host
+ports: [50000, 50008]
+""",
+    "together": """
+together: true
+simulation: {nodes: 1, workers: 1, walltime_s: 600}
+training: {nodes: 2, workers: 1, gpus: 2, walltime_s: 600, scratch: /dev/shm/windows}
+scoring: {nodes: 1, workers: 1, walltime_s: 600}
+slurm: {partition: debug, options: ["--gpus-per-node=2"]}
+""",
+    "queued": """
+simulation: {nodes: 1, blocks: 2, workers: 1, walltime_s: 600}
+training: {workers: 1}
+slurm: {partition: debug, account: science, qos: one_waits, options: [--hold]}
+""",
     "pbs": """
 simulation: {nodes: 2, workers: 1, gpus: 1, walltime_s: 600}
 training: {workers: 1}
 pbs: {queue: workq, cpus: 2, select: ngpus=1}
 worker_init: export PATH=$PBS_O_PATH    # a job begins with a clean environment
 """,
-    "inside": """
-inside: true
-simulation: {workers: 1}
-training: {nodes: 1, workers: 1}
-""",
     "broken": """
 simulation: {nodes: 1, workers: 1, walltime_s: 600}
 training: {workers: 1}
 pbs: {queue: workq}
 worker_init: source /nowhere/bin/activate || exit 1
-""",
-    "unreachable": """
-simulation: {nodes: 1, workers: 1, walltime_s: 600}
-slurm: {partition: debug}
-interface: lo    # a node that is told so looks for the driver on itself
-starts_s: 20
-""",
-    "blocked": """
-simulation: {nodes: 1, workers: 1, walltime_s: 600}
-slurm: {partition: debug}
-worker_init: echo waiting for a licence >&2; sleep 600
-starts_s: 20
 """,
     "mpi": """
 simulation: {nodes: 2, mpi: {nodes: 2, ranks: 2, launcher: srun, options: --mpi=pmi2}, walltime_s: 600}
@@ -175,23 +187,11 @@ training: {workers: 1}
 pbs: {queue: workq, cpus: 2}
 worker_init: export PATH=$PBS_O_PATH
 """,
-    "together": """
-together: true
-simulation: {nodes: 1, workers: 1, walltime_s: 600}
-training: {nodes: 2, workers: 1, gpus: 2, walltime_s: 600, scratch: /dev/shm/windows}
-scoring: {nodes: 1, workers: 1, walltime_s: 600}
-slurm: {partition: debug, options: ["--gpus-per-node=2"]}
-""",
-    "queued": """
-simulation: {nodes: 1, workers: 1, walltime_s: 600}
-training: {workers: 1}
-slurm: {partition: debug, options: [--hold]}
-""",
 }
 IN_ROUNDS = ("partly",)
 GATEWAY = "n24"  # the last that campaigns are given
 PATIENCE_S = 120.0
-SIDE_BY_SIDE = 5
+SIDE_BY_SIDE = 7
 # As the command line does, without drawing a report: that would be half of a small campaign's processor time.
 DRIVE = """
 import sys
@@ -200,6 +200,11 @@ from steersman.engine import campaign
 wish = campaign.plan(sys.argv[1], site=sys.argv[2], rounds="rounds" in sys.argv)
 _, run = campaign.begin(wish, run_dir=Path(sys.argv[3]))
 run.execute()
+"""
+# `sbatch --wait` looks at its job once a minute in the end.
+SUBMIT_AND_WAIT = """
+job=$(sbatch --parsable "$@") && while squeue -h -j $job -o %i | grep -q .; do sleep 0.2; done
+scontrol show job $job | grep -q ExitCode=0:0
 """
 RESUME = """
 import sys
@@ -265,12 +270,12 @@ def begun(site: str, folder: Path, cluster: Cluster) -> Campaign:
 
 
 def chained(folder: Path, cluster: Cluster) -> Campaign:
-    """A campaign as a chain of jobs of two minutes each, with a site's file; the first of them is in the queue."""
+    """A campaign as a chain of jobs of a minute each, with a site's file; the first of them is in the queue."""
     at = folder / "chain"
-    at.with_suffix(".py").write_text(TICKS.replace("hours=1", "frames=220").replace("0.05", "0.5"))
+    at.with_suffix(".py").write_text(TICKS.replace("hours=1", "frames=95").replace("0.05", "0.5"))
     at.with_suffix(".yaml").write_text(SITES["chain"])
     script = Path(__file__).parents[2] / "examples" / "job_chain.sh"
-    next_job = f"sbatch --output={at}.log --open-mode=append --nodes=1 --time=2 --exclusive {script}"
+    next_job = f"sbatch --output={at}.log --open-mode=append --nodes=1 --time=1 --exclusive {script}"
     said = {
         "RUN": str(at), "WORKFLOW": f"{at}.py", "SITE": f"{at}.yaml", "NEXT": next_job,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -282,7 +287,7 @@ def chained(folder: Path, cluster: Cluster) -> Campaign:
 
 def submitted(folder: Path, cluster: Cluster) -> Campaign:
     """A campaign as `submit --where allocation` begins it, with a site's file: its driver is the task of an endpoint's
-    job, which sbatch waits for. The job's processes have OF_RUN in their environment."""
+    job, which is waited for. The job's processes have OF_RUN in their environment."""
     run = Submitted(str(folder), "inside")
     run.path.mkdir(parents=True)
     (run.path / "inside.py").write_text(WORKFLOWS["inside"])
@@ -291,7 +296,7 @@ def submitted(folder: Path, cluster: Cluster) -> Campaign:
     (run.path / "request").write_text(request(run, "drive"))
     task = f"exec {sys.executable} -m steersman.remote.there < {run.path}/request"
     job = ["--nodes=3", "--ntasks-per-node=1", "--time=10", "--exclusive", f"--output={run.run}.log", f"--wrap={task}"]
-    words = ["env", f"OF_RUN={run.run}", "sbatch", "--wait", *job]
+    words = ["env", f"OF_RUN={run.run}", "bash", "-c", SUBMIT_AND_WAIT, "sbatch", *job]
     return Campaign(subprocess.Popen(cluster.on_login(*words)), RunDirectory(run.run))
 
 
