@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -130,12 +129,12 @@ class Copy:
                 path: size for path, size in new.items()
                 if _is_head(path) and path not in asked and not (asked and path in self._of)
             }:  # fmt: skip
-                staged += self._receive(heads, done)
+                staged += self._receive(heads, there, done)
                 asked |= heads.keys()
                 there = self._listing(groups)
                 new = self._new(there, groups, done)
             self._gone = False
-            self._place(self._receive({path: size for path, size in new.items() if not _is_head(path)}, done))
+            self._place(self._receive({path: size for path, size in new.items() if not _is_head(path)}, there, done))
             if not self._gone:
                 break
             there = self._listing(groups)  # groups of walkers were merged meanwhile
@@ -151,7 +150,7 @@ class Copy:
         if SEAL in self._of and "rest" not in groups and (done.files or grew):  # it is of what came before
             self._remove([SEAL])
         for name in reversed(known):
-            replace_file(self.path / name, known[name])
+            _extend(self.path / name, known[name])
         copies.mark(self.path, _origin(self._view.sent, done.look))
         return done
 
@@ -192,9 +191,11 @@ class Copy:
                 done.left[group] = size
         return {path: size for path, size in new.items() if transfer.group_of(path) not in done.left}
 
-    def _receive(self, sizes: Mapping[str, int], done: Fetched) -> Iterator[tuple[str, Path, str]]:
+    def _receive(
+        self, sizes: Mapping[str, int], there: Mapping[str, Sequence[Any]], done: Fetched
+    ) -> Iterator[tuple[str, Path, str]]:
         """Receive files, in parts that stay when this is interrupted. Gives path, the whole part, and what it is of."""
-        parts = {path: _Part(self.path / copies.FOLDER, path) for path in sizes}
+        parts = {path: _Part(self.path / copies.FOLDER, path, there[path][1]) for path in sizes}
         while parts:
             pieces = [part.next for part in parts.values()]
             (answers,) = self._view.site.ask(self._view.sent.name, ("read", {"pieces": pieces}), within_s=FETCH_S)
@@ -215,11 +216,18 @@ class Copy:
 
 
 class _Part:
-    """The beginning of a file, and what file it is the beginning of."""
+    """The beginning of a file, and what file it is the beginning of.
 
-    def __init__(self, folder: Path, path: str) -> None:
+    Args:
+        of: what the file is now: the beginning of an older one, which the site may still hold, is of no use. It lacks
+            frames of which newer files speak.
+    """
+
+    def __init__(self, folder: Path, path: str, of: str) -> None:
         name = hashlib.sha256(path.encode()).hexdigest()[:16]
         self.path, self._of, self._name, self._tries = folder / f"{name}.part", folder / f"{name}.of", path, 0
+        if self.began and self._of.read_text() != of:
+            self._of.unlink()
 
     @property
     def began(self) -> bool:
@@ -258,7 +266,17 @@ class _Identities(dict[str, str]):
 
 
 def _origin(sent: Sent, look: Mapping[str, Any]) -> copies.Origin:
-    return copies.Origin(sent.name, sent.endpoint.name, look["path"], time.time(), look["state"])
+    return copies.Origin(sent.name, sent.endpoint.name, look["path"], look["now"], look["state"])
+
+
+def _extend(path: Path, content: bytes) -> None:
+    """Write what is new at the end, so that who reads the file goes on; replace it where it is another one."""
+    before = path.read_bytes() if path.exists() else b""
+    if before and content.startswith(before):
+        with path.open("ab") as file:
+            file.write(content[len(before) :])
+    else:
+        replace_file(path, content)
 
 
 def _size(path: Path) -> int:
