@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import psutil
 import pytest
 
 from steersman.dashboard.report import write_report
+from steersman.data.run import open_run as opened_run
 from steersman.journal import copies, file
 from steersman.journal.history import History
 from steersman.journal.lock import driven, owner
@@ -27,6 +29,7 @@ from steersman.journal.records import Session, Tell
 from steersman.journal.run_directory import open_run
 from steersman.journal.verify import verify
 from steersman.remote.submitted import Submitted
+from tests.dashboard.serving import Served, serving
 from tests.remote import broker
 from tests.remote.endpoint import Endpoint
 from tests.remote.rig import Rig, left, rig
@@ -148,15 +151,21 @@ def test_what_is_said_is_journalled_with_who_said_it(here: Rig, name: str) -> No
 
 
 def test_a_copy_is_whole_while_the_run_grows(here: Rig, name: str) -> None:
-    """Every frame that its journal speaks of is there; and the next fetch brings only what is new."""
-    sizes = []
-    for what in ("frames,models", "figures,frames,models"):
-        here.run("remote", "fetch", name, "--what", what)
-        copy = open_run(here.work / "runs" / name)
-        assert verify(copy) == []
-        sizes.append(History(copy).state.frames)
-        assert sum(copy.frames.count(walker) for walker in copy.frames.walkers()) >= sizes[-1]
-    assert 0 < sizes[0] <= sizes[1]
+    """Every frame that its journal speaks of is there; who has opened it sees what the next fetch brings."""
+    sizes = [fetched(here, name, "frames,models")]
+    copy = open_run(here.work / "runs" / name)
+    opened = opened_run(copy.path)
+    with serving(copy) as served:
+        until(lambda: shown(served, name)["change"] > 0)
+        assert shown(served, name)["facts"]["frames"] == opened.state["frames"] == sizes[0]
+        until(lambda: frames(here, name) > sizes[0])
+        sizes.append(fetched(here, name, "figures,frames,models"))
+        until(lambda: shown(served, name)["facts"]["frames"] > sizes[0])
+        found = shown(served, name)
+        assert found["facts"]["frames"] == opened.state["frames"] == sizes[1]
+        assert (found["status"], found["flaws"]) == ("running", [])
+        assert f"{name} at here" in found["copy"]
+        assert not found["may_act"]
     copy.report.unlink()
     write_report(copy)
     assert 'class="failed"' not in copy.report.read_text(), "and here, from the copy"
@@ -282,6 +291,23 @@ def there(here: Rig, name: str) -> str:
 
 def code(here: Rig, name: str) -> int:
     return int(Submitted(str(here.runs), name).state()["code"])
+
+
+def fetched(here: Rig, name: str, what: str) -> int:
+    """Fetch a run. Returns: how many frames the copy has; each of them is there."""
+    here.run("remote", "fetch", name, "--what", what)
+    copy = open_run(here.work / "runs" / name)
+    assert verify(copy) == []
+    known = History(copy).state.frames
+    assert sum(copy.frames.count(walker) for walker in copy.frames.walkers()) >= known > 0
+    return known
+
+
+def shown(served: Served, name: str) -> dict[str, Any]:
+    """What the dashboard says of a run; it can be read."""
+    found: dict[str, Any] = served.ask(f"/run/{name}/state").values
+    assert not found.get("trouble")
+    return found
 
 
 def frames(here: Rig, name: str) -> int:
