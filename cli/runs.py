@@ -41,6 +41,7 @@ def status(run: RunPath, as_json: Json = False) -> None:
         found = summary(directory, state)
         site = Site.model_validate(directory.site())
     copy, driven = copies.of(directory.path), is_driven(directory.path)
+    tell = f"remote tell {copy.run}" if copy else f"tell {run}"
     jobs = _jobs(site, directory) if site.scheduler and not driven and not copy else []
     if as_json:
         typer.echo(json.dumps(found | {"jobs": jobs}))
@@ -51,7 +52,7 @@ def status(run: RunPath, as_json: Json = False) -> None:
         display.print_outcome(state)
     elif driven:
         by = "" if copy else f": {owner(directory.path)}"
-        out.plain(f"{display.paused(state) or 'running'}{by}")
+        out.plain(f"{display.paused(state, tell) or 'running'}{by}")
     else:
         again = f"remote resume {copy.run}" if copy else f"resume {run}"
         out.plain(f"it has no driver; `steersman {again}` continues it")
@@ -59,7 +60,7 @@ def status(run: RunPath, as_json: Json = False) -> None:
         what = f"jobs of this run still wait or run without a driver: {', '.join(jobs)}"
         out.plain(f"{what}; `resume` cancels them, or {site.scheduler.CANCEL} does")
     if state.paused and not driven:
-        out.plain(display.paused(state))
+        out.plain(display.paused(state, tell))
 
 
 def _jobs(site: Site, directory: RunDirectory) -> list[str]:
