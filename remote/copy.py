@@ -19,7 +19,7 @@ from steersman.journal import copies
 from steersman.remote import transfer
 from steersman.remote.errors import Damaged
 from steersman.remote.known import Sent, seen
-from steersman.remote.site import Site
+from steersman.remote.site import WITHIN_S, Site
 from steersman.system.errors import BadRequest, UnknownName
 from steersman.system.files import replace_file
 
@@ -28,6 +28,7 @@ JOURNALS = (*transfer.GROWING, "run.yaml", "workflow.py")  # in the order they a
 SEAL = "manifest.sha256"
 TRIES = 5  # of a file that is another one each time
 FETCH_S, DRAW_S = 120.0, 300.0
+Question = tuple[str, dict[str, Any]]  # see `Site.ask`
 
 
 class View:
@@ -38,17 +39,23 @@ class View:
         self.site, self.sent = site, sent
         self._of = _Identities(self.path / copies.FOLDER / "identities.json")
 
-    def catch_up(self, log: int | None = None) -> dict[str, Any]:
+    def catch_up(self) -> dict[str, Any]:
         """Read what is new, all of it. Returns: see `there.look`."""
+        look: dict[str, Any] = self.read()[0]
+        return look
+
+    def read(self, *then: Question) -> list[Any]:
+        """Read what is new, all of it. Returns: see `there.look`, and the answers to what is asked behind it."""
         while True:
             pieces = [self._next(name) for name in JOURNALS]
-            look, answers = self.site.ask(self.sent.name, ("look", {"log": log}), ("read", {"pieces": pieces}))
+            asked = ("look", {"log": None}), ("read", {"pieces": pieces}), *then
+            look, answers, *others = self.site.ask(self.sent.name, *asked, within_s=FETCH_S if then else WITHIN_S)
             self.path.mkdir(parents=True, exist_ok=True)
             anew = [self._take(answer) for answer in reversed(answers)]
             self._of.keep()
             if len(answers) == len(pieces) and all(_complete(each) for each in answers) and not any(anew):
                 copies.mark(self.path, _origin(self.sent, look))
-                return dict(look)
+                return [look, *others]
 
     @property
     def begun(self) -> bool:
@@ -113,12 +120,12 @@ class Copy:
         """Fetch what is new of these groups, and the small files of the run."""
         if "figures" in groups:
             self._view.site.ask(self._view.sent.name, ("draw", {}), within_s=DRAW_S)
-        done = Fetched(self._view.catch_up())
+        look, found = self._view.read(("listing", {"groups": list(groups)}))
+        there, done = _without_journals(found), Fetched(look)
         if not self._view.begun:
             raise BadRequest(f"run {self._view.sent.name} has written nothing yet; see `steersman remote status`")
         journals = {name: self._view.path / name for name in JOURNALS}
         known = {name: path.read_bytes() for name, path in journals.items() if path.exists()}
-        there = self._listing(groups)
         if copies.of(self.path) is None:
             copies.mark(self.path, _origin(self._view.sent, done.look))
         staged, asked = list[tuple[str, Path, str]](), set[str]()
@@ -176,8 +183,8 @@ class Copy:
 
     def _listing(self, groups: Sequence[str]) -> dict[str, Sequence[Any]]:
         """Size and identity of the files there, by path; but the journals, which were read before."""
-        (there,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
-        return {path: each for path, each in there.items() if path not in JOURNALS}
+        (found,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
+        return _without_journals(found)
 
     def _new(self, there: Mapping[str, Sequence[Any]], groups: Sequence[str], done: Fetched) -> dict[str, int]:
         """Path -> size of what is not here as it is there; but groups that are too large."""
@@ -267,6 +274,10 @@ class _Identities(dict[str, str]):
 
 def _origin(sent: Sent, look: Mapping[str, Any]) -> copies.Origin:
     return copies.Origin(sent.name, sent.endpoint.name, look["path"], look["now"], look["state"])
+
+
+def _without_journals(found: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    return {path: each for path, each in found.items() if path not in JOURNALS}
 
 
 def _extend(path: Path, content: bytes) -> None:

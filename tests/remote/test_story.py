@@ -215,6 +215,35 @@ def test_a_cancelled_run_goes_on(here: Rig, name: str) -> None:
     until(lambda: driven(here.runs / name))
 
 
+def test_what_is_wrong_with_a_workflow_is_said_in_one_line_before_it_starts(here: Rig) -> None:
+    wrong = here.run("submit", WORKFLOW, "--at", "here", "--set", "framess=3", code=2)
+    assert "did you mean 'frames'?" in wrong.stderr
+    assert wrong.stderr.count("\n") == 1
+
+
+def test_a_run_of_an_ordinary_user_is_lost_with_all_that_drove_it(here: Rig, theirs: Endpoint) -> None:
+    """Their endpoint gives its tasks all of its environment, the client's secret too; the run has none of it."""
+    theirs.wait()
+    folder = theirs.home / "runs"
+    here.run("endpoints", "add", "theirs", theirs.uuid, "--folder", str(folder))
+    here.run("submit", WORKFLOW, "--at", "theirs", "--workers", "1", "--name", "user")
+    until(lambda: (folder / "user" / "journal.jsonl").exists())
+    assert state(here, "user") == "running"
+    run = [each for each in left(folder) if "steersman" in _command(each)]
+    assert run
+    if theirs is not here.endpoint:
+        assert {each.uids().real for each in run} == {NOBODY}
+    assert not any(here.service.secret in str(each.environ()) for each in run)
+    for each in (Submitted(str(folder), "user").path, folder / "user"):
+        holder = owner(each)
+        assert holder is not None
+        os.kill(holder.pid, signal.SIGKILL)
+    until(lambda: Submitted(str(folder), "user").state()["state"] == "lost")
+    assert state(here, "user") == "lost"
+    if theirs is not here.endpoint:
+        theirs.end()
+
+
 def test_a_driver_that_died_leaves_its_exit_code_and_last_words_and_its_run_comes_home(here: Rig, name: str) -> None:
     before = frames(here, name)
     until(lambda: frames(here, name) > before)
@@ -237,12 +266,6 @@ def test_a_driver_that_died_leaves_its_exit_code_and_last_words_and_its_run_come
     assert mark.state == "ended"
 
 
-def test_what_is_wrong_with_a_workflow_is_said_in_one_line_before_it_starts(here: Rig) -> None:
-    wrong = here.run("submit", WORKFLOW, "--at", "here", "--set", "framess=3", code=2)
-    assert "did you mean 'frames'?" in wrong.stderr
-    assert wrong.stderr.count("\n") == 1
-
-
 def test_a_driver_in_a_job_of_the_endpoint(here: Rig, in_job: str) -> None:
     """One task that lasts as long as the run, beside which others are answered."""
     until(lambda: there(here, in_job) == "ended")
@@ -257,27 +280,6 @@ def test_a_run_here_trains_and_scores_there(here: Rig, trained: subprocess.Popen
     assert state.model
     assert state.scored_with
     assert sum(len(here.service.groups[group]) for group in here.service.watched) >= 2, "tasks of Parsl's executor"
-
-
-def test_a_run_of_an_ordinary_user_is_lost_with_all_that_drove_it(here: Rig, theirs: Endpoint) -> None:
-    """Their endpoint gives its tasks all of its environment, the client's secret too; the run has none of it."""
-    theirs.wait()
-    folder = theirs.home / "runs"
-    here.run("endpoints", "add", "theirs", theirs.uuid, "--folder", str(folder))
-    here.run("submit", WORKFLOW, "--at", "theirs", "--workers", "1", "--name", "user")
-    until(lambda: (folder / "user" / "journal.jsonl").exists())
-    assert state(here, "user") == "running"
-    run = [each for each in left(folder) if "steersman" in _command(each)]
-    assert run
-    if theirs is not here.endpoint:
-        assert {each.uids().real for each in run} == {NOBODY}
-    assert not any(here.service.secret in str(each.environ()) for each in run)
-    for each in (Submitted(str(folder), "user").path, folder / "user"):
-        holder = owner(each)
-        assert holder is not None
-        os.kill(holder.pid, signal.SIGKILL)
-    until(lambda: Submitted(str(folder), "user").state()["state"] == "lost")
-    assert state(here, "user") == "lost"
 
 
 def state(here: Rig, name: str) -> str:
