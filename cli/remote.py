@@ -302,7 +302,7 @@ class _Polls:
 
 
 def _intervals(first_s: float = SOON_S) -> Iterator[float]:
-    return growing(first_s, LATE_S, 1.2)
+    return growing(first_s, LATE_S)
 
 
 def endpoint_of(name: str) -> Endpoint:
