@@ -213,9 +213,9 @@ def print_outcome(state: State) -> None:
         out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
 
 
-def paused(state: State) -> str:
+def paused(state: State, tell: str = "tell RUN") -> str:
     """Who paused the run and since when, or ""."""
     if state.paused is None:
         return ""
     since = datetime.datetime.fromtimestamp(state.paused.t).strftime("%Y-%m-%d %H:%M:%S")
-    return f"PAUSED by {state.paused.who} since {since}; `steersman tell RUN continue` continues it"
+    return f"PAUSED by {state.paused.who} since {since}; `steersman {tell} continue` continues it"

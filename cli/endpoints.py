@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from msgspec import json
+from msgspec.structs import replace
 from rich.markup import escape
 
 from steersman.cli.options import Json
@@ -40,12 +41,12 @@ def list_endpoints(context: typer.Context, as_json: Json = False) -> None:
 def add(
     name: Annotated[str, typer.Argument(help="a short name, e.g. polaris")],
     uuid: Annotated[
-        str, typer.Argument(metavar="UUID", help="UUID that `globus-compute-endpoint list` shows on its machine")
-    ],
+        str, typer.Argument(metavar="[UUID]", help="UUID that `globus-compute-endpoint list` shows on its machine")
+    ] = "",
     site: Annotated[
         str, typer.Option("--site", help="the site of runs there: a name, or the path of a file here")
     ] = "",
-    folder: Annotated[str, typer.Option("--folder", help="folder for runs there")] = known.FOLDER,
+    folder: Annotated[str, typer.Option("--folder", help=f"folder for runs there; {known.FOLDER} if never given")] = "",
     python: Annotated[str, typer.Option("--python", help="Python there that has Steersman")] = "",
     option: Annotated[
         list[str],
@@ -53,10 +54,14 @@ def add(
     ] = [],  # noqa: B006
     collection: Annotated[str, typer.Option("--collection", help="UUID of the Globus collection of the folder")] = "",
 ) -> None:
-    """Add an endpoint under a name, with its site and folder; or change its settings."""
-    options = assigned(option, "--option")
+    """Add an endpoint under a name, with its site and folder; or change what is given, and nothing else."""
     path = str(Path(site).absolute()) if is_path(site) else site
-    known.keep_endpoint(Endpoint(name, uuid, path, folder, python, options, collection))
+    given = {
+        "uuid": uuid, "site": path, "folder": folder, "python": python, "options": assigned(option, "--option"),
+        "collection": collection,
+    }  # fmt: skip
+    before = known.endpoints().get(name, Endpoint(name, ""))
+    known.keep_endpoint(replace(before, **{key: value for key, value in given.items() if value}))
 
 
 @endpoints.command()

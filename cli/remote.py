@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +31,7 @@ LATER = (ServiceSilent, EndpointOffline, NoAnswer)  # what may be well again the
 SOON_S, LATE_S = 2.0, 30.0  # between two questions about a run
 REST_S = 10.0  # between two fetches of one that is followed
 CANCEL_S = 100.0
+LAST_LINES = 10  # of a driver that did not end well
 AT_WORK = ("waiting", "running")
 STATES = {"unknown": "not there", "waiting": "waits to begin", "running": "running", "ended": "ended", "lost": "lost"}
 
@@ -253,7 +255,7 @@ def install(
     if not run:
         for step in steps(endpoint.folder, wheel()[0]):
             say(step)
-        say(f"steersman endpoints add {endpoint.name} {endpoint.uuid} --python {endpoint.folder}/venv/bin/python")
+        say(f"steersman endpoints add {endpoint.name} --python {endpoint.folder}/venv/bin/python")
         err.print("the wheel is the installed Steersman; --run sends it there and runs these commands")
         return
     with err.status(escape(f"installing at {at}; this takes minutes, most of them for torch")):
@@ -300,7 +302,7 @@ class _Polls:
 
 
 def _intervals(first_s: float = SOON_S) -> Iterator[float]:
-    return growing(first_s, LATE_S, 1.2)
+    return growing(first_s, LATE_S)
 
 
 def endpoint_of(name: str) -> Endpoint:
@@ -340,13 +342,14 @@ def _print_driver(sent: Sent, look: dict[str, Any], *, begun: bool) -> None:
     if look["state"] == "waiting" and sent.task and (fate := site_of(sent.endpoint).task(sent.task)) != "waiting":
         out.plain(f"its job did not begin: {fate}")
     if look["state"] == "lost" or look.get("code") not in (None, 0, 3, 130) or not begun:
-        say(look["log"].rstrip())
+        say("\n".join(look["log"].rstrip().splitlines()[-LAST_LINES:]))
 
 
 def _in_words(look: dict[str, Any]) -> str:
     words = STATES.get(look["state"], "not known")
     if look["state"] == "ended":
         words += f" with exit code {look['code']}"
+        words += f" ({signal.Signals(-look['code']).name})" if look["code"] < 0 else ""
     if look["state"] == "lost":
         words += f": {look['why']}; `steersman remote resume` continues it"
     return words

@@ -41,26 +41,29 @@ def status(run: RunPath, as_json: Json = False) -> None:
         found = summary(directory, state)
         site = Site.model_validate(directory.site())
     copy, driven = copies.of(directory.path), is_driven(directory.path)
-    driver = copy or owner(directory.path)
+    tell = f"remote tell {copy.run}" if copy else f"tell {run}"
     jobs = _jobs(site, directory) if site.scheduler and not driven and not copy else []
     if as_json:
         typer.echo(json.dumps(found | {"jobs": jobs}))
         return
-    out.print(display.closing(state, time.time() if driven and not state.end else state.now))
-    if copy is None:
+    out.print(display.closing(state, copies.known_until(run) if driven and not state.end else state.now))
+    if copy:
+        out.plain(str(copy))
+    else:
         out.print(files.in_words(found["files"], site), highlight=False)
     if state.end:
         display.print_outcome(state)
     elif driven:
-        out.plain(f"{display.paused(state) or 'running'}: {driver}")
+        by = "" if copy else f": {owner(directory.path)}"
+        out.plain(f"{display.paused(state, tell) or 'running'}{by}")
     else:
-        again = f"{copy}; `steersman remote resume {copy.run}`" if copy else f"`steersman resume {run}`"
-        out.plain(f"it has no driver; {again} continues it")
+        again = f"remote resume {copy.run}" if copy else f"resume {run}"
+        out.plain(f"it has no driver; `steersman {again}` continues it")
     if jobs and site.scheduler:
         what = f"jobs of this run still wait or run without a driver: {', '.join(jobs)}"
         out.plain(f"{what}; `resume` cancels them, or {site.scheduler.CANCEL} does")
     if state.paused and not driven:
-        out.plain(display.paused(state))
+        out.plain(display.paused(state, tell))
 
 
 def _jobs(site: Site, directory: RunDirectory) -> list[str]:

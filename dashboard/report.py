@@ -10,6 +10,7 @@ from pathlib import Path
 from steersman.dashboard import page, tables
 from steersman.dashboard.figures import FIGURES, Draw, Drawing, contributed, draw_all
 from steersman.dashboard.live import offline
+from steersman.journal import copies
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.system.errors import BadInput
@@ -79,7 +80,9 @@ def _heading(history: History) -> str:
         lines.append(page.paragraph("Guided by a known reference: the policy of this run knew the answer.", "guided"))
     if flaws := history.flaws:
         lines.append(page.paragraph(f"The journal is not whole: {flaws[0]}; lines set aside: {len(flaws)}", "failed"))
-    lines.append(page.paragraph(f"{history.directory.path}, seed {state.run.seed}", "soft"))
+    origin = copies.of(history.directory.path)
+    of = f", a copy of {origin}" if origin else ""
+    lines.append(page.paragraph(f"{history.directory.path}{of}, seed {state.run.seed}", "soft"))
     return page.header(f"{history.name}: what was sampled, and why", *lines)
 
 

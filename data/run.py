@@ -17,7 +17,7 @@ from steersman.data.clusters import clusters
 from steersman.data.errors import NoFrame
 from steersman.data.export import trajectory
 from steersman.data.plot import Plots
-from steersman.journal import facts, run_directory
+from steersman.journal import copies, facts, run_directory
 from steersman.journal import file as journal
 from steersman.journal.file import Place
 from steersman.journal.history import History
@@ -190,7 +190,7 @@ class Run:
         outcome = (
             f"{state.end.outcome}: {state.end.reason}" if state.end else "running" if alive else "it has no driver"
         )
-        return {"outcome": outcome, **facts.facts(state, time.time() if alive else state.now)}
+        return {"outcome": outcome, **facts.facts(state, copies.known_until(self.path) if alive else state.now)}
 
     def __repr__(self) -> str:
         rows = self._facts()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -21,7 +22,7 @@ class Origin(msgspec.Struct, frozen=True):
         run: its name at the site.
         at: the endpoint's name.
         path: the run directory there.
-        fetched: seconds since 1970.
+        fetched: seconds since 1970, by the clock there.
         state: unknown, waiting, running, ended or lost, then.
     """
 
@@ -32,7 +33,7 @@ class Origin(msgspec.Struct, frozen=True):
     state: str
 
     def __str__(self) -> str:
-        return f"at {self.at}, as of {max(0.0, time.time() - self.fetched):.0f} s ago"
+        return f"{self.run} at {self.at}, as of {datetime.fromtimestamp(self.fetched):%Y-%m-%d %H:%M:%S}"
 
 
 def of(run: Path) -> Origin | None:
@@ -40,6 +41,12 @@ def of(run: Path) -> Origin | None:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
         return msgspec.json.decode((run / FOLDER / "copy.json").read_bytes(), type=Origin)
     return None
+
+
+def known_until(run: Path) -> float:
+    """The moment that a run directory shows, in seconds since 1970: now; of a copy, when it was fetched."""
+    origin = of(run)
+    return origin.fetched if origin else time.time()
 
 
 def refuse(run: Path) -> None:

@@ -37,7 +37,7 @@ def check(site: Site, site_file: str = "") -> Iterator[Finding]:
     yield from _versions(there, site.endpoint.name)
     free = f"{there['free'] / 2**30:.1f} GiB free in {there['folder']}"
     if there["unwritable"]:
-        cure = f"choose another: steersman endpoints add {site.endpoint.name} ... --folder PATH"
+        cure = f"choose another: steersman endpoints add {site.endpoint.name} --folder PATH"
         yield Finding("folder", False, f"{there['folder']} cannot be written: {there['unwritable']}; {cure}")
     else:
         enough = there["free"] >= LEAST_BYTES
@@ -72,16 +72,16 @@ def _versions(there: dict[str, Any], name: str) -> Iterator[Finding]:
         yield Finding("steersman", same, words)
     ours, theirs = sys.version_info[:2], tuple(map(int, there["python"].split(".")[:2]))
     if theirs < OLDEST:
-        cure = "name a newer one: steersman endpoints add ... --python PATH"
+        cure = f"name a newer one: steersman endpoints add {name} --python PATH"
         yield Finding("python", False, f"{there['python']} there; Steersman needs 3.11; {cure}")
     else:
         worker = tuple(map(int, there["endpoint_python"].split(".")[:2]))
         words = f"{there['python']} there, of the endpoint {there['endpoint_python']}"
         yield Finding("python", True, words + _for_executors(worker == ours, f"3.{ours[1]}"))
-    for package in ("parsl", "dill"):
+    for package in ("parsl", "dill") if there["steersman"] else ():  # it brings them
         same = there[package] == here[package]
         words = f"{there[package] or 'none'} there" + ("" if same else f", {here[package]} here")
-        yield Finding(package, bool(there[package]) or not there["steersman"], words + _for_executors(same, "the same"))
+        yield Finding(package, bool(there[package]), words + _for_executors(same, "the same"))
 
 
 def _for_executors(same: bool, wanted: str) -> str:
@@ -95,7 +95,9 @@ def _for_executors(same: bool, wanted: str) -> str:
 
 def _site_file(site: Site, name: str) -> Iterator[Finding]:
     if not name or name == ALLOCATION:
-        yield Finding("site", True, name or "laptop: give the endpoint one with `steersman endpoints add ... --site`")
+        yield Finding(
+            "site", True, name or f"laptop; another: steersman endpoints add {site.endpoint.name} --site SITE"
+        )
         return
     own = is_path(name)
     packed = bundle.pack({Path(name).name: Path(name).read_bytes()}) if own else b""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from steersman.journal import copies
 from steersman.remote import transfer
 from steersman.remote.errors import Damaged
 from steersman.remote.known import Sent, seen
-from steersman.remote.site import Site
+from steersman.remote.site import WITHIN_S, Site
 from steersman.system.errors import BadRequest, UnknownName
 from steersman.system.files import replace_file
 
@@ -29,6 +28,7 @@ JOURNALS = (*transfer.GROWING, "run.yaml", "workflow.py")  # in the order they a
 SEAL = "manifest.sha256"
 TRIES = 5  # of a file that is another one each time
 FETCH_S, DRAW_S = 120.0, 300.0
+Question = tuple[str, dict[str, Any]]  # see `Site.ask`
 
 
 class View:
@@ -39,17 +39,23 @@ class View:
         self.site, self.sent = site, sent
         self._of = _Identities(self.path / copies.FOLDER / "identities.json")
 
-    def catch_up(self, log: int | None = None) -> dict[str, Any]:
+    def catch_up(self) -> dict[str, Any]:
         """Read what is new, all of it. Returns: see `there.look`."""
+        look: dict[str, Any] = self.read()[0]
+        return look
+
+    def read(self, *then: Question) -> list[Any]:
+        """Read what is new, all of it. Returns: see `there.look`, and the answers to what is asked behind it."""
         while True:
             pieces = [self._next(name) for name in JOURNALS]
-            look, answers = self.site.ask(self.sent.name, ("look", {"log": log}), ("read", {"pieces": pieces}))
+            asked = ("look", {"log": None}), ("read", {"pieces": pieces}), *then
+            look, answers, *others = self.site.ask(self.sent.name, *asked, within_s=FETCH_S if then else WITHIN_S)
             self.path.mkdir(parents=True, exist_ok=True)
             anew = [self._take(answer) for answer in reversed(answers)]
             self._of.keep()
             if len(answers) == len(pieces) and all(_complete(each) for each in answers) and not any(anew):
                 copies.mark(self.path, _origin(self.sent, look))
-                return dict(look)
+                return [look, *others]
 
     @property
     def begun(self) -> bool:
@@ -114,12 +120,12 @@ class Copy:
         """Fetch what is new of these groups, and the small files of the run."""
         if "figures" in groups:
             self._view.site.ask(self._view.sent.name, ("draw", {}), within_s=DRAW_S)
-        done = Fetched(self._view.catch_up())
+        look, found = self._view.read(("listing", {"groups": list(groups)}))
+        there, done = _without_journals(found), Fetched(look)
         if not self._view.begun:
             raise BadRequest(f"run {self._view.sent.name} has written nothing yet; see `steersman remote status`")
         journals = {name: self._view.path / name for name in JOURNALS}
         known = {name: path.read_bytes() for name, path in journals.items() if path.exists()}
-        there = self._listing(groups)
         if copies.of(self.path) is None:
             copies.mark(self.path, _origin(self._view.sent, done.look))
         staged, asked = list[tuple[str, Path, str]](), set[str]()
@@ -130,12 +136,12 @@ class Copy:
                 path: size for path, size in new.items()
                 if _is_head(path) and path not in asked and not (asked and path in self._of)
             }:  # fmt: skip
-                staged += self._receive(heads, done)
+                staged += self._receive(heads, there, done)
                 asked |= heads.keys()
                 there = self._listing(groups)
                 new = self._new(there, groups, done)
             self._gone = False
-            self._place(self._receive({path: size for path, size in new.items() if not _is_head(path)}, done))
+            self._place(self._receive({path: size for path, size in new.items() if not _is_head(path)}, there, done))
             if not self._gone:
                 break
             there = self._listing(groups)  # groups of walkers were merged meanwhile
@@ -151,7 +157,7 @@ class Copy:
         if SEAL in self._of and "rest" not in groups and (done.files or grew):  # it is of what came before
             self._remove([SEAL])
         for name in reversed(known):
-            replace_file(self.path / name, known[name])
+            _extend(self.path / name, known[name])
         copies.mark(self.path, _origin(self._view.sent, done.look))
         return done
 
@@ -177,8 +183,8 @@ class Copy:
 
     def _listing(self, groups: Sequence[str]) -> dict[str, Sequence[Any]]:
         """Size and identity of the files there, by path; but the journals, which were read before."""
-        (there,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
-        return {path: each for path, each in there.items() if path not in JOURNALS}
+        (found,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
+        return _without_journals(found)
 
     def _new(self, there: Mapping[str, Sequence[Any]], groups: Sequence[str], done: Fetched) -> dict[str, int]:
         """Path -> size of what is not here as it is there; but groups that are too large."""
@@ -192,9 +198,11 @@ class Copy:
                 done.left[group] = size
         return {path: size for path, size in new.items() if transfer.group_of(path) not in done.left}
 
-    def _receive(self, sizes: Mapping[str, int], done: Fetched) -> Iterator[tuple[str, Path, str]]:
+    def _receive(
+        self, sizes: Mapping[str, int], there: Mapping[str, Sequence[Any]], done: Fetched
+    ) -> Iterator[tuple[str, Path, str]]:
         """Receive files, in parts that stay when this is interrupted. Gives path, the whole part, and what it is of."""
-        parts = {path: _Part(self.path / copies.FOLDER, path) for path in sizes}
+        parts = {path: _Part(self.path / copies.FOLDER, path, there[path][1]) for path in sizes}
         while parts:
             pieces = [part.next for part in parts.values()]
             (answers,) = self._view.site.ask(self._view.sent.name, ("read", {"pieces": pieces}), within_s=FETCH_S)
@@ -215,11 +223,18 @@ class Copy:
 
 
 class _Part:
-    """The beginning of a file, and what file it is the beginning of."""
+    """The beginning of a file, and what file it is the beginning of.
 
-    def __init__(self, folder: Path, path: str) -> None:
+    Args:
+        of: what the file is now: the beginning of an older one, which the site may still hold, is of no use. It lacks
+            frames of which newer files speak.
+    """
+
+    def __init__(self, folder: Path, path: str, of: str) -> None:
         name = hashlib.sha256(path.encode()).hexdigest()[:16]
         self.path, self._of, self._name, self._tries = folder / f"{name}.part", folder / f"{name}.of", path, 0
+        if self.began and self._of.read_text() != of:
+            self._of.unlink()
 
     @property
     def began(self) -> bool:
@@ -258,7 +273,21 @@ class _Identities(dict[str, str]):
 
 
 def _origin(sent: Sent, look: Mapping[str, Any]) -> copies.Origin:
-    return copies.Origin(sent.name, sent.endpoint.name, look["path"], time.time(), look["state"])
+    return copies.Origin(sent.name, sent.endpoint.name, look["path"], look["now"], look["state"])
+
+
+def _without_journals(found: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    return {path: each for path, each in found.items() if path not in JOURNALS}
+
+
+def _extend(path: Path, content: bytes) -> None:
+    """Write what is new at the end, so that who reads the file goes on; replace it where it is another one."""
+    before = path.read_bytes() if path.exists() else b""
+    if before and content.startswith(before):
+        with path.open("ab") as file:
+            file.write(content[len(before) :])
+    else:
+        replace_file(path, content)
 
 
 def _size(path: Path) -> int:

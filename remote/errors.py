@@ -81,7 +81,7 @@ class NoSteersman(EngineError):
     def __str__(self) -> str:
         return (
             f"there is no Steersman for {self.python} at {self.at}: {self.problem}; `steersman remote install --at "
-            f"{self.at}`, or name its Python: steersman endpoints add {self.at} ... --python PATH"
+            f"{self.at}`, or name its Python: steersman endpoints add {self.at} --python PATH"
         )
 
 

@@ -28,9 +28,9 @@ class Pace:
         self._made.append(self._clock())
 
 
-def growing(first_s: float, most_s: float, factor: float = 1.5) -> Iterator[float]:
+def growing(first_s: float, most_s: float) -> Iterator[float]:
     """Intervals that grow from the first to the longest, and stay there."""
     interval = first_s
     while True:
         yield interval
-        interval = min(most_s, factor * interval)
+        interval = min(most_s, 1.2 * interval)

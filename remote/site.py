@@ -41,6 +41,7 @@ HTTP_S = 20.0  # without an answer of the service
 THERE = ("-m", "steersman.remote.there")
 WITHIN_S = 60.0
 SOON_S = 0.5  # an answer comes within so long where all is well: to look sooner would only be one more request
+LONG_S = 2.0  # then it is asked whether the endpoint is online
 FUNCTION = inspect.getsource(steersman)
 
 
@@ -167,7 +168,7 @@ class Site:
         return made
 
     def _wait(self, task: str, within_s: float) -> dict[str, Any]:
-        deadline, looked = time.monotonic() + within_s, False
+        began, looked = time.monotonic(), False
         for interval in growing(SOON_S, 3.0):
             time.sleep(interval)
             with self._errors():
@@ -175,11 +176,12 @@ class Site:
                 answer = self._client.get_task(task)
             if not answer["pending"]:
                 break
-            if interval > 1 and not looked:  # it takes longer than it does where all is well
+            waited_s = time.monotonic() - began
+            if waited_s > LONG_S and not looked:
                 looked = True
                 if self._status() != "online":
                     raise EndpointOffline(self.endpoint.name)
-            if time.monotonic() > deadline:
+            if waited_s > within_s:
                 status = self._status()
                 raise (
                     EndpointOffline(self.endpoint.name)
@@ -218,7 +220,7 @@ class Site:
         try:
             yield
         except NetworkError as error:
-            raise ServiceSilent(str(error.underlying_exception or error)) from None
+            raise ServiceSilent(_cause(error)) from None
         except GlobusAPIError as error:
             if forgiving and error.code == forgiving:
                 return
@@ -248,6 +250,13 @@ def _translated(error: Any, endpoint: Endpoint) -> Exception:
     if error.http_status == 429 or error.http_status >= 500:
         return ServiceSilent(f"it answers {error.http_status}: {why}")
     return TaskFailed(endpoint.name, f"{error.http_status} {error.code}: {why}")
+
+
+def _cause(error: BaseException) -> str:
+    """What the system said first: of the errors that followed from it, each quotes the one before."""
+    while before := error.__cause__ or error.__context__:
+        error = before
+    return str(getattr(error, "strerror", None) or error)
 
 
 def _last_line(text: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.dashboard.live.watched import Watched
+from steersman.journal import copies
 from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory, open_run, runs_in
@@ -128,7 +129,7 @@ def line(directory: RunDirectory) -> dict[str, Any]:
         "status": state.end.outcome if state.end else "running" if alive else "lost",
         "frames": state.frames,
         "simulated": history.clock.simulated_scale.text(state.simulated),
-        "hours": state.hours(time.time() if alive else state.now),
+        "hours": state.hours(copies.known_until(directory.path) if alive else state.now),
         "began": state.run.t,
         "segments": state.ended.total(),
         "failed": state.ended["failed"],

@@ -11,7 +11,7 @@ import numpy as np
 from steersman.dashboard import tables
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
-from steersman.journal import records
+from steersman.journal import copies, records
 from steersman.journal.history import History
 from steersman.journal.lock import driven, owner
 from steersman.journal.slot_time import shares
@@ -36,11 +36,12 @@ def state(watched: Watched, now: float) -> dict[str, Any]:
     history, state = watched.history, watched.history.state
     alive = state.end is None and driven(watched.directory.path)
     moment = now if alive else state.now
-    rule = watched.stop_rule()
+    rule, origin = watched.stop_rule(), copies.of(watched.directory.path)
     return {
         "change": watched.change,
         "name": watched.directory.path.name,
         "path": str(watched.directory.path.resolve()),
+        "copy": f"a copy of {origin}" if origin else "",
         "workflow": state.run.workflow,
         "guided": state.run.guided,
         "seed": state.run.seed,
@@ -203,7 +204,7 @@ def _status(watched: Watched, alive: bool) -> dict[str, Any]:
     holder = owner(watched.directory.path)
     if not alive:
         return {"status": "lost", "outcome": "", "driver": holder.why_gone if holder else "it has no driver"}
-    return {"status": "paused" if state.paused else "running", "outcome": "", "driver": str(holder)}
+    return {"status": "paused" if state.paused else "running", "outcome": "", "driver": str(holder or "")}
 
 
 def _model(state: State, alive: bool) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from steersman.dashboard.scored import Projection, best, projection
 from steersman.journal.scoreboard import fullest
@@ -134,15 +133,13 @@ class PointCloud:
     def clusters(self, at: np.ndarray) -> np.ndarray:
         """(m,) uint8: which of the clusters of the plane (k-means) some frames belong to."""
         if self._centres is None or self._centres[0] != self.generation:
-            from sklearn.cluster import KMeans  # half a second, for those who colour by it
+            from scipy.cluster.vq import kmeans  # sklearn's would be imported for a second, for each report
 
             sample = np.stack([self.x, self.y], axis=1)[:: max(1, self._rows // CLUSTERED)]
             sample = sample[np.isfinite(sample).all(axis=1)]  # a frame without a score has no place
             if not len(sample):
                 return np.zeros(len(self.x[at]), np.uint8)
-            with threadpool_limits(1):
-                few = min(CLUSTERS, len(np.unique(sample, axis=0)))
-                centres = KMeans(few, n_init=1, random_state=0).fit(sample.astype(np.float64)).cluster_centers_
+            centres, _ = kmeans(sample.astype(np.float64), min(CLUSTERS, len(sample)), iter=5, seed=0)
             self._centres = self.generation, centres[np.argsort(centres[:, 0])]
         centres = self._centres[1].astype(np.float32)
         away = (self.x[at][:, None] - centres[:, 0]) ** 2 + (self.y[at][:, None] - centres[:, 1]) ** 2

@@ -32,6 +32,7 @@ from steersman.dashboard.live import answers, overview, prometheus
 from steersman.dashboard.live.access import Access
 from steersman.dashboard.live.gallery import Gallery
 from steersman.dashboard.live.watched import Watched
+from steersman.journal import copies
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory
 from steersman.system.errors import BadInput, EngineError
@@ -210,10 +211,10 @@ def _state(gallery: Gallery, request: Request, *, can_act: bool) -> Response:
         }
         return _json(request, answer)
     with watched.lock:
-        found = overview.state(watched, time.time())
+        found = overview.state(watched, copies.known_until(watched.directory.path))
     baseline = gallery.baseline if gallery.baseline != watched.key else ""
     return _json(request, found | {
-        "may_act": can_act and request.state.may_act and found["status"] in ("running", "paused"),
+        "may_act": can_act and request.state.may_act and not found["copy"] and found["status"] in ("running", "paused"),
         "others": [key for key in gallery.keys if key != watched.key], "baseline": baseline, "live": True,
     })  # fmt: skip
 
@@ -274,7 +275,7 @@ def _metrics(gallery: Gallery) -> Response:
             watched.look()
         if watched.ready:
             with watched.lock:
-                states.append(overview.state(watched, time.time()))
+                states.append(overview.state(watched, copies.known_until(watched.directory.path)))
     return Response(prometheus.exposition(states), media_type="text/plain; version=0.0.4", headers=SAFE)
 
 

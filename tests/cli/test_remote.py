@@ -41,6 +41,8 @@ def test_endpoints_have_names(run: Run) -> None:
     (found,) = json.loads(run("endpoints", "--json")[1]).values()
     assert (found["uuid"], found["site"], found["options"]) == (UUID, "polaris", {"account": "science"})
     assert "account=science" in run("endpoints")[1]
+    assert run("endpoints", "add", "polaris", "--python", "/there/python")[0] == 0
+    assert json.loads(run("endpoints", "--json")[1]) == {"polaris": found | {"python": "/there/python"}}
     assert run("endpoints", "remove", "polaris")[0] == 0
     assert json.loads(run("endpoints", "--json")[1]) == {}
 
@@ -54,6 +56,7 @@ def test_a_site_file_of_ones_own_is_found_from_any_folder(run: Run, tmp_path: Pa
     "words",
     [
         ("endpoints", "add", "x", "no-uuid"),
+        ("endpoints", "add", "x", "--site", "polaris"),
         ("endpoints", "add", UUID, UUID),
         ("endpoints", "remove", "x"),
         ("endpoints", "template", "polari"),

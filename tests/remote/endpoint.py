@@ -108,12 +108,16 @@ class Endpoint:
             time.sleep(0.1)
         self.uuid = self._id(known)
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """As an administrator does: TERM, which ends its user endpoints, too."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """The same, and wait for it."""
         if self._process is None:
             return
-        with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGTERM)
+        self.end()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(30)
         with suppress(ProcessLookupError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steersman.data.run import open_run
 from steersman.executors import site_files
 from steersman.journal import copies, manifest, run_directory
 from steersman.journal.errors import IsACopy
 from steersman.journal.file import Journal, read
-from steersman.journal.records import Note, Run, Session, Start
+from steersman.journal.records import Began, Hired, Note, Published, Run, Session, Start
 from steersman.journal.verify import verify
 from steersman.remote import there, transfer
 from steersman.remote.copy import Copy, View
@@ -29,6 +31,7 @@ from steersman.store import Span, column, merge
 from steersman.store.check import damages
 from steersman.store.group import GroupWriter
 from steersman.system.errors import BadRequest
+from tests.dashboard.serving import Served, serving
 
 Asked = tuple[str, dict[str, Any]]
 
@@ -64,6 +67,9 @@ class Written:
         self.journal = Journal(self.directory.journal)
         self.journal.append(Run(workflow="double_well", seed=1, slots=1))
         self.journal.append(Session(host="here", pid=1))
+        self.journal.append(Hired(walker=0, slot=0))
+        self.journal.append(Start(start=0, seed=7, policy="prepared", reason="the first"))
+        self.journal.append(Began(walker=0, segment=0, start=0, first_row=0))
         self.group = GroupWriter(self.directory.frames.path / "w0")
         self.rows = 0
         self.go_on()
@@ -74,6 +80,7 @@ class Written:
         self.group.extend("frame", {"x": random.random((rows, 50))})
         self.rows = self.group.publish()["frame"]
         self.journal.append(Note(text=str(self.rows)))
+        self.journal.append(Published(walker=0, frames=self.rows, segments=0))
         self.journal.sync()
 
 
@@ -113,7 +120,7 @@ def rows(path: Path) -> int:
 @pytest.mark.slow
 def test_a_copy_has_every_row_that_its_journal_speaks_of(written: Written, near: Near) -> None:
     """However the run goes on between two answers, and between two parts of a shard."""
-    near.before = lambda question: written.go_on()
+    near.before = lambda question: written.go_on(20)
     for _ in range(3):
         copy_of(near).fetch(["frames"])
         assert 0 < noted(Path("copy")) <= rows(Path("copy"))
@@ -168,6 +175,49 @@ def test_settings_that_are_large_come_whole(written: Written, near: Near) -> Non
     written.directory.workflow.write_bytes(os.urandom(50_000))
     copy_of(near).fetch([])
     assert Path("copy", "workflow.py").read_bytes() == written.directory.workflow.read_bytes()
+
+
+@pytest.mark.slow
+def test_who_looks_at_a_copy_while_it_is_fetched_sees_a_run_that_grows(written: Written, near: Near) -> None:
+    """In the dashboard and with open_run, before each part of a file arrives; one fetch stops on its way."""
+    copy_of(near).fetch(["frames"])
+    run, seen, stopped = open_run("copy"), [100], list[str]()
+    with serving(run_directory.RunDirectory(Path("copy"))) as served:
+        until_shown(served, 100)
+
+        def look(question: str) -> None:
+            written.go_on(20)
+            seen.append(shown(served))
+            assert served.ask(f"/run/copy/film?walker=0&row={seen[-1] - 1}&name=x").status == 200
+            assert np.isfinite(run.frames["w0"]["x"]).all()
+            if list(Path("copy", copies.FOLDER).glob("*.of")) and not stopped:  # half of a file has arrived
+                stopped.append(question)
+                raise ServiceSilent("on its way")
+
+        written.go_on(100)
+        near.before = look
+        with pytest.raises(ServiceSilent):
+            copy_of(near).fetch(["frames"])
+        for _ in range(2):
+            copy_of(near).fetch(["frames"])
+            until_shown(served, noted(Path("copy")))
+        assert seen == sorted(seen)
+        assert int(run.state["frames"]) == noted(Path("copy")) > 200
+
+
+def shown(served: Served) -> int:
+    """How many frames the dashboard says there are."""
+    state = served.ask("/run/copy/state").values
+    assert not state.get("trouble")
+    assert state["copy"]
+    return int(state["facts"]["frames"])
+
+
+def until_shown(served: Served, frames: int) -> None:
+    deadline = time.monotonic() + 60
+    while not served.ask("/run/copy/state").values["change"] or shown(served) < frames:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("after", range(8))

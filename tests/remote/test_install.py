@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from steersman.remote import install, install_there
+from steersman.remote import facts, install, install_there
+from steersman.remote.site import Site
 from steersman.remote.wire import decode, encode
 
 
@@ -25,6 +27,17 @@ def test_the_wheel_is_this_steersman(tmp_path: Path) -> None:
     done = subprocess.run(run, input=encode(asked), capture_output=True, text=True, check=True)
     assert str(tmp_path / "there") in done.stderr
     assert decode(done.stdout)["answers"][0]["state"] == "unknown"
+
+
+@pytest.mark.slow
+def test_what_was_installed_there_answers(site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sent by the real SDK; pip takes the wheel alone, for the rest it would need minutes."""
+    monkeypatch.setenv("PIP_NO_DEPS", "1")
+    found = install.install(site())
+    there = site(python=found["python"]).facts()
+    assert there["executable"] == found["python"]
+    assert there["steersman"] == facts.versions()["steersman"]
+    assert not there["parsl"], "an environment of its own"
 
 
 @pytest.mark.slow

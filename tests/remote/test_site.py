@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import socket
@@ -155,8 +156,9 @@ def test_a_laptop_without_network(site: Make) -> None:
         port = free.getsockname()[1]
     for web in (offline._client._compute_web_client.v2, offline._client._compute_web_client.v3):
         web.base_url = f"http://127.0.0.1:{port}/"
-    with pytest.raises(ServiceSilent):
+    with pytest.raises(ServiceSilent) as silent:
         offline.ask("x", ("look", {}))
+    assert silent.value.problem == os.strerror(errno.ECONNREFUSED)
 
 
 def test_a_function_that_cannot_be_unpacked_there_is_told_of(site: Make, monkeypatch: pytest.MonkeyPatch) -> None:

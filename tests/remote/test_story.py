@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import psutil
 import pytest
 
 from steersman.dashboard.report import write_report
+from steersman.data.run import open_run as opened_run
 from steersman.journal import copies, file
 from steersman.journal.history import History
 from steersman.journal.lock import driven, owner
@@ -27,6 +29,7 @@ from steersman.journal.records import Session, Tell
 from steersman.journal.run_directory import open_run
 from steersman.journal.verify import verify
 from steersman.remote.submitted import Submitted
+from tests.dashboard.serving import Served, serving
 from tests.remote import broker
 from tests.remote.endpoint import Endpoint
 from tests.remote.rig import Rig, left, rig
@@ -148,15 +151,21 @@ def test_what_is_said_is_journalled_with_who_said_it(here: Rig, name: str) -> No
 
 
 def test_a_copy_is_whole_while_the_run_grows(here: Rig, name: str) -> None:
-    """Every frame that its journal speaks of is there; and the next fetch brings only what is new."""
-    sizes = []
-    for what in ("frames,models", "figures,frames,models"):
-        here.run("remote", "fetch", name, "--what", what)
-        copy = open_run(here.work / "runs" / name)
-        assert verify(copy) == []
-        sizes.append(History(copy).state.frames)
-        assert sum(copy.frames.count(walker) for walker in copy.frames.walkers()) >= sizes[-1]
-    assert 0 < sizes[0] <= sizes[1]
+    """Every frame that its journal speaks of is there; who has opened it sees what the next fetch brings."""
+    sizes = [fetched(here, name, "frames,models")]
+    copy = open_run(here.work / "runs" / name)
+    opened = opened_run(copy.path)
+    with serving(copy) as served:
+        until(lambda: shown(served, name)["change"] > 0)
+        assert shown(served, name)["facts"]["frames"] == opened.state["frames"] == sizes[0]
+        until(lambda: frames(here, name) > sizes[0])
+        sizes.append(fetched(here, name, "figures,frames,models"))
+        until(lambda: shown(served, name)["facts"]["frames"] > sizes[0])
+        found = shown(served, name)
+        assert found["facts"]["frames"] == opened.state["frames"] == sizes[1]
+        assert (found["status"], found["flaws"]) == ("running", [])
+        assert f"{name} at here" in found["copy"]
+        assert not found["may_act"]
     copy.report.unlink()
     write_report(copy)
     assert 'class="failed"' not in copy.report.read_text(), "and here, from the copy"
@@ -206,6 +215,35 @@ def test_a_cancelled_run_goes_on(here: Rig, name: str) -> None:
     until(lambda: driven(here.runs / name))
 
 
+def test_what_is_wrong_with_a_workflow_is_said_in_one_line_before_it_starts(here: Rig) -> None:
+    wrong = here.run("submit", WORKFLOW, "--at", "here", "--set", "framess=3", code=2)
+    assert "did you mean 'frames'?" in wrong.stderr
+    assert wrong.stderr.count("\n") == 1
+
+
+def test_a_run_of_an_ordinary_user_is_lost_with_all_that_drove_it(here: Rig, theirs: Endpoint) -> None:
+    """Their endpoint gives its tasks all of its environment, the client's secret too; the run has none of it."""
+    theirs.wait()
+    folder = theirs.home / "runs"
+    here.run("endpoints", "add", "theirs", theirs.uuid, "--folder", str(folder))
+    here.run("submit", WORKFLOW, "--at", "theirs", "--workers", "1", "--name", "user")
+    until(lambda: (folder / "user" / "journal.jsonl").exists())
+    assert state(here, "user") == "running"
+    run = [each for each in left(folder) if "steersman" in _command(each)]
+    assert run
+    if theirs is not here.endpoint:
+        assert {each.uids().real for each in run} == {NOBODY}
+    assert not any(here.service.secret in str(each.environ()) for each in run)
+    for each in (Submitted(str(folder), "user").path, folder / "user"):
+        holder = owner(each)
+        assert holder is not None
+        os.kill(holder.pid, signal.SIGKILL)
+    until(lambda: Submitted(str(folder), "user").state()["state"] == "lost")
+    assert state(here, "user") == "lost"
+    if theirs is not here.endpoint:
+        theirs.end()
+
+
 def test_a_driver_that_died_leaves_its_exit_code_and_last_words_and_its_run_comes_home(here: Rig, name: str) -> None:
     before = frames(here, name)
     until(lambda: frames(here, name) > before)
@@ -228,12 +266,6 @@ def test_a_driver_that_died_leaves_its_exit_code_and_last_words_and_its_run_come
     assert mark.state == "ended"
 
 
-def test_what_is_wrong_with_a_workflow_is_said_in_one_line_before_it_starts(here: Rig) -> None:
-    wrong = here.run("submit", WORKFLOW, "--at", "here", "--set", "framess=3", code=2)
-    assert "did you mean 'frames'?" in wrong.stderr
-    assert wrong.stderr.count("\n") == 1
-
-
 def test_a_driver_in_a_job_of_the_endpoint(here: Rig, in_job: str) -> None:
     """One task that lasts as long as the run, beside which others are answered."""
     until(lambda: there(here, in_job) == "ended")
@@ -250,27 +282,6 @@ def test_a_run_here_trains_and_scores_there(here: Rig, trained: subprocess.Popen
     assert sum(len(here.service.groups[group]) for group in here.service.watched) >= 2, "tasks of Parsl's executor"
 
 
-def test_a_run_of_an_ordinary_user_is_lost_with_all_that_drove_it(here: Rig, theirs: Endpoint) -> None:
-    """Their endpoint gives its tasks all of its environment, the client's secret too; the run has none of it."""
-    theirs.wait()
-    folder = theirs.home / "runs"
-    here.run("endpoints", "add", "theirs", theirs.uuid, "--folder", str(folder))
-    here.run("submit", WORKFLOW, "--at", "theirs", "--workers", "1", "--name", "user")
-    until(lambda: (folder / "user" / "journal.jsonl").exists())
-    assert state(here, "user") == "running"
-    run = [each for each in left(folder) if "steersman" in _command(each)]
-    assert run
-    if theirs is not here.endpoint:
-        assert {each.uids().real for each in run} == {NOBODY}
-    assert not any(here.service.secret in str(each.environ()) for each in run)
-    for each in (Submitted(str(folder), "user").path, folder / "user"):
-        holder = owner(each)
-        assert holder is not None
-        os.kill(holder.pid, signal.SIGKILL)
-    until(lambda: Submitted(str(folder), "user").state()["state"] == "lost")
-    assert state(here, "user") == "lost"
-
-
 def state(here: Rig, name: str) -> str:
     return str(json.loads(here.run("remote", "status", name, "--json").stdout)["remote"]["state"])
 
@@ -282,6 +293,23 @@ def there(here: Rig, name: str) -> str:
 
 def code(here: Rig, name: str) -> int:
     return int(Submitted(str(here.runs), name).state()["code"])
+
+
+def fetched(here: Rig, name: str, what: str) -> int:
+    """Fetch a run. Returns: how many frames the copy has; each of them is there."""
+    here.run("remote", "fetch", name, "--what", what)
+    copy = open_run(here.work / "runs" / name)
+    assert verify(copy) == []
+    known = History(copy).state.frames
+    assert sum(copy.frames.count(walker) for walker in copy.frames.walkers()) >= known > 0
+    return known
+
+
+def shown(served: Served, name: str) -> dict[str, Any]:
+    """What the dashboard says of a run; it can be read."""
+    found: dict[str, Any] = served.ask(f"/run/{name}/state").values
+    assert not found.get("trouble")
+    return found
 
 
 def frames(here: Rig, name: str) -> int:

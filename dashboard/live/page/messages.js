@@ -6,7 +6,7 @@ const EVERY_MS = 2000;
 export class Messages {
   constructor(source) { this.source = source; this.body = el("div"); this.node = card("messages", "Messages", {}, this.body); this.asked = 0; this.near = false; new IntersectionObserver(([e]) => { this.near = e.isIntersecting; }).observe(this.node); }
   async state(state) {
-    const live = !this.source.offline && ["running", "paused"].includes(state.status); this.node.hidden = !live;
+    const live = !this.source.offline && !state.copy && ["running", "paused"].includes(state.status); this.node.hidden = !live;
     if (!live || !this.near || this.busy || performance.now() - this.asked < EVERY_MS) return;
     this.asked = performance.now(); this.busy = true;
     try {

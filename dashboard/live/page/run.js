@@ -57,7 +57,7 @@ class Page {
     document.title = `${state.name} · Steersman`; fill(this.name, state.workflow && state.workflow !== state.name ? `${state.workflow} · ${state.name}` : state.name);
     if (!state.change) { this._pill(state.trouble ? "failed" : "", state.trouble ? "cannot be read" : `reading the journal: ${Math.round(100 * (state.read ?? 0))} %`); if (state.trouble) fill(this.working.problem, el("p", { class: "problem" }, state.trouble)); return; }
     this._pill(state.status === "ended" ? state.outcome : state.status, STATUS[state.status === "ended" ? state.outcome : state.status] ?? state.status);
-    fill(this.about, `${state.guided ? "guided by a known reference, " : ""}seed ${state.seed}${this.source.offline ? ", as it was when this page was written" : ""}`); this.about.title = state.path;
+    fill(this.about, `${state.copy ? `${state.copy}, ` : ""}${state.guided ? "guided by a known reference, " : ""}seed ${state.seed}${this.source.offline ? ", as it was when this page was written" : ""}`); this.about.title = state.path;
     this.began = state.began; this.act.state(state); this.working.state(state); this.slots.state(state); this.messages.state(state); this._others(state);
     this.links.forEach((link, i) => { link.hidden = this.sections[i].hidden; });
     if (state.change === this.change) { if (state.status === "running") this.slots.draw(); return; }
