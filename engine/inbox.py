@@ -18,6 +18,7 @@ from steersman.worker.orders import EVENT, JOB, refuse
 
 QUIET_S = 5.0  # after so long without a word from anybody the bus is tried
 TELL = "tell"  # (words): what people say to a run
+LONGEST = 4096  # characters of a word that people say
 MOST_SENDERS = 50  # whose refused messages are noted
 
 
@@ -38,7 +39,7 @@ class Words(Struct, frozen=True):
 
     id: Annotated[str, Meta(min_length=1, max_length=64)]
     who: Name
-    words: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(max_length=64)]
+    words: Annotated[list[Annotated[str, Meta(max_length=LONGEST)]], Meta(max_length=64)]
 
 
 class Inbox:

@@ -17,7 +17,7 @@ from msgspec import json, to_builtins
 
 from steersman.bus import BusError, BusTimeout, TupleSpace
 from steersman.engine.errors import NotRunning
-from steersman.engine.inbox import TELL, Inbox, Words
+from steersman.engine.inbox import LONGEST, TELL, Inbox, Words
 from steersman.journal import copies
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.history import History
@@ -43,9 +43,12 @@ def tell(directory: RunDirectory, words: list[str], said_by: str = "") -> str:
 
     Args:
         said_by: who says it; "": the person at this process.
-    Raises: BadInput: the campaign refused it. NotRunning.
+    Raises: BadInput: a word is too long, or the campaign refused it. NotRunning.
     """
     expect_driver(directory)
+    if longest := [word for word in words if len(word) > LONGEST]:
+        problem = f"it has {len(longest[0]):,} characters; a run can be told {LONGEST:,}; put what is longer in a file"
+        raise BadValue("tell", f"{longest[0][:40]!r}...", problem)
     message = Words(id=secrets.token_hex(6), who=said_by or who(), words=words)
     try:
         with TupleSpace.connect(directory.bus, patience_s=ANSWER_S) as space:

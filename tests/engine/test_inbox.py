@@ -22,7 +22,7 @@ from steersman.bus.tuples import dead_letters
 from steersman.engine import people
 from steersman.engine.driver import Driven, Driver
 from steersman.engine.errors import NotRunning
-from steersman.engine.inbox import TELL, JobBegan, Words
+from steersman.engine.inbox import LONGEST, TELL, JobBegan, Words
 from steersman.engine.people import ANSWER
 from steersman.executors import site_files
 from steersman.journal import file as journal
@@ -45,6 +45,7 @@ from steersman.journal.records import (
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.system.errors import BadValue
 from steersman.worker.orders import EVENT, JOB
 
 STORY: list[Record] = [
@@ -196,3 +197,10 @@ def test_who_tells_a_run_something_while_it_ends_hears_how_it_ended(
         psutil.Process(server.pid).kill()
         with pytest.raises(NotRunning, match="it is spent"):
             people.tell(directory, ["pause"])
+
+
+def test_a_word_that_is_too_long_is_refused_before_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among the dead letters nobody would answer it."""
+    monkeypatch.setattr(people, "owner", lambda run: SimpleNamespace(why_gone=""))
+    with pytest.raises(BadValue):
+        people.tell(RunDirectory(tmp_path), ["set", f"name={'x' * LONGEST}"])
