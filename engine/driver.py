@@ -317,5 +317,5 @@ class Driver:
 
     @property
     def _bounds(self) -> dict[str, int]:
-        stages = ("train", "score", "steer", *(f"metric {name}" for name in self._rule.needs))
+        stages = (*ending.STAGES, *(f"metric {name}" for name in self._rule.needs))
         return dict.fromkeys(stages, self._workflow.most_failures)

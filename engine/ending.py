@@ -14,15 +14,22 @@ FAILURES = 6  # segments that fail in a row, while none has ended well, end the 
 UNTRIED = 30  # times as many until every slot has ended one: a broken node may be the first to come
 ROUNDING = 1e-6  # of a segment: a quotient that should be whole
 NEVER = 3  # failures in a row of a stage that has never worked
+STAGES = ("train", "score", "steer")  # that steering needs
 
 
 def met(state: State, rule: StopRule, now: float) -> End | None:
-    """The stop rule, at a moment in seconds since 1970."""
+    """The stop rule, at a moment in seconds since 1970. A budget that is spent without a model, say, bought nothing."""
     progress = state.progress(now)
-    if reason := rule.reason(progress):
-        goal = getattr(rule, "met", lambda _: rule)(progress).goal
-        return End(outcome="goal" if goal else "budget", reason=reason)
-    return None
+    reason = rule.reason(progress)
+    if not reason:
+        return None
+    if getattr(rule, "met", lambda _: rule)(progress).goal:
+        return End(outcome="goal", reason=reason)
+    for name in STAGES:
+        stage = state.stages.get(name)
+        if stage and not stage.worked:
+            return _failed(f"{reason}, but the {name} stage has never worked: {stage.cause}")
+    return End(outcome="budget", reason=reason)
 
 
 def room(state: State, rule: StopRule) -> float:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from steersman.engine import ending
-from steersman.journal.records import Began, Ended, Hired, Record, Stage
+from steersman.journal.records import Began, Ended, Hired, Record, Session, Stage
 from steersman.journal.state import State
+from steersman.steering import budget
 
 MOST = 20
 BOUNDS = {"score": MOST, "metric coverage": MOST}
@@ -42,6 +43,19 @@ def test_failures_in_a_row_end_a_run_unless_a_segment_has_ended_well(first: str,
             Ended(t=1.0, walker=0, segment=number, start=number, first_row=number, end_row=number + 1, how=how),
         ]
     assert (ending.failed(State(story), 1, {}, Path("errors")) is not None) == ends
+
+
+@pytest.mark.parametrize(("worked", "outcome"), [((False,), "failed"), ((False, True), "budget"), ((), "budget")])
+def test_a_budget_that_is_spent_while_a_stage_never_worked_was_spent_for_nothing(
+    worked: tuple[bool, ...], outcome: str
+) -> None:
+    story = [
+        Session(t=1.0, host="here", pid=1),
+        *(Stage(t=1.0, stage="train", ok=ok, cause="" if ok else "KeyError: 'x'") for ok in worked),
+    ]
+    end = ending.met(State(story), budget(hours=0.01), now=100.0)
+    assert end is not None
+    assert (end.outcome, "KeyError" in end.reason) == (outcome, outcome == "failed")
 
 
 def test_a_metric_that_nothing_waits_for_ends_no_run() -> None:
