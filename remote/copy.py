@@ -48,7 +48,7 @@ class View:
         """Read what is new, all of it. Returns: see `there.look`, and the answers to what is asked behind it."""
         while True:
             pieces = [self._next(name) for name in JOURNALS]
-            asked = ("look", {"log": None}), ("read", {"pieces": pieces}), *then
+            asked: list[Question] = [("look", {"log": None}), ("read", {"pieces": pieces}), *then]
             look, answers, *others = self.site.ask(self.sent.name, *asked, within_s=FETCH_S if then else WITHIN_S)
             self.path.mkdir(parents=True, exist_ok=True)
             anew = [self._take(answer) for answer in reversed(answers)]
