@@ -6,6 +6,7 @@ that any number of pages goes on after the server was started again.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import hashlib
@@ -83,6 +84,16 @@ def check_libraries() -> None:
         raise LibrariesMissing(", ".join(missing))
 
 
+class _Server(uvicorn.Server):
+    """It closes in the end also the connections of a browser that is slow to take its answer."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
+
+
 class Dashboard:
     """A server on 127.0.0.1.
 
@@ -98,7 +109,7 @@ class Dashboard:
             app, log_config=None, log_level="critical", access_log=False, ws="none", lifespan="off",
             server_header=False, timeout_keep_alive=30, timeout_graceful_shutdown=1,
         )  # fmt: skip
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config)
 
     @property
     def link(self) -> str:

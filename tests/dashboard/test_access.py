@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import http.client
 import os
 import re
@@ -26,6 +28,16 @@ def test_without_the_right_token_there_is_nothing(made: RunDirectory) -> None:
             assert {served.ask(path, token).status for path in paths} == {403}
             assert served.say("fold-0001", ["pause"], token).status == 403
         assert served.ask("/run/fold-0001/state").status == 200
+
+
+def test_a_server_that_ends_closes_the_connection_of_a_slow_reader(made: RunDirectory) -> None:
+    with serving(made, look=lambda _: [{"text": "x" * 30_000_000}]) as served:
+        slow = http.client.HTTPConnection("127.0.0.1", served.dashboard.port)
+        slow.request("GET", "/run/fold-0001/messages", headers={"Cookie": f"{TOKENS.cookie}={TOKENS.look}"})
+        answer = slow.getresponse()
+    with contextlib.closing(slow), pytest.raises((ConnectionError, http.client.IncompleteRead)):
+        answer.read()
+    gc.collect()  # it warns of a socket that nobody has closed
 
 
 def test_a_websocket_gets_nothing_without_the_token(made: RunDirectory) -> None:
