@@ -21,8 +21,8 @@ from pathlib import Path
 from parsl.jobs.states import JobState, JobStatus
 from parsl.launchers.base import Launcher
 from parsl.providers.cluster_provider import ClusterProvider
-from parsl.providers.errors import SubmitException
 
+from steersman.executors.errors import Refused
 from steersman.executors.schedulers.commands import ANSWER_S
 from steersman.executors.schedulers.registry import SCHEDULERS
 from steersman.executors.schedulers.scheduler import Block, Scheduler
@@ -33,13 +33,6 @@ AGAIN_S = 10.0  # after a refusal the scheduler is asked for a block again; Pars
 JOB = ".job"  # behind the name of a script: the job that it became
 OF_JOBS = re.compile("|".join(each.OF_JOB for each in SCHEDULERS.values()))
 log = logging.getLogger(__name__)
-
-
-class Refusal(SubmitException):  # type: ignore[misc]  # Parsl has no types
-    """A job that the scheduler did not take."""
-
-    def __str__(self) -> str:
-        return str(self.message)
 
 
 class Batch(ClusterProvider):  # type: ignore[misc]  # Parsl has no types
@@ -61,7 +54,7 @@ class Batch(ClusterProvider):  # type: ignore[misc]  # Parsl has no types
         )  # fmt: skip
         self.scheduler, self.title, self.before, self.poll_s = scheduler, title, before, poll_s
         self.workers_per_node = wanted.per_node
-        self._refusal: tuple[float, Refusal] | None = None
+        self._refusal: tuple[float, Refused] | None = None
 
     def script(self, command: str, tasks_per_node: int, name: str) -> Path:
         """Write the script of a block."""
@@ -74,7 +67,7 @@ class Batch(ClusterProvider):  # type: ignore[misc]  # Parsl has no types
         return file
 
     def submit(self, command: str, tasks_per_node: int, job_name: str = "steersman") -> str:
-        """Submit a block. Returns: the job's id. Raises: Refusal: in the scheduler's words."""
+        """Submit a block. Returns: the job's id. Raises: Refused: in the scheduler's words."""
         if self._refusal and time.monotonic() - self._refusal[0] < AGAIN_S:
             raise self._refusal[1]
         name = f"{job_name}.{time.time()}"
@@ -82,7 +75,7 @@ class Batch(ClusterProvider):  # type: ignore[misc]  # Parsl has no types
         code, out, err = self.execute_wait(self.scheduler.submit(script))
         found = re.search(self.scheduler.ID, out)
         if code or found is None:
-            refused = Refusal(name, f"{self.scheduler.COMMANDS[0]}: {err.strip() or out.strip()}")
+            refused = Refused(f"{self.scheduler.COMMANDS[0]}: {err.strip() or out.strip()}")
             self._refusal = (time.monotonic(), refused)
             raise refused
         script.with_name(f"{script.name}{JOB}").write_text(found[1])

@@ -104,7 +104,7 @@ class Share(ExecutionProvider):  # type: ignore[misc]  # Parsl has no types
         return self.role
 
     def submit(self, command: str, tasks_per_node: int, job_name: str = "steersman") -> str:
-        """Start a block's workers in a job. Returns: the job's name. Raises: SubmitException."""
+        """Start a block's workers in a job. Returns: the job's name. Raises: Refused."""
         self.jobs.provider.script_dir = self.script_dir
         at = f"{self.script_dir}/{job_name}.{time.time()}"
         start = self.launcher(command, tasks_per_node, self.nodes_per_block, self.script_dir)

@@ -18,7 +18,6 @@ from typing import Any
 import psutil
 import pytest
 from parsl.jobs.states import JobState
-from parsl.providers.errors import SubmitException
 
 from steersman.bus.addresses import TUNNEL
 from steersman.executors.batch import outside_of_jobs
@@ -278,7 +277,7 @@ def test_a_submission_that_does_not_end_is_ended_and_its_words_are_told(commands
     waits = f"#!/bin/sh\necho $$ > {tmp_path}/pid\necho unable to accept job, sleeping and retrying >&2\nsleep 60\n"
     (tmp_path / "sbatch").write_text(waits)
     (tmp_path / "sbatch").chmod(0o755)
-    with pytest.raises(SubmitException, match=r"retrying \(ended, because it did not answer within 0.5 s\)"):
+    with pytest.raises(Refused, match=r"retrying \(ended, because it did not answer within 0.5 s\)"):
         made.submit("process_worker_pool.py", 1, "parsl.simulation.block-0")
     with contextlib.suppress(psutil.NoSuchProcess):  # or it is dead, and nobody has looked yet
         assert psutil.Process(int((tmp_path / "pid").read_text())).status() == psutil.STATUS_ZOMBIE
