@@ -295,7 +295,6 @@ def test_analyse_writes_a_page_a_figure_and_json_and_the_report_shows_them(job: 
     report = run.report.read_text()
     assert all(words in report for row in said["report"]["rows"] for words in row)
     assert verify(run) == []
-    assert said["problems"], "so short a run supports nothing"
 
 
 def test_a_workflow_without_a_yardstick_is_judged_in_the_latent_space_of_one_model(
