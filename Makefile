@@ -39,8 +39,8 @@ compare: $(BIN)/.installed
 	$(BIN)/python docs/figures/results.py runs/compare-wells runs/compare-chignolin runs/compare-alanine runs/compare-crowded \
 		runs/compare-pruned runs/compare-rare
 
-# Three processes for two cores, since many tests wait; a file to each, in the order of tests/conftest.py.
-PYTEST := -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+# Two processes, a file to each, in the order of tests/conftest.py.
+PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 test: $(BIN)/.installed
 	$(BIN)/python $(PYTEST)
