@@ -86,7 +86,7 @@ def _where(site: Site, one: Workers | Blockless) -> str:
         return f"{one.count} slots in {one.blocks} blocks of {one.nodes} nodes, each with {ranks}"
     if site.parsl:
         return f"{one.count} slots, as {site.parsl} says"
-    workers = _plural(one.per_node, "worker") + (f", {len(one.gpu_names)} GPUs" if one.gpu_names else "")
+    workers = _plural(one.per_node, "worker") + (f", {_plural(len(one.gpu_names), 'GPU')}" if one.gpu_names else "")
     if not one.nodes:
         return f"{workers} on this machine"
     blocks = "this job's" if site.inside else f"{one.blocks} x" if one.blocks > 1 else "a block of"
