@@ -78,10 +78,8 @@ class Registration:
         self._refused = False  # the last block
 
     def __call__(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
-        if (
-            executor._last_poll_time > time.time()
-        ):  # a clock that is set back: Parsl would not ask for states until then
-            executor._last_poll_time = 0.0
+        # Parsl would not ask for states until a clock that was set back has its earlier time again.
+        executor._last_poll_time = min(executor._last_poll_time, time.time())
         if executor.bad_state_is_set:
             return
         self._wait(executor, status)

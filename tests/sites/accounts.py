@@ -35,6 +35,12 @@ add user root account=science
 quit
 """
 
+# Settings of a site, and what Slurm says of them.
+REFUSED = {
+    "{account: science, qos: nowhere}": "Invalid qos specification",
+    "{account: nobody}": "Invalid account or account/partition combination specified",
+}
+
 
 def can_be_had() -> bool:
     return all(map(shutil.which, PROGRAMS))

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from steersman.bus.addresses import read as read_address
 from steersman.executors.batch import job_title
 from steersman.journal.file import read
-from steersman.journal.records import End, Ended, Joined, Left, Lost, Note, Published, Scored, Session, Start, Trained
+from steersman.journal.records import End, Ended, Joined, Left, Lost, Note, Scored, Session, Start, Trained
 from steersman.journal.state import State
 from steersman.remote.submitted import Submitted
 from steersman.remote.wire import decode
 from tests.sites import accounts
 from tests.sites.campaigns import PATIENCE_S, Campaign, Campaigns, check_nothing_is_lost, request, resumed
+from tests.sites.processes import gpus_of_nodes, of_run, stop_interchange
 from tests.sites.slurm import NETWORK, Cluster, missing
 from tests.sites.tunnel import tunnel
 
@@ -45,10 +43,6 @@ REFUSED = {
     "{partition: nowhere}": "invalid partition specified: nowhere",
     "{options: [--gpus-per-node=99]}": "Requested node configuration is not available",
     "{options: [--no-such-option]}": "unrecognized option '--no-such-option'",
-}
-OF_ACCOUNTS = {
-    "{account: science, qos: nowhere}": "Invalid qos specification",
-    "{account: nobody}": "Invalid account or account/partition combination specified",
 }
 ASK = """
 import sys
@@ -97,25 +91,6 @@ def doctor(campaigns: Campaigns, cluster: Cluster, tmp_path_factory: pytest.Temp
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         yield process
         process.kill()
-
-
-def gpus_of_nodes(campaign: Campaign) -> dict[str, set[int]]:
-    """Which GPUs the walkers of each node told in their frames, as far as these are published."""
-    published = {record.walker for record in campaign.records(Published) if record.frames}
-    found: dict[str, set[int]] = {}
-    for walker in campaign.records(Joined):
-        if walker.walker in published:
-            frame = campaign.directory.frames.row(f"w{walker.walker}", 0)
-            found.setdefault(walker.node, set()).add(int(frame["gpu"]))
-    return found
-
-
-def stop_interchange(campaign: Campaign, for_s: float) -> None:
-    """Do to Parsl's interchange what a busy login node does; the tests go on meanwhile."""
-    driver = psutil.Process(json.loads((campaign.directory.path / "driver.json").read_text())["pid"])
-    (interchange,) = (process for process in driver.children() if "interchange" in " ".join(process.cmdline()))
-    interchange.suspend()
-    threading.Timer(for_s, interchange.resume).start()
 
 
 def test_walkers_on_two_nodes_have_a_gpu_each(campaigns: Campaigns, cluster: Cluster) -> None:
@@ -180,16 +155,6 @@ def test_a_submitted_campaign_runs_inside_a_job_and_leaves_nothing_when_it_is_ca
         time.sleep(0.2)
 
 
-def of_run(campaign: Campaign) -> list[psutil.Process]:
-    """Processes of the job that a campaign was submitted in."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.environ().get("OF_RUN") == str(campaign.directory.path):
-                found.append(process)
-    return found
-
-
 @pytest.mark.parametrize(
     ("site", "cause"),
     [
@@ -212,7 +177,7 @@ def test_a_job_whose_worker_never_comes_ends_the_run_with_the_cause(
 
 def test_what_slurm_refuses_is_told_before_the_run(cluster: Cluster, tmp_path: Path) -> None:
     """In its own words, one line each, and nothing is left behind."""
-    refused = REFUSED | (OF_ACCOUNTS if accounts.can_be_had() else {})
+    refused = REFUSED | (accounts.REFUSED if accounts.can_be_had() else {})
     files = [tmp_path / f"site{number}.yaml" for number in range(len(refused))]
     for file, slurm in zip(files, refused, strict=True):
         file.write_text(f"simulation: {{nodes: 1, workers: 1, walltime_s: 60}}\nslurm: {slurm}\n")
