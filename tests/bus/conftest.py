@@ -6,7 +6,6 @@ import importlib
 import itertools
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -58,14 +57,6 @@ def later(act: Callable[[], T]) -> Future[T]:
 
     threading.Thread(target=run, daemon=True).start()
     return future
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for what another thread is about to do."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.002)
 
 
 class Clock:

@@ -22,8 +22,9 @@ from steersman.bus import (
     TupleSpace,
     dead_letters,
 )
+from tests.waiting import until
 
-from .conftest import Clock, until
+from .conftest import Clock
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steersman.bus import DamagedMessage, Server, TupleSpace, entries
+from tests.waiting import until
 
-from .conftest import later, until
+from .conftest import later
 
 HEAD = struct.pack(">BBd", 0, 1, 0.0) + b"i"
 Plant = Callable[[bytes], None]

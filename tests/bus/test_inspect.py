@@ -14,8 +14,9 @@ import pytest
 
 from steersman.bus import Server, TupleSpace, inspect, rows
 from steersman.bus.programs import command
+from tests.waiting import until
 
-from .conftest import Clock, later, until
+from .conftest import Clock, later
 
 
 def test_statistics_tell_depths_rates_ages_and_who_waits(space: TupleSpace, clock: Clock) -> None:
@@ -116,7 +117,7 @@ def test_the_command_speaks_json(run: Path) -> None:
 def test_the_command_follows_a_name(run: Path) -> None:
     following = later(lambda: steersman_bus(run, "--follow", "news", "--count", "2", "--jsonl"))
     with TupleSpace.connect(run / "bus") as space:
-        until(lambda: "news" in space.names(), 60)  # who follows a name subscribes first, then says so
+        until(lambda: "news" in space.names())  # who follows a name subscribes first, then says so
         space.put("news", 1)
         space.put("news", 2)
     lines = [json.loads(line) for line in following.result(60).stdout.splitlines()]

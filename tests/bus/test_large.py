@@ -10,8 +10,9 @@ import redis
 import torch
 
 from steersman.bus import DamagedMessage, Server, TupleSpace
+from tests.waiting import until
 
-from .conftest import Clock, later, until
+from .conftest import Clock, later
 
 MIB = 1 << 20
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from steersman.bus import BusTimeout, LeaseExpired, NameFull, TupleSpace, dead_letters
+from tests.waiting import until
 
-from .conftest import Clock, later, until
+from .conftest import Clock, later
 
 
 def test_a_put_with_the_same_key_changes_nothing(space: TupleSpace) -> None:

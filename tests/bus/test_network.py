@@ -16,8 +16,9 @@ import pytest
 
 from steersman.bus import AsyncTupleSpace, Server, ServerFailed, ServerLost, ServerRefused, TupleSpace
 from steersman.bus.programs import function, pack
+from tests.waiting import until
 
-from .conftest import later, until
+from .conftest import later
 from .proxy import Proxy
 
 

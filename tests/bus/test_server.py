@@ -22,8 +22,9 @@ import redis
 from steersman.bus import OutOfMemory, Server, ServerFailed, ServerLost, ServerRefused, TupleSpace, connection
 from steersman.bus import server as embedded
 from steersman.bus.addresses import TUNNEL, Address, read
+from tests.waiting import until
 
-from .conftest import later, until
+from .conftest import later
 
 
 def test_all_files_of_a_server_are_readable_by_their_owner_alone(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ import redis
 
 from steersman.bus import Server, ServerFailed, ServerLost, Servers, ServersDiffer, TupleSpace
 from steersman.bus.addresses import read
+from tests.waiting import until
 
-from .conftest import later, until
+from .conftest import later
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +159,7 @@ def test_a_cluster_gives_the_same_results(program: str, tmp_path: Path) -> None:
         a.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
         b.execute_command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
         a.execute_command("CLUSTER", "MEET", "127.0.0.1", b.connection_pool.connection_kwargs["port"])
-        until(lambda: all("cluster_state:ok" in str(x.execute_command("CLUSTER", "INFO")) for x in (a, b)), 30)
+        until(lambda: all("cluster_state:ok" in str(x.execute_command("CLUSTER", "INFO")) for x in (a, b)))
         with TupleSpace.connect(f"redis://127.0.0.1:{a.connection_pool.connection_kwargs['port']}") as space:
             space.put_many([(f"name{n}", n) for n in range(20)])
             assert [space.take(f"name{n}", int)[1] for n in range(20)] == list(range(20))

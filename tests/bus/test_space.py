@@ -14,8 +14,9 @@ import pytest
 import redis
 
 from steersman.bus import ANY, BadTemplate, BusTimeout, LeaseExpired, NotPlain, TupleSpace
+from tests.waiting import until
 
-from .conftest import Clock, later, until
+from .conftest import Clock, later
 
 
 def test_what_is_put_is_taken_once(space: TupleSpace) -> None:
@@ -185,7 +186,7 @@ def test_an_interrupted_take_leaves_the_line(server: Any) -> None:
         subprocess.Popen([sys.executable, "-c", code, server.url], stdout=subprocess.PIPE, text=True) as child,
         TupleSpace.connect(server.url, space="interrupt") as space,
     ):
-        until(lambda: space.statistics("x")["x"].blocked == 1, 30)
+        until(lambda: space.statistics("x")["x"].blocked == 1)
         os.kill(child.pid, signal.SIGINT)
         assert child.communicate(timeout=120)[0] == "interrupted\n"
         assert space.statistics("x")["x"].blocked == 0

@@ -15,6 +15,7 @@ from steersman.engine.probe import BUS_BYTES, BUS_TIMES, MOST_BUS_BYTES, Probe, 
 from steersman.executors.launcher import launcher
 from steersman.executors.site import Site
 from tests.engine.conftest import started, steersman
+from tests.waiting import until
 
 WELL = Probe(
     node="n1", role="simulation", versions={"numpy": "2.4.6"}, cores=4, gpus=("0", 1), behind_s=0.001,
@@ -44,10 +45,7 @@ def test_a_doctor_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
         time.sleep(0.05)
     doctor.kill()
     doctor.wait()
-    deadline = time.monotonic() + 60
-    while left := orphans.of_run(at[0]):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.05)
+    until(lambda: not orphans.of_run(at[0]))
 
 
 def test_every_node_that_trains_is_looked_at() -> None:

@@ -6,7 +6,6 @@ in tests/sites, in front of a real Slurm.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import platform
@@ -15,7 +14,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 from parsl.jobs.states import JobState
 
@@ -26,8 +24,10 @@ from steersman.executors.parsl_config import parsl_config, provider, submit_scri
 from steersman.executors.preflight import ready
 from steersman.executors.schedulers.registry import SCHEDULERS
 from steersman.executors.site import Site
+from steersman.system.processes import lives
 from steersman.worker import tasks
 from tests.executors.conftest import Commands
+from tests.waiting import until
 
 NODES = {"nodes": 2, "workers": 4, "gpus": 4, "walltime_s": 5400}
 ASKED: dict[str, dict[str, Any]] = {
@@ -279,8 +279,7 @@ def test_a_submission_that_does_not_end_is_ended_and_its_words_are_told(commands
     (tmp_path / "sbatch").chmod(0o755)
     with pytest.raises(Refused, match=r"retrying \(ended, because it did not answer within 0.5 s\)"):
         made.submit("process_worker_pool.py", 1, "parsl.simulation.block-0")
-    with contextlib.suppress(psutil.NoSuchProcess):  # or it is dead, and nobody has looked yet
-        assert psutil.Process(int((tmp_path / "pid").read_text())).status() == psutil.STATUS_ZOMBIE
+    until(lambda: not lives(int((tmp_path / "pid").read_text())))
 
 
 def test_pbs_says_why_a_job_waits(commands: Commands, tmp_path: Path) -> None:

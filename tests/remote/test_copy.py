@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from steersman.store.check import damages
 from steersman.store.group import GroupWriter
 from steersman.system.errors import BadRequest
 from tests.dashboard.serving import Served, serving
+from tests.waiting import until
 
 Asked = tuple[str, dict[str, Any]]
 
@@ -214,10 +214,7 @@ def shown(served: Served) -> int:
 
 
 def until_shown(served: Served, frames: int) -> None:
-    deadline = time.monotonic() + 60
-    while not served.ask("/run/copy/state").values["change"] or shown(served) < frames:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: served.ask("/run/copy/state").values["change"] and shown(served) >= frames, look_s=0.1)
 
 
 @pytest.mark.parametrize("after", range(8))

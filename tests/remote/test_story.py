@@ -10,8 +10,7 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,9 +32,9 @@ from tests.dashboard.serving import Served, serving
 from tests.remote import broker
 from tests.remote.endpoint import Endpoint
 from tests.remote.rig import Rig, left, rig
+from tests.waiting import HANGS_S, until
 
 WORKFLOW = str(Path(__file__).with_name("workflow.py"))
-WITHIN_S = 240.0  # it ends what hangs, and nothing else: the machine may be busy
 NOBODY = 65534
 
 pytestmark = [
@@ -208,7 +207,7 @@ def test_a_cancelled_run_goes_on(here: Rig, name: str) -> None:
     here.run("remote", "cancel", name)
     assert code(here, name) == 130
     for each in following:
-        each.communicate(timeout=WITHIN_S)
+        each.communicate(timeout=HANGS_S)
         assert each.returncode == 0, "what follows a run ends with it"
     assert not drivers(here, name)
     here.run("remote", "resume", name)
@@ -250,7 +249,7 @@ def test_a_driver_that_died_leaves_its_exit_code_and_last_words_and_its_run_come
     driver = owner(here.runs / name)
     assert driver is not None
     os.kill(driver.pid, signal.SIGKILL)
-    until(lambda: there(here, name) == "ended")
+    until(lambda: there(here, name) == "ended", look_s=0.2)
     shown = here.run("remote", "status", name).stdout
     assert f"exit code -{signal.SIGKILL.value}" in shown
     assert "walk continues in" in shown, "the last lines that it printed"
@@ -268,14 +267,14 @@ def test_a_driver_that_died_leaves_its_exit_code_and_last_words_and_its_run_come
 
 def test_a_driver_in_a_job_of_the_endpoint(here: Rig, in_job: str) -> None:
     """One task that lasts as long as the run, beside which others are answered."""
-    until(lambda: there(here, in_job) == "ended")
+    until(lambda: there(here, in_job) == "ended", look_s=0.2)
     assert code(here, in_job) == 0
     assert len(list(file.read(here.runs / in_job / "journal.jsonl", Session))) == 1, "it was submitted twice"
 
 
 def test_a_run_here_trains_and_scores_there(here: Rig, trained: subprocess.Popen[str]) -> None:
     """Parsl's GlobusComputeExecutor with the same endpoint."""
-    trained.communicate(timeout=WITHIN_S)
+    trained.communicate(timeout=HANGS_S)
     state = History(open_run(here.work / "trained")).state
     assert state.model
     assert state.scored_with
@@ -336,10 +335,3 @@ def _parent(process: psutil.Process) -> int:
     with suppress(psutil.Error):
         return process.ppid()
     return 0
-
-
-def until(ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not ready():
-        assert time.monotonic() < deadline, "it takes too long"
-        time.sleep(0.2)

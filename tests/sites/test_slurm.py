@@ -28,6 +28,7 @@ from tests.sites.campaigns import PATIENCE_S, Campaign, Campaigns, check_nothing
 from tests.sites.processes import gpus_of_nodes, of_run, stop_interchange
 from tests.sites.slurm import NETWORK, Cluster, missing
 from tests.sites.tunnel import tunnel
+from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -149,10 +150,7 @@ def test_a_submitted_campaign_runs_inside_a_job_and_leaves_nothing_when_it_is_ca
     assert (found["state"], found["code"]) == ("ended", 130)
     check_nothing_is_lost(campaign.ended("interrupted"), campaign.directory)
     assert not campaign.records(Lost)
-    deadline = time.monotonic() + PATIENCE_S
-    while cluster.answer("squeue", "-h", "-j", job, "-o", "%i") or of_run(campaign):
-        assert time.monotonic() < deadline, of_run(campaign)
-        time.sleep(0.2)
+    until(lambda: not cluster.answer("squeue", "-h", "-j", job, "-o", "%i") and not of_run(campaign), look_s=0.2)
 
 
 @pytest.mark.parametrize(
@@ -393,7 +391,4 @@ def test_a_chain_of_jobs_goes_on_from_job_to_job_and_each_leaves_in_time(
 
 def test_nothing_is_left_in_the_queue(campaigns: Campaigns, cluster: Cluster) -> None:
     assert all(campaign.process.poll() is not None for campaign in campaigns.values())
-    deadline = time.monotonic() + PATIENCE_S
-    while cluster.answer("squeue", "-h"):
-        assert time.monotonic() < deadline, cluster.answer("squeue")
-        time.sleep(0.2)
+    until(lambda: not cluster.answer("squeue", "-h"), look_s=0.2)

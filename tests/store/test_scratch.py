@@ -3,8 +3,6 @@
 import multiprocessing
 import os
 import signal
-import time
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -13,6 +11,8 @@ import psutil
 import pytest
 
 from steersman.store import FRAME, Frames, GroupWriter, ScratchWriter, Span, scratch
+from steersman.system.processes import lives
+from tests.waiting import until
 
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
 SHARD = 128  # rows of 64 KB in a shard
@@ -35,13 +35,6 @@ def whole(frames: Frames, rows: int) -> bool:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
-def until(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -136,6 +129,6 @@ def test_a_reader_beside_it_sees_whole_frames_and_a_kill_loses_none_but_with_the
         os.kill(mover, signal.SIGKILL)
     process.kill()
     process.join()
-    until(lambda: not psutil.pid_exists(mover) or psutil.Process(mover).status() == psutil.STATUS_ZOMBIE)
+    until(lambda: not lives(mover))
     assert whole(frames, rows if killed == "node" else rows + 13)
     assert killed == "node" or not list((tmp_path / "node").iterdir())

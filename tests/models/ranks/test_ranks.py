@@ -26,11 +26,11 @@ from steersman.models.ranks.launch import Place, joined, place
 from steersman.models.ranks.local_sgd import LocalSGD
 from steersman.models.ranks.strategy import Strategy, chosen, used
 from steersman.system.processes import lives
-from tests.bus.conftest import until
 from tests.models.conftest import BATCH, SAMPLES
 from tests.models.faults import FAULTS, OTHER_VERSION, SHARING
 from tests.models.mean_model import flat, fresh, train
 from tests.sites import slurm
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -189,7 +189,7 @@ def test_ranks_end_with_the_process_that_started_them(found_by_ranks: None, tmp_
     ended = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=100)
     assert ended.returncode == -signal.SIGKILL
     pids = [int((tmp_path / f"pid{rank}").read_text()) for rank in (0, 1)]
-    until(lambda: not any(map(lives, pids)), seconds=30)
+    until(lambda: not any(map(lives, pids)))
 
 
 LAUNCHERS = {  # the packaged mpich's, torch's own, and that of a Slurm of two nodes, each with a network of its own
