@@ -23,6 +23,7 @@ from steersman.system.errors import EngineError
 FAILURES = 3  # blocks in a row that ended, or were refused, before a worker of theirs registered
 REFUSED_S = 120.0  # a scheduler that takes no job may be restarting
 QUEUED_S = 15.0  # a block that waits for longer in the queue is reported
+GIVEN_UP_S = 30.0  # a block of which no manager is left ends within so long by itself
 TAIL_CHARS = 400  # of a block's stderr that are shown
 # What a node writes to stderr when its workers do not end well (launcher.py); {label} is what srun --label puts before.
 ENDED = re.compile(r"^(?P<label>.*?)steersman: workers on (?P<node>\S+) ended with exit code \d+$", re.MULTILINE)
@@ -74,6 +75,7 @@ class Registration:
         self._begun: set[str] = set()  # blocks whose `worker_init` is over, or whose failure was reported
         self.waiting, self._waits_for, self._waits_since = "", "", 0.0
         self._running_since: dict[str, float] = {}
+        self._given_up_since: dict[str, float] = {}
         self._refused_since: float | None = None
         self._refused = False  # the last block
 
@@ -90,8 +92,30 @@ class Registration:
             executor.provider.cancel([executor.blocks_to_job_id[block] for block in _alive(executor, status)])
             executor.set_bad_state_and_fail_all(NoWorkers(self.site, cause))
             return
+        self._give_up(executor)
         self._count(executor)
         self._succeed(executor, status)
+
+    def _give_up(self, executor: Any) -> None:
+        """End the blocks that lost all their workers: another follows.
+
+        A manager of Parsl that misses its interchange ends, but hangs where a job ends in that moment. One that is told
+        to end, because its block does soon, is not meant.
+        """
+        now, lasts_s = time.monotonic(), executor.drain_period or math.inf
+        lasting = [block for block, since in self._running_since.items() if 0 <= now - since < lasts_s]
+        left = {manager["block_id"] for manager in executor.connected_managers()} if lasting else set()
+        lost = set(lasting) & set(executor.connected_blocks()) - left if lasting else set()
+        self._given_up_since = {block: self._given_up_since.get(block, now) for block in lost}
+        for block in sorted(lost, key=int):
+            if now - self._given_up_since[block] > GIVEN_UP_S:
+                job = executor.blocks_to_job_id[block]
+                self.missing.append(
+                    f"block {block} of {executor.label} runs, but its workers are lost; its job {job} is ended, and "
+                    "another is requested"
+                )
+                executor.provider.cancel([job])
+                self._running_since[block] = math.inf
 
     def _succeed(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
         """Ask for the blocks that are to follow those which end soon; what is in the queue already will do so."""

@@ -8,7 +8,7 @@ import pytest
 from parsl.jobs.states import JobState, JobStatus
 
 from steersman.executors.parsl_config import provider
-from steersman.executors.registration import NoWorkers, Registration
+from steersman.executors.registration import GIVEN_UP_S, NoWorkers, Registration
 from steersman.executors.site_files import load_site
 from tests.executors.conftest import Commands
 
@@ -18,12 +18,14 @@ class Blocks:
 
     label, all_addresses, bad_state_is_set = "simulation", {"10.0.0.1"}, False
     _last_poll_time = 0.0
+    drain_period: int | None = None
 
     def __init__(self, folder: Path) -> None:
         self.script_dir, self.provider = str(folder), self
         self.worker_logdir = str(folder)
         self.blocks_to_job_id = {str(block): f"job {block}" for block in range(4)}
         self.connected: list[str] = []
+        self.lost: set[str] = set()
         self.cancelled: list[str] = []
         self.asked = 0
         self.cause: Exception | None = None
@@ -32,7 +34,7 @@ class Blocks:
         return self.connected
 
     def connected_managers(self) -> list[dict[str, str]]:
-        return [{"block_id": block} for block in self.connected]
+        return [{"block_id": block} for block in self.connected if block not in self.lost]
 
     min_blocks = 2
 
@@ -165,6 +167,33 @@ def test_a_block_without_a_worker_is_replaced_while_others_work(tmp_path: Path) 
         watch(blocks, states(running, running))
     assert (blocks.cause, blocks.cancelled, len(watch.missing)) == (None, ["job 0"], 1)
     assert "they have not started there" in watch.missing[0]
+
+
+def test_a_block_that_lost_its_workers_and_does_not_end_is_replaced_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not one that ends soon, whose workers were told to."""
+    now = 1000.0
+    monkeypatch.setattr("steersman.executors.registration.time.monotonic", lambda: now)
+    blocks, running = Blocks(tmp_path), JobState.RUNNING
+    watch = Registration("m", silent_s=1000)
+    blocks.connected, blocks.drain_period = ["0", "1"], 500
+    watch(blocks, states(running, running))
+    blocks.lost = {"0"}
+    watch(blocks, states(running, running))
+    now += GIVEN_UP_S
+    watch(blocks, states(running, running))
+    assert (blocks.cancelled, watch.missing) == ([], [])
+    for _ in range(2):
+        now += 1
+        watch(blocks, states(running, running))
+        assert (blocks.cause, blocks.cancelled, len(watch.missing)) == (None, ["job 0"], 1)
+    now += 500
+    blocks.lost = {"0", "1"}
+    for _ in range(2):
+        watch(blocks, states(running, running))
+        now += GIVEN_UP_S + 1
+    assert blocks.cancelled == ["job 0"]
 
 
 def test_blocks_that_end_soon_are_followed_by_as_many_each_once(
