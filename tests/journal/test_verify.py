@@ -21,15 +21,20 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with scores and two models whose driver was killed."""
+    """A run with scores, two models and frames of two walkers, whose driver was killed."""
     cwd = tmp_path_factory.mktemp("original")
     run = cwd / "run"
     words = ("run", "double_well", "--set", "barrier_kT=30", "--set", "frames=100000000", "--set", "train_every=800")
     driver = started(*words, "--run-dir", run, cwd=cwd)
-    await_record(run, lambda state: state.model >= 2 and state.scored_with >= 2)
+    await_record(run, lambda state: state.model >= 2 and state.scored_with >= 2 and written(state) >= {0, 1})
     driver.kill()
     driver.wait()
     return run
+
+
+def written(state: State) -> set[int]:
+    """The walkers that have frames."""
+    return {number for number, walker in state.walkers.items() if walker.counted_frames}
 
 
 @pytest.fixture
