@@ -99,7 +99,7 @@ class Registration:
     def _give_up(self, executor: Any) -> None:
         """End the blocks that lost all their workers: another follows.
 
-        A manager of Parsl that misses its interchange ends, but hangs where a job ends in that moment. One that is told
+        A manager of Parsl that misses its interchange ends, but may hang where a job ends in that moment. One that is told
         to end, because its block does soon, is not meant.
         """
         now, lasts_s = time.monotonic(), executor.drain_period or math.inf
