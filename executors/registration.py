@@ -99,8 +99,8 @@ class Registration:
     def _give_up(self, executor: Any) -> None:
         """End the blocks that lost all their workers: another follows.
 
-        A manager of Parsl that misses its interchange ends, but may hang where a job ends in that moment. One that is told
-        to end, because its block does soon, is not meant.
+        A manager of Parsl that misses its interchange ends, but may hang where a job ends in that moment. One that is
+        told to end, because its block does soon, is not meant.
         """
         now, lasts_s = time.monotonic(), executor.drain_period or math.inf
         lasting = [block for block, since in self._running_since.items() if 0 <= now - since < lasts_s]
