@@ -103,19 +103,21 @@ class Registration:
         told to end, because its block does soon, is not meant.
         """
         now, lasts_s = time.monotonic(), executor.drain_period or math.inf
-        lasting = [block for block, since in self._running_since.items() if 0 <= now - since < lasts_s]
-        left = {manager["block_id"] for manager in executor.connected_managers()} if lasting else set()
-        lost = set(lasting) & set(executor.connected_blocks()) - left if lasting else set()
+        lost = {block for block, since in self._running_since.items() if 0 <= now - since < lasts_s}
+        if lost:
+            lost &= set(executor.connected_blocks())
+            lost -= {manager["block_id"] for manager in executor.connected_managers()}
         self._given_up_since = {block: self._given_up_since.get(block, now) for block in lost}
         for block in sorted(lost, key=int):
             if now - self._given_up_since[block] > GIVEN_UP_S:
-                job = executor.blocks_to_job_id[block]
-                self.missing.append(
-                    f"block {block} of {executor.label} runs, but its workers are lost; its job {job} is ended, and "
-                    "another is requested"
-                )
-                executor.provider.cancel([job])
-                self._running_since[block] = math.inf
+                self._replace(executor, block, f"block {block} of {executor.label} runs, but its workers are lost")
+
+    def _replace(self, executor: Any, block: str, why: str) -> None:
+        """End a block, once: Parsl asks for another."""
+        job = executor.blocks_to_job_id[block]
+        self.missing.append(f"{why}; its job {job} is ended, and another is requested")
+        executor.provider.cancel([job])
+        self._running_since[block] = math.inf
 
     def _succeed(self, executor: Any, status: Mapping[str, JobStatus]) -> None:
         """Ask for the blocks that are to follow those which end soon; what is in the queue already will do so."""
@@ -195,10 +197,7 @@ class Registration:
         )
         if not executor.connected_managers():
             return words
-        job = executor.blocks_to_job_id[block]
-        self.missing.append(f"{words}; its job {job} is ended, and another is requested")
-        executor.provider.cancel([job])
-        self._running_since[block] = math.inf
+        self._replace(executor, block, words)
         return ""
 
     def _count(self, executor: Any) -> None:
