@@ -28,7 +28,10 @@ def compare(
         list[str],
         typer.Option("--policy", help="""arguments of wf.steer, e.g. 'Novelty("z"), explore=0.2'; may be repeated"""),
     ] = [],  # noqa: B006 (Typer wants a list)
-    vary: Annotated[list[str], typer.Option("--vary", metavar="KEY=A,B", help="values of a parameter to compare")] = [],  # noqa: B006
+    vary: Annotated[
+        list[str],
+        typer.Option("--vary", metavar="KEY=A,B", help="values of a parameter, or of workers, to compare"),
+    ] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="number of campaigns of each policy")] = 8,
     budget: Annotated[
         str, typer.Option("--budget", help="budget of each campaign, e.g. sim_ns=4 or frames=10000")
@@ -91,9 +94,9 @@ def compare(
         file = folder / f"{arm.slug}.py"
         write_variant(file, of.variant(source, arm, plain_limits if arm.plain else limits), source)
         words = (*assignments, *arm.assignments)
-        given = str(params.absolute()) if params else None
+        given, slots = str(params.absolute()) if params else None, arm.workers or workers
         jobs[arm] = {
-            seed: Job(str(folder / arm.slug / f"seed-{seed}"), str(file), seed, words, given, site, workers, rounds)
+            seed: Job(str(folder / arm.slug / f"seed-{seed}"), str(file), seed, words, given, site, slots, rounds)
             for seed in range(seeds)
         }
     # Seed by seed, so that a table can be made of those that are done; first the policies that were asked for, so that
@@ -106,9 +109,9 @@ def compare(
         err.plain("stopped; give the same command again to continue")
         raise typer.Exit(130) from None
     runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded, metrics) for arm in chosen}
-    plain = {arm.assignments: runs[arm] for arm in chosen if arm.plain}
+    plain = {arm.varied: runs[arm] for arm in chosen if arm.plain}
     measures = {each.name: each for each in metrics} or loaded.yardsticks
-    found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.assignments], runs[arm], measures)]
+    found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.varied], runs[arm], measures)]
     written = write(folder, list(runs.values()), found)
     if as_json:
         typer.echo(json.dumps(written))

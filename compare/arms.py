@@ -16,6 +16,7 @@ from steersman.steering import Steering, budget
 from steersman.steering.expression import parse_steering
 from steersman.system.errors import BadValue
 
+WORKERS = "workers"  # the one thing that varies and is no parameter: it belongs to the site
 PLAIN, RANDOM, OWN = "Unsteered()", "Random(), fallback=Random()", ""
 
 APPENDED = """
@@ -36,15 +37,22 @@ class Arm:
         steer: arguments of `wf.steer`, as text; OWN keeps the file's.
         assignments: `key=value` of the parameters that vary.
         guided: it steers to a known target.
+        workers: slots for walkers, if their number varies.
     """
 
     steer: str
     assignments: tuple[str, ...] = ()
     guided: bool = False
+    workers: int | None = None
 
     @property
     def label(self) -> str:
-        return ", ".join([self.steer or "as written", *self.assignments])
+        return ", ".join([self.steer or "as written", *self.varied])
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """`key=value` of all that varies; arms that share it differ in their steering alone."""
+        return (*self.assignments, f"{WORKERS}={self.workers}") if self.workers else self.assignments
 
     @property
     def slug(self) -> str:
@@ -63,8 +71,8 @@ def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequenc
 
     Args:
         policies: arguments of `wf.steer`, e.g. 'Novelty("z"), explore=0.2'; none: what the workflow file says.
-        vary: parameter -> its values, as text.
-    Raises: BadValue, UnknownName: one is no policy.
+        vary: parameter, or "workers" -> its values, as text.
+    Raises: BadValue, UnknownName: one is no policy, or no number of workers.
     """
     names = vars(sys.modules[MODULE])
     draws = workflow.held_out_function or workflow.steering.policy.draws
@@ -72,11 +80,19 @@ def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequenc
     texts = list(dict.fromkeys([*base, *(text.strip() for text in policies or [OWN])]))
     found = []
     for values in itertools.product(*vary.values()):
-        assignments = tuple(f"{key}={value}" for key, value in zip(vary, values, strict=True))
+        varied = dict(zip(vary, values, strict=True))
+        workers = _count(varied.pop(WORKERS)) if WORKERS in varied else None
+        assignments = tuple(f"{key}={value}" for key, value in varied.items())
         for text in texts:
             steering = parse_steering(text, names) if text else workflow.steering
-            found.append(Arm(text, assignments, steering.guided))
+            found.append(Arm(text, assignments, steering.guided, workers))
     return found
+
+
+def _count(text: str) -> int:
+    if not text.strip().isdigit() or not int(text):
+        raise BadValue("--vary", f"{WORKERS}={text}", "a number of slots is 1 or more")
+    return int(text)
 
 
 def steering_of(arm: Arm, workflow: Workflow) -> Steering:

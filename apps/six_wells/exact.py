@@ -9,17 +9,19 @@ import numpy as np
 from scipy.sparse import coo_array, csc_array, csr_array, diags_array
 from scipy.sparse.linalg import eigsh, spsolve
 
-from steersman.apps.six_wells.landscape import CENTRES, TURN, energy, wells
+from steersman.apps.six_wells.landscape import CENTRES, TURN, density, energy, wells
+from steersman.apps.six_wells.simulation import TIMESTEP
 
 
-def populations(grid: int = 400) -> np.ndarray:
+def populations(grid: int = 400, timestep: float = TIMESTEP) -> np.ndarray:
     """(6,) float: the share of time that equilibrium spends in each well, within 0.3 rad of its centre.
 
     Args:
         grid: points per angle of the quadrature, which converges exponentially but for the edges of the wells.
+        timestep: of the trajectories, see `density`; 0: none, for a particle that moves continuously.
     """
     points = _points(grid)
-    weight = np.exp(-energy(points))
+    weight = density(points, timestep)
     inside = wells(points)
     return np.array([weight[inside == well].sum() / weight.sum() for well in range(len(CENTRES))])
 

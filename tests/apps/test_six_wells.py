@@ -34,6 +34,19 @@ def test_wells_are_where_the_energy_is_lowest_and_350_cells_are_reachable() -> N
     assert set(six_wells.cells(six_wells.CENTRES)) <= set(np.flatnonzero(six_wells.reachable()))
 
 
+def test_a_step_keeps_the_density_of_the_simulation() -> None:
+    """The mean energy after one step, by Gauss-Hermite quadrature over the noise, is that before it."""
+    points, dt = exact._points(120), simulation.TIMESTEP
+    nodes, weights = np.polynomial.hermite_e.hermegauss(7)
+    moved = points + dt * six_wells.force(points)
+    change = -six_wells.energy(points)
+    for (i, j), share in np.ndenumerate(np.outer(weights, weights) / weights.sum() ** 2):
+        change += share * six_wells.energy(moved + np.sqrt(2 * dt) * np.array([nodes[i], nodes[j]]))
+    drift = {step: np.average(change, weights=landscape.density(points, step)) for step in (0.0, dt)}
+    assert drift[0.0] > 1e-3, "exp(-energy) is what continuous motion keeps"
+    assert abs(drift[dt]) < 0.1 * drift[0.0]
+
+
 def test_the_transfer_matrix_keeps_equilibrium_and_detailed_balance() -> None:
     rates, grid = exact.transfer(40), 40
     weight = np.exp(-six_wells.energy(exact._points(grid)))

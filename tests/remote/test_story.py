@@ -25,7 +25,7 @@ from steersman.journal import copies, file
 from steersman.journal.history import History
 from steersman.journal.lock import driven, owner
 from steersman.journal.records import Session, Tell
-from steersman.journal.run_directory import open_run
+from steersman.journal.run_directory import RunDirectory, open_run
 from steersman.journal.verify import verify
 from steersman.remote.submitted import Submitted
 from tests.dashboard.serving import Served, serving
@@ -92,6 +92,15 @@ def theirs(here: Rig) -> Iterator[Endpoint]:
         made.stop()
 
 
+@pytest.fixture(scope="module")
+def submission(here: Rig, theirs: Endpoint) -> subprocess.Popen[str]:
+    """The submission of a long run of theirs, which may not have come through yet."""
+    theirs.wait()
+    here.run("endpoints", "add", "theirs", theirs.uuid, "--folder", str(theirs.home / "runs"))
+    return here.start("submit", WORKFLOW, "--at", "theirs", "--workers", "1", "--name", "user")
+
+
+@pytest.mark.usefixtures("theirs")
 def test_the_endpoint_is_looked_at_first(here: Rig) -> None:
     found = json.loads(here.run("remote", "check", "--at", "here", "--site", "laptop", "--json").stdout)["checks"]
     assert all(each["ok"] for each in found)
@@ -128,7 +137,7 @@ def test_a_run_outlives_its_endpoint(here: Rig, name: str) -> None:
     assert state(here, name) == "running"
 
 
-@pytest.mark.usefixtures("in_job", "trained", "theirs")
+@pytest.mark.usefixtures("in_job", "trained", "submission")
 def test_it_is_looked_at_as_a_run_here(here: Rig, name: str) -> None:
     until(lambda: frames(here, name) >= 100)
     records = json.loads(here.run("remote", "journal", name, "--json").stdout)["records"]
@@ -142,9 +151,9 @@ def test_it_is_looked_at_as_a_run_here(here: Rig, name: str) -> None:
 def test_what_is_said_is_journalled_with_who_said_it(here: Rig, name: str) -> None:
     for word in ("pause", "continue"):
         here.run("remote", "tell", name, word)
-    said = [each for each in file.read(here.runs / name / "journal.jsonl") if isinstance(each, Tell)]
-    assert [each.verb for each in said] == ["pause", "continue"]
-    assert all("@" in each.who for each in said)
+    run = open_run(here.runs / name)
+    assert tells(run) == ["pause", "continue"]
+    assert all("@" in each.who for each in file.read(run.journal, Tell))
     wrong = here.run("remote", "tell", name, "set", "framess=1", code=2)
     assert "framess" in wrong.stderr
 
@@ -200,32 +209,33 @@ def test_no_secret_is_in_what_a_run_wrote_or_shows(here: Rig, name: str) -> None
             assert not any(each.encode() in content for each in secrets), path
 
 
-def test_a_cancelled_run_goes_on(here: Rig, name: str) -> None:
-    following = [
-        here.start("remote", *words) for words in (("logs", name, "-f"), ("fetch", name, "--what=models", "--follow"))
-    ]
-    here.run("remote", "cancel", name)
-    assert code(here, name) == 130
-    for each in following:
-        each.communicate(timeout=HANGS_S)
-        assert each.returncode == 0, "what follows a run ends with it"
-    assert not drivers(here, name)
-    here.run("remote", "resume", name)
-    until(lambda: driven(here.runs / name))
-
-
 def test_what_is_wrong_with_a_workflow_is_said_in_one_line_before_it_starts(here: Rig) -> None:
     wrong = here.run("submit", WORKFLOW, "--at", "here", "--set", "framess=3", code=2)
     assert "did you mean 'frames'?" in wrong.stderr
     assert wrong.stderr.count("\n") == 1
 
 
-def test_a_run_of_an_ordinary_user_is_lost_with_all_that_drove_it(here: Rig, theirs: Endpoint) -> None:
+def test_a_driver_that_died_leaves_its_exit_code_and_last_words_and_its_run_goes_on(here: Rig, name: str) -> None:
+    before = frames(here, name)
+    until(lambda: frames(here, name) > before)
+    driver = owner(here.runs / name)
+    assert driver is not None
+    os.kill(driver.pid, signal.SIGKILL)
+    until(lambda: there(here, name) == "ended", look_s=0.2)
+    shown = here.run("remote", "status", name).stdout
+    assert f"exit code -{signal.SIGKILL.value}" in shown
+    assert "walk runs in" in shown, "the last lines that it printed"
+    here.run("remote", "resume", name, "--set", "frames=90000")
+    until(lambda: tells(open_run(here.runs / name)) == ["pause", "continue", "set"])
+
+
+def test_a_run_of_an_ordinary_user_is_lost_with_all_that_drove_it(
+    here: Rig, theirs: Endpoint, submission: subprocess.Popen[str]
+) -> None:
     """Their endpoint gives its tasks all of its environment, the client's secret too; the run has none of it."""
-    theirs.wait()
     folder = theirs.home / "runs"
-    here.run("endpoints", "add", "theirs", theirs.uuid, "--folder", str(folder))
-    here.run("submit", WORKFLOW, "--at", "theirs", "--workers", "1", "--name", "user")
+    said = submission.communicate(timeout=HANGS_S)
+    assert submission.returncode == 0, said
     until(lambda: (folder / "user" / "journal.jsonl").exists())
     assert state(here, "user") == "running"
     run = [each for each in left(folder) if "steersman" in _command(each)]
@@ -243,30 +253,28 @@ def test_a_run_of_an_ordinary_user_is_lost_with_all_that_drove_it(here: Rig, the
         theirs.end()
 
 
-def test_a_driver_that_died_leaves_its_exit_code_and_last_words_and_its_run_comes_home(here: Rig, name: str) -> None:
-    before = frames(here, name)
-    until(lambda: frames(here, name) > before)
-    driver = owner(here.runs / name)
-    assert driver is not None
-    os.kill(driver.pid, signal.SIGKILL)
-    until(lambda: there(here, name) == "ended", look_s=0.2)
-    shown = here.run("remote", "status", name).stdout
-    assert f"exit code -{signal.SIGKILL.value}" in shown
-    assert "walk continues in" in shown, "the last lines that it printed"
-    here.run("remote", "resume", name, "--set", f"frames={frames(here, name) + 100}")
-    assert "budget" in here.run("remote", "watch", name).stdout
-    assert code(here, name) == 0
-    here.run("remote", "fetch", name, "--what", "all")
-    copy = open_run(here.work / "runs" / name)
+def test_a_cancelled_run_ends_what_follows_it_and_comes_home(here: Rig, name: str) -> None:
+    following = [
+        here.start("remote", *words) for words in (("logs", name, "-f"), ("fetch", name, "--what=models", "--follow"))
+    ]
+    here.run("remote", "cancel", name)
+    assert code(here, name) == 130
+    assert not drivers(here, name)
+    here.run("remote", "fetch", name, "--what", "all", "--to", "whole")
+    copy = open_run(here.work / "whole")
     assert verify(copy) == []
     assert History(copy).state.frames == History(open_run(here.runs / name)).state.frames
     mark = copies.of(copy.path)
     assert mark is not None
     assert mark.state == "ended"
+    for each in following:
+        each.communicate(timeout=HANGS_S)
+        assert each.returncode == 0
 
 
 def test_a_driver_in_a_job_of_the_endpoint(here: Rig, in_job: str) -> None:
     """One task that lasts as long as the run, beside which others are answered."""
+    assert "budget" in here.run("remote", "watch", in_job).stdout
     until(lambda: there(here, in_job) == "ended", look_s=0.2)
     assert code(here, in_job) == 0
     assert len(list(file.read(here.runs / in_job / "journal.jsonl", Session))) == 1, "it was submitted twice"
@@ -315,6 +323,11 @@ def frames(here: Rig, name: str) -> int:
     """Of the run itself, without asking for it."""
     journal = here.runs / name / "journal.jsonl"
     return History(open_run(journal.parent)).state.frames if journal.exists() else 0
+
+
+def tells(run: RunDirectory) -> list[str]:
+    """What was said to it."""
+    return [each.verb for each in file.read(run.journal, Tell)]
 
 
 def drivers(here: Rig, name: str) -> list[int]:
