@@ -182,7 +182,8 @@ def grid(runs: Runs, name: str) -> np.ndarray:
 def as_json(row: Row, runs: Runs) -> dict[str, object]:
     """Plain values of a row; null is a time that was not reached in the median, or a bound that is not known."""
     return {
-        "arm": row.arm.label, "guided": row.arm.guided, "yardstick": row.yardstick, "unit": runs.unit,
+        "arm": row.arm.label, "varied": ", ".join(row.arm.varied), "guided": row.arm.guided,
+        "yardstick": row.yardstick, "unit": runs.unit,
         "seeds": runs.seeds, "final": row.final.tolist(), "final_median": float(np.median(row.final)),
         "more": _finite(row.more), "verdict": row.verdict, "chosen_by_policy": _number(row.share),
         "levels": [

@@ -129,12 +129,12 @@ def sentences(history: History, alive: bool, now: float) -> Iterator[str]:
         yield f"{state.paused.who} paused the run."
     yield _model(state, alive)
     for name, values in list(history.metrics.items())[:MOST_NAMED]:
-        yield _rise(name, values, now)
+        yield _rise(name, values, now, state)
     if alive:
         yield _slots(state)
     if failed := state.ended["failed"]:
         cause, times = Counter(history.causes.values()).most_common(1)[0] if history.causes else ("", 0)
-        yield f"{failed:,} segments failed, {times:,} of them with: {cause:.120}"
+        yield f"{failed:,} segment{'s' if failed > 1 else ''} failed, {times:,} of them with: {cause:.120}"
     for name, stage in state.stages.items():
         if stage.failures:
             yield f"The {name} stage fails ({stage.failures} times): {stage.cause:.160}"
@@ -216,17 +216,21 @@ def _model(state: State, alive: bool) -> str:
         return f"Model {training.version} is being trained{far}; {now}."
     if state.model:
         refused = sum(model.accepted is False for model in state.models)
-        return f"Model {state.model} is in use" + (f"; {refused} were not good enough." if refused else ".")
+        return f"Model {state.model} is in use" + (
+            f"; {refused} {'were' if refused > 1 else 'was'} not good enough." if refused else "."
+        )
     return "No model was good enough yet." if state.models else "There is no model yet."
 
 
-def _rise(name: str, values: np.ndarray, now: float) -> str:
+def _rise(name: str, values: np.ndarray, now: float, state: State) -> str:
+    """How a metric changed. A new model may change it at once, for then it is a metric of other scores."""
     moments, figures = values.T
     last = float(figures[-1])
     window = next((hours for hours in WINDOWS_H if 2 * 3600 * hours <= now - moments[0]), None)
     if window is None:
         return f"{name} is {last:.4g}."
-    before = float(figures[max(0, int(np.searchsorted(moments, now - 3600 * window)) - 1)])
+    since = max(0, int(np.searchsorted(moments, now - 3600 * window)) - 1)
+    before = float(figures[since])
     if before == last or not np.isfinite([before, last]).all():
         return f"{name} is {last:.4g}, as it was a{'n' if window == 1 else ''} {WORDS_H[window]} ago."
     change = (
@@ -234,7 +238,9 @@ def _rise(name: str, values: np.ndarray, now: float) -> str:
         if before > 0
         else f"{abs(last - before):.3g}"
     )
-    return f"{name} is {last:.4g}: it {'rose' if last > before else 'fell'} by {change} in the last {WORDS_H[window]}."
+    came = any(model.accepted and model.fit and model.fit.t > moments[since] for model in state.models)
+    how = f"{'rose' if last > before else 'fell'} by {change} in the last {WORDS_H[window]}"
+    return f"{name} is {last:.4g}: it {how}{', in which the model changed' if came else ''}."
 
 
 def _slots(state: State) -> str:

@@ -279,9 +279,20 @@ def test_a_run_that_cannot_be_read_says_why(finished: RunDirectory, monkeypatch:
 def test_sentences_say_what_is_so(watched: Watched) -> None:
     words = " ".join(overview.sentences(watched.history, False, watched.history.state.now))
     assert "The run reached its goal: coverage rose by less than 1 %." in words
-    assert "Model 1 is in use; 1 were not good enough." in words
+    assert "Model 1 is in use; 1 was not good enough." in words
     assert "coverage is 40" in words
-    assert "1 segments failed" in words
+    assert "1 segment failed" in words
+
+
+def test_a_rise_across_models_is_said_to_be_one(watched: Watched) -> None:
+    """Metrics of a latent space are those of its model."""
+    state = watched.history.state
+    (came,) = (model.fit.t for model in state.models if model.accepted and model.fit)
+    values = np.array([(came + moment, value) for moment, value in ((-1000, 10), (-500, 20), (300, 25), (400, 50))])
+    assert "rose by 150 % in the last 10 minutes, in which the model changed." in overview._rise(
+        "coverage", values, came + 420, state
+    )
+    assert "rose by 100 % in the last minute." in overview._rise("coverage", values[1:], came + 420, state)
 
 
 # Several runs
