@@ -10,11 +10,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PARTIAL = ".partial"  # ends the name of what is being written, and will be another file's content
+CUT = b"(the beginning was cut off)\n"
 
 
 def text_of(path: Path) -> str:
     """Whatever was written to a file, as text; "" when there is none."""
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+
+def shorten(path: Path, most: int) -> None:
+    """Keep only the end of a file that others append to, half of `most` bytes, when it has become larger than that."""
+    size = path.stat().st_size
+    if size <= most:
+        return
+    with path.open("r+b") as file:
+        file.seek(size - most // 2)
+        end = CUT + file.read()
+        file.seek(0)
+        file.write(end)
+        file.truncate()
 
 
 def replace_file(path: Path, content: str | bytes, *, sync: bool = False, mode: int = 0o666) -> None:

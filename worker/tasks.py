@@ -150,6 +150,7 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
         attributes={"workflow": workflow.name, "params": yaml.safe_dump(params.model_dump(mode="json"))},
         errors=directory.errors,
         scratch=site.scratch_here("simulation"),
+        stdout=stdout,
         stderr=stderr,
         place=place(),
         margin_s=site.margin_s,

@@ -23,6 +23,7 @@ from steersman.journal.records import Start as Order
 from steersman.stages.segment import Segment
 from steersman.stages.start import Start
 from steersman.store import ENDED, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
+from steersman.system.files import shorten
 from steersman.worker.orders import DONE, LEAVE, refuse, stop_name
 from steersman.worker.publisher import Outbox, Publisher
 from steersman.worker.watchdog import Watchdog
@@ -32,6 +33,7 @@ ASIDE, REPLACED = "its node is set aside", "it failed again and again"
 LEASE_S = 15.0  # a lost walker's starts come back after this; renewed well before
 AWAY_S = 0.1  # between two tries while the server is away
 STDERR_TAIL = 4000  # bytes kept of what a failed segment wrote
+MOST_PRINTED = 2**24  # bytes of standard output, and of standard error
 MOST_CAUSE = 2000  # characters of a cause that are sent; the whole traceback lies in errors/
 MOST_CAUSES = 20  # files in errors/ of one walker
 FAILING_S, MOST_FAILING_S = 0.1, 10.0  # between two segments of a walker that fails: twice as long each time
@@ -58,7 +60,8 @@ class Walker:
         attributes: attributes of its group (parameters, seed, versions).
         errors: folder for the causes of failed segments.
         scratch: folder on the node's own storage that its group grows in, None where it grows among the run's frames.
-        stderr: file that the process's standard error goes to, None when it is not caught.
+        stdout, stderr: files that what the process prints goes to, None when it is not caught. Between two segments
+            they are shortened.
         place: where it runs, for the engine: node, pool, block_ends.
         margin_s: before its block ends, this much is kept for writing what there is.
         lease_s: how long a start is its own without a sign of life.
@@ -77,6 +80,7 @@ class Walker:
     attributes: dict[str, Any]
     errors: Path
     scratch: Path | None = None
+    stdout: Path | None = None
     stderr: Path | None = None
     place: dict[str, Any] = field(default_factory=dict)
     margin_s: float = 0.0
@@ -200,6 +204,8 @@ class Walker:
             Began(walker=self.number, segment=number, start=start_id, first_row=out.first_row, waited_s=waited_s)
         )
         self._outbox.send()  # with the end of the one before; it is to be known if it kills this process
+        for printed in filter(None, (self.stdout, self.stderr)):
+            shorten(printed, MOST_PRINTED)
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
         cause, read_s, began = "", 0.0, time.monotonic()
         try:

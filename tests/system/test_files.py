@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.system.files import locked, replace_file, take_lock
+from steersman.system.files import CUT, locked, replace_file, shorten, take_lock
 
 
 def test_a_file_that_cannot_be_written_keeps_what_it_held(tmp_path: Path) -> None:
@@ -21,6 +21,17 @@ def test_a_private_file_is_never_readable_by_others(tmp_path: Path) -> None:
     (tmp_path / "a.json").touch(0o644)
     replace_file(tmp_path / "a.json", b"secret", sync=True, mode=0o600)
     assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_grows_is_cut_to_its_end_and_who_appends_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "w0.stdout"
+    with path.open("ab", buffering=0) as appended:
+        appended.write(b"0123456789")
+        shorten(path, 10)
+        assert path.read_bytes() == b"0123456789"
+        shorten(path, 8)
+        appended.write(b"ab")
+    assert path.read_bytes() == CUT + b"6789ab"
 
 
 def test_a_lock_is_held_by_one_and_goes_with_its_process(tmp_path: Path) -> None:

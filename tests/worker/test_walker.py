@@ -179,6 +179,29 @@ def test_a_process_that_dies_says_of_what_and_what_it_printed_lies_beside(
     assert told.endswith("see errors/w3.stderr")
 
 
+def test_what_segments_print_does_not_fill_the_disk(made_run: MadeRun) -> None:
+    """Of each file the end is kept, and standard error too, from which the cause of a failure is taken."""
+    directory = made_run("""
+        import sys
+
+        @wf.simulate()
+        def simulate(p, start, out):
+            for file in (sys.stdout, sys.stderr):
+                print("x" * 600, file=file)
+        """)
+    code = "from steersman.worker import tasks, walker; walker.MOST_PRINTED = 1000; "
+    code += f"tasks.walk({str(directory.path)!r}, 3, 'bag')"
+    with Server.start(directory.bus) as server, TupleSpace.connect(server.url) as space:
+        for number in range(5):
+            space.put("bag", number, plain(Start(start=number, seed=number)))
+        space.put("bag", -1, {"end": True})
+        subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+    for name in ("stdout", "stderr"):
+        printed = (directory.errors / f"w3.{name}").read_text()
+        assert printed.startswith("(the beginning was cut off)\n")
+        assert len(printed) < 2000
+
+
 def test_causes_of_failed_segments_do_not_fill_the_disk(
     space: TupleSpace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
