@@ -1,0 +1,42 @@
+"""The program that Parsl's processes are started by."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steersman.executors.steady import STEADY
+
+MANAGER = """
+import multiprocessing, sys
+if __name__ == "__main__":
+    server = multiprocessing.get_context("spawn").Manager()  # as Parsl's manager has one
+    print(server.address, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("how", ["TERM", "ends"])
+def test_sockets_of_what_is_started_go_with_it(how: str, tmp_path: Path) -> None:
+    (tmp_path / "manager.py").write_text(MANAGER)
+    with subprocess.Popen(
+        [Path(sys.executable).with_name(STEADY), str(tmp_path / "manager.py")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    ) as manager:  # fmt: skip
+        assert manager.stdin is not None
+        assert manager.stdout is not None
+        socket = Path(manager.stdout.readline().strip())
+        assert socket.is_socket()
+        assert tmp_path in socket.parents
+        if how == "TERM":
+            os.killpg(manager.pid, signal.SIGTERM)
+        else:
+            manager.stdin.close()
+        assert manager.wait(60) == (-signal.SIGTERM if how == "TERM" else 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["manager.py"]
