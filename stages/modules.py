@@ -16,6 +16,7 @@ from pathlib import Path
 MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
 FOLDER = "workflow"  # in a run directory
 SUFFIXES = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
+MOST_DATA = 2**20  # bytes of another file of a package that is kept with it
 
 
 def keep(source: Path, run: Path) -> None:
@@ -38,13 +39,14 @@ def make_importable(path: Path) -> None:
 
 
 def imported(source: Path) -> set[Path]:
-    """The files in the folder of a Python file that it imports, at once or later in a function; packages whole."""
+    """The files in the folder of a Python file that it imports, at once or later in a function; packages whole, with
+    their data: files of up to 1 MiB each."""
     found: set[Path] = set()
     waiting = [source]
     while waiting:
         new = {file for name in _names(waiting.pop()) for file in _files(source.parent, name)} - found
         found |= new
-        waiting += new
+        waiting += (file for file in new if file.name.endswith(tuple(SOURCE_SUFFIXES)))
     return found
 
 
@@ -70,6 +72,12 @@ def _files(folder: Path, name: str) -> Iterator[Path]:
     if found is None:
         return
     if str(here / name) in (found.submodule_search_locations or ()):
-        yield from (file for file in (folder / name).rglob("*") if file.name.endswith(SUFFIXES))
+        yield from (file for file in (folder / name).rglob("*") if file.is_file() and _belongs(file, folder))
     elif found.origin and Path(found.origin).parent == here:
         yield folder / Path(found.origin).name
+
+
+def _belongs(file: Path, folder: Path) -> bool:
+    """To its package; bytecode and hidden files do not."""
+    made = any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(folder).parts)
+    return not made and (file.name.endswith(SUFFIXES) or file.stat().st_size <= MOST_DATA)

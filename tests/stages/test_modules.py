@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steersman.journal import run_directory
-from steersman.stages.modules import FOLDER, imported, keep
+from steersman.stages.modules import FOLDER, MOST_DATA, imported, keep
 
 FILES = {
     "mine.py": """
@@ -59,6 +59,16 @@ def test_what_python_would_not_take_from_the_folder_is_not_found(source: Path) -
     (source.parent / "whole" / "template.py").write_text("{{ name }} = print 'of Python 2'")
     found = {str(path.relative_to(source.parent)) for path in imported(source)}
     assert found == FILES.keys() - {"mine.py", "unused.py"} | {"whole/template.py"}
+
+
+def test_a_package_is_kept_with_its_data_unless_they_are_large(source: Path) -> None:
+    for name, size in {
+        "fields/a.xml": 9, "large.npy": MOST_DATA + 1, "__pycache__/part.pyc": 9, ".git/config": 9, "fields/.swp": 9
+    }.items():  # fmt: skip
+        (source.parent / "whole" / name).parent.mkdir(exist_ok=True)
+        (source.parent / "whole" / name).write_bytes(b"<" * size)
+    found = {str(path.relative_to(source.parent)) for path in imported(source)}
+    assert found == FILES.keys() - {"mine.py", "unused.py"} | {"whole/fields/a.xml"}
 
 
 def test_a_compiled_module_is_found_also_by_a_relative_path(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
