@@ -17,7 +17,7 @@ from steersman.worker.trying import tried
 from steersman.workflows import diffraction
 from tests.workflows.draws import ran
 
-TINY = {"patterns": 16, "held_out": 8, "train_every": 8, "epochs": 2}
+TINY = {"patterns": 8, "held_out": 4, "train_every": 8, "epochs": 2}
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from steersman.apps import storms
 from steersman.workflows import storm_masks
 from tests.workflows.draws import ran
 
-TINY: dict[str, Any] = {"flows": 8, "held_out": 4, "train_every": 4, "epochs": 1, "width": 5 / 32}
+TINY: dict[str, Any] = {"flows": 4, "held_out": 4, "train_every": 4, "epochs": 1, "width": 5 / 32}
 
 
 @pytest.mark.slow
