@@ -36,8 +36,16 @@ compare: $(BIN)/.installed
 		--policy 'LocalOutlierFactor("torsions")' --policy 'LocalOutlierFactor("torsions"), prune=Redundant("torsions", bins=6)' \
 		--out runs/compare-pruned
 	$(BIN)/steersman compare shallow_water --seeds 4 --workers 1 --beside 2 --out runs/compare-rare
-	$(BIN)/python docs/figures/results.py runs/compare-wells runs/compare-chignolin runs/compare-alanine runs/compare-crowded \
-		runs/compare-pruned runs/compare-rare
+	$(BIN)/steersman compare wells --seeds 8 --rounds --vary workers=1,4,16 --policy 'LocalOutlierFactor("z")' --out runs/compare-slots
+	$(BIN)/steersman compare wells --seeds 8 --rounds --workers 8 --policy 'LocalOutlierFactor("z")' \
+		--policy 'LocalOutlierFactor("z"), explore=0.2' --policy 'LocalOutlierFactor("z"), explore=0.5' --out runs/compare-explore
+	$(BIN)/steersman compare wells --seeds 8 --rounds --workers 8 --vary steps=100,500,2500 --policy 'LocalOutlierFactor("z")' \
+		--out runs/compare-length
+	$(BIN)/steersman compare alanine --seeds 4 --workers 1 --beside 2 --vary train_every=400,4000,16000 --policy 'LocalOutlierFactor("z")' \
+		--out runs/compare-cadence
+	$(BIN)/steersman compare alanine --seeds 4 --workers 1 --beside 2 --vary latent=1,3,10 --policy 'LocalOutlierFactor("z")' \
+		--out runs/compare-latent
+	$(BIN)/python docs/figures/results.py runs/compare-*
 
 # Two processes, a file to each, in the order of tests/conftest.py.
 PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder

@@ -1,6 +1,6 @@
 """Comparisons -> the tables and figures of docs/results.md, between its marks; `make compare` does it all.
 
-python docs/figures/results.py runs/compare-wells runs/compare-chignolin
+python docs/figures/results.py runs/compare-*
 """
 
 import json

@@ -197,6 +197,15 @@ def test_plain_and_random_are_always_in_and_parameters_vary_with_each(wells: Wor
     assert len({arm.slug for arm in found}) == 8
 
 
+def test_slots_vary_like_parameters_but_belong_to_the_site(wells: Workflow) -> None:
+    found = arms(wells, [], {"workers": ["1", "16"], "steps": ["100"]})
+    assert [(arm.workers, arm.assignments) for arm in found] == [(1, ("steps=100",))] * 3 + [(16, ("steps=100",))] * 3
+    assert found[0].label == "Unsteered(), steps=100, workers=1"
+    for wrong in ("0", "-1", "many", ""):
+        with pytest.raises(BadInput):
+            arms(wells, [], {"workers": [wrong]})
+
+
 def test_a_workflow_that_draws_has_no_restarts_to_compare_with() -> None:
     for name in ("shallow_water", "diffraction"):
         assert [arm.steer for arm in arms(loading.load(loading.shipped()[name]), [], {})] == [PLAIN, ""]
