@@ -254,14 +254,13 @@ def test_a_run_of_an_ordinary_user_is_lost_with_all_that_drove_it(
 
 
 def test_a_cancelled_run_ends_what_follows_it_and_comes_home(here: Rig, name: str) -> None:
-    following = [
-        here.start("remote", *words) for words in (("logs", name, "-f"), ("fetch", name, "--what=models", "--follow"))
-    ]
+    words = (("logs", name, "-f"), ("fetch", name, "--what", "models", "--follow", "--to", "followed"))
+    following = [here.start("remote", *each) for each in words]
     here.run("remote", "cancel", name)
     assert code(here, name) == 130
     assert not drivers(here, name)
-    here.run("remote", "fetch", name, "--what", "all", "--to", "whole")
-    copy = open_run(here.work / "whole")
+    here.run("remote", "fetch", name, "--what", "all")
+    copy = open_run(here.work / "runs" / name)
     assert verify(copy) == []
     assert History(copy).state.frames == History(open_run(here.runs / name)).state.frames
     mark = copies.of(copy.path)
