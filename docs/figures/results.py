@@ -48,7 +48,8 @@ def _end_and_time(row: dict[str, Any]) -> str:
     """318; 175 in 97.2 (3.1x, 2.3 to 4.3)"""
     level = row["levels"][len(row["levels"]) // 2]
     times, middle = _times(level), median_time(_times(level))
-    when = f"in {middle:,.3g}" if np.isfinite(middle) else f"by {times.reached.sum()} of {len(times.reached)}"
+    reached = f"by {times.reached.sum()} of {len(times.reached)}"
+    when = f"in {middle:,.{0 if middle >= 100 else 1}f}" if np.isfinite(middle) else reached
     value, low, high = level["sooner"]
     ratio = "" if value is None or not low else f" ({value:.2g}x, {low:.2g} {f'to {high:.2g}' if high else 'or more'})"
     return f"{row['final_median']:.4g}; {level['level']:g} {when}{'' if row['arm'].startswith(PLAIN) else ratio}"

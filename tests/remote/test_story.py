@@ -100,6 +100,13 @@ def submission(here: Rig, theirs: Endpoint) -> subprocess.Popen[str]:
     return here.start("submit", WORKFLOW, "--at", "theirs", "--workers", "1", "--name", "user")
 
 
+@pytest.fixture(scope="module")
+def following(here: Rig, name: str) -> list[subprocess.Popen[str]]:
+    """Two that follow the long run, and look every few seconds whether it has ended."""
+    words = (("logs", name, "-f"), ("fetch", name, "--what", "models", "--follow", "--to", "followed"))
+    return [here.start("remote", *each) for each in words]
+
+
 @pytest.mark.usefixtures("theirs")
 def test_the_endpoint_is_looked_at_first(here: Rig) -> None:
     found = json.loads(here.run("remote", "check", "--at", "here", "--site", "laptop", "--json").stdout)["checks"]
@@ -253,9 +260,8 @@ def test_a_run_of_an_ordinary_user_is_lost_with_all_that_drove_it(
         theirs.end()
 
 
-def test_a_cancelled_run_ends_what_follows_it_and_comes_home(here: Rig, name: str) -> None:
-    words = (("logs", name, "-f"), ("fetch", name, "--what", "models", "--follow", "--to", "followed"))
-    following = [here.start("remote", *each) for each in words]
+@pytest.mark.usefixtures("following")
+def test_a_cancelled_run_comes_home(here: Rig, name: str) -> None:
     here.run("remote", "cancel", name)
     assert code(here, name) == 130
     assert not drivers(here, name)
@@ -266,9 +272,6 @@ def test_a_cancelled_run_ends_what_follows_it_and_comes_home(here: Rig, name: st
     mark = copies.of(copy.path)
     assert mark is not None
     assert mark.state == "ended"
-    for each in following:
-        each.communicate(timeout=HANGS_S)
-        assert each.returncode == 0
 
 
 def test_a_driver_in_a_job_of_the_endpoint(here: Rig, in_job: str) -> None:
@@ -286,6 +289,12 @@ def test_a_run_here_trains_and_scores_there(here: Rig, trained: subprocess.Popen
     assert state.model
     assert state.scored_with
     assert sum(len(here.service.groups[group]) for group in here.service.watched) >= 2, "tasks of Parsl's executor"
+
+
+def test_what_follows_a_run_ends_with_it(following: list[subprocess.Popen[str]]) -> None:
+    for each in following:
+        each.communicate(timeout=HANGS_S)
+        assert each.returncode == 0
 
 
 def state(here: Rig, name: str) -> str:
