@@ -216,7 +216,7 @@ def unsteered(state: State, steering: Steering) -> str:
     """Why the policy chose no start of a run whose budget is spent, or ""."""
     if not steering.policy.needs or steering.own(state.chosen):
         return ""
-    broken = [name for name in ("train", "score") if name in state.stages and not state.stages[name].worked]
+    broken = [name for name in ("train", "score", "steer") if name in state.stages and not state.stages[name].worked]
     if not broken:
         return CHOSE_NONE
     return (

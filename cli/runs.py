@@ -87,15 +87,14 @@ def _read(directory: RunDirectory) -> State:
 
 
 def watch(run: RunPath) -> None:
-    """Show a run live, from this or another terminal, until it ends."""
-    follow(run_directory.open_run(run), str(run))
+    """Show a run live, from this or another terminal, until it ends or its driver is gone."""
+    directory = run_directory.open_run(run)
+    state = follow(directory, str(run), lambda state: state.end is not None or not is_driven(directory.path))
+    if not state.end:
+        out.plain(f"it has no driver; `steersman resume {run}` continues it")
 
 
-def ended(state: State) -> bool:
-    return state.end is not None
-
-
-def follow(directory: RunDirectory, name: str, over: Callable[[State], bool] = ended) -> None:
+def follow(directory: RunDirectory, name: str, over: Callable[[State], bool]) -> State:
     """Show a run live until it is over, which is asked a few times a second before the journal is read again."""
     workflow = loading.load(directory.workflow)
     history = History(directory)
@@ -111,6 +110,7 @@ def follow(directory: RunDirectory, name: str, over: Callable[[State], bool] = e
             time.sleep(display.DRAW_S)
     out.print(display.closing(state, state.now))
     display.print_outcome(state)
+    return state
 
 
 def tell(

@@ -16,6 +16,7 @@ from steersman.journal.records import Blame, FrameId, Start
 from steersman.journal.scoreboard import ends_without_scores, unscored
 from steersman.journal.walkers import Broken, Failed
 from steersman.steering import HELD_OUT, NEW, Candidate, Choice, Decider, Scores, Steering
+from steersman.steering.decide import NO_POLICY
 from steersman.steering.streams import decision_rng, start_seed
 from steersman.system.files import replace_file
 from steersman.worker.orders import DONE, START, plain
@@ -252,7 +253,7 @@ class Bag:
         if self._decider.trouble:
             self._recorder.fails("steer", f"{self._decider.trouble}; the fallback policy chooses")
             self._decider.trouble = ""
-        elif choice.candidate and choice.candidate.policy not in (self._steering.fallback.name, "explore"):
+        elif choice.candidate and choice.policy not in (self._steering.fallback.name, *NO_POLICY):
             self._recorder.works("steer")
 
     def _explain(self, scores: Scores, start: Start, choice: Choice) -> None:

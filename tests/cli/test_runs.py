@@ -49,6 +49,15 @@ def test_watch_prints_lines_into_a_pipe(
     assert text.endswith("goal: it is there\n")
 
 
+def test_a_watch_ends_with_a_driver_that_was_killed(
+    ended: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its journal has no end, and nobody holds its lock."""
+    lines = (ended / "journal.jsonl").read_text().splitlines(keepends=True)
+    (ended / "journal.jsonl").write_text("".join(lines[:-1]))
+    assert f"steersman resume {ended}" in said(["watch", str(ended)], monkeypatch, capsys)
+
+
 def test_resume_of_a_finished_run_prints_the_object_that_it_would_have_printed(
     ended: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

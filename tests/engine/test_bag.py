@@ -20,11 +20,11 @@ from steersman.engine.crew import WALKER_FAILURES, Crew
 from steersman.journal import published
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, FrameId, Hired, Joined, Published, Start, Tell, words
+from steersman.journal.records import Began, Ended, FrameId, Hired, Joined, Published, Scored, Start, Tell, words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
-from steersman.steering import Steering, WeightedEnsemble
+from steersman.steering import Novelty, Scores, Steering, WeightedEnsemble
 from steersman.store import SEGMENT, SEGMENT_FIELDS, GroupWriter
 from steersman.store.shard import shard_file
 from steersman.worker.orders import LEAVE, START, stop_name
@@ -103,6 +103,20 @@ def test_a_start_that_waits_runs_with_the_parameters_of_now_and_one_that_runs_ke
         (1, {"steps": 7}, 1), (2, {"steps": 7}, 2),
     ]  # fmt: skip
     assert not recorder.state.starts[0].record.set
+    bag.close()
+
+
+@pytest.mark.parametrize(("explore", "works"), [(1.0, False), (0.0, True)])
+def test_a_start_at_random_does_not_say_that_the_policy_works(
+    explore: float, works: bool, recorder: Recorder, space: TupleSpace
+) -> None:
+    steering = Steering(Novelty("x"), explore=explore)
+    bag = Bag(recorder, space, steering, recorder.journal.path.parent / "decisions.jsonl", seed=1, rounds=False)
+    recorder.record(Scored(model=0, frames=8))
+    zeros, rows = np.zeros(8, np.int32), np.arange(8)
+    bag.fill(lambda: Scores(zeros, rows, zeros, zeros, ends=rows == 7, values={"x": rows / 8}), 1)
+    assert recorder.state.chosen == {"Novelty" if works else "explore": 1}
+    assert ("steer" in recorder.state.stages) == works
     bag.close()
 
 
