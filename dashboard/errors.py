@@ -2,7 +2,6 @@
 
 DashboardError
 ├── NothingToDraw     the run does not hold what the figure shows
-├── BadYardstick      a yardstick gave something else than one row for each frame
 ├── LibrariesMissing  the page's JavaScript libraries are not installed
 └── PortTaken         another process listens there
 """
@@ -21,17 +20,6 @@ class NothingToDraw(DashboardError):
 
     def __str__(self) -> str:
         return f"there is nothing to draw: {self.missing}"
-
-
-class BadYardstick(DashboardError, ValueError):
-    name: str
-    shape: tuple[int, ...]
-    frames: int
-
-    def __str__(self) -> str:
-        return (
-            f"yardstick {self.name!r}: it returned shape {self.shape}; return one row for each of {self.frames} frames"
-        )
 
 
 class LibrariesMissing(DashboardError):

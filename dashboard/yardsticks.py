@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
-from steersman.dashboard.errors import BadYardstick, NothingToDraw
+from steersman.dashboard.errors import NothingToDraw
 from steersman.journal.history import History
 from steersman.journal.segment_table import SegmentTable
 from steersman.stages.workflow import Params, Workflow, Yardstick
@@ -99,15 +99,10 @@ def draw(history: History, workflow: Workflow, params: Params) -> tuple[Figure, 
 
 def _worth(history: History, own: np.ndarray, workflow: Workflow, params: Params) -> dict[str, np.ndarray]:
     """What each yardstick gives for the frames of some segments."""
-    segments, found = history.segments, {}
+    segments = history.segments
     spans = [Span(f"w{segments.walker[i]}", int(segments.first[i]), int(segments.end[i])) for i in own]
     frames = Window(history.directory.frames, spans)
-    for name, yardstick in workflow.yardsticks.items():
-        value = np.asarray(yardstick.function(params, frames))
-        if value.ndim == 0 or len(value) != frames.rows:
-            raise BadYardstick(name, value.shape, frames.rows)
-        found[name] = value
-    return found
+    return {name: each.rows(name, params, frames) for name, each in workflow.yardsticks.items()}
 
 
 def amount(values: np.ndarray, yardstick: Yardstick) -> np.ndarray:

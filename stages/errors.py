@@ -14,6 +14,17 @@ class BadDraws(BadInput):
         return f"@wf.held_out: {self.problem}; it must return {{name: array with one row for each draw}}"
 
 
+class BadYardstick(BadInput):
+    name: str
+    shape: tuple[int, ...]
+    frames: int
+
+    def __str__(self) -> str:
+        return (
+            f"yardstick {self.name!r}: it returned shape {self.shape}; return one row for each of {self.frames} frames"
+        )
+
+
 class BadWorkflow(BadInput):
     path: str
     line: int

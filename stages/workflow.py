@@ -11,9 +11,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from steersman.models.ranks.strategy import Strategy
-from steersman.stages.errors import BadDraws
+from steersman.stages.errors import BadDraws, BadYardstick
 from steersman.steering import Policy, Scores, SegmentRule, Steering, StopRule, Unsteered
-from steersman.store import Variable
+from steersman.store import Variable, Window
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
@@ -89,6 +89,13 @@ class Yardstick:
     take: str = "distinct"
     less: bool = False
     levels: tuple[float, ...] = ()
+
+    def rows(self, name: str, params: Any, frames: Window) -> np.ndarray:
+        """(n, ...) what it gives for n frames. Raises: BadYardstick: not one row for each."""
+        value = np.asarray(self.function(params, frames))
+        if value.ndim == 0 or len(value) != frames.rows:
+            raise BadYardstick(name, value.shape, frames.rows)
+        return value
 
 
 class Workflow:

@@ -24,7 +24,7 @@ import numpy as np
 from steersman.stages.modules import MODULE, imported
 from steersman.stages.out import Enough, Out
 from steersman.stages.start import Start
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.workflow import Params, Workflow, Yardstick
 from steersman.steering import NEW, Candidate, Decider, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores
 from steersman.store import Span, Window
@@ -157,6 +157,9 @@ class _Trial:
             yield _Stage("prune", functools.partial(self._prune, steering.prune), needed=False)
         for name, metric in workflow.metrics.items():
             yield _Stage(f"metric {name}", functools.partial(self._measure, metric), metric, needed=False)
+        for name, yardstick in workflow.yardsticks.items():
+            act = functools.partial(self._judge, name, yardstick)
+            yield _Stage(f"yardstick {name}", act, yardstick.function, needed=False)
         for name, (_, figure) in workflow.figures.items():
             yield _Stage(f"figure {name}", functools.partial(self._draw, figure), figure, needed=False)
 
@@ -259,6 +262,10 @@ class _Trial:
     def _measure(self, metric: Callable[[Scores], float]) -> str:
         value = float(metric(self._scores))
         return f"{value:.6g}" + ("" if math.isfinite(value) else ", which a run does not record")
+
+    def _judge(self, name: str, yardstick: Yardstick) -> str:
+        rows = yardstick.rows(name, self._params, self._frames)
+        return f"{len(rows)} rows of {rows.dtype} {rows.shape[1:]}"
 
     def _draw(self, function: Callable[[Any, Any], Any]) -> str:
         made = function(self._params, TriedResults(self._scores, self._model, self._frames))
