@@ -83,10 +83,9 @@ def compare(
     folder = (folder or Path("runs") / f"compare-{loaded.name}").absolute()
     checked = loading.parameters(loaded, params, assignments)
     settings = {"params": checked.model_dump(mode="json"), "site": site, "workers": workers, "rounds": rounds}
-    if any(of.steering_of(arm, loaded).needs for arm in chosen):
-        known = _scores(loaded, checked, source)
-        if known is not None:
-            of.check_needs(chosen, loaded, known)
+    known = _scores(loaded, checked, source)
+    if known is not None:
+        of.check_needs(chosen, loaded, known)
     write_once(folder / "settings.json", json.dumps(settings).encode())
     jobs: dict[of.Arm, dict[int, Job]] = {}
     for arm in chosen:
@@ -121,11 +120,15 @@ def compare(
 
 
 def _scores(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
-    """Names of the scores, by trying the workflow once; None: a stage does not work, as its runs will say."""
+    """Names of the scores, by trying the workflow once; None: a stage does not work, as its runs will say.
+
+    Raises: BadWorkflow: a yardstick does not work.
+    """
     from steersman.worker.trying import score_names
 
     with contextlib.redirect_stdout(sys.stderr):
-        return score_names(workflow, params, source) if workflow.scoring else []
+        found = score_names(workflow, params, source)
+        return found if workflow.scoring else []
 
 
 def _print(rows: Sequence[Row]) -> None:

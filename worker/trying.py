@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from steersman.stages.errors import BadWorkflow
 from steersman.stages.modules import MODULE, imported
 from steersman.stages.out import Enough, Out
 from steersman.stages.start import Start
@@ -33,6 +34,7 @@ from steersman.worker import torch_defaults, training
 from steersman.worker.errors import BadPolicy, NoFrames, WrongFigure
 
 SEED = 1
+YARDSTICK = "yardstick"  # begins the name of each
 
 
 @dataclass(frozen=True)
@@ -85,17 +87,27 @@ def tried(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
 
 
 def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
-    """Names of the scores that the score stage gives; None: it cannot be known, because a stage does not work."""
+    """Names of the scores that the score stage gives; None: it cannot be known, because a stage does not work.
+
+    Raises: BadWorkflow: a yardstick does not work, which would be known only after the runs that it judges.
+    """
     with TemporaryDirectory(prefix="steersman-try-") as folder, _importable(source, Path(folder)):
-        trial = _Trial(workflow, params, Path(folder))
+        trial, scored = _Trial(workflow, params, Path(folder)), False
         for stage in trial.stages():
+            judges = stage.what.startswith(YARDSTICK)
+            if scored and not judges:
+                continue
             try:
                 with torch_defaults.kept():
                     stage.act()
-            except (Exception, SystemExit):  # a run says what is wrong with it
-                return None
-            if stage.what == "score":
-                break
+            except (Exception, SystemExit) as error:
+                if not judges:  # a run says what is wrong with it
+                    return None
+                frames = traceback.extract_tb(error.__traceback__)
+                lines = [frame.lineno or 0 for frame in frames if frame.filename == str(source)]
+                problem = f"{stage.what}: {type(error).__name__}: {error}"
+                raise BadWorkflow(str(source), lines[-1] if lines else 0, problem) from None
+            scored |= stage.what == "score"
         return list(trial.scores)
 
 
@@ -159,7 +171,7 @@ class _Trial:
             yield _Stage(f"metric {name}", functools.partial(self._measure, metric), metric, needed=False)
         for name, yardstick in workflow.yardsticks.items():
             act = functools.partial(self._judge, name, yardstick)
-            yield _Stage(f"yardstick {name}", act, yardstick.function, needed=False)
+            yield _Stage(f"{YARDSTICK} {name}", act, yardstick.function, needed=False)
         for name, (_, figure) in workflow.figures.items():
             yield _Stage(f"figure {name}", functools.partial(self._draw, figure), figure, needed=False)
 

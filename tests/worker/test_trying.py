@@ -16,6 +16,7 @@ from steersman import Out, Start
 from steersman.cli.__main__ import main
 from steersman.cli.template import TEMPLATE
 from steersman.stages import loading
+from steersman.stages.errors import BadWorkflow
 from steersman.stages.out import Enough
 from steersman.store import BadVariable, ShapeMismatch, StoreError
 from steersman.worker.trying import Step, score_names, tried
@@ -117,6 +118,21 @@ def test_names_of_scores_are_known_if_all_stages_up_to_the_score_work(
     source = write(score=f"\n{HEADS['score']}\n    {body}\n", steer="\nwf.steer(Novelty('z'))\n")
     workflow = loading.load(source)
     assert score_names(workflow, workflow.params(), source) == names
+
+
+@pytest.mark.parametrize(("gives", "said"), [("frames['y']", "MissingVariable"), ("frames['x'][1:]", "BadYardstick")])
+def test_a_yardstick_that_does_not_work_is_said_before_the_runs_that_it_judges(
+    gives: str, said: str, write: WriteMine
+) -> None:
+    source = write(steer=f"\n@wf.yardstick()\ndef cells(p, frames):\n    return {gives}\n")
+    workflow = loading.load(source)
+    found = steps(source)["yardstick cells"]
+    assert not found.ok
+    assert said in found.found
+    with pytest.raises(BadWorkflow, match=said) as told:
+        score_names(workflow, workflow.params(), source)
+    line = source.read_text().splitlines().index(f"    return {gives}") + 1
+    assert told.value.line == (line if said == "MissingVariable" else 0)
 
 
 POOL = """
