@@ -46,8 +46,10 @@ def line(state: State, rule: StopRule, now: float) -> str:
     share, wall_s = rule.share(state.progress(now)), 3600 * state.hours(now)
     marks = ["PAUSED"] if state.paused else []
     marks += [f"walkers: {lacking}"] if (lacking := starting(state)) else []
+    segments = state.ended.total()
     return ", ".join([
-        *marks, f"{clock(wall_s)}  {state.frames} frames", simulated(state), f"{state.ended.total()} segments",
+        *marks, f"{clock(wall_s)}  {state.frames:,} frames", simulated(state),
+        f"{segments:,} segment{'s' if segments != 1 else ''}",
         f"model {state.model or '-'}", f"{100 * share:.0f} % of the budget", _rest(state, rule, now),
     ])  # fmt: skip
 

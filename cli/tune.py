@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from steersman.cli.options import Json, ParamsFile, Rounds, Seed, Set, SiteName, Workers, WorkflowName
+from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
 from steersman.cli.printing import counting, err
 from steersman.system.errors import UnknownName
 
@@ -32,7 +32,7 @@ def tune(
     ] = "",
     assignments: Set = [],  # noqa: B006 (Typer wants a list)
     params: ParamsFile = None,
-    seed: Seed = 0,
+    seed: Annotated[int, typer.Option("--seed", help="seed of the search, and of its runs")] = 0,
     site: SiteName = "laptop",
     workers: Workers = None,
     rounds: Rounds = False,

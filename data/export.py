@@ -181,10 +181,8 @@ def _universe(topology: Path) -> Any:
     except ModuleNotFoundError:
         raise MissingExtra("MDAnalysis", "data") from None
     if not topology.is_file():
-        words = "there is no such file; frames need atoms to be exported: what `prepare` returned had no `pdb`, or an "
-        raise CannotExport(
-            str(topology), f"{words}older Steersman made the run; give a file: topology=FILE, or --topology FILE"
-        )
+        words = "there is no such file: what `prepare` returned had no `pdb`, or an older Steersman made the run; name "
+        raise CannotExport(str(topology), f"{words}a file of the atoms, or export to .nc, which needs none")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
