@@ -132,6 +132,22 @@ def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequ
         parent_row=np.where(known, chosen["row"], -1),
         policy=names[np.where(known, chosen["policy"], -1)], how=np.array(HOW, dtype=object)[own["how"]],
         model=np.where(known, chosen["model"], 0), began=times["began"],
-        ended=np.where(np.isnan(times["ended"]), state.now, times["ended"]), simulated=times["simulated"],
+        ended=np.where(np.isnan(times["ended"]), state.now, times["ended"]),
+        simulated=_simulated(state, times, own["how"] == HOW.index("lost")),
         first=own["first"], end=np.where(own["counts"], np.maximum(own["published"], own["first"]), own["first"]),
     )  # fmt: skip
+
+
+def _simulated(state: State, times: np.ndarray, lost: np.ndarray) -> np.ndarray:
+    """(n,) float: what each segment simulated; the one that its walker's loss cut short, as far as it was published.
+
+    Args:
+        lost: (n,) bool.
+    """
+    found = np.where(lost, 0.0, times["simulated"])
+    whole = np.bincount(times["walker"], weights=found, minlength=state.next_walker)
+    for at in np.flatnonzero(lost):
+        walker = state.walkers[int(times["walker"][at])]
+        if times["number"][at] == walker.published_segments:
+            found[at] = max(0.0, walker.simulated - whole[walker.number])
+    return found

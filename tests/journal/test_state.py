@@ -1,10 +1,15 @@
 """What a state makes of the story that the journal tells."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steersman.journal import run_directory
+from steersman.journal.file import Journal
+from steersman.journal.history import History
 from steersman.journal.records import (
     Began,
     Damaged,
@@ -17,6 +22,7 @@ from steersman.journal.records import (
     Metrics,
     Published,
     Record,
+    Run,
     Scored,
     Session,
     Start,
@@ -124,6 +130,22 @@ def test_time_is_simulated_once_for_each_frame_that_counts(story: list[Record]) 
         state.apply(record)
         assert state.simulated == state.frames
     assert State(story).simulated == state.simulated
+
+
+@settings(max_examples=100, deadline=None)
+@given(stories())
+def test_a_lost_segment_of_the_table_simulated_what_its_frames_did(story: list[Record]) -> None:
+    """Whether or not its walker had said that it ended."""
+    with TemporaryDirectory() as folder:
+        directory = run_directory.create(Path(folder), "x", Path(folder) / "run")
+        journal = Journal(directory.journal)
+        journal.append(Run(workflow="x", seed=1, slots=1))
+        for record in story:
+            journal.append(record)
+        journal.close()
+        segments = History(directory).segments
+    lost = segments.how == "lost"
+    assert (segments.simulated[lost] == (segments.end - segments.first)[lost]).all()
 
 
 @given(st.lists(st.integers(0, 50), unique=True, min_size=1))
