@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-PACKAGES = ["slurmdbd", "slurm-wlm-mysql-plugin", "mariadb-server-core"]
-PROGRAMS = ["slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db"]
+PACKAGES = ["slurmdbd", "slurm-wlm-mysql-plugin", "mariadb-server-core", "mariadb-client-core"]
+PROGRAMS = ["slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db", "my_print_defaults"]
 
 NONE = "AccountingStorageType=accounting_storage/none"
 ENFORCED = """
