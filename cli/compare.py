@@ -122,7 +122,7 @@ def compare(
 def _scores(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
     """Names of the scores, by trying the workflow once; None: a stage does not work, as its runs will say.
 
-    Raises: BadWorkflow: a yardstick does not work.
+    Raises: BadWorkflow, BadYardstick: a yardstick does not work.
     """
     from steersman.worker.trying import score_names
 

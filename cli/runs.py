@@ -57,13 +57,17 @@ def status(run: RunPath, as_json: Json = False) -> None:
         by = "" if copy else f": {owner(directory.path)}"
         out.plain(f"{display.paused(state, tell) or 'running'}{by}")
     else:
-        again = f"remote resume {copy.run}" if copy else f"resume {run}"
-        out.plain(f"it has no driver; `steersman {again}` continues it")
+        out.plain(_without_driver(directory, run))
     if jobs and site.scheduler:
         what = f"jobs of this run still wait or run without a driver: {', '.join(jobs)}"
         out.plain(f"{what}; `resume` cancels them, or {site.scheduler.CANCEL} does")
     if state.paused and not driven:
         out.plain(display.paused(state, tell))
+
+
+def _without_driver(directory: RunDirectory, run: RunPath) -> str:
+    copy = copies.of(directory.path)
+    return f"it has no driver; `steersman {f'remote resume {copy.run}' if copy else f'resume {run}'}` continues it"
 
 
 def _jobs(site: Site, directory: RunDirectory) -> list[str]:
@@ -91,7 +95,7 @@ def watch(run: RunPath) -> None:
     directory = run_directory.open_run(run)
     state = follow(directory, str(run), lambda state: state.end is not None or not is_driven(directory.path))
     if not state.end:
-        out.plain(f"it has no driver; `steersman resume {run}` continues it")
+        out.plain(_without_driver(directory, run))
 
 
 def follow(directory: RunDirectory, name: str, over: Callable[[State], bool]) -> State:

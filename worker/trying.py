@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steersman.stages.errors import BadWorkflow
+from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.modules import MODULE, imported
 from steersman.stages.out import Enough, Out
 from steersman.stages.start import Start
@@ -34,7 +34,6 @@ from steersman.worker import torch_defaults, training
 from steersman.worker.errors import BadPolicy, NoFrames, WrongFigure
 
 SEED = 1
-YARDSTICK = "yardstick"  # begins the name of each
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,7 @@ class _Stage(NamedTuple):
     act: Callable[[], str]
     function: Any = None  # of the workflow file
     needed: bool = True  # by the stages after it
+    judges: bool = False  # runs that have ended
 
 
 def tried(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
@@ -89,19 +89,21 @@ def tried(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
 def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
     """Names of the scores that the score stage gives; None: it cannot be known, because a stage does not work.
 
-    Raises: BadWorkflow: a yardstick does not work, which would be known only after the runs that it judges.
+    Raises: BadWorkflow, BadYardstick: a yardstick does not work, which would be known only after the runs that it
+        judges.
     """
     with TemporaryDirectory(prefix="steersman-try-") as folder, _importable(source, Path(folder)):
         trial, scored = _Trial(workflow, params, Path(folder)), False
         for stage in trial.stages():
-            judges = stage.what.startswith(YARDSTICK)
-            if scored and not judges:
+            if scored and not stage.judges:
                 continue
             try:
                 with torch_defaults.kept():
                     stage.act()
+            except BadYardstick:
+                raise
             except (Exception, SystemExit) as error:
-                if not judges:  # a run says what is wrong with it
+                if not stage.judges:  # a run says what is wrong with it
                     return None
                 frames = traceback.extract_tb(error.__traceback__)
                 lines = [frame.lineno or 0 for frame in frames if frame.filename == str(source)]
@@ -171,7 +173,7 @@ class _Trial:
             yield _Stage(f"metric {name}", functools.partial(self._measure, metric), metric, needed=False)
         for name, yardstick in workflow.yardsticks.items():
             act = functools.partial(self._judge, name, yardstick)
-            yield _Stage(f"{YARDSTICK} {name}", act, yardstick.function, needed=False)
+            yield _Stage(f"yardstick {name}", act, yardstick.function, needed=False, judges=True)
         for name, (_, figure) in workflow.figures.items():
             yield _Stage(f"figure {name}", functools.partial(self._draw, figure), figure, needed=False)
 
