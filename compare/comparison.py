@@ -92,9 +92,10 @@ class Row:
         return "; ".join(word for word in said if word) or "no difference shown"
 
     def _sooner(self, level: float, ratio: Interval) -> str:
-        if ratio.low > 1:
+        low, high = (float(f"{bound:.2g}") for bound in (ratio.low, ratio.high))  # as they are said
+        if low > 1:
             return f"{level:g} is reached {_times(ratio)} sooner"
-        return f"{level:g} is reached later, at most {ratio.high:.2g} times as soon" if ratio.high < 1 else ""
+        return f"{level:g} is reached later, at most {high:g} times as soon" if high < 1 else ""
 
 
 def _times(ratio: Interval) -> str:
