@@ -131,8 +131,9 @@ class Mean:
 def mean_of_rounds(values: np.ndarray, skip: float = 0.5) -> Mean:
     """Average over rounds, and its interval by the autocorrelation of the rounds (the Gamma method).
 
-    The autocorrelation is summed up to the window that makes its error smallest. Student's interval has as many degrees
-    of freedom as there are windows in the series.
+    The autocorrelation is summed up to the window that makes its error smallest. Student's interval has half as many
+    degrees of freedom as there are windows in the series: a whole one each is for Gaussian rounds, and weights are
+    skewed. Where no round is negative, the interval is that of the logarithm: the error of a weight grows with it.
 
     Args:
         values: (rounds,) float.
@@ -155,10 +156,13 @@ def mean_of_rounds(values: np.ndarray, skip: float = 0.5) -> Mean:
     decay = MEMORY / np.log((2 * time + 1) / (2 * time - 1))
     enough = np.exp(-window / decay) < decay / np.sqrt(window * count)
     at = int(enough.argmax()) if enough.any() else len(time) - 1
-    width = 2 * window[at] + 1
-    error = np.sqrt(2 * time[at] * covariance[0] / count * (1 + width / count))
-    half = float(stdtrit(max(count / width, 1.0), (1 + LEVEL) / 2) * error)
-    return Mean(value, value - half, value + half)
+    windows = count / (2 * window[at] + 1)
+    error = np.sqrt(2 * time[at] * covariance[0] / count * (1 + 1 / windows))
+    half = float(stdtrit(max(windows / 2, 1.0), (1 + LEVEL) / 2) * error)
+    if kept.min() < 0:
+        return Mean(value, value - half, value + half)
+    factor = float(np.exp(half / value))
+    return Mean(value, value / factor, value * factor)
 
 
 def averages(scores: Scores, value: np.ndarray) -> np.ndarray:
@@ -212,7 +216,7 @@ def passage(arrived: np.ndarray, skip: float = 0.5) -> Mean:
         return Mean(np.inf, 0.0, np.inf)
     kept = arrived[:, int(skip * arrived.shape[1]) :].sum(axis=1)
     rest = float(kept[1] / kept[0])
-    return Mean(1 / rate.value - rest, 1 / rate.high - rest, (1 / rate.low if rate.low > 0 else np.inf) - rest)
+    return Mean(1 / rate.value - rest, 1 / rate.high - rest, 1 / rate.low - rest)
 
 
 def _keys(pairs: np.ndarray) -> np.ndarray:
