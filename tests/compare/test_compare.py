@@ -31,9 +31,8 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow, Yardstick
-from steersman.steering import LocalOutlierFactor, Novelty, Random, Steering
+from steersman.steering import LocalOutlierFactor, Steering
 from steersman.steering.decide import CHOSE_NONE
-from steersman.steering.expression import parse_steering
 from steersman.system.errors import BadInput, BadValue, UnknownName
 
 pytestmark = pytest.mark.slow
@@ -209,13 +208,6 @@ def test_slots_vary_like_parameters_but_belong_to_the_site(wells: Workflow) -> N
 def test_a_workflow_that_draws_has_no_restarts_to_compare_with() -> None:
     for name in ("shallow_water", "diffraction"):
         assert [arm.steer for arm in arms(loading.load(loading.shipped()[name]), [], {})] == [PLAIN, ""]
-
-
-def test_steering_is_written_as_in_a_workflow_file() -> None:
-    assert parse_steering('Novelty("z"), explore=0.2, fallback=Random()') == Steering(Novelty("z"), 0.2, Random())
-    for wrong in ("Novelty", "3", "Nowhere()", 'Novelty("z"), explore=2', "__import__('os')"):
-        with pytest.raises(BadInput):
-            parse_steering(wrong)
 
 
 def test_a_budget_that_is_none_is_refused() -> None:
