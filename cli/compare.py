@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +17,6 @@ from steersman.system.errors import BadValue
 
 if TYPE_CHECKING:  # the others start sooner without what this one imports
     from steersman.compare.comparison import Row
-    from steersman.stages.workflow import Params, Workflow
 
 
 def compare(
@@ -59,6 +56,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare policies: the same budget and seeds for each, beside plain sampling and random restarts."""
+    from steersman.cli.trying import score_names
     from steersman.compare import arms as of
     from steersman.compare.campaigns import Job, run_all
     from steersman.compare.comparison import collect, rows
@@ -83,7 +81,7 @@ def compare(
     folder = (folder or Path("runs") / f"compare-{loaded.name}").absolute()
     checked = loading.parameters(loaded, params, assignments)
     settings = {"params": checked.model_dump(mode="json"), "site": site, "workers": workers, "rounds": rounds}
-    known = _scores(loaded, checked, source)
+    known = score_names(loaded, checked, source)
     if known is not None:
         of.check_needs(chosen, loaded, known)
     write_once(folder / "settings.json", json.dumps(settings).encode())
@@ -117,18 +115,6 @@ def compare(
     else:
         _print([row for row, _ in found])
         out.plain(f"Figure, tables with times and costs, CSV and JSON: {folder}")
-
-
-def _scores(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
-    """Names of the scores, by trying the workflow once; None: a stage does not work, as its runs will say.
-
-    Raises: BadWorkflow, BadYardstick: a yardstick does not work.
-    """
-    from steersman.worker.trying import score_names
-
-    with contextlib.redirect_stdout(sys.stderr):
-        found = score_names(workflow, params, source)
-        return found if workflow.scoring else []
 
 
 def _print(rows: Sequence[Row]) -> None:
