@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from steersman.analysis import trajectories
+from steersman.analysis.errors import UnevenFrames
 from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
 from steersman.cli.__main__ import app
@@ -283,6 +285,19 @@ def test_several_runs_are_one_analysis(job: Job, found: Trajectories) -> None:
     assert (len(twice.features), len(twice.pieces)) == (2 * len(found.features), 2 * len(found.pieces))
     with pytest.raises(UnknownName):
         read([run], "y")
+
+
+def test_runs_whose_frames_are_not_equally_far_apart_are_refused(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, one, factors = RunDirectory(Path(job.run)), trajectories._one, iter((1, 2))
+
+    def slower(*given: Any) -> Any:
+        *all_but_steps, steps = one(*given)
+        return *all_but_steps, steps * next(factors)
+
+    monkeypatch.setattr(trajectories, "_one", slower)
+    with pytest.raises(UnevenFrames) as told:
+        read([run, run], "z")
+    assert [told.value.shortest, told.value.longest] == pytest.approx([0.05, 0.1])
 
 
 def test_analyse_writes_a_page_a_figure_and_json_and_the_report_shows_them(job: Job) -> None:
