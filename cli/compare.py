@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Column
 from rich.text import Text
 
 from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
@@ -119,14 +120,16 @@ def compare(
 
 def _print(rows: Sequence[Row]) -> None:
     """What a person wants to know first: how far each arm came, and whether that differs from plain sampling."""
-    from steersman.compare.write import at_the_end
+    from steersman.compare.write import at_the_end, by_policy
 
     for name in dict.fromkeys(row.yardstick for row in rows):
-        table = columns(f"{name}: arm", "at the end (range)", "compared with plain sampling")
+        numbers = [Column(head, no_wrap=True) for head in ("at the end\n(range)", "starts by\nits policy")]
+        arm, verdict = (Column(head, overflow="fold") for head in (f"{name}: arm", "compared with plain sampling"))
+        table = columns(arm, *numbers, verdict)
         for row in rows:
             if row.yardstick == name:
                 guided = " (guided)" if row.arm.guided else ""
-                table.add_row(Text(row.arm.label + guided), at_the_end(row), Text(row.verdict))
+                table.add_row(Text(row.arm.label + guided), at_the_end(row), by_policy(row), Text(row.verdict))
         out.print(table, highlight=False)
         out.print()
 

@@ -1,5 +1,6 @@
 """One campaign of the six wells, measured and analysed: a yardstick is a function of frames, and comparing goes on."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from steersman.analysis.errors import UnevenFrames
 from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
 from steersman.cli.__main__ import app
+from steersman.cli.compare import _print as print_rows
 from steersman.compare import campaigns
 from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
@@ -155,7 +157,7 @@ def test_an_arm_like_plain_sampling_shows_no_difference(job: Job, wells: Workflo
 
     plain, same = of(Arm(PLAIN)), of(Arm("Random()"))
     found = [(row, runs) for runs in (plain, same) for row in rows(plain, runs, wells.yardsticks)]
-    assert [row.verdict for row, _ in found[2:]] == ["no difference shown"] * 2
+    assert [row.verdict for row, _ in found[2:]] == ["no difference shown, by only 2 seeds"] * 2
     written = write(tmp_path, [plain, same], found)
     assert {path.name for path in tmp_path.iterdir()} == {"comparison.json", "table.md", "runs.csv", "figure.png"}
     assert len(written["rows"]) == 4  # type: ignore[arg-type]
@@ -233,8 +235,20 @@ def test_plain_sampling_that_ran_longer_says_how_much_longer_it_needs(wells: Wor
     assert row.more == Interval(150.0, 150.0, 150.0)
 
 
-def test_a_policy_that_chose_no_start_is_not_judged(wells: Workflow) -> None:
-    """However much better its runs were: others chose their starts."""
+@pytest.mark.parametrize(("seeds", "few"), [(2, True), (3, True), (8, False)])
+def test_a_verdict_by_few_seeds_says_so(wells: Workflow, seeds: int, few: bool) -> None:
+    curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
+    plain, better = (Runs(Arm(PLAIN), list(range(seeds)), {"cells": [curve] * seeds}) for curve in curves)
+    better.arm, better.starts, better.own = Arm("Random()"), 20, 20
+    (row,) = rows(plain, better, {"cells": wells.yardsticks["cells"]})
+    assert row.verdict.startswith("better")
+    assert row.verdict.endswith(f"by only {seeds} seeds") is few
+
+
+def test_a_policy_that_chose_no_start_is_not_judged(
+    wells: Workflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However much better its runs were: others chose their starts. Each format has the share that it chose."""
     curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
     plain, idle, chose = (
         Runs(Arm(policy), seeds=[0, 1], curves={"cells": [curve, curve]}, starts=20, own=own)
@@ -245,6 +259,15 @@ def test_a_policy_that_chose_no_start_is_not_judged(wells: Workflow) -> None:
     assert [row.verdict == CHOSE_NONE for row, _ in found] == [False, True, False]
     lines = [line.split(" | ") for line in table(found).splitlines() if line.count("%")]
     assert [line[-2] for line in lines] == ["90 %", "0 %", "25 %"]
+    written: Any = write(tmp_path, [plain, idle, chose], found)
+    assert [row["chosen_by_policy"] for row in written["rows"]] == [0.9, 0, 0.25]
+    with (tmp_path / "runs.csv").open() as file:
+        shares = {row["arm"]: float(row["chosen_by_policy"]) for row in csv.DictReader(file)}
+    assert list(shares.values()) == [0.9, 0, 0.25]
+    monkeypatch.setenv("COLUMNS", "60")
+    print_rows([row for row, _ in found])
+    said = capsys.readouterr().out
+    assert all(said.count(f" {share} %") == 1 for share in (90, 0, 25)), "the number and its sign are in one line"
 
 
 def test_the_report_draws_what_compare_measures(job: Job) -> None:
