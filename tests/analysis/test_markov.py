@@ -153,3 +153,4 @@ def test_too_little_is_refused_and_a_missing_library_named(
 def test_the_figure_shows_time_scales_and_free_energy(found: Trajectories, model: markov.MarkovStateModel) -> None:
     figure = draw(found, model)
     assert [axes.get_xlabel() for axes in figure.axes[:2]] == ["lag", "slowest coordinate"]
+    assert [axes.get_ylabel() for axes in figure.axes[:2]] == ["implied time scales", "second slowest"]

@@ -22,11 +22,13 @@ from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
 from steersman.compare.comparison import Runs, collect, rows
 from steersman.compare.errors import CampaignFailed
+from steersman.compare.figure import draw
 from steersman.compare.files import write_variant
 from steersman.compare.latent import yardstick_of
 from steersman.compare.metric import HeldOutMetric, parse
 from steersman.compare.statistics import Interval
 from steersman.compare.write import table, write
+from steersman.dashboard import style
 from steersman.dashboard.figures import contributed
 from steersman.dashboard.results import Results
 from steersman.dashboard.yardsticks import Curve, amount, follow
@@ -233,6 +235,18 @@ def test_plain_sampling_that_ran_longer_says_how_much_longer_it_needs(wells: Wor
     (row,) = rows(of(Arm(PLAIN), 1, 400), of(Arm("Random()"), 4, 50), each)
     assert row.sooner[175] == Interval(175 / 44, 175 / 44, 175 / 44)
     assert row.more == Interval(150.0, 150.0, 150.0)
+
+
+def test_the_figure_shows_the_whole_name_of_each_arm() -> None:
+    curve = Curve(np.arange(1.0, 50), np.arange(1.0, 50))
+    label = ", ".join(["Random() | Random()"] * 9)
+    with style.applied():
+        figure = draw([Runs(Arm(each), seeds=[0, 1], curves={"cells": [curve, curve]}) for each in (PLAIN, label)])
+        figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
+    assert [" ".join(text.get_text().split()) for text in legend.get_texts()] == [PLAIN, label]
+    assert "2 seeds" in legend.get_title().get_text()
 
 
 @pytest.mark.parametrize(("seeds", "few"), [(2, True), (3, True), (8, False)])
