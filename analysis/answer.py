@@ -53,10 +53,15 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
     longest = model.lags[-1].frames * found.step
     if model.connected < CONNECTED:
         said.append(
-            f"Not connected: {1 - model.connected:.0%} of the frames lie in states that the dynamics did not both "
-            "reach and leave. All that is said holds for the other states. Simulate more, or start segments there."
+            f"Not connected: {_percent(1 - model.connected)} of the frames lie in states that the dynamics did not "
+            "both reach and leave. All results are for the other states. Simulate more, or start segments there."
         )
-    if not model.converged:
+    if len(model.lags) == 1:
+        said.append(
+            f"Lag not checked: only a lag of {longest:.3g}{unit} was tried, so the time scales may be longer. Leave "
+            "--lag out, or run longer segments."
+        )
+    elif not model.converged:
         said.append(
             f"Lag not converged: the time scales still change up to the longest lag of {longest:.3g}{unit}, so they "
             "are lower bounds. Run longer segments."
@@ -66,13 +71,14 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
         said.append("The slowest process was seen too seldom: its time scale is not determined. Simulate more.")
     if model.net_flow:
         said.append(
-            f"No detailed balance: {model.net_flow:.0%} of the flow between groups of states goes one way only, as in "
-            "a driven system or a cycle. The model is of equilibrium and cannot describe that: do not use what it says."
+            f"No detailed balance: {_percent(model.net_flow)} of the flow between groups of states goes one way only, "
+            "as in a driven system or a cycle. The model is of equilibrium and cannot describe that: do not use the "
+            "results."
         )
     if found.stopped:
         said.append(
-            f"{found.stopped} segments were stopped early. Where a rule stops them for what they came to, the model "
-            "lacks what would have followed."
+            f"{_count(found.stopped, 'segment')} ended early. If a prune rule ended them for what they reached, the "
+            "results are biased: run without that rule."
         )
     return said
 
@@ -107,35 +113,45 @@ def _averages(labels: Mapping[str, np.ndarray], model: MarkovStateModel) -> Any:
 def rows(said: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Time scales, populations and averages by name, with their intervals."""
     unit = _unit(said["unit"])
-    found = [(f"time scale {i + 1}", f"{interval(each)}{unit}") for i, each in enumerate(said["time_scales"])]
-    return found + _shares(said["populations"]) + [(name, interval(each)) for name, each in said["averages"].items()]
+    found = [(f"time scale {i + 1}", interval(each, unit)) for i, each in enumerate(said["time_scales"])]
+    averages = [(f"average of {name}", interval(each)) for name, each in said["averages"].items()]
+    return found + _shares(said["populations"]) + averages
 
 
 def rows_by_weights(said: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The same of what the weights of an ensemble say; empty where there are none."""
     found = said.get("weighted", {})
     if "problem" in found:
-        return [("not yet", found["problem"])]
-    passage = [("mean first passage time", found["passage_time"])] if "passage_time" in found else []
-    unit = _unit(said["unit"])
-    return _shares(found.get("populations", {})) + [(name, f"{interval(each)}{unit}") for name, each in passage]
+        return [("nothing yet", found["problem"])]
+    shares = _shares(found.get("populations", {}))
+    if "passage_time" not in found:
+        return shares
+    passage = interval(found["passage_time"], _unit(said["unit"]), "not known: no member arrived at the target")
+    return [*shares, ("mean first passage time", passage)]
 
 
 def lines(said: Mapping[str, Any]) -> list[str]:
     """The same for a terminal."""
     text = [
-        f"{said['frames']:,} frames in {said['pieces']:,} pieces of plain dynamics, {said['states']} states, lag "
-        f"{said['lag']:.3g}{_unit(said['unit'])}",
+        f"{said['frames']:,} frames in {_count(said['pieces'], 'piece')} of plain dynamics; Markov state model: "
+        f"{said['states']} states, lag time {said['lag']:.3g}{_unit(said['unit'])}",
+        "Results with 95 % intervals:",
         *_table(rows(said)),
     ]
     if found := rows_by_weights(said):
         rounds = said["weighted"].get("rounds")
-        text += [f"By weights, the later half of {rounds} rounds:" if rounds else "By weights:", *_table(found)]
+        of = f", the later half of {rounds} rounds" if rounds else ""
+        text += [f"By the weights of the ensemble{of}:", *_table(found)]
     return [*text, *(said["problems"] or [SUPPORTED])]
 
 
 def _shares(populations: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(f"{name} {label}", interval(each)) for name, of in populations.items() for label, each in of.items()]
+    unknown = "not known: the dynamics did not both reach and leave it"
+    return [
+        (f"population of {name} = {label}", interval(each, unknown=unknown))
+        for name, of in populations.items()
+        for label, each in of.items()
+    ]
 
 
 def _table(found: Sequence[tuple[str, str]]) -> list[str]:
@@ -143,10 +159,20 @@ def _table(found: Sequence[tuple[str, str]]) -> list[str]:
     return [f"  {name:<{width}}   {text}" for name, text in found]
 
 
-def interval(each: Any) -> str:
+def interval(each: Any, unit: str = "", unknown: str = "not known") -> str:
     """Write value (low to high)."""
     value, low, high = each
-    return "not known" if np.isnan(value) else f"{value:.3g} ({low:.3g} to {high:.3g})"
+    if not np.isfinite(value):
+        return unknown
+    return f"{value:.3g} ({low:.3g} {'or more' if np.isinf(high) else f'to {high:.3g}'}){unit}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' if number != 1 else ''}"
 
 
 def _unit(unit: str) -> str:

@@ -25,7 +25,7 @@ def draw(found: Trajectories, model: MarkovStateModel) -> Figure:
     energy = -np.log(np.where(height > 0, height, np.nan))
     shown = right.pcolormesh(x_edges, y_edges, (energy - np.nanmin(energy)).T, cmap="viridis", rasterized=True)
     figure.colorbar(shown, ax=right, label="free energy / kT")
-    right.set(xlabel="slowest coordinate", ylabel="second")
+    right.set(xlabel="slowest coordinate", ylabel="second slowest")
     return figure
 
 

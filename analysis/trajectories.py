@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.analysis.errors import TooLittle
+from steersman.analysis.errors import TooLittle, UnevenFrames
 from steersman.dashboard.results import Results, place_of
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.history import History
@@ -25,7 +25,7 @@ from steersman.stages import loading
 from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
 from steersman.store import Span, Window
-from steersman.system.errors import BadValue, UnknownName
+from steersman.system.errors import UnknownName
 
 BATCH = 16_384  # frames that are read at a time
 EVEN = 0.01  # by which the time between frames may differ from segment to segment
@@ -60,13 +60,13 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
 
     Args:
         score: name of the features, one of the score stage; "": the one with the most dimensions.
-    Raises: UnknownName: no such score. BadValue: their frames are not equally long apart. TooLittle.
+    Raises: UnknownName: no such score. UnevenFrames. TooLittle.
     """
     first = History(runs[0])
     workflow = loading.load(runs[0].workflow)
     results = Results(runs[0], first.state)
     if workflow.scoring is None or not results.scores.values:
-        raise TooLittle(f"{runs[0].path} has no scores")
+        raise TooLittle(f"{runs[0].path} has no scores; analyse a run whose score stage has worked")
     scores = results.scores
     name = score or place_of(scores, workflow)
     if name not in scores.values:
@@ -81,10 +81,9 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
     parts = [_one(run, workflow, look) for run in runs]
     steps = np.concatenate([steps for *_, steps in parts])
     if not len(steps):
-        raise TooLittle("no segment has frames")
+        raise TooLittle("no segment has frames; analyse a run that has simulated some")
     if np.ptp(steps) > EVEN * np.median(steps):
-        words = f"from {steps.min():g} to {steps.max():g}; analyse runs whose frames are equally far apart in time"
-        raise BadValue("time between frames", first.state.time_unit, words)
+        raise UnevenFrames(float(steps.min()), float(steps.max()), first.state.time_unit)
     offsets = np.cumsum([0, *(len(features) for features, *_ in parts)])
     return Trajectories(
         features=np.concatenate([features for features, *_ in parts]),

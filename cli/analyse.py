@@ -24,13 +24,15 @@ def analyse(
     ] = 0,
     folder: Annotated[
         Path | None,
-        typer.Option("--out", help="folder for JSON, figure and page (default, for one run: the run directory)"),
+        typer.Option(
+            "--out", help="folder for JSON, figure and page (default: in the run, or beside the first of several)"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Estimate equilibrium properties by a Markov state model: time scales, populations and free energy.
 
-    Of one run it stands in its report, too.
+    The report of a single run shows the results, too.
     """
     from steersman.analysis import answer, figure, markov, trajectories
     from steersman.analysis.write import write

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Column
 from rich.text import Text
 
 from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
@@ -19,7 +18,6 @@ from steersman.system.errors import BadValue
 
 if TYPE_CHECKING:  # the others start sooner without what this one imports
     from steersman.compare.comparison import Row
-    from steersman.stages.workflow import Params, Workflow
 
 
 def compare(
@@ -59,6 +57,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare policies: the same budget and seeds for each, beside plain sampling and random restarts."""
+    from steersman.cli.trying import score_names
     from steersman.compare import arms as of
     from steersman.compare.campaigns import Job, run_all
     from steersman.compare.comparison import collect, rows
@@ -83,7 +82,7 @@ def compare(
     folder = (folder or Path("runs") / f"compare-{loaded.name}").absolute()
     checked = loading.parameters(loaded, params, assignments)
     settings = {"params": checked.model_dump(mode="json"), "site": site, "workers": workers, "rounds": rounds}
-    known = _scores(loaded, checked, source)
+    known = score_names(loaded, checked, source)
     if known is not None:
         of.check_needs(chosen, loaded, known)
     write_once(folder / "settings.json", json.dumps(settings).encode())
@@ -119,28 +118,18 @@ def compare(
         out.plain(f"Figure, tables with times and costs, CSV and JSON: {folder}")
 
 
-def _scores(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
-    """Names of the scores, by trying the workflow once; None: a stage does not work, as its runs will say.
-
-    Raises: BadWorkflow, BadYardstick: a yardstick does not work.
-    """
-    from steersman.worker.trying import score_names
-
-    with contextlib.redirect_stdout(sys.stderr):
-        found = score_names(workflow, params, source)
-        return found if workflow.scoring else []
-
-
 def _print(rows: Sequence[Row]) -> None:
     """What a person wants to know first: how far each arm came, and whether that differs from plain sampling."""
-    from steersman.compare.write import at_the_end
+    from steersman.compare.write import at_the_end, by_policy
 
     for name in dict.fromkeys(row.yardstick for row in rows):
-        table = columns(f"{name}: arm", "at the end (range)", "compared with plain sampling")
+        numbers = [Column(head, no_wrap=True) for head in ("at the end\n(range)", "starts by\nits policy")]
+        arm, verdict = (Column(head, overflow="fold") for head in (f"{name}: arm", "compared with plain sampling"))
+        table = columns(arm, *numbers, verdict)
         for row in rows:
             if row.yardstick == name:
                 guided = " (guided)" if row.arm.guided else ""
-                table.add_row(Text(row.arm.label + guided), at_the_end(row), Text(row.verdict))
+                table.add_row(Text(row.arm.label + guided), at_the_end(row), by_policy(row), Text(row.verdict))
         out.print(table, highlight=False)
         out.print()
 

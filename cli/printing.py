@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 if TYPE_CHECKING:  # see campaigns.py
@@ -90,7 +90,7 @@ class ToStderr(logging.Handler):
         err.plain(text)
 
 
-def columns(*names: str) -> Table:
+def columns(*names: str | Column) -> Table:
     """A plain table with a header."""
     return Table(*names, box=None, header_style="dim", padding=(0, 2, 0, 0))
 

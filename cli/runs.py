@@ -142,7 +142,8 @@ def why(
 def replay(
     run: RunPath,
     policy: Annotated[
-        str, typer.Option("--policy", help="""a policy such as 'Novelty("z")' (default: that of the run)""")
+        str,
+        typer.Option("--policy", help="""arguments of wf.steer, e.g. 'Novelty("z")' (default: those of the run)"""),
     ] = "",
     as_json: Json = False,
 ) -> None:

@@ -43,6 +43,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Tune parameters by a yardstick: run campaigns with different values, and end the worse ones early."""
+    from steersman.cli.trying import score_names
     from steersman.compare import arms as of
     from steersman.compare.campaigns import Job
     from steersman.compare.errors import NoYardstick
@@ -58,10 +59,10 @@ def tune(
     if judged not in loaded.yardsticks:
         raise UnknownName("yardstick", judged, loaded.yardsticks)
     search = Search(over, judged, trials, sampler, seed or 0, early)
-    for end in ends(space_of(search, loaded)):
-        loading.parameters(loaded, params, [*assignments, end])
+    checked = [loading.parameters(loaded, params, [*assignments, end]) for end in ends(space_of(search, loaded))]
     folder = (folder or Path("runs") / f"tune-{loaded.name}").absolute()
     limits = of.budget_of("--budget", budget)
+    score_names(loaded, checked[0], source)  # a yardstick that does not work ends it here
     begin_anew(folder)
     file = folder / WORKFLOW
     write_variant(file, of.variant(source, of.Arm(of.OWN), limits), source)

@@ -13,7 +13,7 @@ from typing import Any
 from steersman.stages.modules import MODULE
 from steersman.stages.workflow import Workflow
 from steersman.steering import Steering, budget
-from steersman.steering.expression import parse_steering
+from steersman.steering.expression import parse
 from steersman.system.errors import BadValue
 
 WORKERS = "workers"  # the one thing that varies and is no parameter: it belongs to the site
@@ -84,7 +84,7 @@ def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequenc
         workers = _count(varied.pop(WORKERS)) if WORKERS in varied else None
         assignments = tuple(f"{key}={value}" for key, value in varied.items())
         for text in texts:
-            steering = parse_steering(text, names) if text else workflow.steering
+            steering = parse(text, names) if text else workflow.steering
             found.append(Arm(text, assignments, steering.guided, workers))
     return found
 
@@ -96,7 +96,7 @@ def _count(text: str) -> int:
 
 
 def steering_of(arm: Arm, workflow: Workflow) -> Steering:
-    return parse_steering(arm.steer, vars(sys.modules[MODULE])) if arm.steer else workflow.steering
+    return parse(arm.steer, vars(sys.modules[MODULE])) if arm.steer else workflow.steering
 
 
 def check_needs(arms: Sequence[Arm], workflow: Workflow, known: Sequence[str]) -> None:

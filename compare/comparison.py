@@ -26,6 +26,7 @@ from steersman.stages.workflow import Workflow, Yardstick
 from steersman.steering.decide import CHOSE_NONE
 
 POINTS = 200
+FEW = 4  # seeds, of which an interval begins to mean something
 SEED = 0  # of the bootstrap: a table that is made again is the same
 
 
@@ -89,7 +90,8 @@ class Row:
         if better or worse:
             amount = f"{self.more.value:+.3g} ({self.more.low:+.3g} to {self.more.high:+.3g})"
             said.insert(0, f"{'better' if better else 'worse'} at the end, {amount}")
-        return "; ".join(word for word in said if word) or "no difference shown"
+        found = "; ".join(word for word in said if word) or "no difference shown"
+        return found if len(self.final) >= FEW else f"{found}, by only {len(self.final)} seeds"
 
     def _sooner(self, level: float, ratio: Interval) -> str:
         low, high = (float(f"{bound:.2g}") for bound in (ratio.low, ratio.high))  # as they are said

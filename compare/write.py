@@ -22,12 +22,13 @@ def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs
     (folder / "table.md").write_text(table(rows))
     with (folder / "runs.csv").open("w", newline="") as file:
         out = csv.writer(file)
-        out.writerow(["arm", "guided", "yardstick", "seed", "final", "level", "time", "reached"])
+        out.writerow(["arm", "guided", "yardstick", "seed", "final", "level", "time", "reached", "chosen_by_policy"])
         for row, runs in rows:
             for level, times in row.times.items():
                 each = zip(runs.seeds, row.final, times.time, times.reached, strict=True)
                 for seed, final, time, reached in each:
-                    out.writerow([row.arm.label, row.arm.guided, row.yardstick, seed, final, level, time, int(reached)])
+                    of_seed = seed, final, level, time, int(reached)
+                    out.writerow([row.arm.label, row.arm.guided, row.yardstick, *of_seed, row.share])
     with style.applied():
         draw(all_runs).savefig(folder / "figure.png")
     return found
@@ -44,7 +45,7 @@ def table(rows: Sequence[tuple[Row, Runs]]) -> str:
         text += [f"**{name}**", "", _line(head), _line(["---"] * len(head))]
         for row, _ in mine:
             cells = [_label(row), at_the_end(row), *(_reached(row, level) for level in levels)]
-            text.append(_line([*cells, f"{100 * row.share:.0f} %", row.verdict]))
+            text.append(_line([*cells, by_policy(row), row.verdict]))
         text.append("")
     return "\n".join([*text, *_costs(rows)]) + "\n"
 
@@ -53,6 +54,11 @@ def at_the_end(row: Row) -> str:
     """Median and range of an arm's final values."""
     low, middle, high = np.quantile(row.final, [0, 0.5, 1])
     return f"{middle:.3g} ({low:.3g} to {high:.3g})"
+
+
+def by_policy(row: Row) -> str:
+    """The share of starts that an arm's policy itself chose."""
+    return f"{100 * row.share:.0f} %"
 
 
 def _reached(row: Row, level: float) -> str:

@@ -130,4 +130,5 @@ def _caption(history: History, slots: int) -> str:
     words = ", ".join(f"{cause} {100 * share:.1f} %" for cause, share in found if share >= 0.0005)
     before = min(walker.started for walker in history.state.walkers.values())
     ready = history.clock.wall.text(float(history.clock.elapsed(before)))
-    return f"What {slots} slots spent their time on: {words}. The first worker was hired after {ready}."
+    who = "one slot spent its" if slots == 1 else f"{slots} slots spent their"
+    return f"What {who} time on: {words}. The first worker was hired after {ready}."

@@ -39,8 +39,10 @@ def of_scores(
         number, of = _cluster(cluster)
         chosen &= (clusters(found, of, by) == number).to_numpy()
     if not chosen.any():
-        what = f"frames of {segment or 'this run'}" + (" with these scores" if scores or cluster else "")
-        raise NoFrames(what, "`steersman export RUN --tables DIR` writes all scores")
+        asked = [*(f"--score {words}" for words in scores), *([f"--cluster {cluster}"] if cluster else [])]
+        made_by = segment or "this run"
+        problem = f"no frame of {made_by} fits {' '.join(asked)}" if asked else f"{made_by} has no frames"
+        raise NoFrames(problem, "`steersman export RUN --tables DIR` writes all scores")
     return found[chosen]
 
 
@@ -55,7 +57,7 @@ def part(chosen: pandas.DataFrame, of: str, stride: int) -> pandas.DataFrame:
     first, end = (int(each) if each else None for each in match.groups())
     found = chosen.iloc[first:end:stride]
     if not len(found):
-        raise NoFrames(f"--range {of}", f"there are {len(chosen)} frames to choose from")
+        raise NoFrames(f"--range {of} selects no frame", f"there are {len(chosen):,}, counted from 0")
     return found
 
 

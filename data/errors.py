@@ -24,11 +24,11 @@ class NoFrame(BadInput):
 
 
 class NoFrames(BadInput):
-    what: str
+    problem: str
     advice: str = "`run.segments` (or `steersman export RUN --tables DIR`) says which segments have frames"
 
     def __str__(self) -> str:
-        return f"{self.what}: there are no frames; {self.advice}"
+        return f"{self.problem}; {self.advice}"
 
 
 class CannotExport(BadInput):

@@ -44,7 +44,7 @@ def trajectory(
     if missing := [name for name in ("segment", "walker", "row", "time") if name not in chosen]:
         raise CannotExport("these frames", f"the table has no {', '.join(missing)}; take rows of `run.scores`")
     if not len(chosen):
-        raise NoFrames("this choice of frames")
+        raise NoFrames("no frames were chosen")
     if path.suffix not in FORMATS:
         raise CannotExport(str(path), f"the suffix says the format; take one of {', '.join(FORMATS)}")
     check_new(path, overwrite)
@@ -87,7 +87,7 @@ def check_new(path: Path, overwrite: bool) -> None:
     """Raises: CannotExport: the file is there, or its folder is not."""
     if path.exists() and not overwrite:
         raise CannotExport(
-            str(path), "this file exists; choose another name, or replace it: overwrite=True, or --overwrite"
+            str(path), "this file exists; choose another name, or replace it with the option `overwrite`"
         )
     if not path.absolute().parent.is_dir():
         raise CannotExport(str(path), f"there is no folder {path.parent}; make it first")
@@ -181,8 +181,10 @@ def _universe(topology: Path) -> Any:
     except ModuleNotFoundError:
         raise MissingExtra("MDAnalysis", "data") from None
     if not topology.is_file():
-        words = "there is no such file: what `prepare` returned had no `pdb`, or an older Steersman made the run; name "
-        raise CannotExport(str(topology), f"{words}a file of the atoms, or export to .nc, which needs none")
+        words = "there is no such file: what `prepare` returned had no `pdb`, or an older Steersman made the run; give "
+        raise CannotExport(
+            str(topology), f"{words}a file of the atoms as `topology`, or export to .nc, which needs none"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -59,7 +59,7 @@ def rows(history: History, name: str) -> pandas.DataFrame:
     first, ends = segments.first[chain], np.append(segments.parent_row[chain[1:]] + 1, segments.end[chain[-1]])
     lengths = np.maximum(ends - first, 0)
     if not lengths.any():
-        raise NoFrames(f"the lineage of {name}")
+        raise NoFrames(f"the lineage of {name} has no frames")
     spans = [
         Span(f"w{segments.walker[i]}", int(a), int(b)) for i, a, b in zip(chain, first, ends, strict=True) if b > a
     ]

@@ -18,34 +18,34 @@ from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, stale, unscored
 from steersman.journal.state import State
-from steersman.steering import Choice, Decider, Policy, Scores, Steering
+from steersman.steering import Choice, Decider, Scores, Steering
 from steersman.steering.streams import decision_rng
 from steersman.system.errors import BadValue
 
 SHOWN = 20
 
 
-def replay(directory: RunDirectory, own: Steering, policy: Policy | None = None) -> dict[str, Any]:
+def replay(directory: RunDirectory, own: Steering, other: Steering | None = None) -> dict[str, Any]:
     """Decide again.
 
     Args:
         own: how the run's workflow steers.
-        policy: another policy; None: the run's own.
+        other: how else to steer; None: as the run did. Starts that `explore` drew at random are kept in either case.
     Returns: policy, label, decisions, same, kept, and those that differ: start, recorded and chosen, each with frame
         ([walker, row, segment] or None), policy and reason.
-    Raises: BadValue: another policy needs scores that were not recorded.
+    Raises: BadValue: `other` needs scores that were not recorded.
     """
-    chosen = replace(own, policy=policy) if policy else own
+    chosen = other or own
     again = _Replay(directory, Decider(chosen))
     for record in journal.read(directory.journal):
         again.take(record)
-    missing = [name for name in chosen.policy.needs if name not in again.names]
-    if policy and missing:  # a run that never had a model decided by its own policy's fallback, which is known
+    missing = [name for name in (*chosen.needs, *chosen.fallback.needs) if name not in again.names]
+    if other and missing:  # a run that never had a model decided by its own policy's fallback, which is known
         known = ", ".join(sorted(again.names)) or "none"
-        raise BadValue("--policy", policy.name, f"it needs the score {missing[0]!r}; recorded are: {known}")
+        raise BadValue("--policy", chosen.policy.name, f"it needs the score {missing[0]!r}; recorded are: {known}")
     return {
         "policy": chosen.policy.name,
-        "label": "off-policy" if policy else "the run's own policy",
+        "label": "off-policy" if other else "the run's own policy",
         "decisions": again.decisions,
         "same": again.decisions - again.kept - len(again.different),
         "kept": again.kept,

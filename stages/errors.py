@@ -14,6 +14,16 @@ class BadDraws(BadInput):
         return f"@wf.held_out: {self.problem}; it must return {{name: array with one row for each draw}}"
 
 
+class BadPanel(BadInput):
+    made: str
+
+    def __str__(self) -> str:
+        return (
+            f"it returned {self.made}; a panel returns a matplotlib Figure or an array of shape (n,) or (n, m), alone "
+            "or with a caption, or None"
+        )
+
+
 class BadYardstick(BadInput):
     name: str
     shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What a person wrote -> a policy: `Novelty("z") | Random()`, or the name of one; or all that `wf.steer` takes."""
+"""What a person wrote as arguments of `wf.steer` -> the steering: `Novelty("z") | Random(), explore=0.2`."""
 
 from __future__ import annotations
 
@@ -11,40 +11,42 @@ from steersman.steering.policies import Policy
 from steersman.steering.pruning import SegmentRule
 from steersman.system.errors import BadValue, UnknownName
 
+EXAMPLE = 'write e.g. Novelty("z"), explore=0.2'
 
-def parse(text: str, names: Mapping[str, Any] | None = None) -> Policy:
-    """Make a policy from an expression.
+
+def parse(text: str, names: Mapping[str, Any] | None = None) -> Steering:
+    """Make what `wf.steer(...)` would from its arguments, e.g. 'Novelty("z"), explore=0.2, fallback=Random()'.
 
     Args:
         names: what else may be named, e.g. the policies of a workflow file; those of steersman.steering always may.
-    Raises: BadValue, UnknownName: this is no policy.
-    """
-    made = _evaluated(text, text, names)
-    made = made() if isinstance(made, type) else made
-    if not isinstance(made, Policy):
-        raise BadValue("--policy", text, 'this is no policy; write e.g. Novelty("z")')
-    return made
-
-
-def parse_steering(text: str, names: Mapping[str, Any] | None = None) -> Steering:
-    """Make what `wf.steer(...)` would from its arguments, e.g. 'Novelty("z"), explore=0.2, fallback=Random()'.
-
     Raises: BadValue, UnknownName: they are not what it takes.
     """
-    made: Steering = _evaluated(f"Steering({text})", text, names)
+    known: dict[str, Any] = {name: getattr(steering, name) for name in steering.__all__} | dict(names or {})
+    policies, rules = _kinds_of(Policy, known), _kinds_of(SegmentRule, known)
+    try:
+        # The words of the person who owns this process.
+        made: Steering = eval(f"steer({text})", {"__builtins__": {}}, policies | rules | {"steer": steer})
+    except NameError as error:
+        is_rule = f"prune={error.name}" in text.replace(" ", "")
+        what, valid = ("prune rule", rules) if is_rule else ("policy", policies)
+        raise UnknownName(what, str(error.name), valid) from None
+    except Exception as error:  # a constructor may refuse its arguments in any way
+        raise BadValue("--policy", text, f"{type(error).__name__}: {error}; {EXAMPLE}") from None
     if not isinstance(made.policy, Policy) or not isinstance(made.fallback, Policy):
-        raise BadValue("--policy", text, 'this is no policy; write e.g. Novelty("z"), explore=0.2')
+        raise BadValue("--policy", text, f"this is no policy; {EXAMPLE}")
+    if not isinstance(made.prune, SegmentRule | None):
+        raise BadValue("--policy", text, 'prune takes a rule; write e.g. Novelty("z"), prune=Redundant("z")')
     return made
 
 
-def _evaluated(code: str, text: str, names: Mapping[str, Any] | None) -> Any:
-    known: dict[str, Any] = {name: getattr(steering, name) for name in steering.__all__} | dict(names or {})
-    kinds = (Policy, SegmentRule)
-    allowed = {name: each for name, each in known.items() if isinstance(each, type) and issubclass(each, kinds)}
-    try:
-        # The words of the person who owns this process.
-        return eval(code, {"__builtins__": {}}, allowed | {"Steering": Steering})
-    except NameError as error:
-        raise UnknownName("policy", str(error.name), sorted(allowed)) from None
-    except Exception as error:  # a constructor may refuse its arguments in any way
-        raise BadValue("--policy", text, f'{type(error).__name__}: {error}; write e.g. Novelty("z")') from None
+def steer(policy: Policy, **options: Any) -> Steering:
+    """Take what `wf.steer` takes."""
+    return Steering(policy, **options)
+
+
+def _kinds_of(base: type, known: Mapping[str, Any]) -> dict[str, type]:
+    return {
+        name: each
+        for name, each in known.items()
+        if isinstance(each, type) and issubclass(each, base) and each is not base
+    }

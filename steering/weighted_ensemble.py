@@ -146,7 +146,7 @@ def mean_of_rounds(values: np.ndarray, skip: float = 0.5) -> Mean:
     kept = np.asarray(values, float)[int(skip * len(values)) :]
     count = len(kept)
     if count < FEWEST:
-        raise ValueError(f"{len(values)} rounds are too few: {FEWEST} are needed after the first {skip:.0%}")
+        raise ValueError(f"{len(values)} rounds are too few: {FEWEST} are needed after the first {100 * skip:.0f} %")
     value = float(kept.mean())
     covariance = np.fft.irfft(np.abs(np.fft.rfft(kept - value, 2 * count)) ** 2)[: count // 2] / count
     if not covariance[0]:

@@ -24,6 +24,7 @@ import numpy as np
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.modules import MODULE, imported
 from steersman.stages.out import Enough, Out
+from steersman.stages.panel import shown
 from steersman.stages.start import Start
 from steersman.stages.workflow import Params, Workflow, Yardstick
 from steersman.steering import NEW, Candidate, Decider, Policy, Scores, SegmentRule
@@ -48,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class TriedResults:
-    """What a figure is drawn from, as of a run that has ended."""
+    """What a figure and a panel are drawn from, as of a run that has ended."""
 
     scores: Scores
     model: Any
@@ -176,6 +177,8 @@ class _Trial:
             yield _Stage(f"yardstick {name}", act, yardstick.function, needed=False, judges=True)
         for name, (_, figure) in workflow.figures.items():
             yield _Stage(f"figure {name}", functools.partial(self._draw, figure), figure, needed=False)
+        for name, (_, panel) in workflow.panels.items():
+            yield _Stage(f"panel {name}", functools.partial(self._show, panel), panel, needed=False)
 
     def _prepare(self) -> str:
         assert self._workflow.prepare_function is not None
@@ -282,13 +285,27 @@ class _Trial:
         return f"{len(rows)} rows of {rows.dtype} {rows.shape[1:]}"
 
     def _draw(self, function: Callable[[Any, Any], Any]) -> str:
-        made = function(self._params, TriedResults(self._scores, self._model, self._frames))
+        made = function(self._params, self._results)
         if made is None:
             return "nothing to draw yet"
         if not (isinstance(made, tuple) and len(made) == 2 and callable(getattr(made[0], "savefig", None))):
             raise WrongFigure(f"{made!r:.60}")
         made[0].savefig(io.BytesIO(), format="svg")
         return str(made[1])
+
+    def _show(self, function: Callable[[Any, Any], Any]) -> str:
+        made = function(self._params, self._results)
+        if made is None:
+            return "nothing to show yet"
+        found, caption = shown(made)
+        if isinstance(found, np.ndarray):
+            return f"an array of {found.shape}"
+        found.savefig(io.BytesIO(), format="svg")
+        return caption or "a figure"
+
+    @property
+    def _results(self) -> TriedResults:
+        return TriedResults(self._scores, self._model, self._frames)
 
 
 def _scores(rows: int, values: Mapping[str, np.ndarray], model: int) -> Scores:

@@ -22,6 +22,7 @@ from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.results import Results
 from steersman.journal.history import History
+from steersman.stages.panel import shown
 from steersman.stages.workflow import Params, Workflow
 from steersman.system.errors import EngineError
 
@@ -67,18 +68,15 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
             made = draw(history)
             if made is None:
                 raise NothingToDraw("the workflow has nothing to draw here yet")
-            shown, caption = made if isinstance(made, tuple) else (made, "")
-            meta = {"title": title, "caption": str(caption)}
-            if isinstance(shown, Figure):
-                return packed(meta, svg=np.frombuffer(_svg(shown), np.uint8))
+            found, caption = shown(made)
+            meta = {"title": title, "caption": caption}
+            if isinstance(found, np.ndarray):
+                return packed(meta, values=found)
+            return packed(meta, svg=np.frombuffer(_svg(found), np.uint8))
     except NothingToDraw:
         raise
     except Exception as error:  # whatever its author's program raises is its author's to see
         raise NothingToDraw(f"{type(error).__name__}: {error}") from None
-    values = np.asarray(shown, np.float32)
-    if values.ndim not in (1, 2):
-        raise NothingToDraw(f"the panel returned an array of shape {values.shape}; return (n,), (n, m) or a Figure")
-    return packed(meta, values=values)
 
 
 def _svg(figure: Figure) -> bytes:

@@ -66,7 +66,30 @@ def test_segments_that_are_too_short_are_said_to_be(found: Trajectories) -> None
     short = replace(found, pieces=[piece[:3] for piece in found.pieces])
     said = answer.answer(short, markov.build(short, states=50))
     assert not said["converged"]
-    assert any("Lag not converged" in problem for problem in said["problems"])
+    assert [words(problem) for problem in said["problems"] if "Lag" in problem] == ["Lag not converged"]
+    of_one_lag = answer.problems(short, markov.build(short, states=50, lag=1))
+    assert [words(problem) for problem in of_one_lag if "Lag" in problem] == ["Lag not checked"]
+
+
+def words(problem: str) -> str:
+    return problem.partition(":")[0]
+
+
+def test_each_line_says_what_its_number_is_in_which_unit(found: Trajectories, model: markov.MarkovStateModel) -> None:
+    said = answer.answer(found, model) | {"unit": "ps", "averages": {"radius": [1.0, 0.5, np.inf]}}
+    said["time_scales"][2] = [np.nan] * 3
+    said["populations"]["wells"]["7"] = [np.nan] * 3
+    said["weighted"] = {"rounds": 40, "populations": {}, "passage_time": [np.inf, 0.0, np.inf]}
+    lines = answer.lines(said)
+    assert "95 %" in lines[1]
+    of = dict(line.strip().split("   ", 1) for line in lines[2:] if line.startswith("  "))
+    of = {name: value.strip() for name, value in of.items()}
+    assert of["time scale 1"].endswith(") ps")
+    assert of["time scale 3"] == "not known", "nothing has no unit"
+    assert of["population of wells = 0"].endswith(")")
+    assert of["population of wells = 7"].startswith("not known: ")
+    assert of["average of radius"] == "1 (0.5 or more)"
+    assert of["mean first passage time"].startswith("not known: ")
 
 
 def rotating(rate: float, segments: int = 300, frames: int = 40) -> Trajectories:
@@ -130,3 +153,4 @@ def test_too_little_is_refused_and_a_missing_library_named(
 def test_the_figure_shows_time_scales_and_free_energy(found: Trajectories, model: markov.MarkovStateModel) -> None:
     figure = draw(found, model)
     assert [axes.get_xlabel() for axes in figure.axes[:2]] == ["lag", "slowest coordinate"]
+    assert [axes.get_ylabel() for axes in figure.axes[:2]] == ["implied time scales", "second slowest"]

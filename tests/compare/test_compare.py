@@ -1,5 +1,6 @@
 """One campaign of the six wells, measured and analysed: a yardstick is a function of frames, and comparing goes on."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -10,19 +11,24 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from steersman.analysis import trajectories
+from steersman.analysis.errors import UnevenFrames
 from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
 from steersman.cli.__main__ import app
+from steersman.cli.compare import _print as print_rows
 from steersman.compare import campaigns
 from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
 from steersman.compare.comparison import Runs, collect, rows
 from steersman.compare.errors import CampaignFailed
+from steersman.compare.figure import draw
 from steersman.compare.files import write_variant
 from steersman.compare.latent import yardstick_of
 from steersman.compare.metric import HeldOutMetric, parse
 from steersman.compare.statistics import Interval
 from steersman.compare.write import table, write
+from steersman.dashboard import style
 from steersman.dashboard.figures import contributed
 from steersman.dashboard.results import Results
 from steersman.dashboard.yardsticks import Curve, amount, follow
@@ -31,9 +37,8 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow, Yardstick
-from steersman.steering import LocalOutlierFactor, Novelty, Random, Steering
+from steersman.steering import LocalOutlierFactor, Steering
 from steersman.steering.decide import CHOSE_NONE
-from steersman.steering.expression import parse_steering
 from steersman.system.errors import BadInput, BadValue, UnknownName
 
 pytestmark = pytest.mark.slow
@@ -154,7 +159,7 @@ def test_an_arm_like_plain_sampling_shows_no_difference(job: Job, wells: Workflo
 
     plain, same = of(Arm(PLAIN)), of(Arm("Random()"))
     found = [(row, runs) for runs in (plain, same) for row in rows(plain, runs, wells.yardsticks)]
-    assert [row.verdict for row, _ in found[2:]] == ["no difference shown"] * 2
+    assert [row.verdict for row, _ in found[2:]] == ["no difference shown, by only 2 seeds"] * 2
     written = write(tmp_path, [plain, same], found)
     assert {path.name for path in tmp_path.iterdir()} == {"comparison.json", "table.md", "runs.csv", "figure.png"}
     assert len(written["rows"]) == 4  # type: ignore[arg-type]
@@ -211,13 +216,6 @@ def test_a_workflow_that_draws_has_no_restarts_to_compare_with() -> None:
         assert [arm.steer for arm in arms(loading.load(loading.shipped()[name]), [], {})] == [PLAIN, ""]
 
 
-def test_steering_is_written_as_in_a_workflow_file() -> None:
-    assert parse_steering('Novelty("z"), explore=0.2, fallback=Random()') == Steering(Novelty("z"), 0.2, Random())
-    for wrong in ("Novelty", "3", "Nowhere()", 'Novelty("z"), explore=2', "__import__('os')"):
-        with pytest.raises(BadInput):
-            parse_steering(wrong)
-
-
 def test_a_budget_that_is_none_is_refused() -> None:
     assert budget_of("--budget", "sim_ns=0.5") == {"sim_ns": 0.5}
     assert budget_of("--budget", "") == {}
@@ -239,8 +237,32 @@ def test_plain_sampling_that_ran_longer_says_how_much_longer_it_needs(wells: Wor
     assert row.more == Interval(150.0, 150.0, 150.0)
 
 
-def test_a_policy_that_chose_no_start_is_not_judged(wells: Workflow) -> None:
-    """However much better its runs were: others chose their starts."""
+def test_the_figure_shows_the_whole_name_of_each_arm() -> None:
+    curve = Curve(np.arange(1.0, 50), np.arange(1.0, 50))
+    label = ", ".join(["Random() | Random()"] * 9)
+    with style.applied():
+        figure = draw([Runs(Arm(each), seeds=[0, 1], curves={"cells": [curve, curve]}) for each in (PLAIN, label)])
+        figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
+    assert [" ".join(text.get_text().split()) for text in legend.get_texts()] == [PLAIN, label]
+    assert "2 seeds" in legend.get_title().get_text()
+
+
+@pytest.mark.parametrize(("seeds", "few"), [(2, True), (3, True), (8, False)])
+def test_a_verdict_by_few_seeds_says_so(wells: Workflow, seeds: int, few: bool) -> None:
+    curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
+    plain, better = (Runs(Arm(PLAIN), list(range(seeds)), {"cells": [curve] * seeds}) for curve in curves)
+    better.arm, better.starts, better.own = Arm("Random()"), 20, 20
+    (row,) = rows(plain, better, {"cells": wells.yardsticks["cells"]})
+    assert row.verdict.startswith("better")
+    assert row.verdict.endswith(f"by only {seeds} seeds") is few
+
+
+def test_a_policy_that_chose_no_start_is_not_judged(
+    wells: Workflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However much better its runs were: others chose their starts. Each format has the share that it chose."""
     curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
     plain, idle, chose = (
         Runs(Arm(policy), seeds=[0, 1], curves={"cells": [curve, curve]}, starts=20, own=own)
@@ -251,6 +273,15 @@ def test_a_policy_that_chose_no_start_is_not_judged(wells: Workflow) -> None:
     assert [row.verdict == CHOSE_NONE for row, _ in found] == [False, True, False]
     lines = [line.split(" | ") for line in table(found).splitlines() if line.count("%")]
     assert [line[-2] for line in lines] == ["90 %", "0 %", "25 %"]
+    written: Any = write(tmp_path, [plain, idle, chose], found)
+    assert [row["chosen_by_policy"] for row in written["rows"]] == [0.9, 0, 0.25]
+    with (tmp_path / "runs.csv").open() as file:
+        shares = {row["arm"]: float(row["chosen_by_policy"]) for row in csv.DictReader(file)}
+    assert list(shares.values()) == [0.9, 0, 0.25]
+    monkeypatch.setenv("COLUMNS", "60")
+    print_rows([row for row, _ in found])
+    said = capsys.readouterr().out
+    assert all(said.count(f" {share} %") == 1 for share in (90, 0, 25)), "the number and its sign are in one line"
 
 
 def test_the_report_draws_what_compare_measures(job: Job) -> None:
@@ -291,6 +322,19 @@ def test_several_runs_are_one_analysis(job: Job, found: Trajectories) -> None:
     assert (len(twice.features), len(twice.pieces)) == (2 * len(found.features), 2 * len(found.pieces))
     with pytest.raises(UnknownName):
         read([run], "y")
+
+
+def test_runs_whose_frames_are_not_equally_far_apart_are_refused(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, one, factors = RunDirectory(Path(job.run)), trajectories._one, iter((1, 2))
+
+    def slower(*given: Any) -> Any:
+        *all_but_steps, steps = one(*given)
+        return *all_but_steps, steps * next(factors)
+
+    monkeypatch.setattr(trajectories, "_one", slower)
+    with pytest.raises(UnevenFrames) as told:
+        read([run, run], "z")
+    assert [told.value.shortest, told.value.longest] == pytest.approx([0.05, 0.1])
 
 
 def test_analyse_writes_a_page_a_figure_and_json_and_the_report_shows_them(job: Job) -> None:

@@ -30,6 +30,7 @@ from steersman.journal.records import End, Run, Session
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.stages.errors import BadWorkflow
 from steersman.stages.workflow import Workflow
 from steersman.system.errors import BadInput
 
@@ -62,6 +63,16 @@ def test_a_grid_is_every_combination_and_needs_values(wells: Workflow) -> None:
 def test_a_range_beyond_its_parameter_is_refused_before_anything_is_written(wrong: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["tune", str(WELLS), "--over", wrong, "--out", str(tmp_path / "out")])
     assert isinstance(done.exception, BadInput)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", [["tune", "--over", "steps=100:200"], ["compare"]], ids=lambda words: words[0])
+def test_a_yardstick_that_does_not_work_is_said_before_any_campaign(words: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(f"{WELLS.read_text()}\n@wf.yardstick()\ndef wrong(p, frames): return frames['angle']\n")
+    done = CliRunner().invoke(app, [*words, str(file), "--out", str(tmp_path / "out")])
+    assert isinstance(done.exception, BadWorkflow)
+    assert done.exception.line == len(file.read_text().splitlines())
     assert not (tmp_path / "out").exists()
 
 

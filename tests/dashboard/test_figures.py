@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steersman.dashboard import figures, lineage, structure, style
+from steersman.dashboard import figures, lineage, slots, structure, style
 from steersman.dashboard.scored import Plane, Scored, plane
 from steersman.journal import slot_time
 from steersman.journal.clock import Clock, simulated_scale, wall_scale
@@ -54,6 +54,7 @@ def test_the_shares_of_the_slots_time_add_up_to_one(history: History) -> None:
     # Two walkers for 1 s of start, 12 segments of 0.5 s, and 3 s until the run ends.
     assert found[slot_time.STARTING] == pytest.approx(1.0 / 10)
     assert found[slot_time.SIMULATING] == pytest.approx(12 * 0.48 / 10)
+    assert [f"{number} slots" in slots._caption(history, number) for number in (1, 2)] == [False, True]
 
 
 def test_every_frame_is_traced_to_its_segment(history: History) -> None:

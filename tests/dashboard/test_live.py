@@ -48,6 +48,9 @@ def broken(p, results): raise ZeroDivisionError("nothing")
 
 @wf.panel("Later")
 def later(p, results): return None
+
+@wf.panel("Cube")
+def cube(p, results): return np.ones((2, 2, 2))
 """
 
 
@@ -334,13 +337,13 @@ def test_panels_give_pictures_and_arrays_and_say_what_is_wrong(finished: RunDire
     watched = Watched.of(History(own(finished)))
     listed = answers.answer(watched, "panels", {})
     assert isinstance(listed, dict)
-    assert [each["title"] for each in listed["panels"]] == ["How many", "A field", "Broken", "Later"]
+    assert [each["title"] for each in listed["panels"]] == ["How many", "A field", "Broken", "Later", "Cube"]
     meta, drawn = unpacked(answers.answer(watched, "panel", {"name": "counted"}))  # type: ignore[arg-type]
     assert bytes(drawn["svg"]).startswith(b"<?xml")
     assert meta["caption"].endswith("frames <b>")
     meta, drawn = unpacked(answers.answer(watched, "panel", {"name": "field"}))  # type: ignore[arg-type]
     assert drawn["values"].shape == (4, 8)
-    for name in ("broken", "later", "nothing"):
+    for name in ("broken", "later", "cube", "nothing"):
         with pytest.raises(NothingToDraw):
             answers.answer(watched, "panel", {"name": name})
     assert watched.stop_rule() is not None

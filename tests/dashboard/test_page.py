@@ -20,6 +20,7 @@ from steersman.journal import file
 from steersman.journal.file import Journal
 from steersman.journal.records import End, Ended, Note, Session, Tell
 from steersman.journal.run_directory import RunDirectory
+from steersman.store import FRAME, Frames, GroupWriter
 from tests.dashboard.beside import served_beside
 from tests.dashboard.conftest import FRAMES, SLOTS, MadeRun
 from tests.dashboard.serving import TOKENS, Served, serving
@@ -128,6 +129,22 @@ def test_a_finished_run_opens_and_a_click_on_the_map_shows_its_frame(look: Look,
         expect(page.locator("#molecule")).to_have_attribute("data-atoms", "12")
         expect(page.locator("#globe canvas")).to_have_attribute("data-drawn", "8")
         expect(page.locator("#frame canvas[data-drawn='8']").first).to_be_visible()
+    look.check()
+
+
+def test_a_short_run_shows_a_scalar_score_over_seconds(look: Look, finished: RunDirectory) -> None:
+    stored = Frames(finished.scores)
+    kept = {name: stored.read(name, stored.spans()[0]) for name in ("walker", "row", "error")}
+    shutil.rmtree(finished.scores / "0001")
+    writer = GroupWriter(finished.scores / "0001", attributes={"model": 1})
+    writer.extend(FRAME, kept)
+    writer.close()
+    look.page.add_init_script("""
+        CanvasRenderingContext2D.prototype.fillText = text => document.documentElement.dataset.written += ` ${text}`;
+    """)
+    with serving(finished) as served:
+        page = look.open(served)
+        expect(page.locator("html")).to_have_attribute("data-written", re.compile(r"wall time \(s\)"))
     look.check()
 
 

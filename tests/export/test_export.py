@@ -16,7 +16,7 @@ import xarray
 import steersman
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.cli.__main__ import main
-from steersman.data import export
+from steersman.data import choice, export
 from steersman.data.errors import CannotExport, NoFrames
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.history import History
@@ -154,6 +154,16 @@ def test_frames_are_chosen_by_their_scores(
     assert np.allclose(times, chosen["time"], atol=1e-5)
 
 
+def test_what_no_frame_fits_is_named(run: RunDirectory) -> None:
+    history = History(run)
+    with pytest.raises(NoFrames) as told:
+        choice.of_scores(history, segment="w1.1", scores=["error=1e9:", "z_0=1e9"], cluster="1/2")
+    assert all(words in told.value.problem for words in ("w1.1", "error=1e9:", "z_0=1e9", "1/2"))
+    with pytest.raises(NoFrames) as told:
+        choice.part(choice.of_scores(history), "999999:", 1)
+    assert "999999:" in told.value.problem
+
+
 def test_clusters_are_from_the_largest_to_the_smallest_and_always_the_same(run: RunDirectory) -> None:
     opened = steersman.open_run(run.path)
     found = opened.clusters(3)
@@ -189,8 +199,9 @@ def test_what_cannot_be_written_leaves_nothing(
     opened, out = steersman.open_run(run.path), tmp_path / "out"
     out.mkdir()
     (tmp_path / "there.xtc").write_text("mine")
-    with pytest.raises(CannotExport):
+    with pytest.raises(CannotExport) as told:
         opened.export(tmp_path / "there.xtc", "w1.1")
+    assert not {"--overwrite", "overwrite=True"} & set(told.value.problem.split()), "one word for the shell and Python"
     assert (tmp_path / "there.xtc").read_text() == "mine"
     for name in ("a.gro", "a", "nowhere/a.xtc"):
         with pytest.raises(CannotExport):

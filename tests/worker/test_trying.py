@@ -76,6 +76,10 @@ SOUND = {
             results.frame(0), results.model.encode(results.held_out["x"])
             return figure, "it went there"
         """,
+    "panel": """
+        @wf.panel("numbers")
+        def numbers(p, results): return results.scores.values["z"], "as an array"
+        """,
 }
 WriteMine = Callable[..., Path]
 
@@ -105,7 +109,7 @@ def test_a_sound_workflow_passes_in_every_stage(write: WriteMine) -> None:
     assert [name for name, step in found.items() if not step.ok] == []
     assert list(found) == [
         "prepare", "simulate", "train", "score", "train again", "steer", "simulate from there", "prune", "metric far",
-        "figure where",
+        "figure where", "panel numbers",
     ]  # fmt: skip
     assert found["simulate"].found.startswith("25 frames of time (), x (2,)")
     assert "redundant" in found["prune"].found
@@ -157,6 +161,7 @@ HEADS = {
     "score": "@wf.score\ndef score(p, model, frames):",
     "metric": "@wf.metric\ndef far(scores):",
     "figure": "@wf.figure('t')\ndef where(p, results):",
+    "panel": "@wf.panel('t')\ndef numbers(p, results):",
 }
 FIT = "return models.PCA.fit(frames['x'], latent=1)"
 ELSE = "return {'z': frames['x'] if len(frames['x']) > 1 else frames['x'][:, 0]}"
@@ -193,6 +198,9 @@ MISTAKES = [  # the step that fails, the stage that is replaced, by what, the li
     ("metric far", "metric", "return scores.values['z']", "in far", "TypeError"),
     ("figure where", "figure", "1 / 0", "1 / 0", "ZeroDivisionError"),
     ("figure where", "figure", "return 7", "in where", "it returned 7"),
+    ("panel numbers", "panel", "results.scores.values['w']", "results.scores.values['w']", "KeyError: 'w'"),
+    ("panel numbers", "panel", "return np.ones((2, 2, 2)), 'cube'", "in numbers", "of shape (2, 2, 2)"),
+    ("panel numbers", "panel", "return {'z': 1}", "in numbers", "it returned {'z': 1}"),
 ]
 
 

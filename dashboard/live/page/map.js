@@ -1,5 +1,5 @@
 // The latent map: points counted into pixels here, without a GPU. No function is called in the loops over points.
-import { el, fill, fit, choice, ticks, tickText, amount } from "steersman/dom.js";
+import { el, fill, fit, choice, ticks, tickText, timeUnit, amount } from "steersman/dom.js";
 import { colour, ofPolicy, ofNumber, packed, ramp, rampStops, words } from "steersman/colours.js";
 
 const LEFT = 58, BOTTOM = 42, TOP = 10, RIGHT = 12; // of the axes, in CSS pixels
@@ -160,11 +160,12 @@ export class LatentMap {
     const { left, top, width, height } = this._scale(), v = this.view, { meta } = this.points;
     g.font = `${11.5 * r}px system-ui, "DejaVu Sans", sans-serif`; g.fillStyle = colour("soft"); g.strokeStyle = colour("line"); g.lineWidth = r;
     g.textAlign = "center"; g.textBaseline = "top";
-    for (const t of ticks(v.x0, v.x1, Math.max(2, width / r / 90))) { const [px] = this._at(t, 0); g.beginPath(); g.moveTo(px, top + height); g.lineTo(px, top + height + 4 * r); g.stroke(); g.fillText(tickText(t), px, top + height + 6 * r); }
+    const [per, unit] = meta.flat ? timeUnit(v.x1) : [1];
+    for (const t of ticks(v.x0 * per, v.x1 * per, Math.max(2, width / r / 90))) { const [px] = this._at(t / per, 0); g.beginPath(); g.moveTo(px, top + height); g.lineTo(px, top + height + 4 * r); g.stroke(); g.fillText(tickText(t), px, top + height + 6 * r); }
     g.textAlign = "right"; g.textBaseline = "middle";
     for (const t of ticks(v.y0, v.y1, Math.max(2, height / r / 60))) { const [, py] = this._at(0, t); g.beginPath(); g.moveTo(left - 4 * r, py); g.lineTo(left, py); g.stroke(); g.fillText(tickText(t), left - 7 * r, py); }
     g.strokeRect(left, top, width, height);
-    g.textAlign = "center"; g.textBaseline = "bottom"; g.fillText(meta.labels[0], left + width / 2, this.above.height - 3 * r);
+    g.textAlign = "center"; g.textBaseline = "bottom"; g.fillText(meta.flat ? `${meta.labels[0]} (${unit})` : meta.labels[0], left + width / 2, this.above.height - 3 * r);
     g.save(); g.translate(11 * r, top + height / 2); g.rotate(-Math.PI / 2); g.textBaseline = "middle"; g.fillText(meta.labels[1], 0, 0); g.restore();
     g.save(); g.beginPath(); g.rect(left, top, width, height); g.clip();
     if (this.path.length) {
