@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from steersman.journal import published
 from steersman.journal.run_directory import RunDirectory
@@ -42,6 +43,7 @@ class Results:
         """The newest model that passed its gate."""
         from steersman.models import Model  # torch, for those who ask
 
+        threadpool_limits(1)  # of a torch that comes within a drawing, too
         version = self._state.model
         return Model.load(self._directory.model(version)) if version else None
 

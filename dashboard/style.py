@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
 
 WIDTH = 7.2  # inches: two columns of a paper, and the width of the page
 INK, FAINT, PAPER = "#22272e", "#c9ced6", "#ffffff"
@@ -44,10 +45,11 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def applied() -> AbstractContextManager[None]:
-    """Draw and save inside this."""
-    context: AbstractContextManager[None] = matplotlib.rc_context(SETTINGS)
-    return context
+@contextmanager
+def applied() -> Iterator[None]:
+    """Draw and save inside this, with one thread: on busy cores several would wait for each other."""
+    with matplotlib.rc_context(SETTINGS), threadpool_limits(1):
+        yield
 
 
 def sheet(height: float, width: float = WIDTH) -> Figure:

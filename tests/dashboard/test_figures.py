@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from steersman.dashboard import figures, lineage, slots, structure, style
 from steersman.dashboard.scored import Plane, Scored, plane
@@ -140,6 +141,15 @@ def test_times_are_shown_in_a_unit_that_reads_well(longest: float, unit: str, sh
 
 def test_wall_time_is_shown_in_seconds_minutes_or_hours() -> None:
     assert [wall_scale(seconds).unit for seconds in (80, 5000, 90_000)] == ["s", "min", "h"]
+
+
+def test_a_figure_is_drawn_with_one_thread() -> None:
+    """On busy cores more would wait for each other: a forecast of shallow water took eight times as long."""
+    with threadpool_limits(2):
+        before = threadpool_info()
+        with style.applied():
+            assert {pool["num_threads"] for pool in threadpool_info()} == {1}
+        assert threadpool_info() == before
 
 
 def test_a_policy_keeps_its_colour() -> None:
