@@ -2,6 +2,7 @@
 
 DashboardError
 ├── NothingToDraw     the run does not hold what the figure shows
+├── PanelFails        the panel of a workflow file raises an error
 ├── LibrariesMissing  the page's JavaScript libraries are not installed
 └── PortTaken         another process listens there
 """
@@ -20,6 +21,13 @@ class NothingToDraw(DashboardError):
 
     def __str__(self) -> str:
         return f"there is nothing to draw: {self.missing}"
+
+
+class PanelFails(DashboardError):
+    cause: str
+
+    def __str__(self) -> str:
+        return f"this panel fails: {self.cause}"
 
 
 class LibrariesMissing(DashboardError):

@@ -34,7 +34,7 @@ def draw(history: History) -> tuple[Figure, str]:
 
 
 def gantt(axes: Axes, history: History) -> None:
-    """One row a slot, and one for the trainings."""
+    """One row a slot, and one for the trainings, if there are any."""
     segments, wall = history.segments, history.clock.wall
     slots = 1 + int(segments.slot.max())
     _workers(axes, history)
@@ -42,8 +42,9 @@ def gantt(axes: Axes, history: History) -> None:
     _trainings(axes, history, slots)
     _ends(axes, history)
     ticks = list(range(slots)) if slots <= 12 else list(range(0, slots, max(1, slots // 8)))
-    axes.set_yticks([*ticks, slots], [*(f"slot {slot}" for slot in ticks), "training"])
-    axes.set(xlabel=wall.label, xlim=(0, None), ylim=(slots + 0.6, -0.6))
+    last = [slots] if history.state.models else []
+    axes.set_yticks([*ticks, *last], [*(f"slot {slot}" for slot in ticks), *(["training"] if last else [])])
+    axes.set(xlabel=wall.label, xlim=(0, None), ylim=(slots + len(last) - 0.4, -0.6))
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
 

@@ -22,8 +22,8 @@ BLUE, ORANGE, GREEN, VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 PURPLE, SKY, YELLOW, GREY = "#cc79a7", "#56b4e9", "#d8c400", "#8a929c"
 
 POLICY_COLOURS = {
-    "prepared": GREY, "explore": ORANGE, "Random": SKY, "LocalOutlierFactor": BLUE, "Novelty": GREEN,
-    "LeastCounts": PURPLE, "Target": VERMILION, "Unsteered": INK,
+    "prepared": GREY, "explore": ORANGE, "Random": PURPLE, "LocalOutlierFactor": BLUE, "Novelty": GREEN,
+    "LeastCounts": YELLOW, "Target": VERMILION, "Unsteered": SKY,
 }  # fmt: skip
 POLICY_MARKERS = {
     "prepared": "s", "explore": "D", "Random": "o", "LocalOutlierFactor": "^", "Novelty": "v",

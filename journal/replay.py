@@ -33,9 +33,11 @@ def replay(directory: RunDirectory, own: Steering, other: Steering | None = None
         other: how else to steer; None: as the run did. Starts that `explore` drew at random are kept in either case.
     Returns: policy, label, decisions, same, kept, and those that differ: start, recorded and chosen, each with frame
         ([walker, row, segment] or None), policy and reason.
-    Raises: BadValue: `other` needs scores that were not recorded.
+    Raises: BadValue: `other` needs scores that were not recorded, or rounds.
     """
     chosen = other or own
+    if chosen.policy.rounds and not own.policy.rounds:
+        raise BadValue("--policy", chosen.policy.name, "it chooses whole rounds, and this run chose its starts singly")
     again = _Replay(directory, Decider(chosen))
     for record in journal.read(directory.journal):
         again.take(record)

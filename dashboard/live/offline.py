@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.errors import NothingToDraw, PanelFails
 from steersman.dashboard.live import answers, frame, latent_map, overview, panels, server
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
@@ -129,14 +129,18 @@ def _apart(deepest: list[int], parent: np.ndarray) -> list[int]:
 
 def _panels(watched: Watched) -> Iterator[tuple[str, Any]]:
     """What only the page shows: the workflow's figures stand in the report anyhow."""
-    found: list[dict[str, str]] = []
+    found, trouble = list[dict[str, str]](), list[str]()
     with contextlib.suppress(EngineError):
         workflow = watched.workflow()
         for name, (title, _) in workflow[0].panels.items() if workflow else ():
-            with contextlib.suppress(NothingToDraw):
+            try:
                 yield f"panel?name={name}", _plain(panels.panel(watched, name))
                 found.append({"name": name, "title": title})
-    yield "panels", {"panels": found, "trouble": ""}
+            except NothingToDraw:
+                pass
+            except PanelFails as error:
+                trouble.append(f"{title}: {error}")
+    yield "panels", {"panels": found, "trouble": "; ".join(trouble)}
 
 
 def _plain(answer: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style, yardsticks
-from steersman.dashboard.errors import NothingToDraw
+from steersman.dashboard.errors import NothingToDraw, PanelFails
 from steersman.dashboard.figures import SVG_METADATA
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
@@ -48,7 +48,8 @@ def listed(watched: Watched) -> dict[str, Any]:
 def panel(watched: Watched, name: str) -> bytes:
     """What a panel shows, packed: `svg` (uint8 text), or `values` ((n, m) or (n,) float32); `meta` has its caption.
 
-    Raises: NothingToDraw: there is no such panel, or nothing to draw yet. BadInput: the file can no longer be read.
+    Raises: NothingToDraw: there is no such panel, or nothing to draw yet. PanelFails. BadInput: the file can no longer
+        be read.
     """
     found = watched.workflow()
     wanted = [(title, draw) for each, title, draw in (_drawn(*found) if found else ()) if each == name]
@@ -76,7 +77,7 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
     except NothingToDraw:
         raise
     except Exception as error:  # whatever its author's program raises is its author's to see
-        raise NothingToDraw(f"{type(error).__name__}: {error}") from None
+        raise PanelFails(f"{type(error).__name__}: {error}") from None
 
 
 def _svg(figure: Figure) -> bytes:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import yaml
 
-from steersman.dashboard.errors import LibrariesMissing, NothingToDraw
-from steersman.dashboard.live import answers, frame, latent_map, overview, server
+from steersman.dashboard.errors import LibrariesMissing, NothingToDraw, PanelFails
+from steersman.dashboard.live import answers, frame, latent_map, offline, overview, server
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched, made_here
 from steersman.journal import file, run_directory
@@ -343,9 +343,17 @@ def test_panels_give_pictures_and_arrays_and_say_what_is_wrong(finished: RunDire
     assert meta["caption"].endswith("frames <b>")
     meta, drawn = unpacked(answers.answer(watched, "panel", {"name": "field"}))  # type: ignore[arg-type]
     assert drawn["values"].shape == (4, 8)
-    for name in ("broken", "later", "cube", "nothing"):
-        with pytest.raises(NothingToDraw):
+    for name, error in {
+        "broken": PanelFails,
+        "cube": PanelFails,
+        "later": NothingToDraw,
+        "nothing": NothingToDraw,
+    }.items():
+        with pytest.raises(error):
             answers.answer(watched, "panel", {"name": name})
+    kept = dict(offline._panels(watched))["panels"]
+    assert [each["name"] for each in kept["panels"]] == ["counted", "field"]
+    assert [each.split(":")[0] for each in kept["trouble"].split("; ")] == ["Broken", "Cube"]
     assert watched.stop_rule() is not None
 
 

@@ -15,7 +15,7 @@ from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.why import tree
 from steersman.stages import loading
-from steersman.steering import Novelty, Steering
+from steersman.steering import Novelty, Policy, Steering, WeightedEnsemble
 from steersman.system.errors import BadInput
 from tests.engine.conftest import finished, started, steersman
 
@@ -67,9 +67,12 @@ def test_another_policy_chooses_otherwise_and_is_labelled(steered: RunDirectory)
     assert steered.journal.stat().st_size == size, "a replay changes nothing"
 
 
-def test_a_policy_whose_scores_were_not_recorded_is_refused(steered: RunDirectory) -> None:
-    with pytest.raises(BadInput, match="recorded are: error, x, z"):
-        replay(steered, loading.load(steered.workflow).steering, Steering(Novelty("rmsd")))
+@pytest.mark.parametrize(
+    ("policy", "lacks"), [(Novelty("rmsd"), "recorded are: error, x, z"), (WeightedEnsemble("x", (0.0,)), "rounds")]
+)
+def test_a_policy_that_needs_what_the_run_lacks_is_refused(steered: RunDirectory, policy: Policy, lacks: str) -> None:
+    with pytest.raises(BadInput, match=lacks):
+        replay(steered, loading.load(steered.workflow).steering, Steering(policy))
 
 
 def test_a_segment_is_traced_to_the_prepared_start(steered: RunDirectory) -> None:
