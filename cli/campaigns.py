@@ -214,14 +214,7 @@ def _finish(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: 
 
 def unsteered(state: State, steering: Steering) -> str:
     """Why the policy chose no start of a run whose budget is spent, or ""."""
-    if not steering.policy.needs or steering.own(state.chosen):
-        return ""
-    broken = [name for name in ("train", "score", "steer") if name in state.stages and not state.stages[name].worked]
-    if not broken:
-        return CHOSE_NONE
-    return (
-        f"the policy chose no start: the {broken[0]} stage has never worked; `steersman try FILE` shows where it fails"
-    )
+    return CHOSE_NONE if steering.policy.needs and not steering.own(state.chosen) else ""
 
 
 def _check_goal(rule: StopRule, *, required: bool) -> None:

@@ -131,6 +131,7 @@ class Driver:
                     self._step(self._advance)
                     end = self._end()
                 self._say_goodbye()
+                end = self._with_last_scores(end)
         finally:
             self._bag.close()
             self._merger.close()
@@ -314,6 +315,14 @@ class Driver:
         if self._rounds and not (self._round_is_over and not self._learning):
             return None
         return ending.met(self._state, self._rule, self._recorder.now())
+
+    def _with_last_scores(self, end: End) -> End:
+        """Scores that came after a budget was spent may show that it bought nothing."""
+        if end.outcome != "budget":
+            return end
+        if self._scorer.hopeless:
+            return End(outcome="failed", reason=self._scorer.hopeless)
+        return ending.spent(self._state, end.reason)
 
     @property
     def _bounds(self) -> dict[str, int]:

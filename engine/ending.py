@@ -18,13 +18,18 @@ STAGES = ("train", "score", "steer")  # that steering needs
 
 
 def met(state: State, rule: StopRule, now: float) -> End | None:
-    """The stop rule, at a moment in seconds since 1970. A budget that is spent without a model, say, bought nothing."""
+    """The stop rule, at a moment in seconds since 1970."""
     progress = state.progress(now)
     reason = rule.reason(progress)
     if not reason:
         return None
     if getattr(rule, "met", lambda _: rule)(progress).goal:
         return End(outcome="goal", reason=reason)
+    return spent(state, reason)
+
+
+def spent(state: State, reason: str) -> End:
+    """The end by a budget. One that is spent without a model, say, bought nothing."""
     for name in STAGES:
         stage = state.stages.get(name)
         if stage and not stage.worked:
