@@ -310,7 +310,7 @@ class Driver:
             return End(outcome="finished", reason=f"by {self._state.finish}")
         if hopeless := self._jobs.hopeless or self._crew.hopeless or self._scorer.hopeless or self._bag.hopeless:
             return End(outcome="failed", reason=hopeless)
-        if end := ending.failed(self._state, self._slots, self._bounds, self._directory.errors):
+        if end := ending.failed(self._state, self._slots, self._site.nodes, self._bounds, self._directory.errors):
             return end
         if self._rounds and not (self._round_is_over and not self._learning):
             return None

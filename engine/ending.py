@@ -11,7 +11,7 @@ from steersman.journal.state import State
 from steersman.steering import StopRule
 
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
-UNTRIED = 30  # times as many until every slot has ended one: a broken node may be the first to come
+UNTRIED = 30  # times as many until every slot and node has ended one: a broken node may be the first to come
 ROUNDING = 1e-6  # of a segment: a quotient that should be whole
 NEVER = 3  # failures in a row of a stage that has never worked
 STAGES = ("train", "score", "steer")  # that steering needs
@@ -51,18 +51,21 @@ def room(state: State, rule: StopRule) -> float:
     return max(0, max(1, math.ceil(allowed - ROUNDING)) - state.open_starts)
 
 
-def failed(state: State, slots: int, bounds: Mapping[str, int], errors: Path) -> End | None:
+def failed(state: State, slots: int, nodes: float, bounds: Mapping[str, int], errors: Path) -> End | None:
     """A run that gets nowhere.
 
     Args:
+        nodes: on which there will be walkers; inf: nobody knows.
         bounds: stages whose failure ends the run, and how many in a row do once the stage has worked.
         errors: where the causes lie.
     """
-    bound = _failures_to_end(state, slots)
+    enough = max(FAILURES, 2 * slots)
+    if max(state.failures_in_a_row, state.frameless_in_a_row) >= enough and not _tried(state, slots, nodes):
+        enough *= UNTRIED
     ended_well = state.ended["finished"] + state.ended["stopped"]
-    if not ended_well and state.failures_in_a_row >= bound:
+    if not ended_well and state.failures_in_a_row >= enough:
         return _failed(f"every segment failed: {state.last_cause}; see {errors}")
-    if not state.frames and state.frameless_in_a_row >= bound:
+    if not state.frames and state.frameless_in_a_row >= enough:
         ended = f"{state.ended.total()} segments have ended, and none produced a frame"
         return _failed(f"{ended}: does simulate() call out.append? Does a reader read the right file?")
     for name, most in bounds.items():
@@ -73,10 +76,10 @@ def failed(state: State, slots: int, bounds: Mapping[str, int], errors: Path) ->
     return None
 
 
-def _failures_to_end(state: State, slots: int) -> int:
-    alive = (walker for walker in state.walkers.values() if walker.alive)
-    tried = all(any(segment.end is not None for segment in walker.segments) for walker in alive)
-    return max(FAILURES, 2 * slots) * (1 if tried else UNTRIED)
+def _tried(state: State, slots: int, nodes: float) -> bool:
+    """Whether a segment has ended in every slot and on every node of this session, whichever walker ran it."""
+    ended = [walker for walker in state.hired if any(segment.end is not None for segment in walker.segments)]
+    return len({walker.slot for walker in ended}) >= slots and len({walker.node for walker in ended}) >= nodes
 
 
 def _failed(reason: str) -> End:

@@ -71,7 +71,7 @@ def starting(state: State) -> str:
     """`1 of 4 have started`, while not all walkers of this session have, or ""."""
     if state.end or not state.sessions:
         return ""
-    hired = [walker for walker in state.walkers.values() if walker.started >= state.sessions[-1].t]
+    hired = state.hired
     here = [walker for walker in hired if walker.alive]
     come, of = sum(walker.has_come for walker in here), len(here) if hired else state.run.slots
     return f"{come:,} of {of:,} have started" if come < of else ""
