@@ -282,9 +282,10 @@ def test_a_run_that_makes_no_frame_ends_and_says_why(
         def broken(p, start, out):
             {does}
         """)
-    _, state, summary = completed(path, cwd=tmp_path, code=5)
+    directory, state, summary = completed(path, cwd=tmp_path, code=5)
     assert told in summary["reason"]
     assert state.frames == 0
+    assert told in directory.report.read_text()
 
 
 def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
