@@ -57,7 +57,7 @@ def failed(state: State, slots: int, nodes: float, bounds: Mapping[str, int], er
     Args:
         nodes: on which there will be walkers; inf: nobody knows.
         bounds: stages whose failure ends the run, and how many in a row do once the stage has worked.
-        errors: where the causes lie.
+        errors: where the causes of failed segments lie.
     """
     enough = max(FAILURES, 2 * slots)
     if max(state.failures_in_a_row, state.frameless_in_a_row) >= enough and not _tried(state, slots, nodes):
@@ -72,7 +72,7 @@ def failed(state: State, slots: int, nodes: float, bounds: Mapping[str, int], er
         stage = state.stages.get(name)
         if stage and stage.failures >= (most if stage.worked else min(NEVER, most)):
             history = f"has failed {stage.failures} times in a row" if stage.worked else "has never worked"
-            return _failed(f"the {name} stage {history}: {stage.cause}; see {errors}")
+            return _failed(f"the {name} stage {history}: {stage.cause}")
     return None
 
 

@@ -90,6 +90,9 @@ def end_of(folder: Path, frames: int, needs: str, error: Exception | None = None
     folder.mkdir()
     directory = RunDirectory(folder)
     directory.frames.path.mkdir()
+    directory.errors.mkdir()
+    if error:
+        directory.traceback("scoring", 0).write_text("Traceback")
     recorder, site = recorder_of(folder), load_site("laptop")
     jobs, servers = Done(error), SimpleNamespace(look=lambda: None, troubles=[])
     with Server.start(directory.bus) as server, TupleSpace.connect(server.url) as space:
@@ -107,7 +110,7 @@ def test_what_the_first_scores_show_ends_a_run_in_the_same_way_whether_or_not_it
     assert (late.outcome, "'xx'" in late.reason) == ("failed", True)
     assert end_of(tmp_path / "right", 4, "x").outcome == "budget"
     broken = end_of(tmp_path / "broken", 4, "x", error=KeyError("y"))
-    assert (broken.outcome, "KeyError: 'y'" in broken.reason) == ("failed", True)
+    assert (broken.outcome, "KeyError: 'y' (see errors/scoring-0000.txt)" in broken.reason) == ("failed", True)
 
 
 @pytest.mark.parametrize(
