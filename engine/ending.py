@@ -76,6 +76,11 @@ def failed(state: State, slots: int, nodes: float, bounds: Mapping[str, int], er
     return None
 
 
+def interrupted(why: str, run: Path) -> End:
+    """The end of a session; from whichever folder it is read, the command that continues the run can be copied."""
+    return End(outcome="interrupted", reason=f"{why}; `steersman resume {run.resolve()}` continues the run")
+
+
 def _tried(state: State, slots: int, nodes: float) -> bool:
     """Whether a segment has ended in every slot and on every node of this session, whichever walker ran it."""
     ended = [walker for walker in state.hired if any(segment.end is not None for segment in walker.segments)]
