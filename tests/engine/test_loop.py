@@ -110,7 +110,7 @@ def test_why_tells_start_model_alternatives_and_end(two_wells: Whole) -> None:
     text = steersman("why", directory.path, segment.name, cwd=directory.path).stdout
     assert steered.reason in text
     assert text.count("passed over") == 3
-    assert f"by      Novelty among {told['candidates']} frames, with model {told['model']}" in text
+    assert f"by      Novelty among {told['candidates']:,} frames, with model {told['model']}" in text
 
 
 def test_status_and_watch_tell_the_same_end(two_wells: Whole) -> None:
