@@ -165,7 +165,7 @@ def test_the_closing_table_of_a_run_whose_segments_all_failed_leaves_the_cause_t
 
 @pytest.mark.parametrize(("number", "shown"), [(1, "1 frame"), (8421, "8,421 frames")])
 def test_why_counts_frames_as_status_does(number: int, shown: str) -> None:
-    told = dict.fromkeys(("segment", "policy", "reason", "ended", "cause", "stopped_by"), "") | {
+    told: dict[str, Any] = dict.fromkeys(("segment", "policy", "reason", "ended", "cause", "stopped_by"), "") | {
         "start": 0, "seed": 1, "parent": None, "model": 0, "candidates": number, "attempt": 0, "frames": number,
         "refused": [],
     }  # fmt: skip

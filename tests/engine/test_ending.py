@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,15 +52,16 @@ def failing(places: str, nodes: int) -> list[bool]:
     Each is replaced before the next begins, so that one that has not tried is always there.
     """
     state, ends = State([Session(t=1.0, host="here", pid=1)]), []
-    for number, (slot, node) in enumerate(places.split()):
-        state.apply(Hired(t=1.0, walker=number, slot=int(slot)))
-        state.apply(Joined(t=1.0, walker=number, node=node))
+    for number, place in enumerate(places.split()):
+        slot = int(place[0])
+        state.apply(Hired(t=1.0, walker=number, slot=slot))
+        state.apply(Joined(t=1.0, walker=number, node=place[1]))
         for segment in range(3):
-            tried: dict[str, int] = {"walker": number, "segment": segment, "start": segment, "first_row": 0}
+            tried: dict[str, Any] = {"walker": number, "segment": segment, "start": segment, "first_row": 0}
             state.apply(Began(t=1.0, **tried))
             state.apply(Ended(t=1.0, **tried, end_row=0, how="failed", cause="KeyError: 'x'"))
         state.apply(Left(t=1.0, walker=number, reason="it failed again and again"))
-        state.apply(Hired(t=1.0, walker=number + 1, slot=int(slot)))
+        state.apply(Hired(t=1.0, walker=number + 1, slot=slot))
         ends.append(ending.failed(state, 2, nodes, {}, Path("errors")) is not None)
     return ends
 

@@ -74,8 +74,9 @@ def test_a_score_that_does_not_work_with_a_new_model_is_no_fault_of_the_train_st
     window = Window(Frames(tmp_path), [Span("w0", 0, 4)])
     with pytest.raises(JudgingFailed) as failed:
         train(
-            fit=lambda frames, last: PCA.fit(frames["values"], latent=1), score=lambda model, frames: frames["y"],
-            frames=window, held_out=window, last=None, gate="error", directory=tmp_path / "model", version=1,
+            fit=lambda frames, last: PCA.fit(frames["values"], latent=1), frames=window,
+            score=lambda model, frames: {"error": frames["y"]}, held_out=window, last=None, gate="error",
+            directory=tmp_path / "model", version=1,
         )  # fmt: skip
     assert isinstance(failed.value.__cause__, MissingVariable)
 
