@@ -180,7 +180,7 @@ def _describe(directory: RunDirectory, state: State) -> None:
     from steersman.dashboard.report import write_report
 
     with Lock(directory.path).held():
-        if state.frames:
+        if any(state.segments):
             with err.status("drawing figures and the report"):
                 write_report(directory)
         write_crate(directory, state)
@@ -203,8 +203,10 @@ def _finish(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: 
         display.print_outcome(state)
         if outcome == "budget" and (why := unsteered(state, made.workflow.steering)):
             out.plain(why)
-        if state.frames:
-            newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.frames), key=_number).name
+        if any(state.segments):
+            newest = max(
+                (walker.segments[-1] for walker in state.walkers.values() if walker.segments), key=_number
+            ).name
             words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"
             out.plain(words)
         if page:
@@ -214,14 +216,7 @@ def _finish(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: 
 
 def unsteered(state: State, steering: Steering) -> str:
     """Why the policy chose no start of a run whose budget is spent, or ""."""
-    if not steering.policy.needs or steering.own(state.chosen):
-        return ""
-    broken = [name for name in ("train", "score", "steer") if name in state.stages and not state.stages[name].worked]
-    if not broken:
-        return CHOSE_NONE
-    return (
-        f"the policy chose no start: the {broken[0]} stage has never worked; `steersman try FILE` shows where it fails"
-    )
+    return CHOSE_NONE if steering.policy.needs and not steering.own(state.chosen) else ""
 
 
 def _check_goal(rule: StopRule, *, required: bool) -> None:

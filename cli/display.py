@@ -212,7 +212,7 @@ def closing(state: State, now: float) -> RenderableType:
 def print_outcome(state: State) -> None:
     """Print how a run ended, if it has."""
     if state.end:
-        out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False)
+        out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False, soft_wrap=True)
 
 
 def paused(state: State, tell: str = "tell RUN") -> str:

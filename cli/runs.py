@@ -54,14 +54,13 @@ def status(run: RunPath, as_json: Json = False) -> None:
     if state.end:
         display.print_outcome(state)
     elif driven:
-        by = "" if copy else f": {owner(directory.path)}"
-        out.plain(f"{display.paused(state, tell) or 'running'}{by}")
+        out.plain("running" if copy else f"running: {owner(directory.path)}")
     else:
         out.plain(_without_driver(directory, run))
     if jobs and site.scheduler:
         what = f"jobs of this run still wait or run without a driver: {', '.join(jobs)}"
         out.plain(f"{what}; `resume` cancels them, or {site.scheduler.CANCEL} does")
-    if state.paused and not driven:
+    if state.paused:
         out.plain(display.paused(state, tell))
 
 

@@ -131,6 +131,7 @@ class Driver:
                     self._step(self._advance)
                     end = self._end()
                 self._say_goodbye()
+                end = self._with_last_scores(end)
         finally:
             self._bag.close()
             self._merger.close()
@@ -300,20 +301,30 @@ class Driver:
 
     def _end(self) -> End | None:
         if self._interrupts.count:
-            return End(outcome="interrupted", reason="by Ctrl-C or a signal; `steersman resume` continues the run")
+            return ending.interrupted("by Ctrl-C or a signal", self._directory.path)
         if self._clock() >= self._until:  # another block would come to the same job, and leave at once
-            return End(outcome="interrupted", reason="this job ends; `steersman resume` in the next job continues it")
+            return ending.interrupted("the job that drives it ends", self._directory.path)
         if self._lock.lost:
             return End(outcome="interrupted", reason="another driver has taken this run over")
         if self._state.finish:
             return End(outcome="finished", reason=f"by {self._state.finish}")
         if hopeless := self._jobs.hopeless or self._crew.hopeless or self._scorer.hopeless or self._bag.hopeless:
             return End(outcome="failed", reason=hopeless)
-        if end := ending.failed(self._state, self._slots, self._bounds, self._directory.errors):
+        if end := ending.failed(
+            self._state, self._slots, self._site.nodes, self._bounds, self._directory.errors.resolve()
+        ):
             return end
         if self._rounds and not (self._round_is_over and not self._learning):
             return None
         return ending.met(self._state, self._rule, self._recorder.now())
+
+    def _with_last_scores(self, end: End) -> End:
+        """Scores that came after a budget was spent may show that it bought nothing."""
+        if end.outcome != "budget":
+            return end
+        if self._scorer.hopeless:
+            return End(outcome="failed", reason=self._scorer.hopeless)
+        return ending.spent(self._state, end.reason)
 
     @property
     def _bounds(self) -> dict[str, int]:

@@ -11,20 +11,25 @@ from steersman.journal.state import State
 from steersman.steering import StopRule
 
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
-UNTRIED = 30  # times as many until every slot has ended one: a broken node may be the first to come
+UNTRIED = 30  # times as many until every slot and node has ended one: a broken node may be the first to come
 ROUNDING = 1e-6  # of a segment: a quotient that should be whole
 NEVER = 3  # failures in a row of a stage that has never worked
 STAGES = ("train", "score", "steer")  # that steering needs
 
 
 def met(state: State, rule: StopRule, now: float) -> End | None:
-    """The stop rule, at a moment in seconds since 1970. A budget that is spent without a model, say, bought nothing."""
+    """The stop rule, at a moment in seconds since 1970."""
     progress = state.progress(now)
     reason = rule.reason(progress)
     if not reason:
         return None
     if getattr(rule, "met", lambda _: rule)(progress).goal:
         return End(outcome="goal", reason=reason)
+    return spent(state, reason)
+
+
+def spent(state: State, reason: str) -> End:
+    """The end by a budget. One that is spent without a model, say, bought nothing."""
     for name in STAGES:
         stage = state.stages.get(name)
         if stage and not stage.worked:
@@ -46,32 +51,40 @@ def room(state: State, rule: StopRule) -> float:
     return max(0, max(1, math.ceil(allowed - ROUNDING)) - state.open_starts)
 
 
-def failed(state: State, slots: int, bounds: Mapping[str, int], errors: Path) -> End | None:
+def failed(state: State, slots: int, nodes: float, bounds: Mapping[str, int], errors: Path) -> End | None:
     """A run that gets nowhere.
 
     Args:
+        nodes: on which there will be walkers; inf: nobody knows.
         bounds: stages whose failure ends the run, and how many in a row do once the stage has worked.
-        errors: where the causes lie.
+        errors: where the causes of failed segments lie.
     """
-    bound = _failures_to_end(state, slots)
+    enough = max(FAILURES, 2 * slots)
+    if max(state.failures_in_a_row, state.frameless_in_a_row) >= enough and not _tried(state, slots, nodes):
+        enough *= UNTRIED
     ended_well = state.ended["finished"] + state.ended["stopped"]
-    if not ended_well and state.failures_in_a_row >= bound:
+    if not ended_well and state.failures_in_a_row >= enough:
         return _failed(f"every segment failed: {state.last_cause}; see {errors}")
-    if not state.frames and state.frameless_in_a_row >= bound:
+    if not state.frames and state.frameless_in_a_row >= enough:
         ended = f"{state.ended.total()} segments have ended, and none produced a frame"
         return _failed(f"{ended}: does simulate() call out.append? Does a reader read the right file?")
     for name, most in bounds.items():
         stage = state.stages.get(name)
         if stage and stage.failures >= (most if stage.worked else min(NEVER, most)):
             history = f"has failed {stage.failures} times in a row" if stage.worked else "has never worked"
-            return _failed(f"the {name} stage {history}: {stage.cause}; see {errors}")
+            return _failed(f"the {name} stage {history}: {stage.cause}")
     return None
 
 
-def _failures_to_end(state: State, slots: int) -> int:
-    alive = (walker for walker in state.walkers.values() if walker.alive)
-    tried = all(any(segment.end is not None for segment in walker.segments) for walker in alive)
-    return max(FAILURES, 2 * slots) * (1 if tried else UNTRIED)
+def interrupted(why: str, run: Path) -> End:
+    """The end of a session; from whichever folder it is read, the command that continues the run can be copied."""
+    return End(outcome="interrupted", reason=f"{why}; `steersman resume {run.resolve()}` continues the run")
+
+
+def _tried(state: State, slots: int, nodes: float) -> bool:
+    """Whether a segment has ended in every slot and on every node of this session, whichever walker ran it."""
+    ended = [walker for walker in state.hired if any(segment.end is not None for segment in walker.segments)]
+    return len({walker.slot for walker in ended}) >= slots and len({walker.node for walker in ended}) >= nodes
 
 
 def _failed(reason: str) -> End:

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from steersman.bus import TupleSpace
-from steersman.engine import merger, orphans, people
+from steersman.engine import ending, merger, orphans, people
 from steersman.engine.driver import Driven, Driver
 from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import TELL
@@ -93,8 +93,7 @@ class Run(Driven):
                 while end is None:
                     end = self._work()
         except KeyboardInterrupt:
-            reason = "at once, by a second Ctrl-C or signal; `steersman resume` continues the run"
-            self.recorder.record(End(outcome="interrupted", reason=reason))
+            self.recorder.record(ending.interrupted("at once, by a second Ctrl-C or signal", self.directory.path))
             raise
         self.recorder.record(end)
         self.recorder.journal.sync()
@@ -128,11 +127,11 @@ class Run(Driven):
         Returns: how the run ends, where another Parsl would be in vain, or somebody ended the run meanwhile.
         """
         if self.interrupts.count:
-            return End(outcome="interrupted", reason="by Ctrl-C or a signal; `steersman resume` continues the run")
+            return ending.interrupted("by Ctrl-C or a signal", self.directory.path)
         self._parsls_lost = self._parsls_lost + 1 if self.state.frames == self._frames_at_loss else 1
         self._frames_at_loss = self.state.frames
         if self._parsls_lost == PARSLS:
-            reason = f"{error}, {PARSLS} times in a row without a new frame; see {self.directory.parsl}"
+            reason = f"{error}, {PARSLS} times in a row without a new frame; see {self.directory.parsl.resolve()}"
             return End(outcome="failed", reason=reason)
         self.recorder.record(Note(text=f"{error}; Parsl is restarted", anew=True))
         return None

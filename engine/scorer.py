@@ -172,7 +172,8 @@ class Scorer:
         self._failed_at = self._recorder.state.published
         if isinstance(problem, (StoreError, BadScores)):
             self._recorder.note(f"the scores of model {board.model} cannot be used: {problem}")
-        self._recorder.fails("score", f"with model {board.model}: {type(problem).__name__}: {problem}")
+        cause = f"with model {board.model}: {type(problem).__name__}: {problem}"
+        self._recorder.fails("score", cause, self._directory.traceback("scoring", board.model))
 
     def _check_needs(self) -> None:
         """A score that steering looks at and that is not there never comes."""

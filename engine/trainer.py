@@ -17,6 +17,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages.workflow import Every, Train
 from steersman.store import Span
 from steersman.worker import tasks, training
+from steersman.worker.errors import JudgingFailed
 from steersman.worker.training_job import TrainingJob
 
 FACTS = ("accepted", "reason", "seconds", "held_out", "predecessor", "files")  # of a card that the journal keeps
@@ -46,18 +47,26 @@ class Trainer:
 
     def advance(self, rule: Every, left_s: float = math.inf) -> None:
         """Take what is finished, begin what is due by a rule, unless it would take longer than what is left."""
-        if self._work is None and self._is_due(rule) and (window := self._window()) and self._fits(window, left_s):
+        if (
+            self._work is None
+            and self._is_due(rule, left_s)
+            and (window := self._window())
+            and self._fits(window, left_s)
+        ):
             self._begin()
         if self._work is not None and (job := self._work.advance()):
             self._work = None
             self._take(job)
 
-    def _is_due(self, rule: Every) -> bool:
+    def _is_due(self, rule: Every, left_s: float) -> bool:
+        if self.busy:
+            return True
         state = self._recorder.state
-        stage = state.stages.get("train")
-        again = self.busy or (stage is not None and not stage.worked)  # no new frames will mend what never worked
-        if again or not rule.due(state.frames, state.trained_at):
-            return again
+        stages = [state.stages[name] for name in ("train", "score") if name in state.stages]
+        if not all(stage.worked for stage in stages):  # no new frames will mend what never worked, and one try says so
+            return math.isinf(left_s)
+        if not rule.due(state.frames, state.trained_at):
+            return False
         if state.trained_at is not None or not state.held_out:
             return True
         trainable = sum(span.rows for span in published.spans(state, held_out=False))
@@ -99,9 +108,15 @@ class Trainer:
         if error is None:
             self._record(version, job.result())
             return
+        traceback = self._directory.traceback("training", version)
+        if isinstance(error, JudgingFailed):
+            self._recorder.record(Trained(model=version, accepted=False, reason=f"its scoring failed: {error}"))
+            self._recorder.works("train")
+            self._recorder.fails("score", f"with model {version}: {error}", traceback)
+            return
         cause = f"{type(error).__name__}: {error}"
         self._recorder.record(Trained(model=version, accepted=False, reason=f"the training failed: {cause}"))
-        self._recorder.fails("train", cause)
+        self._recorder.fails("train", cause, traceback)
 
     def _record(self, version: int, card: dict[str, Any]) -> None:
         history = card["history"]

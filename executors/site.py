@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections.abc import Iterable, Mapping
@@ -297,6 +298,12 @@ class Site(Schedulers):
         """Where the nodes of an executor begin among those of its allocation, from 0; walkers have the last ones."""
         before = {"training": (), "scoring": ("training",), "simulation": ("training", "scoring")}[role]
         return sum(one.nodes for other, one in self.workers.items() if other in before) if self.shares else 0
+
+    @property
+    def nodes(self) -> float:
+        """On how many nodes walkers run; inf: only Parsl's own configuration says so."""
+        wanted = self.simulation
+        return math.inf if self.parsl else wanted.blocks * (1 if wanted.on_first_node else max(1, wanted.nodes))
 
     @property
     def gpus(self) -> int:

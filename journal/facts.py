@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.journal.clock import simulated_scale
-from steersman.journal.records import words
+from steersman.journal.records import Stage, words
 from steersman.journal.slot_time import SIMULATING, shares
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion
@@ -28,8 +28,8 @@ def facts(state: State, now: float) -> dict[str, str]:
         found["walkers"] = lacking
     if broken := failing(state):
         found["fails"] = "; ".join(broken)
-    if state.notes:
-        found["last note"] = words(state.notes[-1])
+    if note := _last_note(state):
+        found["last note"] = note
     if state.run.guided:
         found["guided"] = "by a known reference"
     return found
@@ -71,7 +71,7 @@ def starting(state: State) -> str:
     """`1 of 4 have started`, while not all walkers of this session have, or ""."""
     if state.end or not state.sessions:
         return ""
-    hired = [walker for walker in state.walkers.values() if walker.started >= state.sessions[-1].t]
+    hired = state.hired
     here = [walker for walker in hired if walker.alive]
     come, of = sum(walker.has_come for walker in here), len(here) if hired else state.run.slots
     return f"{come:,} of {of:,} have started" if come < of else ""
@@ -82,10 +82,22 @@ def failing(state: State) -> list[str]:
     return [
         f"the {name} stage "
         + ("fails" if stage.worked else "has never worked")
-        + f" ({stage.failures} times): {stage.cause}"
+        + (f" ({stage.failures:,} times)" if stage.failures > 1 else "")
+        + f": {stage.cause}"
         for name, stage in state.stages.items()
         if stage.failures
     ]
+
+
+def _last_note(state: State) -> str:
+    """The newest; "" if it has the cause that a line beside it tells: of a stage that fails, or of the end."""
+    if not state.notes:
+        return ""
+    note, cause = state.notes[-1], state.last_cause
+    if isinstance(note, Stage):
+        return "" if state.stages[note.stage].failures else words(note)
+    told = state.end is not None and bool(cause) and cause in state.end.reason
+    return "" if told and cause in words(note) else words(note)
 
 
 def _fit(model: ModelVersion) -> dict[str, Any]:

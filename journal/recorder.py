@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TypeVar
 
 from msgspec import to_builtins
@@ -49,9 +50,14 @@ class Recorder:
         if known is None or not known.worked or known.failures:
             self.record(Stage(stage=stage, ok=True))
 
-    def fails(self, stage: str, cause: str) -> None:
-        """A function of the workflow file failed."""
-        self.record(Stage(stage=stage, ok=False, cause=cause))
+    def fails(self, stage: str, cause: str, traceback: Path | None = None) -> None:
+        """A function of the workflow file failed.
+
+        Args:
+            traceback: a file of errors/, which is there if it was the function that failed, and not its worker.
+        """
+        see = f" (see errors/{traceback.name})" if traceback and traceback.exists() else ""
+        self.record(Stage(stage=stage, ok=False, cause=cause + see))
 
     def now(self) -> float:
         """Seconds since 1970, by the clock that the journal's times are from."""

@@ -61,6 +61,10 @@ class RunDirectory:
     def model(self, version: int) -> Path:
         return self.path / "models" / f"{version:04d}"
 
+    def traceback(self, work: str, version: int) -> Path:
+        """Of a training or a scoring that failed."""
+        return self.errors / f"{work}-{version:04d}.txt"
+
     def checkpoints(self, version: int) -> Path:
         """Of a training that is under way, or was when its worker died."""
         return self.path / "checkpoints" / f"{version:04d}"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from steersman.journal.state import State
+from steersman.journal.walkers import Walker
 
 SIMULATING, STARTING, WAITING, READING, OTHER = (
     "simulating", "starting a worker", "waiting for a start", "reading the start", "publishing and ending",
@@ -18,12 +21,22 @@ def shares(state: State, now: float) -> dict[str, float]:
     seconds = dict.fromkeys((SIMULATING, STARTING, WAITING, READING, OTHER), 0.0)
     total = 0.0
     for walker in state.walkers.values():
-        gone = walker.gone or now
-        total += max(0.0, gone - walker.started)
-        seconds[STARTING] += walker.seconds["started"] if walker.segments else max(0.0, gone - walker.started)
+        gone = min(walker.gone or now, _session_ended(state, walker))
+        here = max(0.0, gone - walker.started)
+        total += here
+        seconds[STARTING] += min(here, walker.seconds["started"]) if walker.segments else here
         seconds[SIMULATING] += walker.seconds["ran"] + (max(0.0, gone - walker.since) if walker.running else 0.0)
         seconds[WAITING] += walker.seconds["waited"]
         seconds[READING] += walker.seconds["read"]
     seconds[OTHER] = max(0.0, total - sum(seconds.values()))
     whole = sum(seconds.values())
     return {cause: value / whole for cause, value in seconds.items()} if whole else {}
+
+
+def _session_ended(state: State, walker: Walker) -> float:
+    """The last that was heard of its driver; one that was killed says nothing, and the next one gives its walkers up.
+
+    Returns: seconds since 1970; inf for a walker of the newest session.
+    """
+    later = (session.after or session.t for session in state.sessions if session.t > walker.started)
+    return next(later, math.inf)

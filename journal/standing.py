@@ -105,6 +105,12 @@ class Standing:
         return self.run.slots or len({walker.slot for walker in self.walkers.values()})
 
     @property
+    def hired(self) -> list[Walker]:
+        """The walkers of this session, those that are gone too."""
+        since = self.sessions[-1].t if self.sessions else 0.0
+        return [walker for walker in self.walkers.values() if walker.started >= since]
+
+    @property
     def waiting_starts(self) -> int:
         return sum(start.segment is None for start in self.starts.values())
 

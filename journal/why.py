@@ -98,13 +98,12 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
     for each in found["segments"]:
         parent, model = each["parent"], f"model {each['model']}" if each["model"] else "no model"
         origin = f"frame {parent['name']}" if parent else "the prepared start"
-        how = "exactly, " if each["exact"] else ""
+        how = " exactly," if each["exact"] else ""
+        by = "" if each["policy"] == "prepared" else f"{how} by {each['policy']}"
         changed = "".join(f", {key}={value}" for key, value in (each["set"] | each["draw"]).items())
-        text.append(
-            f"{each['segment']:<8} from {origin} {how}by {each['policy']}, {model}, seed {each['seed']}{changed}"
-        )
+        text.append(f"{each['segment']:<8} from {origin}{by}, {model}, seed {each['seed']}{changed}")
     for model in found["models"]:
-        facts = f"fitted to {model['frames']} frames, weights sha256 {model['weights'][:16]}"
+        facts = f"fitted to {_frames(model['frames'])}, weights sha256 {model['weights'][:16]}"
         text.append(f"model {model['version']:<5} {facts}")
     environment = found["environment"]
     packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items() if version)
@@ -126,7 +125,9 @@ def lines(found: dict[str, Any]) -> list[str]:
     text = [
         f"segment {found['segment']} (start {found['start']}, seed {found['seed']})",
         f"  started from   {origin}",
-        f"  chosen by      {found['policy']} among {found['candidates']} frames{model}" if found["candidates"] else "",
+        f"  chosen by      {found['policy']} among {_frames(found['candidates'])}{model}"
+        if found["candidates"]
+        else "",
         f"  because        {found['reason']}",
     ]
     if found["attempt"]:
@@ -134,7 +135,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     for each in found["refused"]:
         frame = each["frame"]
         text.append(f"  passed over    frame {frame['name']}: {each['reason']}")
-    frames = "" if found["frames"] is None else f" after {found['frames']} frames"
+    frames = "" if found["frames"] is None else f" after {_frames(found['frames'])}"
     text.append(f"  ended          {found['ended']}{frames}")
     if found["stopped_by"]:
         late = "" if found["ended"] == "stopped" else " (it had ended by then)"
@@ -142,6 +143,10 @@ def lines(found: dict[str, Any]) -> list[str]:
     if found["cause"]:
         text.append(f"  cause          {found['cause']} (see errors/{found['segment']}.txt)")
     return [line for line in text if line]
+
+
+def _frames(number: int) -> str:
+    return f"{number:,} frame{'s' if number != 1 else ''}"
 
 
 def _card(directory: RunDirectory, version: int) -> dict[str, Any]:

@@ -148,7 +148,7 @@ class Novelty(Policy):
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         crowd = scores.crowd(self.score, self.bins).astype(float)
         order = _shuffled_order(crowd, rng)
-        return self.candidates(scores, order, crowd, f"its cell of {self.score} holds {{value:.0f}} frames")
+        return self.candidates(scores, order, crowd, f"frames in its cell of {self.score}: {{value:,.0f}}")
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class LeastCounts(Policy):
         seed = int(rng.integers(2**31))
         state = KMeans(states, n_init=1, max_iter=20, random_state=seed).fit(x[chosen]).predict(x)
         crowd = np.bincount(state, minlength=states)[state].astype(float)
-        return self.candidates(scores, _shuffled_order(crowd, rng), crowd, "its state holds {value:.0f} frames")
+        return self.candidates(scores, _shuffled_order(crowd, rng), crowd, "frames in its state: {value:,.0f}")
 
 
 @dataclass(frozen=True)

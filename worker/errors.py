@@ -15,6 +15,15 @@ class BlockEnds(EngineError):
         )
 
 
+class JudgingFailed(EngineError):
+    """A model was fitted, and the score stage failed when it was to be compared with its predecessor."""
+
+    problem: str
+
+    def __str__(self) -> str:
+        return self.problem
+
+
 class PreparedChanged(EngineError):
     path: str
     recorded: str

@@ -192,7 +192,7 @@ def train(job: TrainingJob) -> dict[str, Any]:
     if left_s < job.needs_s < (block_s or math.inf):
         raise BlockEnds(job.needs_s, left_s)
     job = _begun(job)
-    with _keeping_cause(directory.errors / f"training-{job.version:04d}.txt"), Watchdog(workflow.training.hang_s):
+    with _keeping_cause(directory.traceback("training", job.version)), Watchdog(workflow.training.hang_s):
         try:
             return _train(job, workflow, loading.changed(workflow, params, job.settings))
         finally:
@@ -305,7 +305,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     directory, workflow, params = _loaded(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _keeping_cause(directory.errors / f"scoring-{version:04d}.txt"), torch_defaults.kept():
+    with _keeping_cause(directory.traceback("scoring", version)), torch_defaults.kept():
         values: Mapping[str, Any] = workflow.scoring.function(
             loading.changed(workflow, params, settings), _model(run, version), window
         )

@@ -15,6 +15,7 @@ from steersman.journal.run_directory import sha256
 from steersman.steering.errors import BadScores
 from steersman.store import Span, Window
 from steersman.system.files import replace_file
+from steersman.worker.errors import JudgingFailed
 
 if TYPE_CHECKING:
     from steersman.models import Model
@@ -41,7 +42,7 @@ def train(
         fit: (frames, last) -> model.
         score: (model, frames) -> scores; their `gate` column is what must not get worse, smaller being better.
         held_out: frames that the fit does not see; None when there are none yet.
-    Raises: TypeError: the fit gave no model.
+    Raises: TypeError: the fit gave no model. JudgingFailed: the score did not work with it.
     Returns: the card: version, window, losses per epoch, held-out figures, whether it is accepted and why.
     """
     began = time.monotonic()
@@ -49,13 +50,17 @@ def train(
     seconds = time.monotonic() - began
     if not callable(getattr(model, "save", None)):
         raise TypeError(f"the train stage returned {type(model).__name__}; it returns a Model, see docs/models.md")
+    try:
+        verdict = judge(score, model, last, held_out, gate)
+    except Exception as error:  # a user's score may raise anything
+        raise JudgingFailed(f"{type(error).__name__}: {error}") from error
     card = {
         "version": version,
         "frames": frames.rows,
         "window": [_plain(span) for span in frames.spans],
         "seconds": round(seconds, 3),
         "history": getattr(model, "history", []),
-        **judge(score, model, last, held_out, gate),
+        **verdict,
     }
     model.save(directory)
     replace_file(directory / "card.json", json.dumps(card, indent=1))

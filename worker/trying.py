@@ -116,7 +116,8 @@ def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] |
 
 def explained(error: BaseException, files: set[str], function: Any) -> str:
     """The lines of these files that led to an error, or else where the function is, and the error."""
-    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    raised = [each.__traceback__ for each in (error.__cause__, error) if each]
+    lines = [frame for each in raised for frame in traceback.extract_tb(each) if frame.filename in files]
     where = "".join(traceback.format_list(lines))
     if not lines and (code := getattr(function, "__code__", None)):
         where = f'  File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name}\n'

@@ -215,7 +215,7 @@ class Walker:
         except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
             if self._publisher.trouble:  # whatever the function made of it
                 raise self._publisher.trouble from None
-            cause = _readable(f"{type(error).__name__}: {error}"[:MOST_CAUSE])
+            cause = _readable(self._cause(error)[:MOST_CAUSE])
             self._keep_cause(name, order, stderr_from)
         how = "failed" if cause else "stopped" if out.was_stopped else "finished"
         self._longest_s = max(self._longest_s, out.longest_s)
@@ -254,6 +254,15 @@ class Walker:
         with contextlib.suppress(BusError):
             return self.space.take_nowait(stop_name(segment), segment) is not None
         return False
+
+    def _cause(self, error: BaseException) -> str:
+        """In words; an error about None of a function that reads `prepared` has its reason in what there is not."""
+        told = f"{type(error).__name__}: {error}"
+        theirs = list(traceback.walk_tb(error.__traceback__))[1:]  # the first is ours
+        reads = any("prepared" in frame.f_code.co_names for frame, _ in theirs)
+        if self.prepared is None and reads and "NoneType" in told:
+            told += "; start.prepared is None: the file has no @wf.prepare, or one that returns None"
+        return told
 
     def _keep_cause(self, name: str, order: Order, stderr_from: int) -> None:
         tail = ""

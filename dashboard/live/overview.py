@@ -137,7 +137,8 @@ def sentences(history: History, alive: bool, now: float) -> Iterator[str]:
         yield f"{failed:,} segment{'s' if failed > 1 else ''} failed, {times:,} of them with: {cause:.120}"
     for name, stage in state.stages.items():
         if stage.failures:
-            yield f"The {name} stage fails ({stage.failures} times): {stage.cause:.160}"
+            often = f" ({stage.failures:,} times)" if stage.failures > 1 else ""
+            yield f"The {name} stage fails{often}: {stage.cause:.160}"
 
 
 def walkers(watched: Watched) -> bytes:

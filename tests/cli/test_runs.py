@@ -1,6 +1,8 @@
 """Verbs that look at a run that has ended, as programs and pipes see them."""
 
 import json
+import os
+import platform
 import sys
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from steersman.engine import campaign
 from steersman.executors import site_files
 from steersman.journal import run_directory
 from steersman.journal.file import Journal, read
+from steersman.journal.lock import Lock, Owner
 from steersman.journal.records import Began, End, Hired, Published, Record, Run, Session, Start, Tell
 from steersman.journal.state import State
 from steersman.stages import loading
@@ -56,6 +59,20 @@ def test_a_watch_ends_with_a_driver_that_was_killed(
     lines = (ended / "journal.jsonl").read_text().splitlines(keepends=True)
     (ended / "journal.jsonl").write_text("".join(lines[:-1]))
     assert f"steersman resume {ended}" in said(["watch", str(ended)], monkeypatch, capsys)
+
+
+def test_the_status_of_a_paused_run_says_who_drives_it_and_who_paused_it(
+    ended: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each in a line of its own: at the end of the second is what to do."""
+    lines = (ended / "journal.jsonl").read_text().splitlines(keepends=True)
+    (ended / "journal.jsonl").write_text("".join(lines[:-1]))
+    Journal(ended / "journal.jsonl").append(said_by("pause"))
+    with Lock(ended).held():
+        driver, paused = said(["status", str(ended)], monkeypatch, capsys).splitlines()[-2:]
+    assert driver == f"running: {Owner(platform.node(), os.getpid(), 0, 0.0)}"
+    assert f"steersman tell {ended} continue" in paused
+    assert str(os.getpid()) not in paused.replace(str(ended), "")
 
 
 def test_resume_of_a_finished_run_prints_the_object_that_it_would_have_printed(

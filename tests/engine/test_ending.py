@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from steersman.engine import ending
-from steersman.journal.records import Began, Ended, Hired, Record, Session, Stage
+from steersman.journal.records import Began, Ended, Hired, Joined, Left, Record, Session, Stage
 from steersman.journal.state import State
 from steersman.steering import budget
 
@@ -18,7 +19,7 @@ BOUNDS = {"score": MOST, "metric coverage": MOST}
 def failed(*worked: bool, stage: str = "score") -> bool:
     """Whether a run ends whose stage worked or failed so."""
     state = State(Stage(t=1.0, stage=stage, ok=ok, cause="KeyError: 'x'") for ok in worked)
-    end = ending.failed(state, 2, BOUNDS, Path("errors"))
+    end = ending.failed(state, 2, 1, BOUNDS, Path("errors"))
     assert end is None or (end.outcome, "KeyError: 'x'" in end.reason) == ("failed", True)
     return end is not None
 
@@ -42,7 +43,39 @@ def test_failures_in_a_row_end_a_run_unless_a_segment_has_ended_well(first: str,
             Began(t=1.0, walker=0, segment=number, start=number, first_row=number),
             Ended(t=1.0, walker=0, segment=number, start=number, first_row=number, end_row=number + 1, how=how),
         ]
-    assert (ending.failed(State(story), 1, {}, Path("errors")) is not None) == ends
+    assert (ending.failed(State(story), 1, 1, {}, Path("errors")) is not None) == ends
+
+
+def failing(places: str, nodes: int) -> list[bool]:
+    """Whether a run of two slots and so many nodes ends, after each walker: slot and node of them, each fails thrice.
+
+    Each is replaced before the next begins, so that one that has not tried is always there.
+    """
+    state, ends = State([Session(t=1.0, host="here", pid=1)]), []
+    for number, place in enumerate(places.split()):
+        slot = int(place[0])
+        state.apply(Hired(t=1.0, walker=number, slot=slot))
+        state.apply(Joined(t=1.0, walker=number, node=place[1]))
+        for segment in range(3):
+            tried: dict[str, Any] = {"walker": number, "segment": segment, "start": segment, "first_row": 0}
+            state.apply(Began(t=1.0, **tried))
+            state.apply(Ended(t=1.0, **tried, end_row=0, how="failed", cause="KeyError: 'x'"))
+        state.apply(Left(t=1.0, walker=number, reason="it failed again and again"))
+        state.apply(Hired(t=1.0, walker=number + 1, slot=slot))
+        ends.append(ending.failed(state, 2, nodes, {}, Path("errors")) is not None)
+    return ends
+
+
+@pytest.mark.parametrize(
+    ("places", "nodes", "ends_after"),
+    [("0a 1a 0a", 1, 2), ("0a 0a 0a 0a 0a 1a 0a", 1, 6), ("0a 1a 0a 1a 0a 1a 0b 0a", 2, 7), ("0a 1a " * 31, 2, 60)],
+    ids=["all", "one slot is slow", "one node comes late", "one node never comes"],
+)
+def test_a_run_whose_segments_all_fail_ends_once_every_slot_and_node_has_tried(
+    places: str, nodes: int, ends_after: int
+) -> None:
+    """A broken process or node may be the first to come. Walkers that fail are replaced; their slot has tried."""
+    assert failing(places, nodes).index(True) + 1 == ends_after
 
 
 @pytest.mark.parametrize(("worked", "outcome"), [((False,), "failed"), ((False, True), "budget"), ((), "budget")])

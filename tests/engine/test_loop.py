@@ -110,7 +110,7 @@ def test_why_tells_start_model_alternatives_and_end(two_wells: Whole) -> None:
     text = steersman("why", directory.path, segment.name, cwd=directory.path).stdout
     assert steered.reason in text
     assert text.count("passed over") == 3
-    assert f"by      Novelty among {told['candidates']} frames, with model {told['model']}" in text
+    assert f"by      Novelty among {told['candidates']:,} frames, with model {told['model']}" in text
 
 
 def test_status_and_watch_tell_the_same_end(two_wells: Whole) -> None:
@@ -282,9 +282,10 @@ def test_a_run_that_makes_no_frame_ends_and_says_why(
         def broken(p, start, out):
             {does}
         """)
-    _, state, summary = completed(path, cwd=tmp_path, code=5)
+    directory, state, summary = completed(path, cwd=tmp_path, code=5)
     assert told in summary["reason"]
     assert state.frames == 0
+    assert told in directory.report.read_text()
 
 
 def test_a_worker_that_dies_costs_its_segment_only(write_workflow: WriteWorkflow, tmp_path: Path) -> None:

@@ -4,30 +4,46 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from steersman import Workflow, budget
+from steersman import Params, Workflow, budget
+from steersman.bus import Server, TupleSpace
+from steersman.engine.driver import Driven, Driver
 from steersman.engine.scorer import Scorer
 from steersman.executors.site_files import load_site
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, Hired, Published, Start
+from steersman.journal.records import Began, End, Ended, Hired, Published, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.steering import Novelty, Policy, Redundant, SegmentRule, Unsteered
 
 
 class Done:
-    """Stands for the jobs: a score of each frame is there at once."""
+    """Stands for the jobs: a score of each frame is there at once, or an error; nothing else is ever done."""
+
+    broken = hopeless = ""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
 
     def submit(self, *words: Any, **__: Any) -> Future[Any]:
         job: Future[Any] = Future()
-        (spans,) = [word for word in words if isinstance(word, list | tuple)]
-        job.set_result({"x": np.arange(float(sum(span.rows for span in spans)))})
+        found = [word for word in words if isinstance(word, list | tuple)]
+        if found and self.error:
+            job.set_exception(self.error)
+        elif found:
+            job.set_result({"x": np.arange(float(sum(span.rows for span in found[0])))})
         return job
+
+    def newly_lacking(self) -> list[str]:
+        return []
+
+    end_stuck_blocks = newly_lacking
 
 
 def recorder_of(folder: Path) -> Recorder:
@@ -63,6 +79,38 @@ def test_a_score_that_is_not_given_is_named_at_the_first_scoring(
     assert sum(scorer.advance() for _ in range(3)) == 1
     assert bool(scorer.hopeless) == bool(missing)
     assert repr(missing) in scorer.hopeless or not missing
+
+
+def end_of(folder: Path, frames: int, needs: str, error: Exception | None = None) -> End:
+    """How a run of four frames ends, which its driver finds without scores."""
+    workflow = Workflow("x", stop=budget(frames=frames))
+    workflow.simulate()(lambda p, start, out: None)
+    workflow.score()(lambda p, model, frames: {})
+    workflow.steer(Novelty(needs))
+    folder.mkdir()
+    directory = RunDirectory(folder)
+    directory.frames.path.mkdir()
+    directory.errors.mkdir()
+    if error:
+        directory.traceback("scoring", 0).write_text("Traceback")
+    recorder, site = recorder_of(folder), load_site("laptop")
+    jobs, servers = Done(error), SimpleNamespace(look=lambda: None, troubles=[])
+    with Server.start(directory.bus) as server, TupleSpace.connect(server.url) as space:
+        run = Driven(directory=directory, workflow=workflow, params=Params(), site=site, recorder=recorder, seed=1)
+        return Driver(run, jobs, servers, space).run()  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_what_the_first_scores_show_ends_a_run_in_the_same_way_whether_or_not_its_budget_is_spent_before(
+    tmp_path: Path,
+) -> None:
+    """They are made all the same, for the report."""
+    late, early = (end_of(tmp_path / str(frames), frames, "xx") for frames in (4, 400))
+    assert late == early
+    assert (late.outcome, "'xx'" in late.reason) == ("failed", True)
+    assert end_of(tmp_path / "right", 4, "x").outcome == "budget"
+    broken = end_of(tmp_path / "broken", 4, "x", error=KeyError("y"))
+    assert (broken.outcome, "KeyError: 'y' (see errors/scoring-0000.txt)" in broken.reason) == ("failed", True)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -15,30 +16,41 @@ from steersman.journal.records import Began, Hired, Published, Start, Trained, T
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages.workflow import Every, Train
+from steersman.worker.errors import JudgingFailed
 from steersman.worker.training_job import TrainingJob
 
 FIRST_TOOK_S = 60.0
 
 
 class Jobs:
-    """Takes jobs; they never end."""
+    """Takes jobs; they never end, or fail at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: Exception | None = None) -> None:
         self.begun: list[TrainingJob] = []
+        self.error = error
 
     def submit(self, role: str, function: Any, job: TrainingJob, **_: Any) -> Future[Any]:
         self.begun.append(job)
-        return Future()
+        future: Future[Any] = Future()
+        if self.error:
+            future.set_exception(self.error)
+        return future
+
+
+def recorder_of(folder: Path) -> Recorder:
+    """Of a run with twenty frames."""
+    recorder = Recorder(Journal(folder / "journal.jsonl"), State())
+    recorder.record(Hired(walker=0, slot=0))
+    recorder.record(Start(start=0, seed=1))
+    recorder.record(Began(walker=0, segment=0, start=0, first_row=0))
+    recorder.record(Published(walker=0, frames=20, segments=0))
+    return recorder
 
 
 @pytest.mark.parametrize(("left_s", "begins"), [(1.5 * FIRST_TOOK_S, False), (2.5 * FIRST_TOOK_S, True)])
 def test_what_would_take_longer_than_is_left_does_not_begin(tmp_path: Path, left_s: float, begins: bool) -> None:
     """Twice the frames of the first training take twice as long."""
-    recorder, jobs = Recorder(Journal(tmp_path / "journal.jsonl"), State()), Jobs()
-    recorder.record(Hired(walker=0, slot=0))
-    recorder.record(Start(start=0, seed=1))
-    recorder.record(Began(walker=0, segment=0, start=0, first_row=0))
-    recorder.record(Published(walker=0, frames=20, segments=0))
+    recorder, jobs = recorder_of(tmp_path), Jobs()
     recorder.record(Training(model=1, frames=10))
     recorder.record(Trained(model=1, accepted=True, reason="the first model", seconds=FIRST_TOOK_S, frames=10))
     trainer = Trainer(RunDirectory(tmp_path), Train(lambda: None, None), recorder, jobs)  # type: ignore[arg-type]
@@ -61,3 +73,30 @@ def test_frames_that_are_held_out_do_not_make_the_first_training_due(tmp_path: P
         begun.append(trainer.busy)
     assert begun == [False, False, False, True]
     assert sum(span.rows for span in jobs.begun[0].window) == 20
+
+
+@pytest.mark.parametrize(
+    ("error", "failed", "worked"),
+    [(ValueError("no such layer"), "train", []), (JudgingFailed("KeyError: 'y'"), "score", ["train"])],
+)
+def test_the_stage_that_failed_in_a_training_is_named_with_its_traceback(
+    error: Exception, failed: str, worked: list[str], tmp_path: Path
+) -> None:
+    """Before there is a model it is tried again with the same frames, but not while the run ends."""
+    recorder, jobs, directory = recorder_of(tmp_path), Jobs(error), RunDirectory(tmp_path)
+    directory.errors.mkdir()
+    trainer = Trainer(directory, Train(lambda: None, None), recorder, jobs)  # type: ignore[arg-type]
+
+    def advanced(left_s: float = math.inf) -> int:
+        for _ in range(2):
+            trainer.advance(Every(frames=10, first=10), left_s)
+        return len(jobs.begun)
+
+    directory.traceback("training", 1).write_text("Traceback")
+    assert advanced() == 1
+    assert [name for name, stage in recorder.state.stages.items() if stage.worked] == worked
+    assert "(see errors/training-0001.txt)" in recorder.state.stages[failed].cause
+    assert str(error) in recorder.state.models[0].reason
+    assert advanced(left_s=60.0) == 1
+    assert advanced() == 2, "its worker was lost, say: nothing lies there"
+    assert "errors/" not in recorder.state.stages[failed].cause

@@ -184,7 +184,8 @@ ON_NODES = {"nodes": 2, "workers": 3, "blocks": 2, "walltime_s": 90}
 
 def test_slots_are_counted_over_nodes_and_blocks() -> None:
     site = Site.model_validate({"name": "m", "simulation": ON_NODES, "slurm": {"partition": "p"}})
-    assert site.simulation.count == 12
+    assert (site.simulation.count, site.nodes) == (12, 4)
+    assert load_site("laptop").nodes == 1
 
 
 def test_away_from_a_login_node_one_is_told_where_to_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ def test_the_other_nodes_of_a_block_go_on_when_one_dies() -> None:
 def test_walkers_over_several_nodes_share_a_block_by_nodes(tmp_path: Path) -> None:
     mpi = {"nodes": 6, "blocks": 2, "walltime_s": 600, "mpi": {"nodes": 2, "ranks": 4, "launcher": "srun"}}
     site = Site.model_validate({"name": "m", "interface": "lo", "simulation": mpi, "slurm": {}})
-    assert site.simulation.count == 6
+    assert (site.simulation.count, site.nodes) == (6, 2), "the walkers are on the first node of a block"
     executor = next(each for each in parsl_config(site, tmp_path).executors if each.label == "simulation")
     assert executor.max_workers_per_block == 3
     assert executor.resources == {"num_nodes": 2, "ranks_per_node": 4, "launcher_options": "--kill-on-bad-exit=1"}

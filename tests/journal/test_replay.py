@@ -93,4 +93,5 @@ def test_a_segment_is_traced_to_the_prepared_start(steered: RunDirectory) -> Non
     lines = steersman("why", steered.path, name, "--tree", cwd=steered.path).stdout.splitlines()
     assert [line.split()[0] for line in lines[: len(chain)]] == [each["segment"] for each in chain]
     assert "the prepared start" in lines[len(chain) - 1]
+    assert " by prepared" not in lines[len(chain) - 1]
     assert steersman("why", steered.path, "w99.0", "--tree", cwd=Path(steered.path)).returncode == 2

@@ -4,6 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +80,31 @@ def test_a_repair_takes_no_time_of_the_run(left: bool, ended: bool) -> None:
     before = state.hours(state.now), shares(state, state.now)
     state.apply(Damaged(t=1865.0, walker=0, reason="a byte was changed"))
     assert (state.hours(state.now), shares(state, state.now)) == before
+
+
+@settings(max_examples=20)
+@given(began=st.booleans(), adopted=st.booleans())
+def test_the_time_between_a_driver_that_was_killed_and_the_next_one_is_no_time_of_the_slots(
+    began: bool, adopted: bool
+) -> None:
+    """They were idle for the hour in which nobody drove the run. Its walkers are given up by the next driver."""
+    span: dict[str, Any] = {"walker": 0, "segment": 0, "start": 0, "first_row": 0}
+
+    def resumed(after_s: float) -> dict[str, float]:
+        at = 12.0 + after_s
+        state = State([Session(t=1.0, host="here", pid=1), Hired(t=1.0, walker=0, slot=0)])
+        for record in [
+            Start(t=1.0, start=0, seed=0), *[Began(t=2.0, **span)] * began, Scored(t=12.0, model=0, frames=0),
+            Session(t=at, host="here", pid=2, after=12.0), *[Began(t=at, **span, adopted=True)] * (adopted > began),
+            *[Ended(t=at, **span, end_row=5, how="finished", adopted=True)] * adopted,
+            Lost(t=at, walker=0, cause="its driver died"),
+            Hired(t=at, walker=1, slot=0), Start(t=at, start=1, seed=1),
+            Began(t=at + 1.0, walker=1, segment=0, start=1, first_row=0),
+        ]:  # fmt: skip
+            state.apply(record)
+        return shares(state, at + 9.0)
+
+    assert resumed(3600.0) == pytest.approx(resumed(0.5))
 
 
 @st.composite

@@ -45,8 +45,10 @@ def cloud_and_one() -> Scores:
 
 @pytest.mark.parametrize("policy", [LocalOutlierFactor("z"), Novelty("z", bins=8), LeastCounts("z", states=8)])
 def test_the_lonely_frame_is_proposed_first(policy: Policy, cloud_and_one: Scores, rng: np.random.Generator) -> None:
-    first = [candidate.index for candidate in policy.rank(cloud_and_one, rng)[:20]]
+    ranking = policy.rank(cloud_and_one, rng)[:20]
+    first = [candidate.index for candidate in ranking]
     assert 57 in (first[:1] if isinstance(policy, LocalOutlierFactor) else first)
+    assert not any("1 frames" in candidate.reason for candidate in ranking), "a lonely frame is one"
 
 
 def test_target_proposes_the_nearest_and_marks_the_run_guided(cloud_and_one: Scores, rng: np.random.Generator) -> None:

@@ -13,6 +13,8 @@ import torch
 from steersman.models.networks.pca import PCA
 from steersman.steering.errors import BadScores
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
+from steersman.store.errors import MissingVariable
+from steersman.worker.errors import JudgingFailed
 from steersman.worker.training import checked_scores, judge, load_model, train
 from tests.models.mean_model import Small, fresh, rows, streamed
 
@@ -63,6 +65,20 @@ def test_a_train_stage_that_returns_no_model_is_told(made: Any, tmp_path: Path) 
             fit=lambda frames, last: made, score=score, frames=window, held_out=None, last=None, gate="error",
             directory=tmp_path / "model", version=1,
         )  # fmt: skip
+
+
+def test_a_score_that_does_not_work_with_a_new_model_is_no_fault_of_the_train_stage(tmp_path: Path) -> None:
+    writer = GroupWriter(tmp_path / "w0")
+    writer.extend(FRAME, {"values": np.eye(4)})
+    writer.publish()
+    window = Window(Frames(tmp_path), [Span("w0", 0, 4)])
+    with pytest.raises(JudgingFailed) as failed:
+        train(
+            fit=lambda frames, last: PCA.fit(frames["values"], latent=1), frames=window,
+            score=lambda model, frames: {"error": frames["y"]}, held_out=window, last=None, gate="error",
+            directory=tmp_path / "model", version=1,
+        )  # fmt: skip
+    assert isinstance(failed.value.__cause__, MissingVariable)
 
 
 def test_a_stage_that_changes_its_predecessor_is_compared_with_what_that_was(tmp_path: Path) -> None:

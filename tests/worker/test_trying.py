@@ -165,6 +165,7 @@ HEADS = {
 }
 FIT = "return models.PCA.fit(frames['x'], latent=1)"
 ELSE = "return {'z': frames['x'] if len(frames['x']) > 1 else frames['x'][:, 0]}"
+LATER = "score.calls = getattr(score, 'calls', 0) + 1; assert score.calls < 3; return {'z': frames['x'][:, 0]}"
 THERE = "for t in range(9): out.append(time=t, x=np.zeros(3 if start.frame else 2) + t)"
 RANK = "class Mine(Policy):\n    def rank(self, scores, rng):\n        return {}\nwf.steer(Mine())\n"
 JUDGE = "class Mine(SegmentRule):\n    def reason(self, scores, rows):\n        return rows[99]\n"
@@ -182,6 +183,7 @@ MISTAKES = [  # the step that fails, the stage that is replaced, by what, the li
     ("train", "train", "return 3", "in fit", "int; it returns a Model"),
     ("train again", "train", f"assert last is None; {FIT}", "assert last is None", "AssertionError"),
     ("train again", "train", HEADS["train"].replace("9)", "9), gate='eror'") + FIT, "in fit", "did you mean 'error'"),
+    ("train again", "score", LATER, "assert score.calls < 3", "AssertionError"),
     ("score", "score", "return {'z': model.latent}", "model.latent", "AttributeError"),
     ("score", "score", "return {'z': 1.0}", "in score", "its shape is () for 25"),
     ("score", "score", "return {'z': frames['x'][1:]}", "in score", "(24, 2) for 25"),

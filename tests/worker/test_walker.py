@@ -147,6 +147,21 @@ def test_a_cause_with_half_a_character_costs_no_walker(space: TupleSpace, tmp_pa
     assert "FileNotFoundError: frame\\udcff.xyz" in (tmp_path / "errors" / "w0.0.txt").read_text()
 
 
+@pytest.mark.parametrize(
+    ("expression", "explained"), [('start.prepared["x"]', True), ('start.frame.get("x")["x"]', False), ("1 / 0", False)]
+)
+def test_a_segment_that_needs_what_was_not_prepared_fails_with_that_cause(
+    expression: str, explained: bool, space: TupleSpace, tmp_path: Path
+) -> None:
+    """Python itself names only None, which may as well be something else."""
+    named: dict[str, Any] = {}
+    exec(f"def simulate(p, start, out): {expression}", named)
+    run_walker(space, tmp_path, named["simulate"])
+    (ended,) = events(space, "ended")
+    assert ended["how"] == "failed"
+    assert ("start.prepared is None" in ended["cause"]) == explained
+
+
 FAULTS = {
     "Segmentation fault": "faulthandler._sigsegv()",
     "Aborted": "os.abort()",
