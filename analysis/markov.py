@@ -24,6 +24,7 @@ SHOWN = 3  # time scales
 LAGS = 6
 DRAWS = 40  # of the bootstrap
 BLOCKS = 40  # a long piece is drawn in parts, so that there are at least so many in all
+FEWEST = 10  # parts that the longest lag must leave: of fewer, draws are too much alike to say what varies
 KEPT = 0.5  # of the transitions of the shortest lag, that the longest lag must still have
 RISE = 0.15  # share by which a time scale that has converged still changes at longer lags
 OVER = 3  # time scales, after which a process is over
@@ -134,14 +135,17 @@ def _deeptime() -> Any:
 
 
 def _lags(paths: Sequence[np.ndarray]) -> list[int]:
-    """Some lags, up to where half of the transitions are left."""
+    """Some lags, up to where half of the transitions are left, and enough parts to draw from."""
     lengths = np.array([len(path) for path in paths])
 
     def pairs(lag: int) -> int:
         return int(np.maximum(lengths - lag, 0).sum())
 
+    def enough(lag: int) -> bool:
+        return pairs(lag) >= KEPT * pairs(1) and len(_blocks(paths, lag)) >= FEWEST
+
     longest = 1
-    while longest < lengths.max() and pairs(longest + 1) >= KEPT * pairs(1):
+    while longest < lengths.max() and enough(longest + 1):
         longest += 1 + longest // 10
     return sorted({round(float(each)) for each in np.geomspace(1, longest, LAGS)}) if pairs(1) else []
 

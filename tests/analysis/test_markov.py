@@ -132,6 +132,16 @@ def test_what_the_dynamics_does_not_connect_is_said_to_be_not_connected(found: T
     assert any("Not connected" in problem for problem in answer.problems(far, model))
 
 
+def test_one_long_trajectory_has_intervals_of_some_width_at_every_lag() -> None:
+    long = simulated(segments=1, frames=1500)
+    lags = markov.build(long, states=20).lags
+    assert lags[-1].frames > 30
+    for lag in lags:
+        value, low, high = lag.scales[0]
+        assert high > low
+        assert low <= 1.05 * value
+
+
 def test_blocks_lose_no_transition() -> None:
     path, lag = np.arange(1000), 7
     blocks = markov._blocks([path, path[:lag]], lag)
