@@ -251,8 +251,8 @@ class Bag:
 
     def _say_how_it_went(self, choice: Choice) -> None:
         if self._decider.trouble:
-            self._recorder.fails("steer", f"{self._decider.trouble}; the fallback policy chooses")
-            self._decider.trouble = ""
+            self._recorder.fails_here("steer", self._decider.trouble, "; the fallback policy chooses")
+            self._decider.trouble = None
         elif choice.candidate and choice.policy not in (self._steering.fallback.name, *NO_POLICY):
             self._recorder.works("steer")
 

@@ -292,7 +292,7 @@ class Driver:
             try:
                 reason = rule.reason(scores, rows)
             except Exception as error:  # a user's rule may raise anything; the segments go on
-                self._recorder.fails("prune", f"{type(error).__name__}: {error}; {segment.name} continues")
+                self._recorder.fails_here("prune", error, f"; {segment.name} continues")
                 return
             if reason:
                 self._crew.stop_segment(segment.name, reason, by=type(rule).__name__)

@@ -202,7 +202,7 @@ class Scorer:
                     raise ValueError(f"it returned {value}, which is not recorded")
                 values[name] = value
             except Exception as error:  # a user's metric may raise anything; the others are still worth having
-                self._recorder.fails(f"metric {name}", f"{type(error).__name__}: {error}")
+                self._recorder.fails_here(f"metric {name}", error)
             else:
                 self._recorder.works(f"metric {name}")
         if values:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from traceback import format_exception
 from typing import TypeVar
 
 from msgspec import to_builtins
@@ -11,6 +12,7 @@ from msgspec import to_builtins
 from steersman.journal import records
 from steersman.journal.file import Journal
 from steersman.journal.records import Note, Record, Stage
+from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 
 R = TypeVar("R", bound=Record)
@@ -58,6 +60,13 @@ class Recorder:
         """
         see = f" (see errors/{traceback.name})" if traceback and traceback.exists() else ""
         self.record(Stage(stage=stage, ok=False, cause=cause + see))
+
+    def fails_here(self, stage: str, error: Exception, then: str = "") -> None:
+        """It failed in this process, with an error whose traceback is kept; what happens then is told."""
+        file = RunDirectory(self.journal.path.parent).traceback_here(stage)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("".join(format_exception(error)), encoding="utf-8", errors="backslashreplace")
+        self.fails(stage, f"{type(error).__name__}: {error}{then}", file)
 
     def now(self) -> float:
         """Seconds since 1970, by the clock that the journal's times are from."""

@@ -65,6 +65,10 @@ class RunDirectory:
         """Of a training or a scoring that failed."""
         return self.errors / f"{work}-{version:04d}.txt"
 
+    def traceback_here(self, stage: str) -> Path:
+        """Of a stage that failed in the driver: the policy, say, or `metric right`."""
+        return self.errors / f"{stage.replace(' ', '-')}.txt"
+
     def checkpoints(self, version: int) -> Path:
         """Of a training that is under way, or was when its worker died."""
         return self.path / "checkpoints" / f"{version:04d}"

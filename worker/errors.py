@@ -48,13 +48,6 @@ class NoFrames(EngineError):
         return "it appended no frame; call out.append(name=value, ...) for each"
 
 
-class BadPolicy(EngineError):
-    problem: str
-
-    def __str__(self) -> str:
-        return self.problem
-
-
 class WrongFigure(EngineError):
     made: str
 

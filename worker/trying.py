@@ -32,7 +32,7 @@ from steersman.steering.errors import BadScores
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName
 from steersman.worker import torch_defaults, training
-from steersman.worker.errors import BadPolicy, NoFrames, WrongFigure
+from steersman.worker.errors import NoFrames, WrongFigure
 
 SEED = 1
 
@@ -264,7 +264,7 @@ class _Trial:
         decider = Decider(self._steering)
         choice = decider.choose(self._scores, self._rng)
         if decider.trouble:
-            raise BadPolicy(decider.trouble)
+            raise decider.trouble
         self._candidate = choice.candidate
         return f"{choice.policy}: {choice.reason}"
 

@@ -379,8 +379,11 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
     for part in (
         "the prune stage failed",
         "no idea",
+        "(see errors/prune.txt)",
         "the metric badness stage failed",
         "nan",
         "'x': a row of int64 ()",
     ):
         assert part in told
+    assert "in reason" in (directory.errors / "prune.txt").read_text()
+    assert "nan" in (directory.errors / "metric-badness.txt").read_text()
