@@ -35,6 +35,7 @@ from steersman.worker import torch_defaults, training
 from steersman.worker.errors import NoFrames, WrongFigure
 
 SEED = 1
+FEWEST = 2  # frames to try the other stages on: one is held out, and one is trained on
 
 
 @dataclass(frozen=True)
@@ -191,10 +192,12 @@ class _Trial:
         return f"{len(draws)} draws of {', '.join(draws[0]) if draws else 'nothing'}"
 
     def _simulate(self) -> str:
-        out, start = Out(SEED, after=self._out, variables=self._simulation.variables), self._start()
+        out = Out(SEED, after=self._out, variables=self._simulation.variables)
         ended = "it looked at out.stopped and ended"
         try:
-            self._simulation.function(self._params, start, out)
+            for _ in range(1 if self._out else FEWEST):  # a segment of an ensemble may be a single frame
+                if out.frames < FEWEST:
+                    self._simulation.function(self._params, self._start(), out)
         except Enough:
             ended = "it does not look at out.stopped, so steering cannot stop it"
         if not out.frames:

@@ -271,7 +271,9 @@ def test_the_exit_code_says_whether_all_stages_work(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words", [["double_well"], ["fold", "sequence=AAA"], ["shallow_water"]], ids=lambda words: words[0]
+    "words",
+    [["double_well"], ["fold", "sequence=AAA"], ["shallow_water"], ["projected_potential"], ["cosmology"]],
+    ids=lambda words: words[0],
 )
 def test_the_shipped_workflows_pass(words: list[str]) -> None:
     name, *assignments = words
