@@ -108,8 +108,10 @@ def doctor(
 def _table(probes: Sequence[Probe]) -> Table:
     """A row for each node and role."""
     table = Table(box=None, header_style="dim", padding=(0, 1))
-    for column in ("node", "for", "workers", "cores", "GPUs", "bus MB/s", "store MB/s", "clock ms", "scratch GB"):
-        table.add_column(column, justify="left" if column in ("node", "for") else "right")
+    table.add_column("node")
+    table.add_column("for", min_width=len("simulation"))
+    for column in ("workers", "cores", "GPUs", "bus MB/s", "store MB/s", "clock ms", "scratch GB"):
+        table.add_column(column, justify="right")
     places = sorted({(each.node, each.role) for each in probes})
     for node, role in places:
         here = [each for each in probes if (each.node, each.role) == (node, role)]

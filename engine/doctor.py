@@ -114,7 +114,7 @@ def findings(probes: list[Probe], here: dict[str, str]) -> list[Finding]:
 
 def _came(asked: list[Future[Any]], probes: list[Probe], took_s: float, cause: str) -> Finding:
     nodes = len({found.node for found in probes})
-    words = f"{len(probes)} of {len(asked)} on {nodes} nodes answered within {took_s:.0f} s"
+    words = f"{len(probes)} of {len(asked)} on {nodes} node{'s' if nodes != 1 else ''} answered within {took_s:.0f} s"
     if len(probes) == len(asked):
         return Finding("workers", True, words)
     errors = (str(job.exception()) for job in asked if job.done() and job.exception())
