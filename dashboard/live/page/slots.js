@@ -20,7 +20,7 @@ export class Slots {
 
   state(state) {
     const doing = Object.entries(state.doing);
-    fill(this.doing, doing.length ? doing.map(([what, n]) => `${amount(n)} ${n === 1 ? what : what.replace(/^(\w+)s\b/, "$1").replace(/^i\b/, "are")}`).join(" · ") : "Nobody drives the run now.");
+    fill(this.doing, doing.length ? doing.map(([what, n]) => `${amount(n)} ${n === 1 ? what : what.replace(/^(\w+)s\b/, "$1").replace(/^i\b/, "are")}`).join(" · ") : "No slot is at work now.");
     fill(this.nodes, state.nodes.length > 1 ? el("details", { open: this.opened, ontoggle: e => { this.opened = e.target.open; } }, el("summary", {}, `${state.nodes.length} nodes`), el("div", { class: "wide" }, el("table", {}, el("thead", {}, el("tr", {}, ["node", "walkers", "simulate", "block ends in"].map(text => el("th", {}, text)))),
       el("tbody", {}, state.nodes.slice(0, 300).map(n => el("tr", {}, el("td", {}, n.node, n.aside ? " (set aside)" : ""), el("td", { class: "right" }, n.walkers), el("td", { class: "right" }, n.busy), el("td", {}, n.ends ? duration(n.ends - state.now) : "–"))))))) : null);
     this.now = state.now - state.began;
