@@ -7,6 +7,7 @@ import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import field_validator
@@ -155,6 +156,12 @@ def go(p, start, out): pass
         ("wf = Workflow('a', P, stop=reached('d', 1))" + SIMULATE, 0, "no metric 'd'; Valid: none; decorate"),
         ("wf = Workflow('a', P, stop=budget())" + SIMULATE, 1, "budget"),
         ("wf = Workflow('a', P, stop=lambda p: budget(frames=-p.frames))" + SIMULATE, 0, "frames"),
+        ("wf = Workflow('a', P, stop=1000)", 1, "stop=1000"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.train(when=400)\ndef fit(p, f, last): pass", 2, "when=400"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Novelty)", 2, "policy=<class"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer('Novelty')", 2, "policy='Novelty'"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Random(), fallback=0.1)", 2, "fallback=0.1"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Random(), prune=Hopeless)", 2, "prune=<class"),
     ],
 )
 def test_a_workflow_file_is_refused_with_file_and_line(
@@ -353,6 +360,28 @@ def test_a_rule_that_raises_is_refused_whatever_it_raises() -> None:
     for count, told in ((0, "division"), (1, "at least 1")):
         with pytest.raises(BadInput, match=told):
             loading.check_rules(workflow, Values(count=count))
+
+
+@pytest.mark.parametrize("rule", ["stop", "when"])
+@pytest.mark.parametrize("given", [400, None])
+def test_a_function_that_gives_no_rule_is_refused_with_its_line(rule: str, given: object) -> None:
+    rules: dict[str, Any] = {"stop": budget(frames=1), "when": every(frames=1)} | {rule: lambda p: given}
+    workflow = Workflow("rules", Values, stop=rules["stop"])
+    workflow.train(when=rules["when"])(lambda params, frames, last: None)
+    with pytest.raises(BadValue) as refused:
+        loading.check_rules(workflow, Values())
+    assert refused.value.name == rule
+    assert f"({__file__}, line " in refused.value.value
+    assert repr(given) in refused.value.problem
+
+
+def test_a_default_of_the_wrong_type_is_refused_by_its_name() -> None:
+    class Wrong(Params):
+        count: int = "many"  # type: ignore[assignment]
+
+    with pytest.raises(BadValue) as refused:
+        loading.checked(Workflow("wrong", Wrong, stop=lambda p: budget(frames=p.count)), {})
+    assert (refused.value.name, refused.value.value) == ("count", "'many'")
 
 
 class Shares(Params):
