@@ -28,6 +28,7 @@ SOUND = {
         from steersman import Params, Workflow, budget, every, models
         from steersman.steering import *
         from steersman.steering import Candidate
+        from steersman.store import Variable
         from helper import noise
 
         class P(Params):
@@ -167,6 +168,7 @@ FIT = "return models.PCA.fit(frames['x'], latent=1)"
 ELSE = "return {'z': frames['x'] if len(frames['x']) > 1 else frames['x'][:, 0]}"
 LATER = "score.calls = getattr(score, 'calls', 0) + 1; assert score.calls < 3; return {'z': frames['x'][:, 0]}"
 THERE = "for t in range(9): out.append(time=t, x=np.zeros(3 if start.frame else 2) + t)"
+AT_ONCE = "def simulate(p, start, out):\n    out.append(x=np.zeros(2))\n"
 RANK = "class Mine(Policy):\n    def rank(self, scores, rng):\n        return {}\nwf.steer(Mine())\n"
 JUDGE = "class Mine(SegmentRule):\n    def reason(self, scores, rows):\n        return rows[99]\n"
 MISTAKES = [  # the step that fails, the stage that is replaced, by what, the line that is shown, words of the error
@@ -178,6 +180,14 @@ MISTAKES = [  # the step that fails, the stage that is replaced, by what, the li
     ("simulate", "simulate", "out.append(x=1.0); out.append(y=1.0)", "out.append(y=1.0)", "BadVariable"),
     ("simulate", "simulate", "out.append(x=1.0); out.append(x=[1., 2.])", "out.append(x=[1", "ShapeMismatch"),
     ("simulate", "simulate", POOL.format(bad=2), "pool.map(square", "in square"),
+    ("simulate", "simulate", "x = start.frame['x']", "start.frame['x']", "NoFrameYet"),
+    (
+        "simulate",
+        "simulate",
+        "@wf.simulate(variables={'x': Variable(('site'))})\n" + AT_ONCE,
+        "out.append",
+        "(2,), but",
+    ),
     ("simulate from there", "simulate", THERE, "out.append(time", "ShapeMis"),
     ("train", "train", "frames['y']", "frames['y']", "MissingVariable"),
     ("train", "train", "return 3", "in fit", "int; it returns a Model"),
