@@ -192,16 +192,17 @@ class _Trial:
 
     def _simulate(self) -> str:
         out, start = Out(SEED, after=self._out, variables=self._simulation.variables), self._start()
-        ended = "it looked at out.stopped and ended"
         try:
             self._simulation.function(self._params, start, out)
+            ended = "; it looked at out.stopped and ended" if out.was_stopped else ""
         except Enough:
-            ended = "it does not look at out.stopped, so steering cannot stop it"
+            went_on = "looked at out.stopped and went on" if out.was_stopped else "did not look at out.stopped"
+            ended = f"; it {went_on}, so steering stops it late or never"
         if not out.frames:
             raise NoFrames
         self._out = self._out or out
         shapes = ", ".join(f"{name} {out.stored[name].shape[1:]}" for name in sorted(out.stored) if name != "segment")
-        return f"{out.frames} frames of {shapes}" + (f"; {ended}" if out.was_stopped or "not" in ended else "")
+        return f"{out.frames} frames of {shapes}{ended}"
 
     def _start(self) -> Start:
         """Where the choice says, or the prepared start."""

@@ -242,14 +242,19 @@ def test_a_stage_may_use_a_pool_that_is_spawned(write: WriteMine) -> None:
     assert steps(write(simulate=POOL.format(bad=9)))["simulate"].ok
 
 
-@pytest.mark.parametrize("keeps", ["", "try: out.append(x=1.0)\n        except Exception: continue"])
-def test_a_segment_that_never_looks_at_stopped_ends(keeps: str, write: WriteMine) -> None:
-    source = write(
-        simulate=f"@wf.simulate\ndef simulate(p, start, out):\n    while True:\n        {keeps or 'out.append(x=1.0)'}"
-    )
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("out.append(x=1.0)", "did not look at out.stopped"),
+        ("try: out.append(x=1.0)\n        except Exception: continue", "did not look at out.stopped"),
+        ("out.append(x=1.0); out.stopped", "looked at out.stopped and went on"),
+    ],
+)
+def test_a_segment_that_goes_on_though_it_was_stopped_ends(body: str, said: str, write: WriteMine) -> None:
+    source = write(simulate=f"@wf.simulate\ndef simulate(p, start, out):\n    while True:\n        {body}")
     found = steps(source)["simulate"]
     assert found.ok
-    assert "does not look at out.stopped" in found.found
+    assert said in found.found
 
 
 @pytest.mark.parametrize(("stages", "code"), [({}, 0), ({"metric": "@wf.metric\ndef far(scores): return 1 / 0\n"}, 2)])
