@@ -148,6 +148,22 @@ def test_a_short_run_shows_a_scalar_score_over_seconds(look: Look, finished: Run
     look.check()
 
 
+def test_two_values_at_one_time_stand_on_an_axis_that_can_be_read(look: Look, made: RunDirectory) -> None:
+    with serving(made) as served:
+        page = look.open(served)
+        expect(page.locator("#headline")).to_contain_text("coverage")
+        low, high = page.evaluate("""async () => {
+            const chart = new (await import("steersman/charts.js")).Curves("simulated time (d)", "storms");
+            document.body.append(chart.node);
+            chart.set([{ label: "storms", x: [144, 144], y: [0, 1], stroke: "black" }]);
+            await new Promise(requestAnimationFrame);
+            return [chart.plot.scales.x.min, chart.plot.scales.x.max];
+        }""")
+        assert low < 140
+        assert high > 148
+    look.check()
+
+
 def test_the_map_moves_zooms_and_holds_a_lasso_by_keyboard_and_mouse(look: Look, made: RunDirectory) -> None:
     with serving(made) as served:
         page = look.open(served)
