@@ -196,8 +196,10 @@ class _Trial:
             self._simulation.function(self._params, start, out)
             ended = "; it looked at out.stopped and ended" if out.was_stopped else ""
         except Enough:
-            went_on = "looked at out.stopped and went on" if out.was_stopped else "did not look at out.stopped"
-            ended = f"; it {went_on}, so steering stops it late or never"
+            went_on = (
+                "looked at out.stopped and went on" if out.was_stopped else "went on without a look at out.stopped"
+            )
+            ended = f"; it {went_on}, and steering can only ask it to stop there"
         if not out.frames:
             raise NoFrames
         self._out = self._out or out

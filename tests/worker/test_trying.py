@@ -245,8 +245,8 @@ def test_a_stage_may_use_a_pool_that_is_spawned(write: WriteMine) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("out.append(x=1.0)", "did not look at out.stopped"),
-        ("try: out.append(x=1.0)\n        except Exception: continue", "did not look at out.stopped"),
+        ("out.append(x=1.0)", "without a look at out.stopped"),
+        ("try: out.append(x=1.0)\n        except Exception: continue", "without a look at out.stopped"),
         ("out.append(x=1.0); out.stopped", "looked at out.stopped and went on"),
     ],
 )
