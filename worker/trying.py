@@ -192,6 +192,7 @@ class _Trial:
 
     def _simulate(self) -> str:
         out, start = Out(SEED, after=self._out, variables=self._simulation.variables), self._start()
+        prepared = pickle.dumps(self._prepared)
         try:
             self._simulation.function(self._params, start, out)
             ended = "; it looked at out.stopped and ended" if out.was_stopped else ""
@@ -202,6 +203,8 @@ class _Trial:
             ended = f"; it {went_on}, and steering can only ask it to stop there"
         if not out.frames:
             raise NoFrames
+        if pickle.dumps(self._prepared) != prepared:
+            ended += "; it changed start.prepared, and later segments of its process would get it changed: use a copy"
         self._out = self._out or out
         shapes = ", ".join(f"{name} {out.stored[name].shape[1:]}" for name in sorted(out.stored) if name != "segment")
         return f"{out.frames} frames of {shapes}{ended}"

@@ -242,6 +242,16 @@ def test_a_stage_may_use_a_pool_that_is_spawned(write: WriteMine) -> None:
     assert steps(write(simulate=POOL.format(bad=9)))["simulate"].ok
 
 
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_segment_that_changes_what_was_prepared_is_told(changed: bool, write: WriteMine) -> None:
+    """Nothing would fail: the first segments would begin at other places than the one that was prepared."""
+    x = "start.frame.get('x', start.prepared['x'])"
+    begins = x if changed else f"np.array({x})"
+    body = f"    x = {begins}\n    for t in range(9):\n        x += 1\n        out.append(x=x)\n"
+    source = write(simulate=f"{HEADS['simulate']}\n{body}")
+    assert ("changed start.prepared" in steps(source)["simulate"].found) is changed
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
