@@ -196,13 +196,15 @@ class Scorer:
     def _measure(self) -> None:
         values = {}
         for name, metric in self._workflow.metrics.items():
+            traceback = self._directory.traceback(f"metric-{name}")
             try:
-                value = float(metric(self.scores()))
-                if not math.isfinite(value):
-                    raise ValueError(f"it returned {value}, which is not recorded")
+                with tasks.keeping_cause(traceback):
+                    value = float(metric(self.scores()))
+                    if not math.isfinite(value):
+                        raise ValueError(f"it returned {value}, which is not recorded")
                 values[name] = value
             except Exception as error:  # a user's metric may raise anything; the others are still worth having
-                self._recorder.fails(f"metric {name}", f"{type(error).__name__}: {error}")
+                self._recorder.fails(f"metric {name}", f"{type(error).__name__}: {error}", traceback)
             else:
                 self._recorder.works(f"metric {name}")
         if values:

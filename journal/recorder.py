@@ -56,8 +56,7 @@ class Recorder:
         Args:
             traceback: a file of errors/, which is there if it was the function that failed, and not its worker.
         """
-        see = f" (see errors/{traceback.name})" if traceback and traceback.exists() else ""
-        self.record(Stage(stage=stage, ok=False, cause=cause + see))
+        self.record(Stage(stage=stage, ok=False, cause=cause + (see(traceback) if traceback else "")))
 
     def now(self) -> float:
         """Seconds since 1970, by the clock that the journal's times are from."""
@@ -66,6 +65,11 @@ class Recorder:
     def note(self, text: str) -> None:
         """Note something for people, in the journal and on the display."""
         self.record(Note(text=text))
+
+
+def see(traceback: Path) -> str:
+    """Where the traceback of a stage is, if it is there: not of one whose worker was lost."""
+    return f" (see errors/{traceback.name})" if traceback.exists() else ""
 
 
 def _log(record: Record) -> None:

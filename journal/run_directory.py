@@ -61,9 +61,9 @@ class RunDirectory:
     def model(self, version: int) -> Path:
         return self.path / "models" / f"{version:04d}"
 
-    def traceback(self, work: str, version: int) -> Path:
-        """Of a training or a scoring that failed."""
-        return self.errors / f"{work}-{version:04d}.txt"
+    def traceback(self, stage: str, version: int | None = None) -> Path:
+        """Of a stage that failed; a training and a scoring are of a model's version."""
+        return self.errors / (f"{stage}.txt" if version is None else f"{stage}-{version:04d}.txt")
 
     def checkpoints(self, version: int) -> Path:
         """Of a training that is under way, or was when its worker died."""

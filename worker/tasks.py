@@ -116,8 +116,9 @@ def prepare(run: str) -> str:
     """
     directory, workflow, params = _opened(run)
     assert workflow.prepare_function is not None
-    made = workflow.prepare_function(params)
-    pickled = pickle.dumps(made)
+    with keeping_cause(directory.traceback("prepare")):
+        made = workflow.prepare_function(params)
+        pickled = pickle.dumps(made)
     if text := topology(made):
         replace_file(directory.topology, text)
     replace_file(directory.prepared, pickled, mode=0o600)
@@ -192,7 +193,7 @@ def train(job: TrainingJob) -> dict[str, Any]:
     if left_s < job.needs_s < (block_s or math.inf):
         raise BlockEnds(job.needs_s, left_s)
     job = _begun(job)
-    with _keeping_cause(directory.traceback("training", job.version)), Watchdog(workflow.training.hang_s):
+    with keeping_cause(directory.traceback("training", job.version)), Watchdog(workflow.training.hang_s):
         try:
             return _train(job, workflow, loading.changed(workflow, params, job.settings))
         finally:
@@ -305,7 +306,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     directory, workflow, params = _loaded(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _keeping_cause(directory.traceback("scoring", version)), torch_defaults.kept():
+    with keeping_cause(directory.traceback("scoring", version)), torch_defaults.kept():
         values: Mapping[str, Any] = workflow.scoring.function(
             loading.changed(workflow, params, settings), _model(run, version), window
         )
@@ -313,7 +314,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
 
 
 @contextlib.contextmanager
-def _keeping_cause(file: Path) -> Iterator[None]:
+def keeping_cause(file: Path) -> Iterator[None]:
     """What goes wrong here is written where the causes of failed segments are."""
     try:
         yield

@@ -370,6 +370,9 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
 
         @wf.metric
         def badness(scores): return np.nan
+
+        @wf.metric
+        def missing(scores): return scores.values["y"].max()
         """)
     directory, state, summary = completed(path, cwd=tmp_path)
     assert summary["outcome"] == "budget"
@@ -381,6 +384,8 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
         "no idea",
         "the metric badness stage failed",
         "nan",
+        "(see errors/metric-missing.txt)",
         "'x': a row of int64 ()",
     ):
         assert part in told
+    assert "in missing" in directory.traceback("metric-missing").read_text()
