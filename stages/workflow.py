@@ -399,7 +399,7 @@ def _check_rule(name: str, given: object, kind: type[R]) -> None:
         raise TypeError(f"{name}={given!r:.60}: give a rule, e.g. {RULES[name]}, or a function of the parameters")
 
 
-def _rule(name: str, given: R | Callable[[Any], R], kind: type[R], params: Params) -> R:
+def _rule(name: str, given: Any, kind: type[R], params: Params) -> R:
     rule = given if isinstance(given, kind) else given(params)
     if not isinstance(rule, kind):
         raise TypeError(f"it returned {rule!r:.60}; return a rule, e.g. {RULES[name]}")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from steersman.benchmarks.dashboard import write_run
-from steersman.dashboard import report
+from steersman.dashboard import report, style
 from steersman.engine.people import who
 from steersman.journal import file
 from steersman.journal.file import Journal
@@ -145,6 +145,20 @@ def test_a_short_run_shows_a_scalar_score_over_seconds(look: Look, finished: Run
     with serving(finished) as served:
         page = look.open(served)
         expect(page.locator("html")).to_have_attribute("data-written", re.compile(r"wall time \(s\)"))
+    look.check()
+
+
+def test_a_policy_has_the_same_colour_on_the_page_and_in_the_figures(look: Look, made: RunDirectory) -> None:
+    others = ["pin", "continue", "Importance", "Unsure", "Frontier", "MyOwn", "Between", "Diverse"]
+    with serving(made) as served:
+        look.page.emulate_media(color_scheme="light")
+        page = look.open(served)
+        of = "async names => { const page = await import('steersman/colours.js'); return names.map(page.ofPolicy); }"
+        assert page.evaluate(of, [*style.POLICY_COLOURS, *others]) == [
+            style.policy_colour(name) for name in (*style.POLICY_COLOURS, *others)
+        ]
+    kept = {style.policy_colour(name) for name in others} & {style.ORANGE, style.SKY, style.VERMILION}
+    assert not kept, "of starts at random, of plain sampling, and of what failed"
     look.check()
 
 
