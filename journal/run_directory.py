@@ -187,8 +187,9 @@ def open_run(path: Path) -> RunDirectory:
     """
     if not (path / "journal.jsonl").is_file():
         known = runs_in(Path("runs"))
-        newest = f"; the newest here is {known[-1].path}" if known else ""
-        raise BadDirectory(str(path), f"this is not a run directory (it has no journal.jsonl){newest}")
+        newest = max(known, key=lambda run: run.journal.stat().st_mtime, default=None)
+        here = f"; the newest here is {newest.path}" if newest else ""
+        raise BadDirectory(str(path), f"this is not a run directory (it has no journal.jsonl){here}")
     return RunDirectory(path)
 
 

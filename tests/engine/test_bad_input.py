@@ -17,7 +17,7 @@ from steersman.engine import people
 from steersman.engine.campaign import resume
 from steersman.journal import run_directory
 from steersman.journal.errors import BadDirectory
-from steersman.journal.run_directory import RunDirectory, create
+from steersman.journal.run_directory import RunDirectory, create, open_run
 from steersman.stages import loading
 from steersman.stages.workflow import Params, Workflow, every
 from steersman.steering import budget
@@ -336,6 +336,20 @@ def test_a_start_that_cannot_be_prepared_ends_the_run_with_its_cause(
     assert "half.pdb" in summary["reason"]
     assert "ALA" in summary["reason"]
     assert state.frames == 0
+
+
+def test_where_there_is_no_run_the_newest_is_named_and_not_the_last_of_the_alphabet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, changed in (("a", 2), ("z", 1)):
+        journal = tmp_path / "runs" / name / "journal.jsonl"
+        journal.parent.mkdir(parents=True)
+        journal.touch()
+        os.utime(journal, (changed, changed))
+    with pytest.raises(BadDirectory) as told:
+        open_run(Path("nothing"))
+    assert str(Path("runs", "a")) in told.value.problem
 
 
 class Values(Params):
