@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from steersman.steering.streams import decision_rng, start_seed
 from steersman.system.files import replace_file
 from steersman.worker.orders import DONE, START, plain
 
+log = logging.getLogger("steersman.bag")
 DEATHS = 2  # walkers that may die on a start before it is blamed
 WALKERS = 2  # on which a start fails before it is blamed: one alone may be what is broken
 
@@ -250,9 +252,11 @@ class Bag:
         )  # fmt: skip
 
     def _say_how_it_went(self, choice: Choice) -> None:
-        if self._decider.trouble:
-            self._recorder.fails("steer", f"{self._decider.trouble}; the fallback policy chooses")
-            self._decider.trouble = ""
+        if trouble := self._decider.trouble:
+            log.warning("the policy failed", exc_info=trouble)
+            cause = f"{type(trouble).__name__}: {trouble}"
+            self._recorder.fails("steer", f"{cause}; the fallback policy chooses (see driver.log)")
+            self._decider.trouble = None
         elif choice.candidate and choice.policy not in (self._steering.fallback.name, *NO_POLICY):
             self._recorder.works("steer")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -44,6 +45,7 @@ from steersman.steering import StopRule
 from steersman.store import MOVE_EVERY_S
 from steersman.worker import tasks
 
+log = logging.getLogger("steersman.driver")
 GATHER_S = 10e-6  # a slot: messages gather so long before a step, which takes about 1 us a slot however few there are
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
 SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power failure may cost
@@ -293,7 +295,9 @@ class Driver:
             try:
                 reason = rule.reason(scores, rows)
             except Exception as error:  # a user's rule may raise anything; the segments go on
-                self._recorder.fails("prune", f"{type(error).__name__}: {error}; {segment.name} continues")
+                log.warning("the prune rule failed", exc_info=error)
+                cause = f"{type(error).__name__}: {error}"
+                self._recorder.fails("prune", f"{cause}; {segment.name} continues (see driver.log)")
                 return
             if reason:
                 self._crew.stop_segment(segment.name, reason, by=type(rule).__name__)

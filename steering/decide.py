@@ -83,13 +83,13 @@ class Decider:
     """Hands out starts from one ranking until the scores change.
 
     Attributes:
-        trouble: what went wrong with the policy at the last ranking, or "".
+        trouble: what the policy raised at the last ranking, or None.
         ranked_s: how long ranking took since this was last set to 0.
     """
 
     def __init__(self, steering: Steering) -> None:
         self.steering = steering
-        self.trouble = ""
+        self.trouble: Exception | None = None
         self.ranked_s = 0.0
         self._scores: Scores | None = None
         self._ranking: deque[Candidate] = deque()
@@ -145,14 +145,14 @@ class Decider:
         return Choice(None, "the prepared start: there is no better one yet", "prepared")
 
     def _rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        self.trouble = ""
+        self.trouble = None
         for policy in (self.steering.policy, self.steering.fallback):
             if not (len(scores) or policy.draws) or not all(name in scores.values for name in policy.needs):
                 continue
             try:
                 ranking = _checked(policy.rank(scores, rng), len(scores))
             except Exception as error:  # a user's policy may raise anything; the run goes on and says so
-                self.trouble = self.trouble or f"{type(error).__name__}: {error}"
+                self.trouble = self.trouble or error
             else:
                 if ranking:
                     return ranking

@@ -269,8 +269,8 @@ class _Trial:
                 policy.rank(self._scores, self._rng)  # a decider would keep what it raises for itself
         decider = Decider(self._steering)
         choice = decider.choose(self._scores, self._rng)
-        if decider.trouble:
-            raise BadPolicy(decider.trouble)
+        if trouble := decider.trouble:
+            raise BadPolicy(f"{type(trouble).__name__}: {trouble}")
         self._candidate = choice.candidate
         return f"{choice.policy}: {choice.reason}"
 

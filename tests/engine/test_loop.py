@@ -388,4 +388,5 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
         "'x': a row of int64 ()",
     ):
         assert part in told
+    assert "in reason" in directory.log.read_text()
     assert "in missing" in directory.traceback("metric-missing").read_text()
