@@ -162,4 +162,7 @@ class CommandNotFound(CommandFailed):
     """An external executable that could not be started."""
 
     def __str__(self) -> str:
-        return f"{self.command} could not be started: {self.stderr_tail}"
+        return (
+            f"{self.command} could not be started: {self.stderr_tail}; it is started in a directory of its own: write "
+            "the absolute path of the program, or put it on PATH"
+        )

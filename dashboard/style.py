@@ -23,13 +23,13 @@ PURPLE, SKY, YELLOW, GREY = "#cc79a7", "#56b4e9", "#d8c400", "#8a929c"
 
 POLICY_COLOURS = {
     "prepared": GREY, "explore": ORANGE, "Random": PURPLE, "LocalOutlierFactor": BLUE, "Novelty": GREEN,
-    "LeastCounts": YELLOW, "Target": VERMILION, "Unsteered": SKY,
+    "LeastCounts": YELLOW, "Target": VERMILION, "Unsteered": SKY, "pin": PURPLE, "continue": GREY,
 }  # fmt: skip
 POLICY_MARKERS = {
     "prepared": "s", "explore": "D", "Random": "o", "LocalOutlierFactor": "^", "Novelty": "v",
     "LeastCounts": "P", "Target": "*", "Unsteered": ">",
 }  # fmt: skip
-OTHER_COLOURS = (YELLOW, PURPLE, VERMILION, INK)
+OTHER_COLOURS = (BLUE, GREEN, PURPLE, YELLOW)  # not those of random or continued starts, nor of failures
 
 MOST_NAMED = 6  # models whose lines are marked with a word; more get their number only
 
@@ -41,6 +41,7 @@ SETTINGS = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7, "axes.edgecolor": INK,
     "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
     "xtick.major.width": 0.7, "ytick.major.width": 0.7, "legend.frameon": False, "lines.linewidth": 1.4,
+    "axes.formatter.useoffset": False,  # a curve says 12.243, not 0.003 beside +1.224e1
     "figure.dpi": 110, "savefig.dpi": 200, "svg.hashsalt": "steersman", "figure.facecolor": PAPER,
 }  # fmt: skip
 

@@ -34,7 +34,7 @@ from steersman.engine.trainer import Trainer
 from steersman.engine.work import Work
 from steersman.executors.site import Site
 from steersman.journal.lock import Lock
-from steersman.journal.recorder import Recorder
+from steersman.journal.recorder import Recorder, see
 from steersman.journal.records import End, Epoch, Prepared, Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -239,7 +239,8 @@ class Driver:
             if end := self._end():
                 return end
         if error := job.exception():
-            return End(outcome="failed", reason=f"prepare: {type(error).__name__}: {error}")
+            where = see(self._directory.traceback("prepare"))
+            return End(outcome="failed", reason=f"prepare: {type(error).__name__}: {error}{where}")
         self._recorder.record(Prepared(sha256=job.result() or ""))
         return None
 

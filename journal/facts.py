@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import Any
 
 from steersman.journal.clock import simulated_scale
@@ -9,6 +10,8 @@ from steersman.journal.records import Stage, words
 from steersman.journal.slot_time import SIMULATING, shares
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion
+
+CAUSE_CHARS = 300  # of a failure, which may quote what a program printed
 
 
 def facts(state: State, now: float) -> dict[str, str]:
@@ -28,7 +31,10 @@ def facts(state: State, now: float) -> dict[str, str]:
         found["walkers"] = lacking
     if broken := failing(state):
         found["fails"] = "; ".join(broken)
-    if note := _last_note(state):
+    note, cause = _last_note(state), state.last_cause
+    if cause and not any(cause in told for told in (note, state.end.reason if state.end else "")):
+        found["last failure"] = f"{shorten(cause, CAUSE_CHARS, placeholder=' ...')} (see errors/)"
+    if note:
         found["last note"] = note
     if state.run.guided:
         found["guided"] = "by a known reference"

@@ -58,12 +58,11 @@ class Recorder:
         Args:
             traceback: a file of errors/, which is there if it was the function that failed, and not its worker.
         """
-        see = f" (see errors/{traceback.name})" if traceback and traceback.exists() else ""
-        self.record(Stage(stage=stage, ok=False, cause=cause + see))
+        self.record(Stage(stage=stage, ok=False, cause=cause + (see(traceback) if traceback else "")))
 
     def fails_here(self, stage: str, error: Exception, then: str = "") -> None:
         """It failed in this process, with an error whose traceback is kept; what happens then is told."""
-        file = RunDirectory(self.journal.path.parent).traceback_here(stage)
+        file = RunDirectory(self.journal.path.parent).traceback(stage.replace(" ", "-"))
         file.parent.mkdir(exist_ok=True)
         file.write_text("".join(format_exception(error)), encoding="utf-8", errors="backslashreplace")
         self.fails(stage, f"{type(error).__name__}: {error}{then}", file)
@@ -75,6 +74,11 @@ class Recorder:
     def note(self, text: str) -> None:
         """Note something for people, in the journal and on the display."""
         self.record(Note(text=text))
+
+
+def see(traceback: Path) -> str:
+    """Where the traceback of a stage is, if it is there: not of one whose worker was lost."""
+    return f" (see errors/{traceback.name})" if traceback.exists() else ""
 
 
 def _log(record: Record) -> None:

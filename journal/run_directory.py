@@ -61,13 +61,9 @@ class RunDirectory:
     def model(self, version: int) -> Path:
         return self.path / "models" / f"{version:04d}"
 
-    def traceback(self, work: str, version: int) -> Path:
-        """Of a training or a scoring that failed."""
-        return self.errors / f"{work}-{version:04d}.txt"
-
-    def traceback_here(self, stage: str) -> Path:
-        """Of a stage that failed in the driver: the policy, say, or `metric right`."""
-        return self.errors / f"{stage.replace(' ', '-')}.txt"
+    def traceback(self, stage: str, version: int | None = None) -> Path:
+        """Of a stage that failed; a training and a scoring are of a model's version."""
+        return self.errors / (f"{stage}.txt" if version is None else f"{stage}-{version:04d}.txt")
 
     def checkpoints(self, version: int) -> Path:
         """Of a training that is under way, or was when its worker died."""
@@ -191,8 +187,9 @@ def open_run(path: Path) -> RunDirectory:
     """
     if not (path / "journal.jsonl").is_file():
         known = runs_in(Path("runs"))
-        newest = f"; the newest here is {known[-1].path}" if known else ""
-        raise BadDirectory(str(path), f"this is not a run directory (it has no journal.jsonl){newest}")
+        newest = max(known, key=lambda run: run.journal.stat().st_mtime, default=None)
+        here = f"; the newest here is {newest.path}" if newest else ""
+        raise BadDirectory(str(path), f"this is not a run directory (it has no journal.jsonl){here}")
     return RunDirectory(path)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.system.errors import BadInput
+from steersman.system.errors import BadInput, EngineError
 
 
 class BadDraws(BadInput):
@@ -12,6 +12,16 @@ class BadDraws(BadInput):
 
     def __str__(self) -> str:
         return f"@wf.held_out: {self.problem}; it must return {{name: array with one row for each draw}}"
+
+
+class NoFrameYet(EngineError, KeyError):
+    name: str
+
+    def __str__(self) -> str:
+        return (
+            f"start.frame has no {self.name!r}: it is empty in the first segments; write "
+            f"start.frame.get({self.name!r}, value) with the value that these begin from"
+        )
 
 
 class BadPanel(BadInput):

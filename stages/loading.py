@@ -122,20 +122,27 @@ def check_rules(workflow: Workflow, params: Params) -> None:
     Raises: BadValue: in the words of what a rule raises. BadDraws: what is to be held out cannot be drawn.
         UnknownName: it looks at a metric that is not there.
     """
-    try:
-        needs = workflow.stop_rule(params).needs
-        workflow.train_rule(params)
-    except Exception as error:  # a user's rule may raise anything
-        raise BadValue("stop or when", workflow.name, str(error) or type(error).__name__) from None
+    when = workflow.training.when if workflow.training else None
+    for name, given, rule in (("stop", workflow.stop, workflow.stop_rule), ("when", when, workflow.train_rule)):
+        try:
+            rule(params)
+        except Exception as error:  # a user's rule may raise anything
+            raise BadValue(name, _written(given), str(error) or type(error).__name__) from None
     try:
         workflow.held_out_draws(params)
     except BadInput:
         raise
     except Exception as error:
         raise BadValue("held_out", workflow.name, str(error) or type(error).__name__) from None
-    for name in needs:
+    for name in workflow.stop_rule(params).needs:
         if name not in workflow.metrics:
             raise UnknownName("metric", name, workflow.metrics or ("none; decorate a function with @wf.metric",))
+
+
+def _written(rule: object) -> str:
+    """A rule of a workflow file, and where it is."""
+    code = getattr(rule, "__code__", None)
+    return f"{code.co_name} ({code.co_filename}, line {code.co_firstlineno})" if code else shortened(repr(rule))
 
 
 def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:

@@ -8,6 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from steersman.stages.errors import NoFrameYet
+
+
+class NoFrame(dict[str, np.ndarray]):
+    """The frame of the prepared start: empty."""
+
+    def __missing__(self, name: str) -> np.ndarray:
+        raise NoFrameYet(name)
+
 
 @dataclass(frozen=True)
 class Start:
@@ -22,7 +31,7 @@ class Start:
     """
 
     prepared: Any = None
-    frame: Mapping[str, np.ndarray] = field(default_factory=dict)
+    frame: Mapping[str, np.ndarray] = field(default_factory=NoFrame)
     state: Mapping[str, np.ndarray] = field(default_factory=dict)
     draw: Mapping[str, np.ndarray] = field(default_factory=dict)
 

@@ -16,6 +16,7 @@ from steersman.steering import Policy, Scores, SegmentRule, Steering, StopRule, 
 from steersman.store import Variable, Window
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 MOST_FAILURES = 20
 HANG_S = 600.0  # a frame, or a batch of scores, takes less
 TRAINING_HANG_S = 24 * 3600.0  # a training takes less
@@ -24,7 +25,7 @@ TRAINING_HANG_S = 24 * 3600.0  # a training takes less
 class Params(BaseModel):
     """Parameters of a workflow: each field is a --set key and a YAML key, checked before any job starts."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class Workflow:
     ) -> None:
         if not name.replace("-", "").replace("_", "").isalnum():
             raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
+        _check_rule("stop", stop, StopRule)
         self.name, self.params, self.most_failures = name, params, most_failures
         self.prepare_function: Callable[[Any], Any] | None = None
         self.held_out_function: Callable[[Any], Mapping[str, np.ndarray]] | None = None
@@ -228,6 +230,7 @@ class Workflow:
         """
         if when is None:
             raise TypeError("@wf.train needs to know when: write @wf.train(when=every(frames=1000))")
+        _check_rule("when", when, Every)
         if ranks < 1 or (ranks > 1) == (Strategy.parse(strategy).name == "single"):
             raise ValueError(
                 f"@wf.train(ranks={ranks}, strategy={strategy!r}): single is for one rank, others for more"
@@ -339,7 +342,8 @@ class Workflow:
         return self._steering
 
     def stop_rule(self, params: Params) -> StopRule:
-        return self.stop if isinstance(self.stop, StopRule) else self.stop(params)
+        """Raises: TypeError: `stop` gave something else."""
+        return _rule("stop", self.stop, StopRule, params)
 
     def held_out_draws(self, params: Params) -> list[dict[str, float | list[float]]]:
         """What is drawn to be held out, one mapping for each draw; none without the stage.
@@ -363,10 +367,8 @@ class Workflow:
         return [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
 
     def train_rule(self, params: Params) -> Every | None:
-        if self.training is None:
-            return None
-        when = self.training.when
-        return when if isinstance(when, Every) else when(params)
+        """None without a train stage. Raises: TypeError: `when` gave something else."""
+        return _rule("when", self.training.when, Every, params) if self.training else None
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -387,6 +389,21 @@ class Workflow:
         if needs and self.scoring is None:
             found.append(f"steering needs scores {', '.join(dict.fromkeys(needs))} but there is no @wf.score()")
         return found
+
+
+RULES = {"stop": "budget(frames=10_000)", "when": "every(frames=1000)"}  # what to write, for example
+
+
+def _check_rule(name: str, given: object, kind: type[R]) -> None:
+    if not (isinstance(given, kind) or callable(given)):
+        raise TypeError(f"{name}={given!r:.60}: give a rule, e.g. {RULES[name]}, or a function of the parameters")
+
+
+def _rule(name: str, given: Any, kind: type[R], params: Params) -> R:
+    rule = given if isinstance(given, kind) else given(params)
+    if not isinstance(rule, kind):
+        raise TypeError(f"it returned {rule!r:.60}; return a rule, e.g. {RULES[name]}")
+    return rule
 
 
 def _stage(kind: str, function: F, arguments: tuple[str, ...]) -> F:

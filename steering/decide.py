@@ -49,6 +49,10 @@ class Steering:
     prune: SegmentRule | None = None
 
     def __post_init__(self) -> None:
+        for name, kind in (("policy", Policy), ("fallback", Policy), ("prune", SegmentRule | None)):
+            if not isinstance(given := getattr(self, name), kind):
+                problem = f"{name}={given!r:.80}: write an object with its arguments"
+                raise TypeError(f'{problem}, as in wf.steer(Novelty("z"), prune=Redundant("z"))')
         if not 0.0 <= self.explore <= 1.0:
             raise ValueError(f"explore={self.explore}: a share lies between 0 and 1")
         if self.policy.rounds and (self.explore or self.prune):

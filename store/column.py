@@ -129,7 +129,7 @@ class Column:
         return described
 
 
-def check_new(name: str, block: np.ndarray, n: int) -> None:
+def check_new(name: str, block: np.ndarray, n: int, meaning: Variable | None) -> None:
     """Raises: BadVariable, ShapeMismatch: n rows of a new variable cannot be of this name, dtype or shape."""
     if "/" in name or name in ("", ".", "..", "zarr.json"):
         raise BadVariable(name, "this name cannot be used for a folder; use letters, digits, - and _")
@@ -137,6 +137,9 @@ def check_new(name: str, block: np.ndarray, n: int) -> None:
         raise BadVariable(name, f"its dtype is {block.dtype}; only numbers, booleans and arrays of them can be stored")
     if 0 in block.shape[1:]:
         raise BadVariable(name, f"its shape is {block.shape[1:]}, which holds nothing")
+    if meaning and len(meaning.dims) != block.ndim - 1:
+        problem = f"its shape is {block.shape[1:]}, but variables= names its dimensions {meaning.dims!r}"
+        raise BadVariable(name, f"{problem}; name each in a tuple, e.g. ('site',)")
     if len(block) != n:
         raise ShapeMismatch(name, f"{n} rows", f"{len(block)} rows")
 

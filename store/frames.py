@@ -17,7 +17,7 @@ import numpy as np
 import zarr
 from zarr.core.metadata.v3 import ArrayV3Metadata
 
-from steersman.store.errors import EmptyWindow, MissingFrame, MissingVariable
+from steersman.store.errors import EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
 from steersman.store.shard import read_rows
 from steersman.system.files import PARTIAL
 
@@ -286,6 +286,10 @@ class Window(Mapping[str, np.ndarray]):
             first[span.walker] = min(span.first, first.get(span.walker, span.first))
             end[span.walker] = max(span.end, end.get(span.walker, span.end))
         rows = {walker: self.frames.read(name, Span(walker, first[walker], end[walker])) for walker in first}
+        (of, like), *others = rows.items()
+        for walker, other in others:
+            if other.shape[1:] != like.shape[1:]:
+                raise ShapeMismatch(name, f"shape {like.shape[1:]} (of {of})", f"shape {other.shape[1:]} (of {walker})")
         at = first.__getitem__
         return np.concatenate([rows[s.walker][s.first - at(s.walker) : s.end - at(s.walker)] for s in self.spans])
 

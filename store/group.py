@@ -99,7 +99,7 @@ class GroupWriter:
         for name, block in blocks.items():
             column = self._columns.get(name)
             if column is None:
-                check_new(name, block, n)
+                check_new(name, block, n, self._variables.get(name))
             elif column.dimension != dimension:
                 raise BadVariable(name, f"a variable of this name exists along {column.dimension}; choose another")
             else:

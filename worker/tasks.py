@@ -116,8 +116,9 @@ def prepare(run: str) -> str:
     """
     directory, workflow, params = _opened(run)
     assert workflow.prepare_function is not None
-    made = workflow.prepare_function(params)
-    pickled = pickle.dumps(made)
+    with _keeping_cause(directory.traceback("prepare")):
+        made = workflow.prepare_function(params)
+        pickled = pickle.dumps(made)
     if text := topology(made):
         replace_file(directory.topology, text)
     replace_file(directory.prepared, pickled, mode=0o600)

@@ -193,18 +193,24 @@ class _Trial:
 
     def _simulate(self) -> str:
         out = Out(SEED, after=self._out, variables=self._simulation.variables)
-        ended = "it looked at out.stopped and ended"
+        prepared = pickle.dumps(self._prepared)
         try:
             for _ in range(1 if self._out else FEWEST):  # a segment of an ensemble may be a single frame
                 if out.frames < FEWEST:
                     self._simulation.function(self._params, self._start(), out)
+            ended = "; it looked at out.stopped and ended" if out.was_stopped else ""
         except Enough:
-            ended = "it does not look at out.stopped, so steering cannot stop it"
+            went_on = (
+                "looked at out.stopped and went on" if out.was_stopped else "went on without a look at out.stopped"
+            )
+            ended = f"; it {went_on}, and steering can only ask it to stop there"
         if not out.frames:
             raise NoFrames
+        if pickle.dumps(self._prepared) != prepared:
+            ended += "; it changed start.prepared, and later segments of its process would get it changed: use a copy"
         self._out = self._out or out
         shapes = ", ".join(f"{name} {out.stored[name].shape[1:]}" for name in sorted(out.stored) if name != "segment")
-        return f"{out.frames} frames of {shapes}" + (f"; {ended}" if out.was_stopped or "not" in ended else "")
+        return f"{out.frames} frames of {shapes}{ended}"
 
     def _start(self) -> Start:
         """Where the choice says, or the prepared start."""

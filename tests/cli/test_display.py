@@ -163,6 +163,18 @@ def test_the_closing_table_of_a_run_whose_segments_all_failed_leaves_the_cause_t
     assert "last note" not in facts(state, 8.0)
 
 
+def test_the_closing_table_tells_why_segments_failed_although_they_left_frames(state: State) -> None:
+    """The budget was spent all the same, and nothing was given up."""
+    span: dict[str, Any] = {"walker": 0, "segment": 0, "start": 0, "first_row": 0}
+    for record in (
+        Hired(t=5.0, walker=0, slot=0), Start(t=5.0, start=0, seed=1), Began(t=5.0, **span),
+        Ended(t=6.0, **span, end_row=9, how="failed", cause="CommandFailed: melt ended with code 3:\nno potential"),
+        End(t=8.0, outcome="budget", reason="the budget of 9 frames is spent"),
+    ):  # fmt: skip
+        state.apply(record)
+    assert "code 3: no potential (see errors/)" in facts(state, 8.0)["last failure"]
+
+
 @pytest.mark.parametrize(("number", "shown"), [(1, "1 frame"), (8421, "8,421 frames")])
 def test_why_counts_frames_as_status_does(number: int, shown: str) -> None:
     told: dict[str, Any] = dict.fromkeys(("segment", "policy", "reason", "ended", "cause", "stopped_by"), "") | {

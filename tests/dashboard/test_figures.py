@@ -152,6 +152,15 @@ def test_a_figure_is_drawn_with_one_thread() -> None:
         assert threadpool_info() == before
 
 
+def test_an_axis_of_values_that_hardly_differ_says_them_whole() -> None:
+    with style.applied():
+        figure = style.sheet(2)
+        axes = figure.subplots()
+        axes.plot([12.2401, 12.2403])
+        figure.canvas.draw()
+    assert axes.yaxis.get_offset_text().get_text() == ""
+
+
 def test_a_policy_keeps_its_colour() -> None:
     assert style.policy_colour("Novelty") != style.policy_colour("LocalOutlierFactor")
     assert style.policy_colour("MyOwn") == style.policy_colour("MyOwn")

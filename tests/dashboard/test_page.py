@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from steersman.benchmarks.dashboard import write_run
-from steersman.dashboard import report
+from steersman.dashboard import report, style
 from steersman.engine.people import who
 from steersman.journal import file
 from steersman.journal.file import Journal
@@ -145,6 +145,36 @@ def test_a_short_run_shows_a_scalar_score_over_seconds(look: Look, finished: Run
     with serving(finished) as served:
         page = look.open(served)
         expect(page.locator("html")).to_have_attribute("data-written", re.compile(r"wall time \(s\)"))
+    look.check()
+
+
+def test_a_policy_has_the_same_colour_on_the_page_and_in_the_figures(look: Look, made: RunDirectory) -> None:
+    others = ["pin", "continue", "Importance", "Unsure", "Frontier", "MyOwn", "Between", "Diverse"]
+    with serving(made) as served:
+        look.page.emulate_media(color_scheme="light")
+        page = look.open(served)
+        of = "async names => { const page = await import('steersman/colours.js'); return names.map(page.ofPolicy); }"
+        assert page.evaluate(of, [*style.POLICY_COLOURS, *others]) == [
+            style.policy_colour(name) for name in (*style.POLICY_COLOURS, *others)
+        ]
+    kept = {style.policy_colour(name) for name in others} & {style.ORANGE, style.SKY, style.VERMILION}
+    assert not kept, "of starts at random, of plain sampling, and of what failed"
+    look.check()
+
+
+def test_two_values_at_one_time_stand_on_an_axis_that_can_be_read(look: Look, made: RunDirectory) -> None:
+    with serving(made) as served:
+        page = look.open(served)
+        expect(page.locator("#headline")).to_contain_text("coverage")
+        low, high = page.evaluate("""async () => {
+            const chart = new (await import("steersman/charts.js")).Curves("simulated time (d)", "storms");
+            document.body.append(chart.node);
+            chart.set([{ label: "storms", x: [144, 144], y: [0, 1], stroke: "black" }]);
+            await new Promise(requestAnimationFrame);
+            return [chart.plot.scales.x.min, chart.plot.scales.x.max];
+        }""")
+        assert low < 140
+        assert high > 148
     look.check()
 
 

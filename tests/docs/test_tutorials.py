@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from steersman.steering.decide import CHOSE_NONE
+
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.md"))
 NEEDS = {"gromacs": "gmx"}  # programs of the machine
 BLOCK = re.compile(r'```(\w+)(?: (run|title="[\w.]+"))?\n(.*?)```', re.DOTALL)
@@ -33,5 +35,6 @@ def test_a_tutorial_runs(page: Path, tmp_path: Path) -> None:
             assert language == "sh" or marked == "run", "a reader would take it for a step"
             done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, f"{text}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
+            assert CHOSE_NONE not in done.stdout, "a tutorial of steering steers"
             ran += 1
     assert ran >= 2

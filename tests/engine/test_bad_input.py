@@ -7,6 +7,7 @@ import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import field_validator
@@ -16,7 +17,7 @@ from steersman.engine import people
 from steersman.engine.campaign import resume
 from steersman.journal import run_directory
 from steersman.journal.errors import BadDirectory
-from steersman.journal.run_directory import RunDirectory, create
+from steersman.journal.run_directory import RunDirectory, create, open_run
 from steersman.stages import loading
 from steersman.stages.workflow import Params, Workflow, every
 from steersman.steering import budget
@@ -155,6 +156,12 @@ def go(p, start, out): pass
         ("wf = Workflow('a', P, stop=reached('d', 1))" + SIMULATE, 0, "no metric 'd'; Valid: none; decorate"),
         ("wf = Workflow('a', P, stop=budget())" + SIMULATE, 1, "budget"),
         ("wf = Workflow('a', P, stop=lambda p: budget(frames=-p.frames))" + SIMULATE, 0, "frames"),
+        ("wf = Workflow('a', P, stop=1000)", 1, "stop=1000"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\n@wf.train(when=400)\ndef fit(p, f, last): pass", 2, "when=400"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Novelty)", 2, "policy=<class"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer('Novelty')", 2, "policy='Novelty'"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Random(), fallback=0.1)", 2, "fallback=0.1"),
+        ("wf = Workflow('a', P, stop=budget(frames=1))\nwf.steer(Random(), prune=Hopeless)", 2, "prune=<class"),
     ],
 )
 def test_a_workflow_file_is_refused_with_file_and_line(
@@ -322,11 +329,27 @@ def test_a_start_that_cannot_be_prepared_ends_the_run_with_its_cause(
         @wf.simulate()
         def go(p, start, out): out.append(x=1.0)
         """)
-    _, state, summary = completed(path, cwd=tmp_path, code=5)
+    run, state, summary = completed(path, cwd=tmp_path, code=5)
     assert "IncompleteStructure" in summary["reason"]
+    assert "(see errors/prepare.txt)" in summary["reason"]
+    assert "in build" in run.traceback("prepare").read_text()
     assert "half.pdb" in summary["reason"]
     assert "ALA" in summary["reason"]
     assert state.frames == 0
+
+
+def test_where_there_is_no_run_the_newest_is_named_and_not_the_last_of_the_alphabet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, changed in (("a", 2), ("z", 1)):
+        journal = tmp_path / "runs" / name / "journal.jsonl"
+        journal.parent.mkdir(parents=True)
+        journal.touch()
+        os.utime(journal, (changed, changed))
+    with pytest.raises(BadDirectory) as told:
+        open_run(Path("nothing"))
+    assert str(Path("runs", "a")) in told.value.problem
 
 
 class Values(Params):
@@ -353,6 +376,28 @@ def test_a_rule_that_raises_is_refused_whatever_it_raises() -> None:
     for count, told in ((0, "division"), (1, "at least 1")):
         with pytest.raises(BadInput, match=told):
             loading.check_rules(workflow, Values(count=count))
+
+
+@pytest.mark.parametrize("rule", ["stop", "when"])
+@pytest.mark.parametrize("given", [400, None])
+def test_a_function_that_gives_no_rule_is_refused_with_its_line(rule: str, given: object) -> None:
+    rules: dict[str, Any] = {"stop": budget(frames=1), "when": every(frames=1)} | {rule: lambda p: given}
+    workflow = Workflow("rules", Values, stop=rules["stop"])
+    workflow.train(when=rules["when"])(lambda params, frames, last: None)
+    with pytest.raises(BadValue) as refused:
+        loading.check_rules(workflow, Values())
+    assert refused.value.name == rule
+    assert f"({__file__}, line " in refused.value.value
+    assert repr(given) in refused.value.problem
+
+
+def test_a_default_of_the_wrong_type_is_refused_by_its_name() -> None:
+    class Wrong(Params):
+        count: int = "many"  # type: ignore[assignment]
+
+    with pytest.raises(BadValue) as refused:
+        loading.checked(Workflow("wrong", Wrong, stop=lambda p: budget(frames=p.count)), {})
+    assert (refused.value.name, refused.value.value) == ("count", "'many'")
 
 
 class Shares(Params):

@@ -24,7 +24,7 @@ from steersman.journal.records import Began, Ended, FrameId, Hired, Joined, Publ
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
-from steersman.steering import Novelty, Scores, Steering, WeightedEnsemble
+from steersman.steering import Candidate, Novelty, Policy, Scores, Steering, WeightedEnsemble
 from steersman.store import SEGMENT, SEGMENT_FIELDS, GroupWriter
 from steersman.store.shard import shard_file
 from steersman.worker.orders import LEAVE, START, stop_name
@@ -103,6 +103,23 @@ def test_a_start_that_waits_runs_with_the_parameters_of_now_and_one_that_runs_ke
         (1, {"steps": 7}, 1), (2, {"steps": 7}, 2),
     ]  # fmt: skip
     assert not recorder.state.starts[0].record.set
+    bag.close()
+
+
+class Mistaken(Policy):
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        return [Candidate(int(scores.values["y"].argmax()), "Mistaken", 0.0, "")]
+
+
+def test_the_line_of_a_policy_that_fails_is_kept(recorder: Recorder, space: TupleSpace) -> None:
+    steering = Steering(Mistaken())
+    bag = Bag(recorder, space, steering, recorder.journal.path.parent / "decisions.jsonl", seed=1, rounds=False)
+    recorder.record(Scored(model=0, frames=8))
+    zeros, rows = np.zeros(8, np.int32), np.arange(8)
+    bag.fill(lambda: Scores(zeros, rows, zeros, zeros, ends=rows == 7, values={"x": rows / 8}), 1)
+    assert "KeyError: 'y'" in recorder.state.stages["steer"].cause
+    traceback = RunDirectory(recorder.journal.path.parent).traceback("steer")
+    assert 'scores.values["y"].argmax()' in traceback.read_text()
     bag.close()
 
 

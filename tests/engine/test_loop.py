@@ -370,6 +370,9 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
 
         @wf.metric
         def badness(scores): return np.nan
+
+        @wf.metric
+        def missing(scores): return scores.values["y"].max()
         """)
     directory, state, summary = completed(path, cwd=tmp_path)
     assert summary["outcome"] == "budget"
@@ -382,8 +385,9 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
         "(see errors/prune.txt)",
         "the metric badness stage failed",
         "nan",
+        "(see errors/metric-missing.txt)",
         "'x': a row of int64 ()",
     ):
         assert part in told
-    assert "in reason" in (directory.errors / "prune.txt").read_text()
-    assert "nan" in (directory.errors / "metric-badness.txt").read_text()
+    assert "in reason" in directory.traceback("prune").read_text()
+    assert "in missing" in directory.traceback("metric-missing").read_text()

@@ -104,7 +104,7 @@ def test_a_policy_that_raises_or_proposes_nonsense_is_told_and_its_fallback_choo
     causes = " ".join(record.cause for record in failures if record.stage == "steer")
     assert "ZeroDivisionError: no neighbours" in causes
     assert "(see errors/steer.txt)" in causes
-    assert directory.traceback_here("steer").read_text().startswith("Traceback")
+    assert directory.traceback("steer").read_text().startswith("Traceback")
     assert "proposed frame 1000000000" in causes
     policies = {json.loads(line)["policy"] for line in directory.decisions.read_text().splitlines()}
     assert "Odd" in policies

@@ -348,6 +348,21 @@ def test_reading_does_not_warn(frames: Frames) -> None:
         assert Frames(frames.path).count("w0") == 3
 
 
+def test_walkers_whose_frames_differ_in_shape_are_named_with_both_shapes(frames: Frames) -> None:
+    """As after a parameter that sets a size was changed: each walker has a group of its own."""
+    for walker, size in (("w0", 3), ("w1", 3), ("w2", 2)):
+        writer = GroupWriter(frames.path / walker)
+        writer.append(FRAME, {"x": np.zeros(size), "time": 1.0})
+        writer.publish()
+    window = Window(frames, frames.spans())
+    assert window["time"].shape == (3,)
+    with pytest.raises(ShapeMismatch) as told:
+        window["x"]
+    assert told.value.variable == "x"
+    assert ("(3,)" in told.value.expected, "w0" in told.value.expected) == (True, True)
+    assert ("(2,)" in told.value.got, "w2" in told.value.got) == (True, True)
+
+
 def test_a_variable_that_is_not_there_is_told_with_those_that_are(frames: Frames) -> None:
     writer = GroupWriter(frames.path / "w0")
     writer.append(FRAME, {"x": 1.0, "time": 1.0})

@@ -28,6 +28,7 @@ SOUND = {
         from steersman import Params, Workflow, budget, every, models
         from steersman.steering import *
         from steersman.steering import Candidate
+        from steersman.store import Variable
         from helper import noise
 
         class P(Params):
@@ -167,6 +168,7 @@ FIT = "return models.PCA.fit(frames['x'], latent=1)"
 ELSE = "return {'z': frames['x'] if len(frames['x']) > 1 else frames['x'][:, 0]}"
 LATER = "score.calls = getattr(score, 'calls', 0) + 1; assert score.calls < 3; return {'z': frames['x'][:, 0]}"
 THERE = "for t in range(9): out.append(time=t, x=np.zeros(3 if start.frame else 2) + t)"
+AT_ONCE = "def simulate(p, start, out):\n    out.append(x=np.zeros(2))\n"
 RANK = "class Mine(Policy):\n    def rank(self, scores, rng):\n        return {}\nwf.steer(Mine())\n"
 JUDGE = "class Mine(SegmentRule):\n    def reason(self, scores, rows):\n        return rows[99]\n"
 MISTAKES = [  # the step that fails, the stage that is replaced, by what, the line that is shown, words of the error
@@ -178,6 +180,14 @@ MISTAKES = [  # the step that fails, the stage that is replaced, by what, the li
     ("simulate", "simulate", "out.append(x=1.0); out.append(y=1.0)", "out.append(y=1.0)", "BadVariable"),
     ("simulate", "simulate", "out.append(x=1.0); out.append(x=[1., 2.])", "out.append(x=[1", "ShapeMismatch"),
     ("simulate", "simulate", POOL.format(bad=2), "pool.map(square", "in square"),
+    ("simulate", "simulate", "x = start.frame['x']", "start.frame['x']", "NoFrameYet"),
+    (
+        "simulate",
+        "simulate",
+        "@wf.simulate(variables={'x': Variable(('site'))})\n" + AT_ONCE,
+        "out.append",
+        "(2,), but",
+    ),
     ("simulate from there", "simulate", THERE, "out.append(time", "ShapeMis"),
     ("train", "train", "frames['y']", "frames['y']", "MissingVariable"),
     ("train", "train", "return 3", "in fit", "int; it returns a Model"),
@@ -232,14 +242,29 @@ def test_a_stage_may_use_a_pool_that_is_spawned(write: WriteMine) -> None:
     assert steps(write(simulate=POOL.format(bad=9)))["simulate"].ok
 
 
-@pytest.mark.parametrize("keeps", ["", "try: out.append(x=1.0)\n        except Exception: continue"])
-def test_a_segment_that_never_looks_at_stopped_ends(keeps: str, write: WriteMine) -> None:
-    source = write(
-        simulate=f"@wf.simulate\ndef simulate(p, start, out):\n    while True:\n        {keeps or 'out.append(x=1.0)'}"
-    )
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_segment_that_changes_what_was_prepared_is_told(changed: bool, write: WriteMine) -> None:
+    """Nothing would fail: the first segments would begin at other places than the one that was prepared."""
+    x = "start.frame.get('x', start.prepared['x'])"
+    begins = x if changed else f"np.array({x})"
+    body = f"    x = {begins}\n    for t in range(9):\n        x += 1\n        out.append(x=x)\n"
+    source = write(simulate=f"{HEADS['simulate']}\n{body}")
+    assert ("changed start.prepared" in steps(source)["simulate"].found) is changed
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("out.append(x=1.0)", "without a look at out.stopped"),
+        ("try: out.append(x=1.0)\n        except Exception: continue", "without a look at out.stopped"),
+        ("out.append(x=1.0); out.stopped", "looked at out.stopped and went on"),
+    ],
+)
+def test_a_segment_that_goes_on_though_it_was_stopped_ends(body: str, said: str, write: WriteMine) -> None:
+    source = write(simulate=f"@wf.simulate\ndef simulate(p, start, out):\n    while True:\n        {body}")
     found = steps(source)["simulate"]
     assert found.ok
-    assert "does not look at out.stopped" in found.found
+    assert said in found.found
 
 
 @pytest.mark.parametrize(("stages", "code"), [({}, 0), ({"metric": "@wf.metric\ndef far(scores): return 1 / 0\n"}, 2)])

@@ -11,6 +11,13 @@ function rising(x) {
   return Array.from(found);
 }
 
+// Where all is at one x, an axis would count to a billionth.
+function room(_, low, high) {
+  if (high - low > 1e-6 * Math.abs(high)) return [low, high];
+  const most = Math.abs(high) / 10 || 1;
+  return [low - most, high + most];
+}
+
 // series: [{label, x, y, stroke, points, width, dash}]; x of each its own.
 export class Curves {
   constructor(xLabel, yLabel, { height = HEIGHT, log = false, whole = false, named = false } = {}) { // whole: x counts something; named: a single curve has its name, too
@@ -29,7 +36,7 @@ export class Curves {
     const axis = (label, size) => ({ label, labelSize: 22, labelFont: "12px system-ui", font: "11.5px system-ui", stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 4 }, size });
     const options = {
       width: this._width(), height: this.height, legend: { show: this.named || this.series.length > 1, live: false }, cursor: { drag: { x: true, y: false }, points: { size: 7 } },
-      scales: { x: { time: false }, y: { distr: this.log ? 3 : 1, range: this.log ? undefined : (_, low, high) => low === high ? [low - 1, high + 1] : [low - .06 * (high - low), high + .08 * (high - low)] } },
+      scales: { x: { time: false, range: room }, y: { distr: this.log ? 3 : 1, range: this.log ? undefined : (_, low, high) => low === high ? [low - 1, high + 1] : [low - .06 * (high - low), high + .08 * (high - low)] } },
       axes: [{ ...axis(this.xLabel, 40), ...(this.whole ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 1e4, 1e5, 1e6] } : {}), values: (_, all) => all.map(v => v == null ? "" : tickText(v)) }, { ...axis(this.yLabel, 58), values: (_, all) => all.map(v => v == null ? "" : tickText(v)) }],
       series: [{ label: this.xLabel }, ...this.series.map(each => ({ label: each.label, stroke: each.stroke, width: each.width ?? 2, dash: each.dash, spanGaps: true, paths: each.lines === false ? () => null : undefined, points: { show: each.points ?? false, size: 7, fill: each.fill ?? each.stroke, stroke: each.stroke } }))],
       hooks: { draw: [plot => this._marks(plot)] },

@@ -2,8 +2,8 @@
 
 const LIGHT = { blue: "#0072b2", orange: "#e69f00", green: "#009e73", red: "#d55e00", purple: "#cc79a7", sky: "#56b4e9", grey: "#8a929c", ink: "#1b2027", soft: "#5a6472", line: "#e1e5ea", card: "#ffffff", sunk: "#f7f8fa", yellow: "#d8c400", faint: "#c9ced6" };
 const DARK = { blue: "#4ba3dc", orange: "#f0b429", green: "#2fc397", red: "#f07d2e", purple: "#dd9abf", sky: "#7cc8f2", grey: "#8a94a3", ink: "#e8ebf0", soft: "#a4aebc", line: "#2c333d", card: "#191d24", sunk: "#13161b", yellow: "#eadc4a", faint: "#3d4652" };
-const POLICIES = { prepared: "grey", explore: "orange", Random: "purple", LocalOutlierFactor: "blue", Novelty: "green", LeastCounts: "yellow", Target: "red", Unsteered: "sky" };
-const OTHERS = ["sky", "green", "purple", "yellow", "orange", "red"];
+const POLICIES = { prepared: "grey", explore: "orange", Random: "purple", LocalOutlierFactor: "blue", Novelty: "green", LeastCounts: "yellow", Target: "red", Unsteered: "sky", pin: "purple", continue: "grey" }; // as in style.py
+const OTHERS = ["blue", "green", "purple", "yellow"];
 const SEQUENCE = ["blue", "orange", "green", "purple", "sky", "red", "yellow", "grey"];
 const RAMPS = { // viridis, and the same without its darkest part where the paper is dark
   light: ["#440154", "#3b528b", "#21918c", "#5ec962", "#e8d41c"],

@@ -19,7 +19,7 @@ export class Failures {
       found.more > 0 && el("p", { class: "small soft" }, `${amount(found.more)} more causes are in errors/.`),
       found.lost.length > 0 && el("p", { class: "small" }, `Walkers that died: ${found.lost.map(w => `${w.walker}${w.node ? ` on ${w.node}` : ""}`).join(", ")}.`),
       found.aside.length > 0 && el("p", { class: "small" }, `Nodes that get no more work: ${found.aside.join(", ")}.`),
-      found.noted.length > 0 && el("details", {}, el("summary", {}, `${amount(found.noted.length)} notes of the engine`), table(["times", "noted"], found.noted.map(([text, n]) => [amount(n), text]), [0])));
+      found.noted.length > 0 && el("details", {}, el("summary", {}, `${amount(found.noted.length)} ${found.noted.length === 1 ? "note" : "notes"} of the engine`), table(["times", "noted"], found.noted.map(([text, n]) => [amount(n), text]), [0])));
     this.body.dataset.groups = found.groups.length;
   }
 }
