@@ -11,12 +11,8 @@ function rising(x) {
   return Array.from(found);
 }
 
-// Where all is at one x, an axis would count to a billionth.
-function room(_, low, high) {
-  if (high - low > 1e-6 * Math.abs(high)) return [low, high];
-  const most = Math.abs(high) / 10 || 1;
-  return [low - most, high + most];
-}
+// Where all is at one x, an axis would count to a billionth: it begins at 0 then.
+const room = (_, low, high) => high - low > 1e-6 * Math.abs(high) ? [low, high] : [0, 2 * high || 1];
 
 // series: [{label, x, y, stroke, points, width, dash}]; x of each its own.
 export class Curves {
