@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from steersman.data.listing import Listed
 
 # What brings pandas and xarray with it is imported by the verbs that need it.
-COLUMNS = ("name", "workflow", "state", "frames", "best", "age", "size")
+COLUMNS = ("name", "workflow", "state", "frames", "metric", "age", "size")
 
 
 def export(
@@ -109,7 +109,7 @@ def ls(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="folder with run directories")] = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """List the runs of a folder, the newest last: state, frames, best metric, age and size."""
+    """List the runs of a folder, the newest last: state, frames, first metric, age and size."""
     from steersman.data.listing import listed
 
     if not folder.is_dir():
@@ -177,8 +177,8 @@ def _progress() -> Progress:
 
 
 def _columns(each: Listed) -> tuple[str, ...]:
-    best = "-" if each.best is None else f"{each.metric} {each.best:.4g}"
-    return each.name, each.workflow, each.state, f"{each.frames:,}", best, _age(each.age_s), _size(each.bytes)
+    metric = "-" if each.value is None else f"{each.metric} {each.value:.4g}"
+    return each.name, each.workflow, each.state, f"{each.frames:,}", metric, _age(each.age_s), _size(each.bytes)
 
 
 def _age(seconds: float) -> str:

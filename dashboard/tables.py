@@ -21,7 +21,7 @@ CAUSE_CHARACTERS = 6000  # of a failure's file that are shown
 
 OUTCOMES = {
     "goal": "The run reached its goal", "budget": "The run spent its budget", "failed": "The run failed",
-    "interrupted": "The run was interrupted", "finished": "The run was finished with `steersman tell`",
+    "interrupted": "The run was interrupted", "finished": "The run was told to finish",
 }  # fmt: skip
 
 Row = tuple[str, ...]

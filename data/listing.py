@@ -19,7 +19,7 @@ class Listed:
 
     Args:
         state: how it ended; running, paused, or "not driven" where it can be resumed; or why it cannot be read.
-        metric, best: the first metric of the workflow and its highest value; None before there is one.
+        metric, value: the first metric of the workflow and its newest value; None before there is one.
         age_s: seconds since its last record.
         bytes: of all its files.
     """
@@ -29,7 +29,7 @@ class Listed:
     state: str
     frames: int
     metric: str | None
-    best: float | None
+    value: float | None
     age_s: float
     bytes: int
 
@@ -49,9 +49,9 @@ def _listed(directory: RunDirectory) -> Listed:
     if not state.now:  # it begins, or has lost everything
         return _unreadable(directory, "its journal is empty")
     metric = next(iter(state.metrics), None)
-    best = max(state.metrics[metric]) if metric else None
+    value = state.metrics[metric][-1] if metric else None
     return Listed(
-        path.name, state.run.workflow, _word(state, path), state.frames, metric, best,
+        path.name, state.run.workflow, _word(state, path), state.frames, metric, value,
         max(0.0, time.time() - state.now), size(path),
     )  # fmt: skip
 

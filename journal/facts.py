@@ -33,7 +33,7 @@ def facts(state: State, now: float) -> dict[str, str]:
         found["fails"] = "; ".join(broken)
     note, cause = _last_note(state), state.last_cause
     if cause and not any(cause in told for told in (note, state.end.reason if state.end else "")):
-        found["last failure"] = f"{shorten(cause, CAUSE_CHARS, placeholder=' ...')} (see errors/)"
+        found["last failure"] = f"{_short(cause)} (see errors/)"
     if note:
         found["last note"] = note
     if state.run.guided:
@@ -106,13 +106,21 @@ def _last_note(state: State) -> str:
     return "" if told and cause in words(note) else words(note)
 
 
+def _short(cause: str) -> str:
+    return shorten(cause, CAUSE_CHARS, placeholder=" ...")
+
+
 def _fit(model: ModelVersion) -> dict[str, Any]:
     known = {name: getattr(model.fit, name, None) for name in ("loss", "held_out")}
     return {"version": model.version, "accepted": model.accepted, **known}
 
 
 def _accepted(state: State) -> str:
-    return f"{sum(bool(model.accepted) for model in state.models)} accepted of {len(state.models)}"
+    """`1 accepted of 2; model 2 was not: its scores z are not a number`."""
+    judged = [model for model in state.models if model.accepted is not None]
+    newest = judged[-1] if judged else None
+    why = f"; model {newest.version} was not: {_short(newest.reason)}" if newest and not newest.accepted else ""
+    return f"{sum(bool(model.accepted) for model in judged)} accepted of {len(state.models)}{why}"
 
 
 def _chosen(state: State) -> str:

@@ -27,7 +27,7 @@ class ShapeMismatch(StoreError, ValueError):
     def __str__(self) -> str:
         return (
             f"variable {self.variable!r}: a row of {self.expected} was expected, as the first was, {self.got} came; "
-            "every frame of a run has the same variables, shapes and dtypes"
+            "the frames of a run, and the scores of a model, keep their variables, shapes and dtypes"
         )
 
 

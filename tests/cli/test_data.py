@@ -79,8 +79,8 @@ def test_ls_lists_what_lies_in_a_folder_and_a_run_that_cannot_be_read_costs_its_
     Journal(open_ended / "journal.jsonl").append(
         RunRecord(workflow="x"),
         Session(host="here", pid=1),
-        Metrics(values={"best": 3.0}),
-        Metrics(values={"best": 1.0}),
+        Metrics(values={"share": 3.0}),
+        Metrics(values={"share": 1.0}),
     )
     with monkeypatch.context() as newer:
         (folder / "newer").mkdir()
@@ -89,7 +89,7 @@ def test_ls_lists_what_lies_in_a_folder_and_a_run_that_cannot_be_read_costs_its_
     found = {each["name"]: each for each in json.loads(said("ls", folder, "--json"))["runs"]}
     assert found.keys() == {"fold-0001", "open-ended", "newer"}
     assert (found["fold-0001"]["state"], found["fold-0001"]["frames"]) == ("goal", 20)
-    assert (found["open-ended"]["state"], found["open-ended"]["best"]) == ("not driven", 3.0)
+    assert (found["open-ended"]["state"], found["open-ended"]["value"]) == ("not driven", 1.0)
     assert found["newer"]["state"].startswith("cannot be read")
     assert found["fold-0001"]["bytes"] == sum(f.stat().st_size for f in directory.path.rglob("*") if f.is_file())
     lines = said("ls", folder).splitlines()

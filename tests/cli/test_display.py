@@ -138,6 +138,14 @@ def test_the_closing_table_tells_who_chose_starts_and_what_idle_slots_did(state:
     assert "models" not in shown
 
 
+def test_the_closing_table_says_why_the_newest_model_was_not_accepted(state: State) -> None:
+    for version, accepted in ((1, True), (2, False)):
+        state.apply(Training(t=4.0, model=version, frames=100))
+        state.apply(Trained(t=5.0, model=version, accepted=accepted, reason=f"reason {version}"))
+        told = facts(state, 5.0)["models"]
+        assert (told.startswith("1 accepted of"), f"reason {version}" in told) == (True, not accepted)
+
+
 @pytest.mark.parametrize("failures", [1, 1200])
 def test_the_closing_table_tells_a_cause_once(state: State, failures: int) -> None:
     for _ in range(failures):
