@@ -22,7 +22,8 @@ from steersman.journal.decisions import ranking_seconds
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
-from steersman.stages.workflow import Workflow, Yardstick
+from steersman.stages.workflow import Workflow
+from steersman.stages.yardstick import Yardstick
 from steersman.steering.decide import CHOSE_NONE
 
 POINTS = 200

@@ -13,7 +13,8 @@ import numpy as np
 from steersman.dashboard.results import Results, place_of
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
-from steersman.stages.workflow import Workflow, Yardstick
+from steersman.stages.workflow import Workflow
+from steersman.stages.yardstick import Yardstick
 from steersman.system.errors import BadValue
 
 BINS = 20  # per dimension, over what the run itself sampled; a frame beyond that lies in a cell of its own further out

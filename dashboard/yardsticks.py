@@ -15,7 +15,8 @@ from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.journal.history import History
 from steersman.journal.segment_table import SegmentTable
-from steersman.stages.workflow import Params, Workflow, Yardstick
+from steersman.stages.workflow import Params, Workflow
+from steersman.stages.yardstick import Yardstick
 from steersman.store import Span, Window
 
 BATCH = 16_384  # frames that are read at a time

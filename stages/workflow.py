@@ -11,12 +11,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from steersman.models.ranks.strategy import Strategy
-from steersman.stages.errors import BadDraws, BadYardstick
+from steersman.stages import rules
+from steersman.stages.errors import BadDraws
+from steersman.stages.rules import Every
+from steersman.stages.yardstick import TAKES, Yardstick
 from steersman.steering import Policy, Scores, SegmentRule, Steering, StopRule, Unsteered
-from steersman.store import Variable, Window
+from steersman.store import Variable
 
 F = TypeVar("F", bound=Callable[..., Any])
-R = TypeVar("R")
 MOST_FAILURES = 20
 HANG_S = 600.0  # a frame, or a batch of scores, takes less
 TRAINING_HANG_S = 24 * 3600.0  # a training takes less
@@ -26,29 +28,6 @@ class Params(BaseModel):
     """Parameters of a workflow: each field is a --set key and a YAML key, checked before any job starts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
-
-
-@dataclass(frozen=True)
-class Every:
-    """When to train: each time a number of frames is new, and not before there are `first` frames."""
-
-    frames: int
-    first: int
-
-    def due(self, frames: int, trained_at: int | None) -> bool:
-        return frames >= self.first if trained_at is None else frames - trained_at >= self.frames
-
-
-def every(*, frames: int, first: int | None = None) -> Every:
-    """Train when `frames` new frames have come since the last training; the first time at `first` frames.
-
-    Frames of `@wf.held_out` do not count.
-
-    Raises: ValueError: a count below 1.
-    """
-    if frames < 1 or (first is not None and first < 1):
-        raise ValueError(f"every(frames={frames}, first={first}): counts of frames are at least 1")
-    return Every(frames, frames if first is None else first)
 
 
 @dataclass(frozen=True)
@@ -79,26 +58,6 @@ class Score:
     hang_s: float = HANG_S
 
 
-TAKES = ("distinct", "highest", "lowest", "mean")
-
-
-@dataclass(frozen=True)
-class Yardstick:
-    """A measure of a run by its stored frames alone, see `Workflow.yardstick`."""
-
-    function: Callable[[Any, Mapping[str, np.ndarray]], np.ndarray]
-    take: str = "distinct"
-    less: bool = False
-    levels: tuple[float, ...] = ()
-
-    def rows(self, name: str, params: Any, frames: Window) -> np.ndarray:
-        """(n, ...) what it gives for n frames. Raises: BadYardstick: not one row for each."""
-        value = np.asarray(self.function(params, frames))
-        if value.ndim == 0 or len(value) != frames.rows:
-            raise BadYardstick(name, value.shape, frames.rows)
-        return value
-
-
 class Workflow:
     """What a workflow file builds. Every stage is given by a decorator and stays callable as it is.
 
@@ -122,7 +81,7 @@ class Workflow:
     ) -> None:
         if not name.replace("-", "").replace("_", "").isalnum():
             raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
-        _check_rule("stop", stop, StopRule)
+        rules.check("stop", stop, StopRule)
         self.name, self.params, self.most_failures = name, params, most_failures
         self.prepare_function: Callable[[Any], Any] | None = None
         self.held_out_function: Callable[[Any], Mapping[str, np.ndarray]] | None = None
@@ -230,7 +189,7 @@ class Workflow:
         """
         if when is None:
             raise TypeError("@wf.train needs to know when: write @wf.train(when=every(frames=1000))")
-        _check_rule("when", when, Every)
+        rules.check("when", when, Every)
         if ranks < 1 or (ranks > 1) == (Strategy.parse(strategy).name == "single"):
             raise ValueError(
                 f"@wf.train(ranks={ranks}, strategy={strategy!r}): single is for one rank, others for more"
@@ -343,7 +302,7 @@ class Workflow:
 
     def stop_rule(self, params: Params) -> StopRule:
         """Raises: TypeError: `stop` gave something else."""
-        return _rule("stop", self.stop, StopRule, params)
+        return rules.chosen("stop", self.stop, StopRule, params)
 
     def held_out_draws(self, params: Params) -> list[dict[str, float | list[float]]]:
         """What is drawn to be held out, one mapping for each draw; none without the stage.
@@ -368,7 +327,7 @@ class Workflow:
 
     def train_rule(self, params: Params) -> Every | None:
         """None without a train stage. Raises: TypeError: `when` gave something else."""
-        return _rule("when", self.training.when, Every, params) if self.training else None
+        return rules.chosen("when", self.training.when, Every, params) if self.training else None
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -389,21 +348,6 @@ class Workflow:
         if needs and self.scoring is None:
             found.append(f"steering needs scores {', '.join(dict.fromkeys(needs))} but there is no @wf.score()")
         return found
-
-
-RULES = {"stop": "budget(frames=10_000)", "when": "every(frames=1000)"}  # what to write, for example
-
-
-def _check_rule(name: str, given: object, kind: type[R]) -> None:
-    if not (isinstance(given, kind) or callable(given)):
-        raise TypeError(f"{name}={given!r:.60}: give a rule, e.g. {RULES[name]}, or a function of the parameters")
-
-
-def _rule(name: str, given: Any, kind: type[R], params: Params) -> R:
-    rule = given if isinstance(given, kind) else given(params)
-    if not isinstance(rule, kind):
-        raise TypeError(f"it returned {rule!r:.60}; return a rule, e.g. {RULES[name]}")
-    return rule
 
 
 def _stage(kind: str, function: F, arguments: tuple[str, ...]) -> F:

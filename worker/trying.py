@@ -26,7 +26,8 @@ from steersman.stages.modules import MODULE, imported
 from steersman.stages.out import Enough, Out
 from steersman.stages.panel import shown
 from steersman.stages.start import Start
-from steersman.stages.workflow import Params, Workflow, Yardstick
+from steersman.stages.workflow import Params, Workflow
+from steersman.stages.yardstick import Yardstick
 from steersman.steering import NEW, Candidate, Decider, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores
 from steersman.store import Span, Window

@@ -7,10 +7,10 @@ if TYPE_CHECKING:
     from steersman.data.run import Run as Run
     from steersman.data.run import open_run as open_run
     from steersman.stages.out import Out as Out
+    from steersman.stages.rules import every as every
     from steersman.stages.start import Start as Start
     from steersman.stages.workflow import Params as Params
     from steersman.stages.workflow import Workflow as Workflow
-    from steersman.stages.workflow import every as every
     from steersman.steering import budget as budget
     from steersman.steering import plateau as plateau
     from steersman.steering import reached as reached
@@ -22,7 +22,7 @@ _HOMES = {
     "Params": "steersman.stages.workflow",
     "Start": "steersman.stages.start",
     "Workflow": "steersman.stages.workflow",
-    "every": "steersman.stages.workflow",
+    "every": "steersman.stages.rules",
     "budget": "steersman.steering",
     "plateau": "steersman.steering",
     "reached": "steersman.steering",

@@ -36,7 +36,8 @@ from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.verify import verify
 from steersman.stages import loading
-from steersman.stages.workflow import Workflow, Yardstick
+from steersman.stages.workflow import Workflow
+from steersman.stages.yardstick import Yardstick
 from steersman.steering import LocalOutlierFactor, Steering
 from steersman.steering.decide import CHOSE_NONE
 from steersman.system.errors import BadInput, BadValue, UnknownName

@@ -19,7 +19,8 @@ from steersman.journal import run_directory
 from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import RunDirectory, create, open_run
 from steersman.stages import loading
-from steersman.stages.workflow import Params, Workflow, every
+from steersman.stages.rules import every
+from steersman.stages.workflow import Params, Workflow
 from steersman.steering import budget
 from steersman.system.errors import BadInput, BadValue
 from tests.engine.conftest import HEAD, WriteWorkflow, completed, steersman

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from steersman.stages.errors import BadDraws
-from steersman.stages.workflow import Params, Workflow, every
+from steersman.stages.rules import every
+from steersman.stages.workflow import Params, Workflow
 from steersman.steering import WeightedEnsemble, budget
 
 BODY = {

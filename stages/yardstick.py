@@ -1,0 +1,31 @@
+"""Stored frames -> what a run is worth, whatever its model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steersman.stages.errors import BadYardstick
+from steersman.store import Window
+
+TAKES = ("distinct", "highest", "lowest", "mean")
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """A measure of a run by its stored frames alone, see `Workflow.yardstick`."""
+
+    function: Callable[[Any, Mapping[str, np.ndarray]], np.ndarray]
+    take: str = "distinct"
+    less: bool = False
+    levels: tuple[float, ...] = ()
+
+    def rows(self, name: str, params: Any, frames: Window) -> np.ndarray:
+        """(n, ...) what it gives for n frames. Raises: BadYardstick: not one row for each."""
+        value = np.asarray(self.function(params, frames))
+        if value.ndim == 0 or len(value) != frames.rows:
+            raise BadYardstick(name, value.shape, frames.rows)
+        return value
