@@ -23,7 +23,8 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, Frames, GroupWriter
 from tests.dashboard.beside import served_beside
 from tests.dashboard.conftest import FRAMES, SLOTS, MadeRun
-from tests.dashboard.serving import TOKENS, Served, serving
+from tests.dashboard.look import Look
+from tests.dashboard.serving import TOKENS, serving
 
 expect.set_options(timeout=30_000)  # the machine may be busy
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -52,29 +53,6 @@ def walk(p, start, out):
         out.append(time=float(i), x=float(i))
         if out.stopped: break
 """
-
-
-class Look:
-    """A page, what it asked for, and what went wrong."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.asked: list[str] = []
-        self.errors: list[str] = []
-        page.set_default_timeout(30_000)
-        page.on("request", lambda request: self.asked.append(request.url))
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
-
-    def open(self, served: Served, path: str = "/", token: str = TOKENS.act) -> Page:
-        self.page.goto(f"{served.address}{path}?token={token}")
-        return self.page
-
-    def check(self, *, away: bool = False) -> None:
-        outside = [url for url in self.asked if not url.startswith(("http://127.0.0.1:", "data:", "blob:", "file:"))]
-        assert outside == []
-        told = [text for text in self.errors if not (away and "ERR_CONNECTION" in text)]
-        assert told == []
 
 
 @pytest.fixture(scope="module")

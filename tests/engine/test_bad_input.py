@@ -7,10 +7,8 @@ import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pydantic import field_validator
 
 from steersman.cli.__main__ import main
 from steersman.engine import people
@@ -19,10 +17,7 @@ from steersman.journal import run_directory
 from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import RunDirectory, create, open_run
 from steersman.stages import loading
-from steersman.stages.rules import every
-from steersman.stages.workflow import Params, Workflow
-from steersman.steering import budget
-from steersman.system.errors import BadInput, BadValue
+from steersman.system.errors import BadValue
 from tests.engine.conftest import HEAD, WriteWorkflow, completed, steersman
 
 Refused = Callable[..., str]
@@ -351,72 +346,6 @@ def test_where_there_is_no_run_the_newest_is_named_and_not_the_last_of_the_alpha
     with pytest.raises(BadDirectory) as told:
         open_run(Path("nothing"))
     assert str(Path("runs", "a")) in told.value.problem
-
-
-class Values(Params):
-    count: int = 1
-
-
-def test_precedence_is_defaults_then_file_then_set(tmp_path: Path) -> None:
-    workflow = Workflow("values", Values, stop=budget(frames=1))
-    file = tmp_path / "params.yaml"
-    file.write_text("count: 2")
-    assert loading.parameters(workflow, None, []) == Values(count=1)
-    assert loading.parameters(workflow, file, []) == Values(count=2)
-    assert loading.parameters(workflow, file, ["count=3"]) == Values(count=3)
-    for text in (b"count: [", b"- count", b"\xff", b"count: 2021-02-30"):
-        file.write_bytes(text)
-        with pytest.raises(BadInput, match=r"params\.yaml"):
-            loading.parameters(workflow, file, [])
-
-
-def test_a_rule_that_raises_is_refused_whatever_it_raises() -> None:
-    workflow = Workflow("rules", Values, stop=lambda p: budget(frames=100 // p.count))
-    workflow.train(when=lambda p: every(frames=p.count - 1))(lambda params, frames, last: None)
-    loading.check_rules(workflow, Values(count=2))
-    for count, told in ((0, "division"), (1, "at least 1")):
-        with pytest.raises(BadInput, match=told):
-            loading.check_rules(workflow, Values(count=count))
-
-
-@pytest.mark.parametrize("rule", ["stop", "when"])
-@pytest.mark.parametrize("given", [400, None])
-def test_a_function_that_gives_no_rule_is_refused_with_its_line(rule: str, given: object) -> None:
-    rules: dict[str, Any] = {"stop": budget(frames=1), "when": every(frames=1)} | {rule: lambda p: given}
-    workflow = Workflow("rules", Values, stop=rules["stop"])
-    workflow.train(when=rules["when"])(lambda params, frames, last: None)
-    with pytest.raises(BadValue) as refused:
-        loading.check_rules(workflow, Values())
-    assert refused.value.name == rule
-    assert f"({__file__}, line " in refused.value.value
-    assert repr(given) in refused.value.problem
-
-
-def test_a_default_of_the_wrong_type_is_refused_by_its_name() -> None:
-    class Wrong(Params):
-        count: int = "many"  # type: ignore[assignment]
-
-    with pytest.raises(BadValue) as refused:
-        loading.checked(Workflow("wrong", Wrong, stop=lambda p: budget(frames=p.count)), {})
-    assert (refused.value.name, refused.value.value) == ("count", "'many'")
-
-
-class Shares(Params):
-    parts: int = 2
-
-    @field_validator("parts")
-    @classmethod
-    def whole(cls, parts: int) -> int:
-        return parts if 100 % parts == 0 else parts + 1
-
-
-def test_a_validator_that_raises_is_refused_whatever_it_raises() -> None:
-    """Also of a parameter that is set while the run goes on: its driver must not end."""
-    workflow = Workflow("shares", Shares, stop=budget(frames=1))
-    with pytest.raises(BadValue, match="ZeroDivisionError"):
-        loading.checked(workflow, {"parts": 0})
-    with pytest.raises(BadValue, match="ZeroDivisionError"):
-        loading.changed(workflow, Shares(), {"parts": 0})
 
 
 @pytest.mark.parametrize("value", [".inf", ".nan", "[1, -.inf]", "{a: .nan}"])
