@@ -211,7 +211,7 @@ def _interval(values: np.ndarray) -> np.ndarray:
     """(1 + draws,) an estimate and its draws -> value, low, high."""
     draws = values[1:][np.isfinite(values[1:])]
     low, high = np.quantile(draws, [0.025, 0.975]) if len(draws) else (np.nan, np.nan)
-    return np.array([values[0], low, high])
+    return np.array([values[0], np.minimum(low, values[0]), np.maximum(high, values[0])])  # few draws may all be beside
 
 
 def _flat(lags: Sequence[Lag], i: int) -> bool:
