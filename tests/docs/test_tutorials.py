@@ -13,7 +13,7 @@ from steersman.steering.decide import CHOSE_NONE
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.md"))
 NEEDS = {"gromacs": "gmx"}  # programs of the machine
-BLOCK = re.compile(r'```(\w+)(?: (run|title="[\w.]+"))?\n(.*?)```', re.DOTALL)
+BLOCK = re.compile(r'```(\w+)(?: title="([\w.]+)")?\n(.*?)```', re.DOTALL)
 
 
 @pytest.mark.slow
@@ -26,13 +26,12 @@ def test_a_tutorial_runs(page: Path, tmp_path: Path) -> None:
     environment = os.environ | {"PATH": path, "NO_COLOR": "1", "COLUMNS": "160"}
     ran = 0
     blocks = BLOCK.findall(page.read_text())
-    for _, marked, text in blocks:
-        if marked.startswith("title"):
-            (tmp_path / marked.split('"')[1]).write_text(text)
-    for language, marked, text in blocks:
+    for _, title, text in blocks:
+        if title:
+            (tmp_path / title).write_text(text)
+    for language, title, text in blocks:
         words = {"sh": ["bash", "-e", "-c", text], "python": [sys.executable, "-c", text]}.get(language)
-        if words and not marked.startswith("title"):
-            assert language == "sh" or marked == "run", "a reader would take it for a step"
+        if words and not title:  # a reader takes it for a step
             done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, f"{text}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
             assert CHOSE_NONE not in done.stdout, "a tutorial of steering steers"
