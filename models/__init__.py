@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from steersman.models.networks.committee import Committee as Committee
     from steersman.models.networks.cosmoflow import CosmoFlow as CosmoFlow
     from steersman.models.networks.cvae import CVAE as CVAE
+    from steersman.models.networks.deep_tica import DeepTICA as DeepTICA
     from steersman.models.networks.deeplab import DeepLab as DeepLab
     from steersman.models.networks.image_regressors import ImageRegressors as ImageRegressors
     from steersman.models.networks.pca import PCA as PCA
     from steersman.models.networks.regressors import Regressors as Regressors
     from steersman.models.networks.resnet import ResNet50 as ResNet50
     from steersman.models.networks.spherical_fourier import SphericalFourier as SphericalFourier
+    from steersman.models.networks.tica import TICA as TICA
     from steersman.models.networks.tiramisu import Tiramisu as Tiramisu
     from steersman.models.networks.unet import SphericalUNet as SphericalUNet
     from steersman.models.ranks.staging import staged as staged
@@ -28,6 +30,7 @@ _HOMES = {
     "Committee": "steersman.models.networks.committee",
     "CosmoFlow": "steersman.models.networks.cosmoflow",
     "DeepLab": "steersman.models.networks.deeplab",
+    "DeepTICA": "steersman.models.networks.deep_tica",
     "ImageRegressors": "steersman.models.networks.image_regressors",
     "Model": "steersman.models.model",
     "PCA": "steersman.models.networks.pca",
@@ -37,6 +40,7 @@ _HOMES = {
     "Schedule": "steersman.models.fitting.schedule",
     "SphericalFourier": "steersman.models.networks.spherical_fourier",
     "SphericalUNet": "steersman.models.networks.unet",
+    "TICA": "steersman.models.networks.tica",
     "Tiramisu": "steersman.models.networks.tiramisu",
     "largest_batch": "steersman.models.fitting.memory",
     "staged": "steersman.models.ranks.staging",
@@ -45,9 +49,11 @@ _HOMES = {
 __all__ = [
     "CVAE",
     "PCA",
+    "TICA",
     "Committee",
     "CosmoFlow",
     "DeepLab",
+    "DeepTICA",
     "ImageRegressors",
     "Model",
     "Regressors",

@@ -5,6 +5,7 @@ ModelError
 ├── UnfitGrid           a grid on the sphere that its truncation does not fit
 ├── UnfitLaw            what a forecast is to keep, of channels that are not there
 ├── TrainingDiverged    the loss became NaN or infinite
+├── NotDense            a model that cannot be written out as forces of a simulation
 ├── UnreadableModel     a directory that holds no model, or a damaged one
 ├── UnknownChoice       a strategy, optimizer or precision that is not there
 ├── TooSmall            a number of epochs, samples, dimensions or the like that nothing can be made of
@@ -55,6 +56,18 @@ class UnfitLaw(ModelError, BadInput):
 
     def __str__(self) -> str:
         return f"{self.law} is {self.given}; it must be {self.needed}"
+
+
+class NotDense(ModelError, BadInput):
+    """A model that cannot be written out as forces of a simulation."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return (
+            f"no simulation can be biased along the coordinate of a {self.name}: it has no `layers()` that OpenMM could "
+            "be given; models.TICA, models.DeepTICA and models.PCA have"
+        )
 
 
 class TrainingDiverged(ModelError, ArithmeticError):

@@ -9,12 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import nn
 
-from steersman.models.errors import UnreadableModel
+from steersman.models.errors import NotDense, UnreadableModel
 from steersman.system.files import replace_file
 
 WEIGHTS, STREAM, CARD = "weights.safetensors", "stream.safetensors", "model.json"
@@ -63,6 +64,16 @@ class Model(nn.Module):
             self.load_state_dict(init.state_dict())
             self.stream = {name: value.clone() for name, value in init.stream.items()}
         return fits
+
+    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The way from the inputs of `encode` to its coordinates as dense layers with tanh between them.
+
+        What has them can be written out as forces of a simulation, and so be biased along.
+
+        Returns: (out, in) float64 weights and (out,) float64 offsets of each layer.
+        Raises: NotDense: this network is another kind.
+        """
+        raise NotDense(type(self).__name__)
 
     def save(self, directory: str | Path) -> None:
         """Write weights.safetensors, model.json (class, config, hashes, history, card), and stream.safetensors if any.

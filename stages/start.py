@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from steersman.stages.errors import NoFrameYet
+from steersman.steering import Bias
 
 
 class NoFrame(dict[str, np.ndarray]):
@@ -28,12 +30,22 @@ class Start:
         state: the full restart state that the frame's segment left at its end (see `out.state`); empty unless the
             segment is to be continued exactly, then e.g. the velocities.
         draw: what a policy drew for a new member of the ensemble, by name, float64; empty of all other starts.
+        bias: potential along the coordinate of `model` that the segment is to be pushed by; None where there is none.
+        load: gives `model`.
     """
 
     prepared: Any = None
     frame: Mapping[str, np.ndarray] = field(default_factory=NoFrame)
     state: Mapping[str, np.ndarray] = field(default_factory=dict)
     draw: Mapping[str, np.ndarray] = field(default_factory=dict)
+    bias: Bias | None = None
+    load: Callable[[], Any] = field(default=lambda: None, repr=False)
+
+    @cached_property
+    def model(self) -> Any:
+        """The newest accepted model when this start was chosen, and with a bias the one whose coordinate it pushes
+        along; None before the first. It is read when it is asked for, once per version and process."""
+        return self.load()
 
     def point(self, dimensions: int, seed: int) -> np.ndarray:
         """(dimensions,) float64 from 0 to 1: `draw["point"]`, and where no policy drew one, a random one of the seed.

@@ -1,10 +1,12 @@
 """What to do next: pure functions of scores and progress."""
 
+from steersman.steering.bias import Bias
 from steersman.steering.decide import Choice, Decider, Steering
 from steersman.steering.draws import HELD_OUT, LatinHypercube, Unsure, latin_hypercube
 from steersman.steering.frontier import Frontier
 from steersman.steering.importance import DRAWN, Importance
 from steersman.steering.merit import Dbscan, Diverse, ExpectedImprovement, Fast, Highest, Reap
+from steersman.steering.opes import Opes
 from steersman.steering.policies import (
     NEW,
     Candidate,
@@ -27,6 +29,7 @@ __all__ = [
     "HELD_OUT",
     "NEW",
     "SECONDS",
+    "Bias",
     "Candidate",
     "Choice",
     "Dbscan",
@@ -42,6 +45,7 @@ __all__ = [
     "LeastCounts",
     "LocalOutlierFactor",
     "Novelty",
+    "Opes",
     "Policy",
     "Progress",
     "Random",

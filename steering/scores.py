@@ -23,6 +23,7 @@ class Scores:
         weight: (n,) float, weight of the member of a weighted ensemble that made the frame; 0 of other frames.
         round: (n,) int, the round of that member, from 1 on; 0 of other frames.
         held_out: (n,) bool, whether no training sees the frame.
+        biased_by: (n,) int, version of the model along whose coordinate the frame was biased; 0 of other frames.
     """
 
     walker: np.ndarray
@@ -35,6 +36,7 @@ class Scores:
     weight: np.ndarray = field(default_factory=lambda: np.empty(0))
     round: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
     held_out: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
+    biased_by: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
     _crowds: dict[tuple[str, int], np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:

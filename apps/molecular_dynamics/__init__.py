@@ -10,6 +10,7 @@ except ModuleNotFoundError as missing:
 from steersman.apps.molecular_dynamics.amino_acids import Sequence
 from steersman.apps.molecular_dynamics.contacts import contact_maps, far_contacts, hairpin, native_fraction
 from steersman.apps.molecular_dynamics.dihedral import dihedral
+from steersman.apps.molecular_dynamics.features import Angles, Coordinates, Distances, Features, Torsions
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.apps.molecular_dynamics.peptide import build_peptide, ideal_helix
 from steersman.apps.molecular_dynamics.simulation import VARIABLES, Frame, run
@@ -18,9 +19,14 @@ from steersman.apps.molecular_dynamics.superposition import rmsd
 
 __all__ = [
     "VARIABLES",
+    "Angles",
+    "Coordinates",
+    "Distances",
+    "Features",
     "Frame",
     "Molecule",
     "Sequence",
+    "Torsions",
     "build_peptide",
     "contact_maps",
     "dihedral",

@@ -10,8 +10,10 @@ import openmm
 from openmm import unit
 
 from steersman.apps.errors import PlatformUnavailable, SimulationUnstable
+from steersman.apps.molecular_dynamics.biasing import GROUP, BiasForce, Coordinate, keep_trans
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.apps.molecular_dynamics.noise import Noise, has_neighbour_lists, one_particle
+from steersman.steering import Bias
 
 FASTEST_FIRST = ("CUDA", "HIP", "OpenCL", "CPU", "Reference")
 # The same start and seed give the same bits: no sum whose order depends on threads.
@@ -53,37 +55,48 @@ class PhaseState:
     Args:
         positions: (N, 3) float64, nm.
         velocities: (N, 3) float64, nm/ps.
-        energy: potential energy, kJ/mol.
+        energy: potential energy without that of a bias, kJ/mol.
         kinetic: kinetic energy, kJ/mol.
+        bias: energy of the bias, kT.
     """
 
     positions: np.ndarray
     velocities: np.ndarray
     energy: float
     kinetic: float
+    bias: float = 0.0
 
 
 class SimulationContext:
-    """One OpenMM context of one molecule, used by one segment at a time."""
+    """One OpenMM context of one molecule, used by one segment at a time.
 
-    def __init__(self, molecule: Molecule, settings: Settings) -> None:
+    Args:
+        coordinate: along which a bias will push; None: none will.
+    """
+
+    def __init__(self, molecule: Molecule, settings: Settings, coordinate: Coordinate | None = None) -> None:
         self.molecule, self.settings = molecule, settings
         self.busy = False
         system = openmm.XmlSerializer.deserialize(molecule.system_xml)
+        self._bias = BiasForce(system, coordinate) if coordinate else None
+        if coordinate:
+            keep_trans(system, molecule)
         self.context = open_context(system, settings)
         self.integrator = self.context.getIntegrator()
         self.platform = str(self.context.getPlatform().getName())
         self._freedom = degrees_of_freedom(system)
-        quick = self.platform == "CPU" and not has_neighbour_lists(system)
+        quick = self.platform in ("CPU", "Reference") and not has_neighbour_lists(system)
         self.noise = Noise(self.context, open_context(one_particle(), settings) if quick else None)
 
-    def begin(self, positions: np.ndarray, velocities: np.ndarray | None, seed: int) -> None:
+    def begin(self, positions: np.ndarray, velocities: np.ndarray | None, seed: int, bias: Bias | None = None) -> None:
         """Put the atoms at (N, 3) positions, nm, with these velocities, nm/ps, or with new ones drawn from the seed.
 
         What follows depends on nothing that the context did before.
         """
         chance = np.random.default_rng(seed)
         self.noise.begin(int(chance.integers(1, 2**31)))  # 31 bits, and 0 would mean "take any"
+        if self._bias and bias:
+            self._bias.set(self.context, bias, self.kT)
         self.context.setPositions(np.asarray(positions, np.float64))
         if velocities is None:
             # The integrator's velocities are those of half a step before its positions; OpenMM shifts what it draws by
@@ -99,12 +112,23 @@ class SimulationContext:
     def read(self) -> PhaseState:
         """Read positions, velocities and energies; not wrapped into the periodic box."""
         state = self.context.getState(positions=True, velocities=True, energy=True)
+        bias = self._bias_energy() if self._bias else 0.0
         return PhaseState(
             state.getPositions(asNumpy=True).value_in_unit(unit.nanometer),
             state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond),
-            state.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole),
+            state.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole) - bias,
             state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole),
+            bias / self.kT if bias else 0.0,
         )
+
+    @property
+    def kT(self) -> float:
+        """Of the thermostat, kJ/mol."""
+        return GAS_CONSTANT * self.settings.temperature_K
+
+    def _bias_energy(self) -> float:
+        energy = self.context.getState(energy=True, groups={GROUP}).getPotentialEnergy()
+        return float(energy.value_in_unit(unit.kilojoule_per_mole))
 
     def temperature_K(self, state: PhaseState) -> float:
         """Give the instantaneous temperature from the kinetic energy."""
@@ -122,14 +146,14 @@ class SimulationContext:
 
 
 @lru_cache(maxsize=1)
-def _kept(molecule: Molecule, settings: Settings) -> SimulationContext:
-    return SimulationContext(molecule, settings)
+def _kept(molecule: Molecule, settings: Settings, coordinate: Coordinate | None) -> SimulationContext:
+    return SimulationContext(molecule, settings, coordinate)
 
 
-def warm_context(molecule: Molecule, settings: Settings) -> SimulationContext:
+def warm_context(molecule: Molecule, settings: Settings, coordinate: Coordinate | None = None) -> SimulationContext:
     """Give the context that this process keeps warm; a new one when another segment is still using it."""
-    kept = _kept(molecule, settings)
-    return SimulationContext(molecule, settings) if kept.busy else kept
+    kept = _kept(molecule, settings, coordinate)
+    return SimulationContext(molecule, settings, coordinate) if kept.busy else kept
 
 
 def open_context(system: openmm.System, settings: Settings) -> openmm.Context:

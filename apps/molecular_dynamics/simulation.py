@@ -12,6 +12,7 @@ import numpy as np
 import openmm
 
 from steersman.apps.errors import OutOfRange, SimulationUnstable, WrongStart
+from steersman.apps.molecular_dynamics.biasing import Coordinate, coordinate
 from steersman.apps.molecular_dynamics.contacts import CUTOFF_NM, contact_maps
 from steersman.apps.molecular_dynamics.context import (
     PhaseState,
@@ -20,8 +21,10 @@ from steersman.apps.molecular_dynamics.context import (
     raise_if_wrong,
     warm_context,
 )
+from steersman.apps.molecular_dynamics.features import Features
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.stages.start import Start
+from steersman.steering import Bias
 from steersman.store import Variable
 
 VARIABLES = {
@@ -30,6 +33,8 @@ VARIABLES = {
     "positions": Variable(("atom", "xyz"), "nm", "atom positions"),
     "velocities": Variable(("atom", "xyz"), "nm ps-1", "atom velocities"),
     "energy": Variable((), "kJ mol-1", "potential energy"),
+    "features": Variable(("feature",), "1", "what the model's coordinate is made of"),
+    "bias": Variable((), "1", "energy of the bias in kT"),
 }
 
 LARGEST_STEP_FS = 5.0  # above it hydrogens of 3 amu become unstable at any temperature
@@ -44,8 +49,10 @@ class Frame:
         contacts: (R, R) bool, C-alpha atoms nearer than the cutoff.
         positions: (N, 3) float32, nm; not wrapped into the periodic box.
         velocities: (N, 3) float32, nm/ps.
-        energy: potential energy, kJ/mol.
+        energy: potential energy without that of the bias, kJ/mol.
         temperature_K: instantaneous, from the kinetic energy.
+        bias: energy of the bias, kT; 0 without one.
+        features: (F,) float64, their values; empty where none were asked for.
         state: what continues the segment exactly, as `Start.state`: positions and velocities, (N, 3) float64.
     """
 
@@ -55,6 +62,8 @@ class Frame:
     velocities: np.ndarray
     energy: float
     temperature_K: float
+    bias: float
+    features: np.ndarray
     state: Mapping[str, np.ndarray] = field(repr=False)
 
 
@@ -68,6 +77,7 @@ def run(
     timestep_fs: float = 4.0,
     friction_per_ps: float = 1.0,
     contact_nm: float = CUTOFF_NM,
+    features: Features | None = None,
     platform: str | None = None,
     threads: int = 1,
 ) -> Generator[Frame, None, None]:
@@ -78,7 +88,8 @@ def run(
 
     Args:
         start: `prepared` is the Molecule. With `state` velocities the segment is continued; else it begins at the
-            `frame` positions, or at the prepared ones, with new velocities drawn from the seed.
+            `frame` positions, or at the prepared ones, with new velocities drawn from the seed. With a `bias` it is
+            pushed along the coordinate of its `model`, and its peptide bonds are kept trans.
         temperature_K: of the Langevin thermostat, >= 0.
         duration_ps: of the segment, at least one report.
         seed: any integer >= 0, of the velocities and the thermostat's noise.
@@ -86,6 +97,7 @@ def run(
         timestep_fs: above 0, at most 5; hydrogens weigh 3 amu, so 4 is safe.
         friction_per_ps: of the thermostat; 0 conserves energy.
         contact_nm: C-alpha atoms nearer than this are in contact.
+        features: what the model was fitted to and a bias acts on.
         platform: an OpenMM platform by name; None takes the fastest that works.
         threads: of the CPU platform.
     Returns: frames at report_ps, 2 report_ps, ... up to duration_ps.
@@ -99,7 +111,8 @@ def run(
         raise OutOfRange("seed", seed, "0 or more")
     settings = Settings(temperature_K, timestep_fs, friction_per_ps, platform, threads)
     plan, begin = schedule(settings, duration_ps, report_ps), initial(start)
-    return _segment(start.prepared, settings, plan=plan, begin=begin, seed=seed, contact_nm=contact_nm)
+    simulation = warm_context(start.prepared, settings, _along(start, features))
+    return _segment(simulation, plan, begin, seed, start.bias, contact_nm, features)
 
 
 def schedule(settings: Settings, duration_ps: float, report_ps: float) -> tuple[int, int]:
@@ -145,23 +158,36 @@ def initial(start: Start) -> tuple[np.ndarray, np.ndarray | None]:
     return positions, velocities
 
 
+def _along(start: Start, features: Features | None) -> Coordinate | None:
+    """Along what a segment is biased, if it is.
+
+    Raises: OutOfRange: there are no features.
+    """
+    if start.bias is None:
+        return None
+    if features is None:
+        raise OutOfRange(
+            "features", "None", "what the score was computed of, for this start has a bias: md.run(features=)"
+        )
+    return coordinate(features, start.model)
+
+
 def _segment(
-    molecule: Molecule,
-    settings: Settings,
-    *,
+    simulation: SimulationContext,
     plan: tuple[int, int],
     begin: tuple[np.ndarray, np.ndarray | None],
     seed: int,
+    bias: Bias | None,
     contact_nm: float,
+    features: Features | None,
 ) -> Generator[Frame, None, None]:
     steps, frames = plan
-    simulation = warm_context(molecule, settings)
     simulation.busy = True
     try:
-        simulation.begin(*begin, seed)
+        simulation.begin(*begin, seed, bias)
         for number in range(1, frames + 1):
-            time_ps = number * steps * settings.timestep_fs / 1000
-            yield _frame(simulation, advanced(simulation, steps, time_ps, seed), time_ps, contact_nm)
+            time_ps = number * steps * simulation.settings.timestep_fs / 1000
+            yield _frame(simulation, advanced(simulation, steps, time_ps, seed), time_ps, contact_nm, features)
     finally:
         simulation.busy = False
 
@@ -180,7 +206,9 @@ def advanced(simulation: SimulationContext, steps: int, time_ps: float, seed: in
     return state
 
 
-def _frame(simulation: SimulationContext, state: PhaseState, time_ps: float, contact_nm: float) -> Frame:
+def _frame(
+    simulation: SimulationContext, state: PhaseState, time_ps: float, contact_nm: float, features: Features | None
+) -> Frame:
     alpha = simulation.molecule.alpha
     return Frame(
         time_ps=time_ps,
@@ -189,5 +217,7 @@ def _frame(simulation: SimulationContext, state: PhaseState, time_ps: float, con
         velocities=state.velocities.astype(np.float32),
         energy=state.energy,
         temperature_K=simulation.temperature_K(state),
+        bias=state.bias,
+        features=np.empty(0) if features is None else features.values(state.positions),
         state={"positions": state.positions, "velocities": state.velocities},
     )

@@ -42,6 +42,11 @@ class PCA(Model):
         model.components.copy_(torch.from_numpy(directions * signs[:, None]))
         return model.eval()
 
+    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """As of `Model`."""
+        components, mean = (each.numpy().astype(float) for each in (self.components, self.mean))
+        return [(components, -components @ mean)]
+
     def decode(self, z: np.ndarray) -> np.ndarray:
         """Rows (n, size) float32 from their coordinates (n, latent)."""
         return np.asarray(z @ self.components.numpy() + self.mean.numpy(), np.float32)

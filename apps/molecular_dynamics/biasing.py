@@ -1,0 +1,159 @@
+"""A model, its features and a bias -> OpenMM forces that push along the model's coordinate.
+
+The network is written out as OpenMM's own forces, so that no Python and no torch stand in the inner loop, and every
+platform runs it. A new version of the bias is a new table in the same context.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import openmm
+from openmm import app
+
+from steersman.apps.errors import OutOfRange
+from steersman.apps.molecular_dynamics.features import Features
+from steersman.apps.molecular_dynamics.molecule import Molecule
+from steersman.steering import Bias
+
+GROUP = 30  # the force group of the bias alone
+FREE_RAD, STIFF = np.radians(69.0), 500.0  # a peptide bond turns freely so far from trans, then kJ/mol/rad^2
+Layers = Sequence[tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinate:
+    """A collective variable: features, and a network of dense layers with tanh between them. Equal only to itself.
+
+    Args:
+        features: F numbers of the positions.
+        layers: (out, in) weights and (out,) offsets of each; the first takes F numbers, the last gives d.
+    """
+
+    features: Features
+    layers: Layers
+
+    @property
+    def dimensions(self) -> int:
+        return len(self.layers[-1][1])
+
+
+@lru_cache(maxsize=1)
+def coordinate(features: Features, model: Any) -> Coordinate:
+    """The coordinate of a model of these features, or the features themselves without a model (None); the same object
+    for the same model, so that its context stays warm.
+
+    Raises: NotDense: the model cannot be written out as forces. OutOfRange: it was fitted to others.
+    """
+    layers = [(np.eye(features.count), np.zeros(features.count))] if model is None else model.layers()
+    if layers[0][0].shape[1] != features.count:
+        raise OutOfRange(
+            "features", features.count, f"the {layers[0][0].shape[1]} numbers that the model was fitted to"
+        )
+    return Coordinate(features, layers)
+
+
+class BiasForce:
+    """The bias of one coordinate in a System; `set` gives it a version once there is a context.
+
+    Raises: OutOfRange: a coordinate of more than 3 dimensions.
+    """
+
+    def __init__(self, system: openmm.System, coordinate: Coordinate) -> None:
+        dimensions = coordinate.dimensions
+        if not 1 <= dimensions <= 3:
+            raise OutOfRange("the coordinate's dimensions", dimensions, "1 to 3")
+        (weights, offsets), *rest = coordinate.layers
+        self._force = openmm.CustomCVForce(_expression(offsets, rest))
+        for number, row in enumerate(np.asarray(weights, float)):
+            self._force.addCollectiveVariable(f"c{number}", coordinate.features.force(row))
+        self._names = ["kT", *(f"{name}{j}" for j in range(dimensions) for name in ("low", "high", "period", "turns"))]
+        for name in self._names:
+            self._force.addGlobalParameter(name, 0.0)
+        self._force.addTabulatedFunction("V", _table(np.zeros((4,) * dimensions), [(0.0, 1.0)] * dimensions))
+        self._force.setForceGroup(GROUP)
+        system.addForce(self._force)
+        self._version: Bias | None = None
+
+    def set(self, context: openmm.Context, bias: Bias, kT: float) -> None:
+        """Push by this version from now on.
+
+        Args:
+            kT: kJ/mol.
+        """
+        ends = [(float(axis[0]), float(axis[-1])) for axis in bias.axes]
+        if bias is not self._version:
+            function = self._force.getTabulatedFunction(0)
+            function.setFunctionParameters(*_arguments(bias.table, ends))
+            self._force.updateParametersInContext(context)
+            self._version = bias
+        periods = [(period, 1 / period if period else 0.0) for period in bias.periods.tolist()]
+        values = [kT, *(value for pair in zip(ends, periods, strict=True) for value in (*pair[0], *pair[1]))]
+        for number, (name, value) in enumerate(zip(self._names, values, strict=True)):
+            self._force.setGlobalParameterDefaultValue(number, value)  # a context that is made anew begins with it
+            context.setParameter(name, value)
+
+
+def keep_trans(system: openmm.System, molecule: Molecule) -> None:
+    """Keep the peptide bonds of a molecule within 69 degrees of trans: a bias on distances turns them, and which bond
+    was turned becomes the slowest coordinate that there is."""
+    force = openmm.CustomTorsionForce("0.5*stiff*max(0, pi - abs(theta) - free)^2; pi=3.141592653589793")
+    force.addGlobalParameter("stiff", STIFF)
+    force.addGlobalParameter("free", FREE_RAD)
+    for four in peptide_bonds(molecule):
+        force.addTorsion(*four, [])
+    system.addForce(force)
+
+
+def peptide_bonds(molecule: Molecule) -> Iterator[tuple[int, int, int, int]]:
+    """The four atoms of each omega angle: carbon, C, N, carbon."""
+    topology = app.PDBFile(io.StringIO(molecule.pdb)).topology
+    atoms = list(topology.atoms())
+    bound: dict[int, list[int]] = {}
+    for one, other in molecule.bonds.tolist():
+        bound.setdefault(one, []).append(other)
+        bound.setdefault(other, []).append(one)
+
+    def carbon(atom: int, apart: int) -> int | None:
+        """The carbon bound to an atom, the C-alpha where there are two."""
+        found = [i for i in bound[atom] if i != apart and atoms[i].element is app.element.carbon]
+        return min(found, key=lambda i: atoms[i].name != "CA", default=None)
+
+    for one, other in molecule.bonds.tolist():
+        for c, n in ((one, other), (other, one)):
+            if (atoms[c].name, atoms[n].name) != ("C", "N") or atoms[c].residue is atoms[n].residue:
+                continue
+            before, after = carbon(c, n), carbon(n, c)
+            if before is not None and after is not None:
+                yield before, c, n, after
+
+
+def _expression(offsets: np.ndarray, rest: Layers) -> str:
+    """The energy as OpenMM's text: V of the coordinate, of layers, of c0, c1, ... which the first weights give."""
+    values = [f"c{i} + {float(offset)!r}" for i, offset in enumerate(offsets)]
+    lines: list[str] = []
+    for depth, (weights, shifts) in enumerate(rest):
+        lines = [*(f"t{depth}_{i} = tanh({value})" for i, value in enumerate(values)), *lines]
+        values = [
+            " + ".join([repr(float(shift)), *(f"{float(weight)!r}*t{depth}_{i}" for i, weight in enumerate(row))])
+            for row, shift in zip(weights, shifts, strict=True)
+        ]
+    numbers = range(len(values))
+    wrapped = "z{0}" if rest else "z{0} - period{0}*floor(z{0}*turns{0})"  # a network's coordinate has no period
+    inside = ", ".join(f"min(max({wrapped.format(j)}, low{j}), high{j})" for j in numbers)
+    return "; ".join([f"kT*V({inside})", *(f"z{j} = {values[j]}" for j in numbers), *lines])
+
+
+def _table(values: np.ndarray, ends: Sequence[tuple[float, float]]) -> openmm.TabulatedFunction:
+    kinds = openmm.Continuous1DFunction, openmm.Continuous2DFunction, openmm.Continuous3DFunction
+    return kinds[values.ndim - 1](*_arguments(values, ends))
+
+
+def _arguments(values: np.ndarray, ends: Sequence[tuple[float, float]]) -> list[Any]:
+    sizes = values.shape if values.ndim > 1 else ()
+    return [*sizes, values.ravel(order="F").tolist(), *(end for pair in ends for end in pair)]

@@ -1,0 +1,134 @@
+"""A small network whose outputs change slowly: time-lagged independent components of what it makes of its inputs.
+
+Axes: B batch, F inputs, H hidden units, Z coordinates.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from steersman.models import device
+from steersman.models.errors import UnusableData, at_least
+from steersman.models.fitting.fit import fit, seeded
+from steersman.models.model import Model
+from steersman.models.networks.tica import covariances, lagged, rows, slowest
+
+NOISE = 0.15  # of the inputs' common spread, added in training: without it the network's slopes explode
+REGULAR = 1e-4  # added to variances
+
+
+class DeepTICA(Model):
+    """`latent` coordinates of one hidden layer of tanh, each of mean 0 and variance 1, the slowest first.
+
+    Args:
+        size: numbers of a row, F.
+        latent: Z.
+        hidden: units H. A bias along it costs a simulation a microsecond or so a step for each.
+    Source: Bonati, Piccini and Parrinello (2021), Deep learning the slow modes for rare events sampling.
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, size: int, latent: int, hidden: int = 16) -> None:
+        super().__init__(size=size, latent=latent, hidden=hidden)
+        at_least(1, size=size, latent=latent, hidden=hidden)
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("scale", torch.ones(()))
+        self.inner, self.outer = nn.Linear(size, hidden), nn.Linear(hidden, latent)
+
+    def forward(self, x_BF: Tensor) -> Tensor:
+        """(B, Z) coordinates."""
+        z: Tensor = self.outer(torch.tanh(self.inner((x_BF - self.mean) / self.scale)))
+        return z
+
+    @classmethod
+    def fit(
+        cls,
+        data: np.ndarray,
+        pairs: np.ndarray,
+        *,
+        latent: int = 2,
+        hidden: int = 16,
+        weights: np.ndarray | None = None,
+        epochs: int = 30,
+        batch: int = 512,
+        lr: float = 3e-3,
+        seed: int = 0,
+        init: Model | None = None,
+    ) -> Self:
+        """Fit to data (n, ...), each row flattened, all of one scale.
+
+        Args:
+            pairs, weights: as of `TICA.fit`.
+            init: a fitted one to go on from, left as it is.
+        Returns: its card holds the `autocorrelation` of each coordinate at the lag.
+        Raises: UnusableData: no pairs, values that are not finite, or that never change.
+        """
+        x = rows(data)
+        before, after, weight = lagged(x, pairs, weights)
+        with seeded(seed):
+            model = cls(x.shape[1], latent, hidden)
+        if not model.warm_start(init):
+            model.mean.copy_(torch.from_numpy(weight @ before))
+            spread = float(np.sqrt(weight @ ((before - weight @ before) ** 2).mean(axis=1)))
+            if not spread > 0:
+                raise UnusableData(x.shape, "the values never change")
+            model.scale.fill_(spread)
+        model.to(device.best())
+        together = np.concatenate([before, after, weight[:, None] * len(weight)], axis=1, dtype=np.float32)
+        fit(model, torch.from_numpy(together), _loss, epochs=epochs, batch=min(batch, len(together)), lr=lr, seed=seed)
+        model.to("cpu")
+        model._turn(before, after, weight)
+        return model.eval()
+
+    @torch.no_grad()
+    def _turn(self, before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> None:
+        """Let the outputs be uncorrelated, of unit variance, the slowest first: a linear map of the last layer."""
+        mean, now, later = covariances(self.encode(before), self.encode(after), weight)
+        directions, values = slowest(now, later, len(now))
+        turned = np.zeros_like(now)
+        turned[: len(directions)] = directions
+        turn = torch.from_numpy(turned).float()
+        self.outer.bias.copy_(turn @ (self.outer.bias - torch.from_numpy(mean).float()))
+        self.outer.weight.copy_(turn @ self.outer.weight)
+        self.card["autocorrelation"] = [round(float(value), 4) for value in values]
+
+    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """As of `Model`."""
+        inner, outer = (
+            (layer.weight.detach().numpy().astype(float), layer.bias.detach().numpy().astype(float))
+            for layer in (self.inner, self.outer)
+        )
+        weights = inner[0] / float(self.scale)
+        return [(weights, inner[1] - weights @ self.mean.numpy().astype(float)), outer]
+
+    def encode(self, data: np.ndarray) -> np.ndarray:
+        """Coordinates of data (n, ...). Returns: (n, Z) float64. Raises: UnusableData: rows of another size, or NaN."""
+        z = rows(data, self.config["size"])
+        *inner, (weights, offsets) = self.layers()
+        for matrix, shift in inner:
+            z = np.tanh(z @ matrix.T + shift)
+        return np.asarray(z @ weights.T + offsets)
+
+
+def _loss(model: DeepTICA, pairs: Tensor) -> dict[str, Tensor]:
+    """Minus the sum of squared autocorrelations, of noisy inputs."""
+    size = model.config["size"]
+    before, after, weight = pairs[:, :size], pairs[:, size : 2 * size], pairs[:, -1:]
+    noise = NOISE * model.scale if model.training else 0.0
+    x, y = (model(each + noise * torch.randn_like(each)) for each in (before, after))
+    weight = weight / weight.sum()
+    mean = 0.5 * (weight * (x + y)).sum(dim=0)
+    x, y = x - mean, y - mean
+    now = 0.5 * (x.T @ (weight * x) + y.T @ (weight * y))
+    cross = x.T @ (weight * y)
+    now = now + REGULAR * torch.eye(len(now), device=now.device)
+    factor = torch.linalg.cholesky(now)  # eigh in a loss gives NaN as gradients
+    half = torch.linalg.solve_triangular(factor, 0.5 * (cross + cross.T), upper=False)
+    white = torch.linalg.solve_triangular(factor, half.T, upper=False)
+    return {"loss": -(white**2).sum()}

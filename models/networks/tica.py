@@ -1,0 +1,112 @@
+"""Time-lagged independent components: the directions that change slowest, which are those worth a bias."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Self
+
+import numpy as np
+import torch
+
+from steersman.models.errors import UnusableData, at_least
+from steersman.models.model import Model
+
+SMALLEST = 1e-2  # directions of less variance than this share of the largest are noise, and left out
+
+
+class TICA(Model):
+    """The `latent` slowest directions of vectors of `size` numbers, each of mean 0 and variance 1.
+
+    Source: Perez-Hernandez et al. (2013), Identification of slow molecular order parameters for Markov model
+        construction.
+    """
+
+    mean: torch.Tensor
+    components: torch.Tensor
+
+    def __init__(self, size: int, latent: int) -> None:
+        super().__init__(size=size, latent=latent)
+        at_least(1, size=size, latent=latent)
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("components", torch.zeros(latent, size, dtype=torch.float64))
+
+    @classmethod
+    def fit(cls, data: np.ndarray, pairs: np.ndarray, *, latent: int = 2, weights: np.ndarray | None = None) -> Self:
+        """Fit to data (n, ...), each row flattened, all of one scale.
+
+        Args:
+            pairs: (m, 2) int, rows of the data that are one lag apart, see `Window.lagged`.
+            latent: at most as many as there are directions that are no noise.
+            weights: (n,) float, of frames whose simulation was biased; None: all count alike.
+        Returns: its card holds the `autocorrelation` of each component at the lag.
+        Raises: UnusableData: no pairs, values that are not finite, or that never change.
+        """
+        x = rows(data)
+        before, after, weight = lagged(x, pairs, weights)
+        mean, now, later = covariances(before, after, weight)
+        directions, values = slowest(now, later, latent)
+        model = cls(x.shape[1], len(directions))
+        model.mean.copy_(torch.from_numpy(mean))
+        model.components.copy_(torch.from_numpy(directions))
+        model.card["autocorrelation"] = [round(float(value), 4) for value in values]
+        return model.eval()
+
+    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """As of `Model`."""
+        components = self.components.numpy()
+        return [(components, -components @ self.mean.numpy())]
+
+    def encode(self, data: np.ndarray) -> np.ndarray:
+        """Project data (n, ...). Returns: (n, latent) float64. Raises: UnusableData: rows of another size, or NaN."""
+        return (rows(data, self.config["size"]) - self.mean.numpy()) @ self.components.numpy().T
+
+
+def rows(data: np.ndarray, size: int | None = None) -> np.ndarray:
+    """Flatten (n, ...) to (n, numbers) float64.
+
+    Raises: UnusableData: rows of another size, or values that are not finite.
+    """
+    shape = np.shape(data)
+    x = np.asarray(data, np.float64).reshape(shape[0], prod(shape[1:]))
+    if size is not None and x.shape[1] != size:
+        raise UnusableData(shape, f"the model was built for rows of {size} numbers")
+    if not np.isfinite(x).all():
+        raise UnusableData(shape, "the values are to be finite")
+    return x
+
+
+def lagged(x: np.ndarray, pairs: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows that are one lag apart, (m, F) each, and the weight of each pair, (m,), which sum to 1.
+
+    Raises: UnusableData: there are none.
+    """
+    if not len(pairs):
+        raise UnusableData(x.shape, "no two frames of a segment are one lag apart: take a shorter lag")
+    first, second = np.asarray(pairs).T
+    weight = np.ones(len(first)) if weights is None else np.asarray(weights, float)[first]
+    return x[first], x[second], weight / weight.sum()
+
+
+def covariances(before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean (F,), covariance and time-lagged covariance (F, F), both made symmetric: as if time had no direction."""
+    mean = 0.5 * (weight @ before + weight @ after)
+    x, y = before - mean, after - mean
+    wx, wy = x * weight[:, None], y * weight[:, None]
+    cross = wx.T @ y
+    return mean, 0.5 * (wx.T @ x + wy.T @ y), 0.5 * (cross + cross.T)
+
+
+def slowest(now: np.ndarray, later: np.ndarray, latent: int) -> tuple[np.ndarray, np.ndarray]:
+    """Directions (latent, F) of unit variance, of the largest autocorrelations, and those, (latent,).
+
+    Raises: UnusableData: nothing changes.
+    """
+    variance, axes = np.linalg.eigh(now)
+    kept = variance > SMALLEST * variance[-1]
+    if not variance[-1] > 0:
+        raise UnusableData(now.shape, "the values never change")
+    whiten = axes[:, kept] / np.sqrt(variance[kept])
+    values, turns = np.linalg.eigh(whiten.T @ later @ whiten)
+    directions = (whiten @ turns[:, ::-1][:, :latent]).T
+    signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
+    return directions * signs[:, None], values[::-1][:latent]

@@ -1,0 +1,146 @@
+"""One version of a bias: a potential along one to three coordinates, in kT, as a sum of kernels and as a table."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+MOST_NODES = (1000, 120, 32)  # of the table along each axis, by dimensions
+FEWEST_NODES = 8
+BEYOND = 4  # nodes past a period: a natural spline forgets its end within so many
+
+
+@dataclass(frozen=True, eq=False)
+class Bias:
+    """One version of a bias: V(z) in kT, a natural cubic spline through a table, constant beyond it.
+
+    Args:
+        model: version of the model whose coordinate this is; 0: of none.
+        barrier_kT, exploring: as of `Opes`.
+        centres: (k, d) float32, of the kernels.
+        widths: (k, d) float32, their standard deviations.
+        heights: (k,) float32, the share of the weight that each stands for.
+        periods: (d,) float64; 0 of a dimension that has none.
+    """
+
+    model: int
+    barrier_kT: float
+    exploring: bool
+    centres: np.ndarray
+    widths: np.ndarray
+    heights: np.ndarray
+    periods: np.ndarray
+
+    @property
+    def dimensions(self) -> int:
+        return self.centres.shape[1]
+
+    @cached_property
+    def axes(self) -> tuple[np.ndarray, ...]:
+        """The nodes of the table along each dimension, evenly spaced; of a period, a little more than that."""
+        reach = math.sqrt(2 * (self.barrier_kT + 2))  # widths from a centre to where a kernel matters no more
+        found = []
+        for j, period in enumerate(self.periods):
+            centre, width = self.centres[:, j].astype(float), self.widths[:, j].astype(float)
+            low, high = (0.0, period) if period else ((centre - reach * width).min(), (centre + reach * width).max())
+            nodes = math.ceil((high - low) / width.min()) + 1
+            nodes = min(max(nodes, FEWEST_NODES), MOST_NODES[self.dimensions - 1])
+            step = (high - low) / (nodes - 1)
+            beyond = BEYOND if period else 0
+            found.append(low + step * np.arange(-beyond, nodes + beyond))
+        return tuple(found)
+
+    @cached_property
+    def table(self) -> np.ndarray:
+        """V at the nodes, one axis for each dimension, float64 in kT: from -barrier_kT, where nothing was sampled."""
+        density = self._density([axis[:, None] for axis in self.axes], outer=True)
+        centres = self.centres.astype(float)
+        norm = self._density([centres[:, j : j + 1] for j in range(self.dimensions)], outer=False).mean()
+        bias_factor = self.barrier_kT
+        strength = bias_factor - 1 if self.exploring else 1 - 1 / bias_factor
+        return np.asarray(strength * np.log(density / norm + math.exp(-self.barrier_kT / strength)))
+
+    def energy(self, z: Any) -> np.ndarray:
+        """V, (...) float64 in kT, at z (..., d), or (...) where d is 1."""
+        return self._spline(z, None)
+
+    def gradient(self, z: Any) -> np.ndarray:
+        """dV/dz in kT, in the shape of z; 0 along a dimension that has left the table."""
+        slopes = [self._spline(z, j) for j in range(self.dimensions)]
+        return np.stack(slopes, axis=-1).reshape(np.shape(z))
+
+    def to_bytes(self) -> bytes:
+        """The version as an .npz file."""
+        file = io.BytesIO()
+        np.savez(
+            file, model=self.model, barrier_kT=self.barrier_kT, exploring=self.exploring, centres=self.centres,
+            widths=self.widths, heights=self.heights, periods=self.periods,
+        )  # fmt: skip
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `to_bytes` gave. Raises: ValueError, KeyError: it is something else."""
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+            arrays = [file[name] for name in ("centres", "widths", "heights", "periods")]
+            return cls(int(file["model"]), float(file["barrier_kT"]), bool(file["exploring"]), *arrays)
+
+    def wrapped(self, z: np.ndarray) -> np.ndarray:
+        """(n, d): z within the table, periods removed."""
+        period = np.where(self.periods > 0, self.periods, np.inf)
+        low, high = np.array([axis[0] for axis in self.axes]), np.array([axis[-1] for axis in self.axes])
+        return np.clip(np.where(self.periods > 0, z % period, z), low, high)
+
+    def _rows(self, z: Any) -> np.ndarray:
+        z = np.asarray(z, float)
+        return z[..., None] if self.dimensions == 1 and z.shape[-1:] != (1,) else z
+
+    def _spline(self, z: Any, along: int | None) -> np.ndarray:
+        z = self._rows(z)
+        rows = z.reshape(-1, self.dimensions)
+        at = self.wrapped(rows)
+        nu = None if along is None else [int(j == along) for j in range(self.dimensions)]
+        value = self._coefficients(at, nu=nu)
+        if along is not None and not self.periods[along]:
+            value = np.where(at[:, along] == rows[:, along], value, 0.0)
+        return np.asarray(value).reshape(z.shape[:-1])
+
+    @cached_property
+    def _coefficients(self) -> Any:
+        from scipy.interpolate import NdBSpline, make_interp_spline
+
+        values, knots = self.table, []
+        for j, axis in enumerate(self.axes):
+            spline = make_interp_spline(axis, values, k=3, axis=j, bc_type="natural")
+            values = np.moveaxis(spline.c, 0, j) if spline.c.shape != values.shape else spline.c
+            knots.append(spline.t)
+        return NdBSpline(tuple(knots), values, k=3)
+
+    def _density(self, points: Sequence[np.ndarray], *, outer: bool) -> np.ndarray:
+        """Sum of the kernels at points (n, 1) of each dimension: of their grid, or of each row."""
+        factors = []
+        for j, point in enumerate(points):
+            centre, width = self.centres[:, j].astype(float), self.widths[:, j].astype(float)
+            distance = nearest(point - centre, self.periods[j : j + 1]) / width
+            factors.append(np.exp(-0.5 * distance**2) / width)
+        factors[0] = factors[0] * self.heights.astype(float)
+        if not outer:
+            return np.asarray(math.prod(factors).sum(axis=1))
+        *before, last = factors
+        product = before[0] if before else None
+        for factor in before[1:]:
+            product = (product[:, None] * factor).reshape(-1, factor.shape[1])
+        found = last.sum(axis=1) if product is None else product @ last.T
+        return np.asarray(found.reshape([len(factor) for factor in factors]))
+
+
+def nearest(difference: np.ndarray, periods: np.ndarray) -> np.ndarray:
+    """Of all images of a difference the smallest."""
+    period = np.where(periods > 0, periods, np.inf)
+    return np.asarray(difference - np.where(periods > 0, periods, 0.0) * np.round(difference / period))

@@ -1,0 +1,165 @@
+"""Scored frames -> a bias: a potential along a learned coordinate that fills what was sampled, so walkers leave it.
+
+A bias is a pure function of the scored frames and of the energy that each was simulated under. Nothing is deposited by
+a simulation, so no kernel can be lost, doubled or out of order. Energies are in kT.
+
+Source: Invernizzi and Parrinello (2020), Rethinking metadynamics; (2022), Exploration vs convergence speed in adaptive-
+bias enhanced sampling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steersman.steering.bias import Bias, nearest
+from steersman.steering.errors import BadBias
+from steersman.steering.scores import Scores
+
+ENERGY = "bias"  # the score with the energy that each frame was simulated under
+MOST_DIMENSIONS = 3
+MOST_KERNELS = 2000  # a version takes 56 kB at most
+GROWTH = 1.02  # a new version when there are so many times the frames: some 200 in a run
+LEAST_STEP = 0.5  # a kernel is at least this wide, in root mean square steps from one frame to the next
+LEAST_FRAMES = 20
+SOFTEST_KT, HARDEST_KT = 1.0, 200.0
+
+
+@dataclass(frozen=True)
+class Opes:
+    """On-the-fly probability enhanced sampling along one score, in 1 to 3 dimensions.
+
+    Every walker is pushed out of what all of them have sampled. Each segment has a bias that does not change.
+
+    Args:
+        score: the coordinate, (n,) or (n, d). The score stage also returns `bias`: (n,), the energy in kT that the
+            frame was simulated under, 0 without a bias.
+        barrier_kT: the highest barrier that is to be crossed; the bias is never stronger.
+        width: standard deviation of a kernel, one number or one for each dimension; None: from the fluctuations
+            within a segment, smaller as frames come (Silverman's rule).
+        periods: of each dimension, or one for all, 0 where it has none; angles in radians have 2 pi.
+        most: frames that were made before the model count as at most so many. More would hold the walkers back: the
+            density of what is new must catch up with them.
+        exploring: fill by how often a place was visited rather than by its weight: sooner elsewhere, later converged.
+    Raises: BadBias: a barrier that cannot be crossed or needs no bias, or a width that is none.
+    """
+
+    score: str
+    barrier_kT: float
+    width: float | tuple[float, ...] | None = None
+    periods: float | tuple[float, ...] = 0.0
+    most: float = 40.0
+    exploring: bool = False
+
+    def __post_init__(self) -> None:
+        if not SOFTEST_KT < self.barrier_kT <= HARDEST_KT:
+            problem = f"give more than {SOFTEST_KT:g} and at most {HARDEST_KT:g}; 300 K is 2.494 kJ/mol"
+            raise BadBias("barrier_kT", self.barrier_kT, problem)
+        if self.width is not None and not (np.asarray(self.width, float) > 0).all():
+            raise BadBias("width", self.width, "give numbers above 0, or None to take it from the frames")
+        if not (np.asarray(self.periods, float) >= 0).all() or not self.most > 0:
+            raise BadBias("periods, most", (self.periods, self.most), "periods are 0 or more, most is above 0")
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the scores it is made of."""
+        return (self.score, ENERGY)
+
+    def due(self, scores: Scores, model: int, frames: int) -> bool:
+        """Whether the frames that came since a version of so many frames, of a model, are worth a new one."""
+        there = len(scores) >= LEAST_FRAMES and all(name in scores.values for name in self.needs)
+        return there and (scores.model != model or len(scores) > GROWTH * frames)
+
+    def made(self, scores: Scores) -> Bias:
+        """Make the bias of all scored frames.
+
+        Raises: BadBias: a score of more than 3 dimensions, of none that changes, or with NaN.
+        """
+        z, energy = scores.matrix(self.score), scores.matrix(ENERGY)[:, 0]
+        dimensions = z.shape[1]
+        if not 1 <= dimensions <= MOST_DIMENSIONS:
+            raise BadBias(self.score, f"{dimensions} dimensions", f"a bias has 1 to {MOST_DIMENSIONS}")
+        for name, value in ((self.score, z), (ENERGY, energy)):
+            if not np.isfinite(value).all():
+                raise BadBias(name, float("nan"), "a bias needs finite scores")
+        periods = _each(self.periods, dimensions)
+        weight = np.ones(len(z)) if self.exploring else np.exp(energy - energy.max())
+        weight *= self._share(scores, weight * np.exp(0.0 if self.exploring else energy.max()))
+        effective = weight.sum() ** 2 / (weight**2).sum()
+        width = self._width(scores, z, periods, effective)
+        kernels = _compressed(z, weight, width, periods)
+        return Bias(scores.model, self.barrier_kT, self.exploring, *kernels, periods)
+
+    def _share(self, scores: Scores, weight: np.ndarray) -> np.ndarray:
+        """(n,) factors that let frames of before the model weigh at most `most` together."""
+        before = scores.biased_by != scores.model if len(scores.biased_by) else np.ones(len(weight), bool)
+        return np.where(before, min(1.0, self.most / max(weight[before].sum(), 1e-300)), 1.0)
+
+    def _width(self, scores: Scores, z: np.ndarray, periods: np.ndarray, effective: float) -> np.ndarray:
+        """(d,): how wide a kernel is, by Silverman's rule from the spread within a segment, and no less than a step."""
+        if self.width is not None:
+            return _each(self.width, z.shape[1])
+        spread, step = _fluctuation(scores, z, periods)
+        silverman = (effective * (z.shape[1] + 2) / 4) ** (-1 / (z.shape[1] + 4))
+        width = np.maximum(spread * silverman, LEAST_STEP * step)
+        if not (width > 0).all():
+            raise BadBias(self.score, "the same from frame to frame", "a bias along it would push nothing")
+        return np.asarray(width)
+
+
+def _each(value: Any, dimensions: int) -> np.ndarray:
+    try:
+        return np.broadcast_to(np.asarray(value, float), (dimensions,))
+    except ValueError:
+        raise BadBias("width, periods", value, f"give one number, or one for each of {dimensions} dimensions") from None
+
+
+def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviation within a segment, the median of all, and the root mean square step between frames, (d,) each.
+
+    Raises: BadBias: no segment has two frames.
+    """
+    order = np.lexsort((scores.row, scores.segment, scores.walker))
+    fresh = (np.diff(scores.walker[order]) != 0) | (np.diff(scores.segment[order]) != 0)
+    steps = np.where(fresh[:, None], 0.0, nearest(np.diff(z[order], axis=0), periods))
+    if fresh.all():
+        raise BadBias("segments", "one frame in each", "how much the coordinate fluctuates is not known: give width=")
+    track = np.concatenate([np.zeros((1, z.shape[1])), np.cumsum(steps, axis=0)])  # without jumps over a period
+    segment = np.concatenate([[0], np.cumsum(fresh)])
+    count = np.bincount(segment)
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        return np.stack([np.bincount(segment, column) for column in values.T], axis=1) / count[:, None]
+
+    spread = np.sqrt(mean((track - mean(track)[segment]) ** 2))
+    return np.median(spread[count > 1], axis=0), np.sqrt((steps[~fresh] ** 2).mean(axis=0))
+
+
+def _compressed(
+    z: np.ndarray, weight: np.ndarray, width: np.ndarray, periods: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Make one kernel of all frames in a cell that is one width long, twice as long while there are too many.
+
+    Returns: centres and widths (k, d), heights (k,), float32.
+    """
+    z = np.where(periods > 0, z % np.where(periods > 0, periods, 1.0), z)
+    size = width.astype(float)
+    while True:
+        cells, which = np.unique(np.floor(z / size), axis=0, return_inverse=True)
+        if len(cells) <= MOST_KERNELS:
+            break
+        size = size * 2 ** (1 / z.shape[1])
+    which = which.ravel()
+    height = np.bincount(which, weight)
+    kept = height > 0
+    share = weight / np.where(kept, height, 1.0)[which]
+    centre = np.stack([np.bincount(which, share * column) for column in z.T], axis=1)
+    spread = np.stack([np.bincount(which, share * column) for column in ((z - centre[which]) ** 2).T], axis=1)
+    made = centre[kept], np.sqrt(width**2 + spread[kept]), height[kept] / height.sum()
+    return tuple(array.astype(np.float32) for array in made)  # type: ignore[return-value]
