@@ -175,9 +175,14 @@ class Bag:
         """Offer a start once more, as a new one that repeats start `number`."""
         fresh, settings = self._recorder.state.next_start, self._recorder.state.settings
         seed = start_seed(self._seed, fresh)
-        self._put(
-            self._recorder.record(replace(record, start=fresh, seed=seed, again=number, set=dict(settings), pin=""))
-        )
+        again = replace(record, start=fresh, seed=seed, again=number, set=dict(settings), pin="", **self._learned())
+        self._put(self._recorder.record(again))
+
+    def _learned(self) -> dict[str, int]:
+        """What a simulation gets of what was learned: the newest bias and its model, or the newest model."""
+        state = self._recorder.state
+        bias = state.bias
+        return {"with_model": bias.model, "bias": bias.bias} if bias else {"with_model": state.model}
 
     def _go_on(self, number: int, broken: Broken) -> None:
         segment, record = broken.segment, replace(broken.record, losses=broken.losses, attempt=0, failed_on=())
@@ -246,7 +251,7 @@ class Bag:
             parent=FrameId(*parent) if parent else None, policy=choice.policy, reason=choice.reason,
             model=scores.model if chosen else 0, exact=bool(chosen and chosen.exact),
             draw={name: _floats(value) for name, value in chosen.draw.items()} if chosen else {},
-            weight=chosen.weight if chosen else 0.0,
+            weight=chosen.weight if chosen else 0.0, **self._learned(),
         )  # fmt: skip
 
     def _say_how_it_went(self, choice: Choice) -> None:

@@ -29,7 +29,7 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         Check("workflow", True, f"{plan.source} ({', '.join(name.split('_')[0] for name in stages)})"),
         Check("parameters", True, ", ".join(f"{k}={v}" for k, v in plan.params.model_dump().items()) or "none"),
         Check("stop", True, str(workflow.stop_rule(plan.params))),
-        Check("training when", True, f"first at {rule.first} frames, then every {rule.frames}" if rule else "none"),
+        Check("training when", True, str(rule) if rule else "none"),
         Check("held out", True, _held_out(plan)),
         Check("steering", True, _steering(plan)),
         *_site(plan),

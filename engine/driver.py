@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from steersman.bus import BusError, TupleSpace
 from steersman.engine import ending
 from steersman.engine.bag import Bag
+from steersman.engine.biaser import Biaser
 from steersman.engine.crew import Crew
 from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import Inbox, JobBegan
@@ -116,6 +117,8 @@ class Driver:
         )  # fmt: skip
         self._scorer = Scorer(directory, workflow, recorder, jobs, site, clock, rounds=run.rounds)
         self._merger = Merger(directory.frames, recorder, clock=clock)
+        bias = workflow.steering.bias
+        self._biaser = Biaser(directory, bias, recorder) if bias else None
         self._trainer = Trainer(directory, workflow.training, recorder, jobs, clock) if workflow.training else None
 
     def run(self) -> End:
@@ -170,6 +173,8 @@ class Driver:
             self._prune()
         if (self._rounds and self._learning) or self._state.paused:
             return
+        if self._biaser is not None:
+            self._biaser.advance(self._scorer.scores())
         if self._end() is None:
             self._bag.fill(self._scorer.scores, self._slots, lambda: ending.room(self._state, self._rule))
 

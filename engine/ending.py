@@ -14,7 +14,7 @@ FAILURES = 6  # segments that fail in a row, while none has ended well, end the 
 UNTRIED = 30  # times as many until every slot and node has ended one: a broken node may be the first to come
 ROUNDING = 1e-6  # of a segment: a quotient that should be whole
 NEVER = 3  # failures in a row of a stage that has never worked
-STAGES = ("train", "score", "steer")  # that steering needs
+STAGES = ("train", "score", "steer", "bias")  # that steering needs
 
 
 def met(state: State, rule: StopRule, now: float) -> End | None:

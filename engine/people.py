@@ -159,6 +159,8 @@ class People:
     def _frame(self, frame: str) -> FrameId:
         if self._state.rounds:
             raise BadRequest("this run is a weighted ensemble, and a pinned start would have no weight")
+        if self._state.biases:
+            raise BadRequest("this run has a bias, and a pinned start would break the weights of its frames")
         name, _, text = frame.partition(":")
         segment = self._segment(name)
         row = segment.first + int(text) if _is_number(text) else -1

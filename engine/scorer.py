@@ -19,6 +19,7 @@ from steersman.journal.scoreboard import Scoreboard, stale, unscored
 from steersman.stages.workflow import Score, Workflow
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
+from steersman.steering.opes import GROWTH
 from steersman.store import Span, StoreError
 from steersman.worker import tasks
 
@@ -61,7 +62,9 @@ class Scorer:
         self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
         self._role, self._clock = site.executor_of("scoring"), clock
         self._in_driver = any(executor.in_driver for executor in site.executors.values())
-        self._pause_s, self._due = 0.0 if rounds or workflow.steering.needs else PAUSE_S, -math.inf
+        steering = workflow.steering
+        self._pause_s = 0.0 if rounds or steering.policy.needs or steering.prune else PAUSE_S
+        self._growth, self._due = GROWTH if steering.bias else math.inf, -math.inf
         self.hopeless = ""
         self._batch: _Batch | None = None
         self._unfit = set[int]()  # models that cannot score
@@ -120,6 +123,7 @@ class Scorer:
         return (
             self._coming is not None
             or self._recorder.state.frames - scored >= stage.batch
+            or self._recorder.state.frames > self._growth * scored > 0
             or self._clock() >= self._due
         )
 

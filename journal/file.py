@@ -27,7 +27,7 @@ from steersman.journal.errors import JournalTooNew, RunIsLocked
 from steersman.journal.records import KINDS, BadRecord, Record
 
 R = TypeVar("R", bound=Record)
-VERSION, USUAL = 3, Record.format  # the newest that is read; that of nearly all lines
+VERSION, USUAL = 4, Record.format  # the newest that is read; that of nearly all lines
 FIRST = 0  # stands for the checksum of the record before the first
 _CRC = b',"crc":"'
 _BEGIN, _END = b'{"v":%d,"n":%d,"prev":"%08x",', _CRC + b'%08x"}\n'

@@ -25,6 +25,7 @@ FREQUENT = (
     records.Merged,
     records.Epoch,
     records.Scored,
+    records.Biased,
     records.Metrics,
 )
 log = logging.getLogger("steersman.journal")

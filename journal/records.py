@@ -178,6 +178,8 @@ class Start(Record, tag="start", frozen=True):
     failed_on: tuple[Number, ...] = ()  # walkers on which it did
     losses: Number = 0  # walkers that died while they ran it
     pin: str = ""  # id of the `tell` that pinned it
+    with_model: Number = 0  # version of the model that simulate gets as `start.model`
+    bias: Number = 0  # version of the bias that pushes it, along the coordinate of that model
 
     def __str__(self) -> str:
         """Its number, and below it a line for each field that says something."""
@@ -284,6 +286,19 @@ class Scored(Record, tag="scored", frozen=True):
     took_s: Amount = 0.0  # to score the newest of them
 
 
+class Biased(Record, tag="bias", frozen=True):
+    """A version of the bias was made, of scored frames; starts from now on have it."""
+
+    format: ClassVar[int] = 4  # who does not know it would take frames of biased segments for unbiased ones
+
+    bias: Number  # its version, from 1 on
+    model: Number  # whose scores it was made of
+    frames: Number  # that had scores
+    sha256: str  # of its file
+    kernels: Number = 0
+    effective: Amount = 0.0  # size of the frames' sample, by their weights
+
+
 class Metrics(Record, tag="metrics", frozen=True):
     """Figures of merit after a scoring."""
 
@@ -331,7 +346,7 @@ KINDS: dict[str, type[Record]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
         Run, Session, Prepared, End, Note, Hired, Joined, Left, Lost, Merged, Aside, Damaged, Start, Began, Published,
-        Ended, Blame, Stop, Training, Epoch, Trained, Scored, Metrics, Stage, Tell,
+        Ended, Blame, Stop, Training, Epoch, Trained, Scored, Biased, Metrics, Stage, Tell,
     )
 }  # fmt: skip
 OF_WALKERS = (Joined, Began, Published, Ended)  # what walkers say over the bus, as their record

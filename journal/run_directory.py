@@ -61,6 +61,9 @@ class RunDirectory:
     def model(self, version: int) -> Path:
         return self.path / "models" / f"{version:04d}"
 
+    def bias(self, version: int) -> Path:
+        return self.path / "biases" / f"{version:05d}.npz"
+
     def traceback(self, stage: str, version: int | None = None) -> Path:
         """Of a stage that failed; a training and a scoring are of a model's version."""
         return self.errors / (f"{stage}.txt" if version is None else f"{stage}-{version:04d}.txt")

@@ -166,7 +166,11 @@ def _scores(
     columns = {name: value[keep] for name, value in values.items()}
     start_of = np.where(known, made["start"][at], 0) if len(kept) else np.zeros(len(row), np.int64)
     held_out = (known & published.is_held_out(state, start_of))[keep]
-    members = {}
+    members: dict[str, np.ndarray] = {}
+    if state.biased and len(kept):
+        bias = np.array(state.biased)[np.where(known & (start_of < len(state.biased)), start_of, -1)]
+        bias[~known | (start_of >= len(state.biased))] = 0
+        members["biased_by"] = np.array([0, *(each.model for each in state.biases)], np.int32)[bias][keep]
     if state.rounds and len(kept):
         start = np.where(known & (made["start"][at] < len(state.rounds)), made["start"][at], -1)[keep]
         for name, column in (("weight", state.weights), ("round", state.rounds)):

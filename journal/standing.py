@@ -44,6 +44,8 @@ class Standing:
         self.scored = 0
         self.scored_with = 0
         self.scoring_s = 0.0
+        self.biases: list[records.Biased] = []
+        self.biased = array("q")  # version of the bias of each start; empty of a run that has none
         self.metrics: dict[str, list[float]] = {}
         self.begins: dict[str, list[int]] = {}  # where in them another model begins
         self._measured_with: dict[str, int] = {}
@@ -91,6 +93,12 @@ class Standing:
     def model(self) -> int:
         """Version of the newest accepted model, 0 before there is one."""
         return max((model.version for model in self.models if model.accepted), default=0)
+
+    @property
+    def bias(self) -> records.Biased | None:
+        """The newest version of the bias whose model is still used."""
+        usable = {0, *(model.version for model in self.models if model.accepted)}
+        return next((bias for bias in reversed(self.biases) if bias.model in usable), None)
 
     @property
     def training(self) -> ModelVersion | None:

@@ -118,6 +118,9 @@ class State(Standing):
         self.chosen[record.policy] += 1
         if record.round:
             self._weigh(record)
+        if record.bias:
+            self.biased.extend([0] * (record.start + 1 - len(self.biased)))
+            self.biased[record.start] = record.bias
         if record.held_out:
             self.held_out.add(record.start)
             self.held_out_draws += record.again is None
@@ -237,6 +240,9 @@ class State(Standing):
     def _on_scored(self, record: records.Scored) -> None:
         self.scored, self.scored_with = record.frames, record.model
         self.scoring_s += record.took_s
+
+    def _on_bias(self, record: records.Biased) -> None:
+        self.biases.append(record)
 
     def _on_metrics(self, record: records.Metrics) -> None:
         for name, value in record.values.items():

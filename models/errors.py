@@ -65,8 +65,8 @@ class NotDense(ModelError, BadInput):
 
     def __str__(self) -> str:
         return (
-            f"no simulation can be biased along the coordinate of a {self.name}: it has no `layers()` that OpenMM could "
-            "be given; models.TICA, models.DeepTICA and models.PCA have"
+            f"no simulation can be biased along the coordinate of a {self.name}: it has no `layers()` to give "
+            "to OpenMM; models.TICA, models.DeepTICA and models.PCA have"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,21 +16,63 @@ class Every:
 
     frames: int
     first: int
+    last: float = math.inf
+
+    def __str__(self) -> str:
+        until = f", until {self.last:g}" if self.last < math.inf else ""
+        return f"first at {self.first} frames, then {self._then}{until}"
+
+    @property
+    def _then(self) -> str:
+        return f"every {self.frames}"
 
     def due(self, frames: int, trained_at: int | None) -> bool:
-        return frames >= self.first if trained_at is None else frames - trained_at >= self.frames
+        if trained_at is None:
+            return frames >= self.first
+        return trained_at < self.last and frames >= self.next(trained_at)
+
+    def next(self, trained_at: int) -> int:
+        """How many frames there are at the next training."""
+        return trained_at + self.frames
 
 
-def every(*, frames: int, first: int | None = None) -> Every:
+class Doubling(Every):
+    """When to train: each time there are twice as many frames as at the last training."""
+
+    @property
+    def _then(self) -> str:
+        return "at twice as many each time"
+
+    def next(self, trained_at: int) -> int:
+        """How many frames there are at the next training."""
+        return 2 * trained_at
+
+
+def every(*, frames: int, first: int | None = None, last: float = math.inf) -> Every:
     """Train when `frames` new frames have come since the last training; the first time at `first` frames.
 
     Frames of `@wf.held_out` do not count.
 
+    Args:
+        last: once a training began with so many frames or more, the model stays as it is.
     Raises: ValueError: a count below 1.
     """
-    if frames < 1 or (first is not None and first < 1):
-        raise ValueError(f"every(frames={frames}, first={first}): counts of frames are at least 1")
-    return Every(frames, frames if first is None else first)
+    first = frames if first is None else first
+    if min(frames, first, last) < 1:
+        raise ValueError(f"every(frames={frames}, first={first}, last={last}): counts of frames are at least 1")
+    return Every(frames, first, last)
+
+
+def doubling(*, first: int, last: float = math.inf) -> Every:
+    """Train at `first` frames, and each time there are twice as many, until `last`; then the model stays as it is.
+
+    What is concluded from a bias converges while its model does not change.
+
+    Raises: ValueError: a count below 1.
+    """
+    if min(first, last) < 1:
+        raise ValueError(f"doubling(first={first}, last={last}): counts of frames are at least 1")
+    return Doubling(first, first, last)
 
 
 def check(name: str, given: object, kind: type[R]) -> None:

@@ -15,7 +15,7 @@ from steersman.stages import rules
 from steersman.stages.errors import BadDraws
 from steersman.stages.rules import Every
 from steersman.stages.yardstick import TAKES, Yardstick
-from steersman.steering import Policy, Scores, SegmentRule, Steering, StopRule, Unsteered
+from steersman.steering import Opes, Policy, Scores, SegmentRule, Steering, StopRule, Unsteered
 from steersman.store import Variable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -218,10 +218,16 @@ class Workflow:
         return decorate(function) if function else decorate
 
     def steer(
-        self, policy: Policy, *, explore: float = 0.0, fallback: Policy | None = None, prune: SegmentRule | None = None
+        self,
+        policy: Policy | None = None,
+        *,
+        explore: float = 0.0,
+        fallback: Policy | None = None,
+        prune: SegmentRule | None = None,
+        bias: Opes | None = None,
     ) -> None:
         """Say how starts are chosen, see `Steering`; until a model is there segments go on, as plain simulations."""
-        self._steering = Steering(policy, explore, fallback or Unsteered(), prune)
+        self._steering = Steering(policy or Unsteered(), explore, fallback or Unsteered(), prune, bias)
 
     @overload
     def metric(self, function: F, /) -> F: ...

@@ -27,6 +27,7 @@ class Bias:
         widths: (k, d) float32, their standard deviations.
         heights: (k,) float32, the share of the weight that each stands for.
         periods: (d,) float64; 0 of a dimension that has none.
+        effective: size of the frames' sample, by their weights.
     """
 
     model: int
@@ -36,6 +37,7 @@ class Bias:
     widths: np.ndarray
     heights: np.ndarray
     periods: np.ndarray
+    effective: float = 0.0
 
     @property
     def dimensions(self) -> int:
@@ -80,7 +82,7 @@ class Bias:
         file = io.BytesIO()
         np.savez(
             file, model=self.model, barrier_kT=self.barrier_kT, exploring=self.exploring, centres=self.centres,
-            widths=self.widths, heights=self.heights, periods=self.periods,
+            widths=self.widths, heights=self.heights, periods=self.periods, effective=self.effective,
         )  # fmt: skip
         return file.getvalue()
 
@@ -89,7 +91,13 @@ class Bias:
         """Read what `to_bytes` gave. Raises: ValueError, KeyError: it is something else."""
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = [file[name] for name in ("centres", "widths", "heights", "periods")]
-            return cls(int(file["model"]), float(file["barrier_kT"]), bool(file["exploring"]), *arrays)
+            return cls(
+                int(file["model"]),
+                float(file["barrier_kT"]),
+                bool(file["exploring"]),
+                *arrays,
+                float(file["effective"]),
+            )
 
     def wrapped(self, z: np.ndarray) -> np.ndarray:
         """(n, d): z within the table, periods removed."""

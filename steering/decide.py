@@ -7,11 +7,12 @@ import time
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
 from steersman.steering.draws import HELD_OUT
+from steersman.steering.opes import Opes
 from steersman.steering.policies import NEW, Candidate, Policy, Random, Unsteered, members
 from steersman.steering.pruning import SegmentRule
 from steersman.steering.scores import Scores
@@ -41,15 +42,22 @@ class Steering:
         explore: share of starts drawn at random instead, 0 to 1.
         fallback: used until the scores that the policy needs exist, and when the policy fails.
         prune: ends running segments early; None never does.
+        bias: pushes every segment along a score; None: nothing does.
     """
 
     policy: Policy = field(default_factory=Random)
     explore: float = 0.0
     fallback: Policy = field(default_factory=Unsteered)
     prune: SegmentRule | None = None
+    bias: Opes | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("policy", Policy), ("fallback", Policy), ("prune", SegmentRule | None)):
+        for name, kind in (
+            ("policy", Policy),
+            ("fallback", Policy),
+            ("prune", SegmentRule | None),
+            ("bias", Opes | None),
+        ):
             if not isinstance(given := getattr(self, name), kind):
                 problem = f"{name}={given!r:.80}: write an object with its arguments"
                 raise TypeError(f'{problem}, as in wf.steer(Novelty("z"), prune=Redundant("z"))')
@@ -57,6 +65,11 @@ class Steering:
             raise ValueError(f"explore={self.explore}: a share lies between 0 and 1")
         if self.policy.rounds and (self.explore or self.prune):
             raise ValueError(f"{self.policy.name} chooses every start, to its end: take explore and prune away")
+        if self.bias and (self.explore or self.prune or not isinstance(self.policy, Unsteered)):
+            raise ValueError(
+                f"bias={self.bias.name}: the weights of frames hold while each segment is continued to its end: take "
+                "Unsteered() as the policy, and explore and prune away"
+            )
         if self.fallback.rounds:
             raise ValueError(f"{self.fallback.name} is no fallback: its weights are those of all starts")
 
@@ -66,8 +79,8 @@ class Steering:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the scores that policy and prune rule look at, without which the fallback chooses."""
-        return (*self.policy.needs, *(self.prune.needs if self.prune else ()))
+        """Names of the scores that policy, prune rule and bias look at, without which the fallback chooses."""
+        return tuple(chain.from_iterable(each.needs for each in (self.policy, self.prune, self.bias) if each))
 
     def deciding(self, *, scored: bool) -> Policy:
         """Which policy chooses, when all goes well."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from steersman import steering
 from steersman.steering.decide import Steering
-from steersman.steering.policies import Policy
+from steersman.steering.opes import Opes
+from steersman.steering.policies import Policy, Unsteered
 from steersman.steering.pruning import SegmentRule
 from steersman.system.errors import BadValue, UnknownName
 
@@ -25,7 +26,9 @@ def parse(text: str, names: Mapping[str, Any] | None = None) -> Steering:
     policies, rules = _kinds_of(Policy, known), _kinds_of(SegmentRule, known)
     try:
         # The words of the person who owns this process.
-        steered: Steering = eval(f"steer({text})", {"__builtins__": {}}, policies | rules | {"steer": steer})
+        steered: Steering = eval(
+            f"steer({text})", {"__builtins__": {}}, policies | rules | {"steer": steer, "Opes": Opes}
+        )
     except NameError as error:
         is_rule = f"prune={error.name}" in text.replace(" ", "")
         what, valid = ("prune rule", rules) if is_rule else ("policy", policies)
@@ -35,9 +38,9 @@ def parse(text: str, names: Mapping[str, Any] | None = None) -> Steering:
     return steered
 
 
-def steer(policy: Policy, **options: Any) -> Steering:
+def steer(policy: Policy | None = None, **options: Any) -> Steering:
     """Take what `wf.steer` takes."""
-    return Steering(policy, **options)
+    return Steering(policy or Unsteered(), **options)
 
 
 def _kinds_of(base: type, known: Mapping[str, Any]) -> dict[str, type]:

@@ -94,7 +94,7 @@ class Opes:
         effective = weight.sum() ** 2 / (weight**2).sum()
         width = self._width(scores, z, periods, effective)
         kernels = _compressed(z, weight, width, periods)
-        return Bias(scores.model, self.barrier_kT, self.exploring, *kernels, periods)
+        return Bias(scores.model, self.barrier_kT, self.exploring, *kernels, periods, float(effective))
 
     def _share(self, scores: Scores, weight: np.ndarray) -> np.ndarray:
         """(n,) factors that let frames of before the model weigh at most `most` together."""

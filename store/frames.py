@@ -278,6 +278,18 @@ class Window(Mapping[str, np.ndarray]):
         """(rows,) int64, one for each frame: the same in every window of a run."""
         return np.concatenate([(int(s.walker[1:]) << 40) + np.arange(s.first, s.end) for s in self.spans])
 
+    def lagged(self, lag: int) -> np.ndarray:
+        """(m, 2) int64: rows of all pairs of frames that are `lag` frames apart in one segment.
+
+        Raises: ValueError: a lag below 1.
+        """
+        if lag < 1:
+            raise ValueError(f"lagged({lag}): a lag is at least 1 frame")
+        ends = np.cumsum([span.rows for span in self.spans])
+        firsts = [np.arange(end - span.rows, end - lag) for end, span in zip(ends, self.spans, strict=True)]
+        first = np.concatenate(firsts).astype(np.int64)
+        return np.stack([first, first + lag], axis=1)
+
     def _read_variable(self, name: str) -> np.ndarray:
         """One read for each walker, however many spans it has here: segments are short."""
         first: dict[str, int] = {}

@@ -28,6 +28,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.start import topology
 from steersman.stages.workflow import Params, Train, Workflow
+from steersman.steering import Bias
 from steersman.store import Span, Window
 from steersman.system import node
 from steersman.system.files import replace_file
@@ -77,6 +78,11 @@ def _prepared(run: str, sha256: str) -> Any:
 @functools.lru_cache(maxsize=2)
 def _model(run: str, version: int) -> Any:
     return training.load_model(RunDirectory(Path(run)).model(version)) if version else None
+
+
+@functools.lru_cache(maxsize=1)
+def _bias(run: str, version: int) -> Bias | None:
+    return Bias.from_bytes(RunDirectory(Path(run)).bias(version).read_bytes()) if version else None
 
 
 @functools.lru_cache(maxsize=1)
@@ -158,6 +164,8 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
         lease_s=site.lease,
         watchdog=Watchdog(workflow.simulation.hang_s),
         with_settings=functools.partial(loading.changed, workflow),
+        model=functools.partial(_model, run),
+        bias=functools.partial(_bias, run),
     )
     with walker.watchdog:
         left = walker.run()

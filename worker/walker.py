@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ class Walker:
         lease_s: how long a start is its own without a sign of life.
         watchdog: hears of it while there is progress, or nothing to do.
         with_settings: (parameters, what a person changed) -> parameters.
+        model, bias: version -> what simulate gets as `start.model` and `start.bias`; None of version 0.
     """
 
     number: int
@@ -87,6 +89,8 @@ class Walker:
     lease_s: float = LEASE_S
     watchdog: Watchdog = field(default_factory=Watchdog)
     with_settings: Callable[[Any, dict[str, Any]], Any] = lambda params, _: params
+    model: Callable[[int], Any] = lambda version: None
+    bias: Callable[[int], Any] = lambda version: None
     _longest_s: float = 0.0
     _segments: int = 0
     _failures: int = 0  # in a row
@@ -231,12 +235,13 @@ class Walker:
 
     def _read_start(self, order: Order) -> Start:
         draw = {name: np.asarray(value, np.float64) for name, value in order.draw.items()}
+        learned = {"bias": self.bias(order.bias), "load": partial(self.model, order.with_model)}
         if order.parent is None:
-            return Start(self.prepared, draw=draw)
+            return Start(self.prepared, draw=draw, **learned)
         walker, row, segment = order.parent
         frame = self.frames.row(f"w{walker}", row)
         state = self.frames.row(f"w{walker}", segment, dimension=SEGMENT) if order.exact else {}
-        return Start(self.prepared, frame, state, draw)
+        return Start(self.prepared, frame, state, draw, **learned)
 
     def _close_segment(self, out: Segment, order: Order, how: str) -> None:
         walker, row = order.parent[:2] if order.parent else (-1, -1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Protocol
 
@@ -48,10 +49,8 @@ class Distances:
 
     @classmethod
     def between(cls, molecule: Molecule, *, apart: int = NEAREST_BONDS) -> Distances:
-        """All pairs of the protein's heavy atoms that are at least so many bonds apart."""
-        bound = _heavy_bonds(molecule)
-        near = {atom: _within(bound, atom, apart - 1) for atom in bound}
-        return cls(tuple(pair for pair in combinations(bound, 2) if pair[1] not in near[pair[0]]))
+        """All pairs of the protein's heavy atoms that are at least so many bonds apart; found once a process."""
+        return _distances(molecule, apart)
 
     @property
     def count(self) -> int:
@@ -159,6 +158,13 @@ class Coordinates:
         for atom, three in zip(self.atoms, np.reshape(weights, (-1, 3)), strict=True):
             force.addParticle(atom, three.tolist())
         return force
+
+
+@lru_cache(maxsize=1)
+def _distances(molecule: Molecule, apart: int) -> Distances:
+    bound = _heavy_bonds(molecule)
+    near = {atom: _within(bound, atom, apart - 1) for atom in bound}
+    return Distances(tuple(pair for pair in combinations(bound, 2) if pair[1] not in near[pair[0]]))
 
 
 def _heavy_bonds(molecule: Molecule) -> dict[int, set[int]]:

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from steersman.data.run import Run as Run
     from steersman.data.run import open_run as open_run
     from steersman.stages.out import Out as Out
+    from steersman.stages.rules import doubling as doubling
     from steersman.stages.rules import every as every
     from steersman.stages.start import Start as Start
     from steersman.stages.workflow import Params as Params
@@ -22,13 +23,14 @@ _HOMES = {
     "Params": "steersman.stages.workflow",
     "Start": "steersman.stages.start",
     "Workflow": "steersman.stages.workflow",
+    "doubling": "steersman.stages.rules",
     "every": "steersman.stages.rules",
     "budget": "steersman.steering",
     "plateau": "steersman.steering",
     "reached": "steersman.steering",
 }
 
-__all__ = ["Out", "Params", "Run", "Start", "Workflow", "budget", "every", "open_run", "plateau", "reached"]
+__all__ = ["Out", "Params", "Run", "Start", "Workflow", "budget", "doubling", "every", "open_run", "plateau", "reached"]
 
 
 def __getattr__(name: str) -> Any:

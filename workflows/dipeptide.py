@@ -1,0 +1,47 @@
+"""Find a basin that plain dynamics does not see in days: a model learns what is slow and pushes the walkers along it.
+
+    steersman run dipeptide
+"""
+from pydantic import Field
+
+from steersman import Params, Workflow, budget, doubling, models
+from steersman.apps import molecular_dynamics as md
+from steersman.steering import Opes
+
+LEFT = 0.35, 2.1  # rad: phi of the left-handed basin; only the metric knows of it
+
+
+class Dipeptide(Params):
+    segment_ps: float = Field(4.0, ge=1.0)
+    latent: int = Field(3, ge=1, le=3)
+    first: int = Field(1000, ge=100)  # frames of the first training; then at 2, 4 and 8 times as many
+    sim_ns: float = Field(2.0, gt=0)  # budget
+
+
+wf = Workflow("dipeptide", Dipeptide, stop=lambda p: budget(sim_ns=p.sim_ns))
+
+@wf.prepare
+def build(p): return md.build_peptide("A", capped=True)
+
+@wf.simulate(variables=md.VARIABLES)
+def segment(p, start, out):
+    settings = {"temperature_K": 300.0, "duration_ps": p.segment_ps, "report_ps": 0.1, "platform": "Reference"}
+    distances = md.Distances.between(start.prepared)  # of heavy atoms: all that the model sees
+    for f in md.run(start, seed=out.seed, features=distances, **settings):  # pushed by start.bias along start.model
+        out.append(time=f.time_ps, positions=f.positions, features=f.features, bias=f.bias)
+        if out.stopped: break
+    out.state(velocities=f.velocities)
+
+@wf.train(when=lambda p: doubling(first=p.first, last=8 * p.first))
+def fit(p, frames, last):  # directions that change slowest, by how alike frames 0.5 ps apart are
+    return models.TICA.fit(frames["features"], frames.lagged(5), latent=p.latent)
+
+@wf.score()
+def place(p, model, frames):
+    phi = md.dihedral(frames["positions"][:, [4, 6, 8, 10]])
+    return {"z": model.encode(frames["features"]), "bias": frames["bias"], "phi": phi}
+
+wf.steer(bias=Opes("z", barrier_kT=14))
+
+@wf.metric
+def left(scores): return ((scores.values["phi"] > LEFT[0]) & (scores.values["phi"] < LEFT[1])).sum()
