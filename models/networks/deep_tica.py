@@ -90,10 +90,8 @@ class DeepTICA(Model):
     def _turn(self, before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> None:
         """Let the outputs be uncorrelated, of unit variance, the slowest first: a linear map of the last layer."""
         mean, now, later = covariances(self.encode(before), self.encode(after), weight)
-        directions, values = slowest(now, later, len(now))
-        turned = np.zeros_like(now)
-        turned[: len(directions)] = directions
-        turn = torch.from_numpy(turned).float()
+        directions, values = slowest(now, later, len(now), smallest=0.0)
+        turn = torch.from_numpy(directions).float()
         self.outer.bias.copy_(turn @ (self.outer.bias - torch.from_numpy(mean).float()))
         self.outer.weight.copy_(turn @ self.outer.weight)
         self.card["autocorrelation"] = [round(float(value), 4) for value in values]

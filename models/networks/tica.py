@@ -96,13 +96,17 @@ def covariances(before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> tu
     return mean, 0.5 * (wx.T @ x + wy.T @ y), 0.5 * (cross + cross.T)
 
 
-def slowest(now: np.ndarray, later: np.ndarray, latent: int) -> tuple[np.ndarray, np.ndarray]:
+def slowest(
+    now: np.ndarray, later: np.ndarray, latent: int, smallest: float = SMALLEST
+) -> tuple[np.ndarray, np.ndarray]:
     """Directions (latent, F) of unit variance, of the largest autocorrelations, and those, (latent,).
 
+    Args:
+        smallest: directions of less variance than this share of the largest are left out.
     Raises: UnusableData: nothing changes.
     """
     variance, axes = np.linalg.eigh(now)
-    kept = variance > SMALLEST * variance[-1]
+    kept = variance > smallest * variance[-1]
     if not variance[-1] > 0:
         raise UnusableData(now.shape, "the values never change")
     whiten = axes[:, kept] / np.sqrt(variance[kept])
