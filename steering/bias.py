@@ -13,7 +13,7 @@ import numpy as np
 
 MOST_NODES = (1000, 120, 32)  # of the table along each axis, by dimensions
 FEWEST_NODES = 8
-BEYOND = 4  # nodes past a period: a natural spline forgets its end within so many
+BEYOND = 8  # nodes past a period: a natural spline forgets its end within so many
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Bias:
         """The version as an .npz file."""
         file = io.BytesIO()
         np.savez(
-            file, model=self.model, barrier_kT=self.barrier_kT, exploring=self.exploring, centres=self.centres,
+            file, model=self.model, barrier_kT=float(self.barrier_kT), exploring=self.exploring, centres=self.centres,
             widths=self.widths, heights=self.heights, periods=self.periods, effective=self.effective,
         )  # fmt: skip
         return file.getvalue()

@@ -98,6 +98,10 @@ class BiasForce:
             self._force.setGlobalParameterDefaultValue(number, value)  # a context that is made anew begins with it
             context.setParameter(name, value)
 
+    def inputs(self, context: openmm.Context) -> np.ndarray:
+        """(inputs,) float64: what the first layer makes of the features, without its offsets."""
+        return np.array(self._force.getCollectiveVariableValues(context))
+
 
 def keep_trans(system: openmm.System, molecule: Molecule) -> None:
     """Keep the peptide bonds of a molecule within 69 degrees of trans: a bias on distances turns them, and which bond

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from steersman.models import device
-from steersman.models.errors import UnusableData, at_least
+from steersman.models.errors import at_least
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
 from steersman.models.networks.tica import covariances, lagged, rows, slowest
@@ -75,10 +75,7 @@ class DeepTICA(Model):
             model = cls(x.shape[1], latent, hidden)
         if not model.warm_start(init):
             model.mean.copy_(torch.from_numpy(weight @ before))
-            spread = float(np.sqrt(weight @ ((before - weight @ before) ** 2).mean(axis=1)))
-            if not spread > 0:
-                raise UnusableData(x.shape, "the values never change")
-            model.scale.fill_(spread)
+            model.scale.fill_(float(np.sqrt(weight @ ((before - weight @ before) ** 2).mean(axis=1))))
         model.to(device.best())
         together = np.concatenate([before, after, weight[:, None] * len(weight)], axis=1, dtype=np.float32)
         fit(model, torch.from_numpy(together), _loss, epochs=epochs, batch=min(batch, len(together)), lr=lr, seed=seed)

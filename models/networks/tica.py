@@ -78,11 +78,13 @@ def rows(data: np.ndarray, size: int | None = None) -> np.ndarray:
 def lagged(x: np.ndarray, pairs: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows that are one lag apart, (m, F) each, and the weight of each pair, (m,), which sum to 1.
 
-    Raises: UnusableData: there are none.
+    Raises: UnusableData: there are none, or all are the same.
     """
     if not len(pairs):
         raise UnusableData(x.shape, "no two frames of a segment are one lag apart: take a shorter lag")
     first, second = np.asarray(pairs).T
+    if not np.ptp(x[first], axis=0).any():
+        raise UnusableData(x.shape, "the values never change")
     weight = np.ones(len(first)) if weights is None else np.asarray(weights, float)[first]
     return x[first], x[second], weight / weight.sum()
 
@@ -102,13 +104,9 @@ def slowest(
     """Directions (latent, F) of unit variance, of the largest autocorrelations, and those, (latent,).
 
     Args:
-        smallest: directions of less variance than this share of the largest are left out.
-    Raises: UnusableData: nothing changes.
-    """
+        smallest: directions of less variance than this share of the largest are left out."""
     variance, axes = np.linalg.eigh(now)
     kept = variance > smallest * variance[-1]
-    if not variance[-1] > 0:
-        raise UnusableData(now.shape, "the values never change")
     whiten = axes[:, kept] / np.sqrt(variance[kept])
     values, turns = np.linalg.eigh(whiten.T @ later @ whiten)
     directions = (whiten @ turns[:, ::-1][:, :latent]).T
