@@ -20,7 +20,7 @@ from openmm import app
 from steersman.apps.molecular_dynamics.dihedral import dihedral
 from steersman.apps.molecular_dynamics.molecule import Molecule
 
-NEAREST_BONDS = 3  # atoms that are fewer bonds apart keep their distance
+NEAREST_BONDS, NEAREST_RESIDUES = 3, 2  # atoms that are fewer bonds or residues apart keep their distance
 
 
 class Features(Protocol):
@@ -51,6 +51,12 @@ class Distances:
     def between(cls, molecule: Molecule, *, apart: int = NEAREST_BONDS) -> Distances:
         """All pairs of the protein's heavy atoms that are at least so many bonds apart; found once a process."""
         return _distances(molecule, apart)
+
+    @classmethod
+    def of_residues(cls, molecule: Molecule, *, apart: int = NEAREST_RESIDUES) -> Distances:
+        """All pairs of C-alpha atoms at least so many residues apart: few enough for a protein."""
+        alpha = molecule.alpha.tolist()
+        return cls(tuple((i, j) for n, i in enumerate(alpha) for j in alpha[n + apart :]))
 
     @property
     def count(self) -> int:

@@ -34,7 +34,7 @@ class DeepTICA(Model):
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, size: int, latent: int, hidden: int = 16) -> None:
+    def __init__(self, size: int, latent: int, hidden: int = 12) -> None:
         super().__init__(size=size, latent=latent, hidden=hidden)
         at_least(1, size=size, latent=latent, hidden=hidden)
         self.register_buffer("mean", torch.zeros(size))
@@ -53,7 +53,7 @@ class DeepTICA(Model):
         pairs: np.ndarray,
         *,
         latent: int = 2,
-        hidden: int = 16,
+        hidden: int = 12,
         weights: np.ndarray | None = None,
         epochs: int = 30,
         batch: int = 512,
