@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "journal": {"system", "store", "steering"},
     "models": {"system", "bus", "store"},
     "stages": {"system", "store", "steering", "models", "workflows"},
-    "apps": {"system", "store", "models", "stages"},
+    "apps": {"system", "store", "steering", "models", "stages"},
     "executors": {"system", "bus", "site_configs"},
     "worker": {"system", "bus", "store", "steering", "journal", "models", "stages", "executors"},
     "engine": {"system", "bus", "store", "steering", "journal", "models", "stages", "executors", "worker"},
