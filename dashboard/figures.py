@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from steersman.dashboard import (
     choices,
     epochs,
+    free_energy,
     learning,
     lineage,
     sampling,
@@ -35,6 +36,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
     "contacts": ("Contacts, early and late", structure.draw_contacts),
     "sphere": ("The flow on the sphere", sphere.draw),
     "quantities": ("What the frames hold", structure.draw_quantities),
+    "bias": ("The free energy along the biased score", free_energy.draw),
     "models": ("What the models learned", learning.draw),
     "epochs": ("How the training time was spent", epochs.draw),
     "lineage": ("Which segment came from which", lineage.draw),

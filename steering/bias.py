@@ -68,6 +68,13 @@ class Bias:
         strength = bias_factor - 1 if self.exploring else 1 - 1 / bias_factor
         return np.asarray(strength * np.log(density / norm + math.exp(-self.barrier_kT / strength)))
 
+    def density(self, at: np.ndarray, dimension: int = 0) -> np.ndarray:
+        """(n,): probability density of the unbiased system along one dimension, as this version was made of it."""
+        centre, width = self.centres[:, dimension].astype(float), self.widths[:, dimension].astype(float)
+        distance = nearest(at[:, None] - centre, self.periods[dimension : dimension + 1]) / width
+        kernels = np.exp(-0.5 * distance**2) / (width * math.sqrt(2 * math.pi))
+        return np.asarray(kernels @ self.heights.astype(float))
+
     def energy(self, z: Any) -> np.ndarray:
         """V, (...) float64 in kT, at z (..., d), or (...) where d is 1."""
         return self._spline(z, None)
