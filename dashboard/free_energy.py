@@ -65,11 +65,11 @@ def _caption(versions: list[Biased], of_last: list[Biased], newest: Bias) -> str
     few = ""
     if last.effective < FEWEST:
         few = (
-            f" The weights have collapsed: {last.frames:,} frames are worth {last.effective:.0f}. The walkers are where "
-            "the unbiased system hardly ever is; take fewer dimensions or a lower barrier."
+            f" The weights have collapsed: {last.frames:,} frames are worth {last.effective:.0f}. The walkers are "
+            "where the unbiased system hardly ever is; take fewer dimensions or a lower barrier."
         )
     return (
         f"Version {last.bias} of the bias, of {last.frames:,} frames, along the score of model {last.model}, which has "
-        f"had {len(of_last)} versions. By their weights the frames are worth {last.effective:,.0f} of the unbiased system. "
+        f"had {len(of_last)} versions. By their weights the frames are worth {last.effective:,.0f} unbiased ones. "
         f"The barrier is {newest.barrier_kT:g} kT.{few}"
     )
