@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -43,7 +44,9 @@ def _surfaces(axes: Axes, records: list[Biased], biases: list[Bias]) -> None:
         energy = np.where(energy - energy.min() < 1.5 * barrier, energy - energy.min(), np.nan)
         newest = number == len(biases) - 1
         shade = 0.25 + 0.5 * number / max(1, len(biases) - 1)
-        look = {"color": style.BLUE, "linewidth": 2} if newest else {"color": style.GREY, "alpha": shade}
+        look: dict[str, Any] = (
+            {"color": style.BLUE, "linewidth": 2} if newest else {"color": style.GREY, "alpha": shade}
+        )
         axes.plot(at, energy, label=f"{record.frames:,} frames", **look)
     axes.set(xlabel="first dimension of the biased score", ylabel="free energy / kT", ylim=(0, None))
     axes.legend(title="by", loc="best")

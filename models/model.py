@@ -65,7 +65,7 @@ class Model(nn.Module):
             self.stream = {name: value.clone() for name, value in init.stream.items()}
         return fits
 
-    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """The way from the inputs of `encode` to its coordinates as dense layers with tanh between them.
 
         What has them can be written out as forces of a simulation, and so be biased along.

@@ -41,7 +41,7 @@ class Bias:
 
     @property
     def dimensions(self) -> int:
-        return self.centres.shape[1]
+        return int(self.centres.shape[1])
 
     @cached_property
     def axes(self) -> tuple[np.ndarray, ...]:
@@ -97,20 +97,16 @@ class Bias:
     def from_bytes(cls, data: bytes) -> Self:
         """Read what `to_bytes` gave. Raises: ValueError, KeyError: it is something else."""
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            arrays = [file[name] for name in ("centres", "widths", "heights", "periods")]
             return cls(
-                int(file["model"]),
-                float(file["barrier_kT"]),
-                bool(file["exploring"]),
-                *arrays,
-                float(file["effective"]),
-            )
+                int(file["model"]), float(file["barrier_kT"]), bool(file["exploring"]), file["centres"], file["widths"],
+                file["heights"], file["periods"], float(file["effective"]),
+            )  # fmt: skip
 
     def wrapped(self, z: np.ndarray) -> np.ndarray:
         """(n, d): z within the table, periods removed."""
         period = np.where(self.periods > 0, self.periods, np.inf)
-        low, high = np.array([axis[0] for axis in self.axes]), np.array([axis[-1] for axis in self.axes])
-        return np.clip(np.where(self.periods > 0, z % period, z), low, high)
+        low, high = (np.array([axis[end] for axis in self.axes]) for end in (0, -1))
+        return np.asarray(np.clip(np.where(self.periods > 0, z % period, z), low, high))
 
     def _rows(self, z: Any) -> np.ndarray:
         z = np.asarray(z, float)
@@ -132,8 +128,8 @@ class Bias:
 
         values, knots = self.table, []
         for j, axis in enumerate(self.axes):
-            spline = make_interp_spline(axis, values, k=3, axis=j, bc_type="natural")
-            values = np.moveaxis(spline.c, 0, j) if spline.c.shape != values.shape else spline.c
+            spline = make_interp_spline(axis, np.moveaxis(values, j, 0), k=3, bc_type="natural")
+            values = np.moveaxis(spline.c, 0, j)
             knots.append(spline.t)
         return NdBSpline(tuple(knots), values, k=3)
 
@@ -148,10 +144,10 @@ class Bias:
         if not outer:
             return np.asarray(math.prod(factors).sum(axis=1))
         *before, last = factors
-        product = before[0] if before else None
-        for factor in before[1:]:
+        product = np.ones((1, last.shape[1]))
+        for factor in before:
             product = (product[:, None] * factor).reshape(-1, factor.shape[1])
-        found = last.sum(axis=1) if product is None else product @ last.T
+        found = product @ last.T
         return np.asarray(found.reshape([len(factor) for factor in factors]))
 
 

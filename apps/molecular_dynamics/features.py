@@ -24,7 +24,9 @@ NEAREST_BONDS, NEAREST_RESIDUES = 3, 2  # atoms that are fewer bonds or residues
 
 
 class Features(Protocol):
-    """What `md.run` and a model agree on. It can be pickled, and equal ones are equal."""
+    """What `md.run` and a model agree on. It can be pickled; equal ones are equal, and have the same hash."""
+
+    def __hash__(self) -> int: ...
 
     @property
     def count(self) -> int:

@@ -84,8 +84,8 @@ def test_kernels_stand_for_the_density_of_all_frames() -> None:
 def test_a_constant_in_the_weights_changes_nothing() -> None:
     z = walk(1)
     energy = np.random.default_rng(4).normal(size=len(z))
-    now = {"biased_by": np.ones(len(z), int)}
-    one, other = (Opes("z", barrier_kT=10).made(scored(z, energy + shift, **now)) for shift in (0.0, 500.0))
+    now = np.ones(len(z), int)
+    one, other = (Opes("z", barrier_kT=10).made(scored(z, energy + shift, biased_by=now)) for shift in (0.0, 500.0))
     np.testing.assert_allclose(one.energy(z), other.energy(z), atol=1e-5)
 
 
@@ -150,7 +150,7 @@ def simulated(walkers: int, segments: int, *, delay: int = 0, runs: int = 20, he
     known, crossings, each = np.zeros(runs, int), np.zeros(runs), np.arange(runs)[:, None]
 
     def cell(x: np.ndarray) -> np.ndarray:
-        return np.clip((x - GRID[0]) / (GRID[1] - GRID[0]) + 0.5, 0, len(GRID) - 1).astype(int)
+        return np.asarray(np.clip((x - GRID[0]) / (GRID[1] - GRID[0]) + 0.5, 0, len(GRID) - 1), int)
 
     for _ in range(segments):
         noise = rng.normal(size=(STEPS, runs, walkers)) * np.sqrt(2 * STEP)
