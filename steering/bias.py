@@ -81,8 +81,12 @@ class Bias:
 
     def gradient(self, z: Any) -> np.ndarray:
         """dV/dz in kT, in the shape of z; 0 along a dimension that has left the table."""
-        slopes = [self._spline(z, j) for j in range(self.dimensions)]
+        slopes = [self.slope(z, j) for j in range(self.dimensions)]
         return np.stack(slopes, axis=-1).reshape(np.shape(z))
+
+    def slope(self, z: Any, dimension: int) -> np.ndarray:
+        """dV/dz along one dimension, (...) float64 in kT, at z (..., d)."""
+        return self._spline(z, dimension)
 
     def to_bytes(self) -> bytes:
         """The version as an .npz file."""
@@ -109,8 +113,8 @@ class Bias:
         return np.asarray(np.clip(np.where(self.periods > 0, z % period, z), low, high))
 
     def _rows(self, z: Any) -> np.ndarray:
-        z = np.asarray(z, float)
-        return z[..., None] if self.dimensions == 1 and z.shape[-1:] != (1,) else z
+        z = np.asarray(z, np.float64)
+        return z[..., None] if self.dimensions == 1 and (z.ndim < 2 or z.shape[-1] != 1) else z
 
     def _spline(self, z: Any, along: int | None) -> np.ndarray:
         z = self._rows(z)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from steersman import models
+from steersman import doubling, models
 from steersman.apps import molecular_dynamics as md
 from steersman.workflows.dipeptide import LEFT, Dipeptide, wf
 
@@ -18,7 +18,7 @@ class Biased(Dipeptide):
 
 wf.params = Biased
 
-@wf.train(when=wf.training.when)
+@wf.train(when=lambda p: doubling(first=p.first, last=8 * p.first))
 def fit(p, frames, last):
     if p.model == "PCA": return models.PCA.fit(frames["features"], latent=p.latent)
     data, pairs = frames["features"], frames.lagged(p.lag)
