@@ -33,7 +33,10 @@ def dashboard(
     read_only: Annotated[bool, typer.Option("--read-only", help="no link allows actions")] = False,
     trust: Annotated[
         bool | None,
-        typer.Option("--trust/--no-trust", help="run the code of workflow files (default: only for your own runs)"),
+        typer.Option(
+            "--trust/--no-trust",
+            help="allow the runs' own code here (default: only code that you ran or submitted)",
+        ),
     ] = None,
     idle_s: Annotated[
         float,

@@ -25,6 +25,7 @@ from steersman.remote.errors import EndpointOffline, NoAnswer, ServiceSilent
 from steersman.remote.known import Endpoint, Sent
 from steersman.remote.pace import growing
 from steersman.remote.transfer import GROUPS
+from steersman.stages import loading
 from steersman.system.errors import BadInput, BadRequest, EngineError
 
 LATER = (ServiceSilent, EndpointOffline, NoAnswer)  # what may be well again the next time
@@ -100,9 +101,10 @@ def watch(name: RunName) -> None:
         look = view.catch_up()
     if view.begun:
         polls = _Polls(view.catch_up, out)
+        sent = known.submitted(name) / "workflow.py"  # that of the site is not run here
         runs.follow(
             RunDirectory(view.path), f"{name} at {view.sent.endpoint.name}",
-            lambda state: polls.over(ends=state.end is not None),
+            lambda state: polls.over(ends=state.end is not None), loading.load(sent) if sent.exists() else None,
         )  # fmt: skip
         look = polls.look or look
     _print_driver(view.sent, look, begun=view.begun)

@@ -25,7 +25,7 @@ from steersman.dashboard import (
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.results import Results
 from steersman.journal.history import History
-from steersman.stages import loading
+from steersman.stages import loading, trust
 
 Draw = Callable[[History], tuple[Figure, str]]
 
@@ -67,11 +67,11 @@ def draw_all(history: History, folder: Path, figures: Mapping[str, tuple[str, Dr
 def contributed(history: History) -> dict[str, tuple[str, Draw]]:
     """The figures that the run's own workflow file draws.
 
-    Raises: BadInput: the file, or the run's parameters, can no longer be read.
+    Raises: UntrustedCode. BadInput: the file, or the run's parameters, can no longer be read.
     """
     if not (history.directory.settings_file.exists() and history.directory.workflow.exists()):
         return {}
-    workflow = loading.load(history.directory.workflow)
+    workflow = trust.load(history.directory.workflow)
     params = loading.checked(workflow, history.settings()["params"])
 
     def drawn_by(function: Callable[[Any, Any], Any]) -> Draw:

@@ -52,7 +52,7 @@ def _sections(history: History) -> Iterator[str]:
     yield _part("The run", lambda: page.facts(tables.facts(history)))
     try:  # what the run is for comes before how it went
         yield from _figures(history, contributed(history))
-    except BadInput as error:  # of an older Steersman, say: the run is reported all the same
+    except BadInput as error:  # a stranger's, or of an older Steersman: the run is reported all the same
         yield page.section("The workflow's own figures", page.paragraph(str(error), "failed"))
     yield from _figures(history, FIGURES)
     if history.directory.analysis.exists():
