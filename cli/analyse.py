@@ -40,8 +40,9 @@ def analyse(
     from steersman.dashboard import style
     from steersman.dashboard.report import write_report
     from steersman.journal import manifest
-    from steersman.journal.run_directory import open_run
+    from steersman.journal.run_directory import open_run, reading
     from steersman.stages import trust
+    from steersman.system.reading import check_inside
 
     directories = [open_run(run) for run in runs]
     if code:
@@ -50,12 +51,14 @@ def analyse(
     if not alone:
         folder = folder or runs[0].parent / f"{runs[0].name}-analysis"
         _make(folder)
-    found = trajectories.read(directories, score)
-    model = markov.build(found, states, lag)
-    steering = trust.load(directories[0].workflow).steering
-    by_weights = answer.by_weights(found, steering.policy)
+    with reading(directories[0]):
+        found = trajectories.read(directories, score)
+        model = markov.build(found, states, lag)
+        steering = trust.load(directories[0].workflow).steering
+        by_weights = answer.by_weights(found, steering.policy)
     said = {"runs": [str(run) for run in runs], **answer.answer(found, model), **by_weights}
     folder = folder or directories[0].analysis
+    check_inside(folder, directories[0].path) if alone else None
     with style.applied():
         written = write(folder, runs[0].name, said, figure.draw(found, model))
     if alone:

@@ -26,6 +26,7 @@ from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.results import Results
 from steersman.journal.history import History
 from steersman.stages import loading, trust
+from steersman.system.files import replace_file
 
 Draw = Callable[[History], tuple[Figure, str]]
 
@@ -94,7 +95,7 @@ def save_svg(figure: Figure, path: Path) -> str:
     """Save a figure; returns its SVG without the heading of a file, to stand in a page."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=SVG_METADATA)
-    path.write_text(text.getvalue(), encoding="utf-8")
+    replace_file(path, text.getvalue())  # what lies there may be a link to another file
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 

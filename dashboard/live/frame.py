@@ -111,9 +111,12 @@ def shown(stored: StoredVariable) -> dict[str, Any]:
 def topology(watched: Watched) -> bytes:
     """The run's topology.pdb. Raises: NothingToDraw: it left none."""
     file = watched.directory.topology
-    if not file.is_file() or file.stat().st_size > MOST_TOPOLOGY:
-        raise NothingToDraw(f"the run has no {file.name}; it was made with an older Steersman")
-    return file.read_bytes()
+    try:
+        return watched.directory.read(file, MOST_TOPOLOGY)
+    except OSError:
+        raise NothingToDraw(f"the run has no {file.name}; it was made with an older Steersman") from None
+    except OddFile as odd:
+        raise NothingToDraw(str(odd)) from None
 
 
 def superposed(positions: np.ndarray) -> np.ndarray:

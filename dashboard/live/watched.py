@@ -24,6 +24,7 @@ from steersman.journal.segments import HOW
 from steersman.stages import loading, trust
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import StopRule
+from steersman.system import reading
 from steersman.system.errors import EngineError
 
 REFRESH_S = 0.25  # between two looks at the journal
@@ -239,6 +240,6 @@ def columns_of(history: History) -> dict[str, np.ndarray]:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[tuple[tuple[int, int], int]]:
     """Device and inode of a file, and its size; opened first, for a shared file system may remember an older size."""
-    with path.open("rb") as file:
+    with reading.opened(path, path.parent) as file:
         found = os.fstat(file.fileno())
         yield (found.st_dev, found.st_ino), found.st_size
