@@ -15,6 +15,7 @@ from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.stored import ANGSTROM, POSITIONS, StoredVariable, variables
 from steersman.journal import why as reasons
+from steersman.system.reading import OddFile
 
 FILM = 48  # frames
 MOST_BYTES = 48 * 2**20  # of a film

