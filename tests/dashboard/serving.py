@@ -69,9 +69,10 @@ _opener = urllib.request.build_opener(_Stay)
 def serving(
     *runs: RunDirectory, folder: Path | None = None, port: int = 0, tell: Tell | None = None, look: Look | None = None,
     baseline: Path | None = None, trusted: bool | None = False, base: str = "", hosts: tuple[str, ...] = (),
+    tokens: Access = TOKENS,
 ) -> Iterator[Served]:  # fmt: skip
     gallery = Gallery([run.path for run in runs], folder, baseline=baseline, trusted=trusted)
-    access = replace(TOKENS, hosts=hosts)
+    access = replace(tokens, hosts=hosts)
     dashboard = Dashboard(application(gallery, access, base=base, tell=tell, look=look), access, port)
     thread = threading.Thread(target=dashboard.serve)
     thread.start()
