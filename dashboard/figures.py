@@ -26,7 +26,8 @@ from steersman.dashboard import (
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.results import Results
 from steersman.journal.history import History
-from steersman.stages import loading
+from steersman.stages import loading, trust
+from steersman.system.files import replace_file
 
 Draw = Callable[[History], tuple[Figure, str]]
 
@@ -69,11 +70,11 @@ def draw_all(history: History, folder: Path, figures: Mapping[str, tuple[str, Dr
 def contributed(history: History) -> dict[str, tuple[str, Draw]]:
     """The figures that the run's own workflow file draws.
 
-    Raises: BadInput: the file, or the run's parameters, can no longer be read.
+    Raises: UntrustedCode. BadInput: the file, or the run's parameters, can no longer be read.
     """
     if not (history.directory.settings_file.exists() and history.directory.workflow.exists()):
         return {}
-    workflow = loading.load(history.directory.workflow)
+    workflow = trust.load(history.directory.workflow)
     params = loading.checked(workflow, history.settings()["params"])
 
     def drawn_by(function: Callable[[Any, Any], Any]) -> Draw:
@@ -96,7 +97,7 @@ def save_svg(figure: Figure, path: Path) -> str:
     """Save a figure; returns its SVG without the heading of a file, to stand in a page."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=SVG_METADATA)
-    path.write_text(text.getvalue(), encoding="utf-8")
+    replace_file(path, text.getvalue())  # what lies there may be a link to another file
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 

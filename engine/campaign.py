@@ -24,7 +24,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory, check_path, needing_room
 from steersman.journal.state import State
 from steersman.models.ranks.strategy import Strategy
-from steersman.stages import loading, modules
+from steersman.stages import loading, modules, trust
 from steersman.stages.workflow import Params, Workflow
 from steersman.system.errors import BadRequest, BadValue
 
@@ -118,6 +118,7 @@ def resume(
     check_path(directory.path)
     directory = RunDirectory(directory.path.absolute())  # workers may be in another folder
     settings = directory.settings()
+    trust.trust(directory.workflow)
     workflow = loading.load(directory.workflow)
     params = loading.checked(workflow, settings["params"])
     state = State()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -16,7 +17,9 @@ from tempfile import TemporaryFile
 
 from steersman.journal import copies
 from steersman.journal.errors import RunIsLocked
+from steersman.system import reading
 from steersman.system.files import PARTIAL, replace_file
+from steersman.system.reading import OddFile
 
 FILE = "driver.json"
 BEAT_S = 5.0
@@ -46,8 +49,8 @@ class Owner:
 def owner(run: Path) -> Owner | None:
     """The driver that the lock of a run names, dead or alive; None when it ended in good order."""
     file = run / FILE
-    with contextlib.suppress(FileNotFoundError, ValueError, TypeError, KeyError):
-        found = json.loads(file.read_text())
+    with contextlib.suppress(FileNotFoundError, ValueError, TypeError, KeyError, OddFile):
+        found = json.loads(reading.read(file, run))
         return Owner(found["host"], found["pid"], found["started"], _age_s(file))
     return None
 
@@ -132,7 +135,14 @@ def _age_s(file: Path) -> float:
 @contextlib.contextmanager
 def _alone(run: Path) -> Iterator[None]:
     """Two that want to take over at the same moment: one after the other."""
-    with (run / ".lock").open("w") as file:
+    file = run / ".lock"
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise
+        raise OddFile(str(file), "it is no regular file; remove it") from None
+    with os.fdopen(handle, "w") as opened:
         with contextlib.suppress(OSError):  # some file systems of clusters are mounted without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
+            fcntl.flock(opened, fcntl.LOCK_EX)
         yield

@@ -64,10 +64,10 @@ def load(path: Path) -> Workflow:
 
 
 class _Source(SourceFileLoader):
-    """Leaves no bytecode beside the file: a run directory that was copied would differ from what was sealed."""
+    """Leaves no bytecode beside the file, since what was sealed would differ; and runs none that another put there."""
 
-    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
-        return
+    def path_stats(self, path: str) -> Any:
+        raise OSError(path)  # then bytecode is neither looked for nor written
 
 
 def _import(path: Path) -> types.ModuleType:

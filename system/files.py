@@ -13,6 +13,15 @@ PARTIAL = ".partial"  # ends the name of what is being written, and will be anot
 CUT = b"(the beginning was cut off)\n"
 
 
+def state_folder() -> Path | None:
+    """Where this user keeps what outlives a command; None: there is no home, as in some containers. Not made."""
+    try:
+        home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    except RuntimeError:
+        return None
+    return Path(home) / "steersman"
+
+
 def text_of(path: Path) -> str:
     """Whatever was written to a file, as text; "" when there is none."""
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

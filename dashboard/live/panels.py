@@ -22,6 +22,7 @@ from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.results import Results
 from steersman.journal.history import History
+from steersman.stages.errors import UntrustedCode
 from steersman.stages.panel import shown
 from steersman.stages.workflow import Params, Workflow
 from steersman.system.errors import EngineError
@@ -40,7 +41,7 @@ def listed(watched: Watched) -> dict[str, Any]:
     except EngineError as error:
         return {"panels": [], "trouble": str(error)}
     if found is None:
-        why = "this run was made elsewhere, so its workflow file is not executed; `--trust` allows it"
+        why = str(UntrustedCode(str(watched.directory.workflow)))
         return {"panels": [], "trouble": "" if watched.trusted else why}
     return {"panels": [{"name": name, "title": title} for name, title, _ in _drawn(*found)], "trouble": ""}
 

@@ -192,7 +192,7 @@ def launch(
     reasons = [file.read_text() for file in sorted(folder.glob("rank*.error"), key=_number)]
     if reasons or ended:
         raise RanksFailed(ranks, (*reasons, *([ended] if ended else [])))
-    return Model.load(folder / "model")
+    return Model.load(folder / "model", trusted=True)
 
 
 def _number(file: Path) -> int:
