@@ -43,6 +43,7 @@ from steersman.stages.workflow import Params, Workflow
 from steersman.steering import StopRule
 from steersman.store import MOVE_EVERY_S
 from steersman.worker import tasks
+from steersman.worker.orders import THERE
 
 GATHER_S = 10e-6  # a slot: messages gather so long before a step, which takes about 1 us a slot however few there are
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
@@ -98,7 +99,7 @@ class Driver:
         directory, workflow, site, recorder = run.directory, run.workflow, run.site, run.recorder
         assert workflow.simulation is not None
         self._directory, self._workflow, self._site, self._params = directory, workflow, site, run.params
-        self._recorder, self._state, self._jobs, self._servers = recorder, run.state, jobs, servers
+        self._recorder, self._state, self._jobs, self._servers, self._space = recorder, run.state, jobs, servers, space
         self._rounds, self._interrupts, self._lock, self._show = run.rounds, run.interrupts, run.lock, run.show
         self._slots, self._simulation, self._until, self._clock = run.slots, workflow.simulation, until, clock
         self._settings: dict[str, Any] | None = None
@@ -146,6 +147,7 @@ class Driver:
             self._people.listen()
             self._follow_settings()
             self._servers.look()
+            self._servers.look_for(self._space)
             if self._servers.troubles:
                 self._make_good()
             act()
@@ -197,6 +199,8 @@ class Driver:
         catch_up(self._recorder, self._directory.frames)
         self._bag.doubt()
         self._crew.doubt()
+        if self._space.read_nowait(THERE) is None:
+            self._space.put(THERE)
         self._servers.troubles.clear()
 
     def _check_executors(self) -> None:

@@ -5,6 +5,7 @@ A fresh run is the resume of an empty journal; the death of Parsl is a resume wi
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import platform
@@ -15,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from steersman.bus import TupleSpace
+from steersman.bus import BusError, TupleSpace
 from steersman.engine import ending, merger, orphans, people
 from steersman.engine.driver import Driven, Driver
 from steersman.engine.errors import ExecutorLost
@@ -36,6 +37,7 @@ from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import StopRule
 from steersman.system.files import replace_file
+from steersman.worker.orders import THERE
 
 BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PARSLS = 5  # that may be lost in a row without a frame between: what is wrong will not go away
@@ -92,6 +94,9 @@ class Run(Driven):
                 end = None
                 while end is None:
                     end = self._work()
+                if not self._servers.pids:  # it is somebody else's, who goes on with it
+                    with contextlib.suppress(BusError):
+                        self._space.erase()
         except KeyboardInterrupt:
             self.recorder.record(ending.interrupted("at once, by a second Ctrl-C or signal", self.directory.path))
             raise
@@ -137,10 +142,11 @@ class Run(Driven):
         return None
 
     def _clear_bus(self) -> None:
-        """Whatever an earlier session left on the bus goes."""
+        """Whatever an earlier session left in the run's space goes, and the space is marked as in use."""
         for name in self._space.names():
             if not name.startswith(TELL):
                 self._space.clear(name)
+        self._space.put(THERE)
 
     def _record_session(self, left_over: int) -> None:
         recorder, state = self.recorder, self.state

@@ -22,6 +22,14 @@ def lives(pid: int) -> bool:
     return False
 
 
+def holds_port(pid: int, port: int) -> bool:
+    """Whether it is this process of ours that listens at a TCP port: whoever else does may say anything."""
+    with contextlib.suppress(psutil.Error):
+        sockets = psutil.Process(pid).net_connections("tcp")
+        return any(each.status == psutil.CONN_LISTEN and each.laddr.port == port for each in sockets)
+    return False
+
+
 def end(pid: int, grace_s: float, *, group: bool = False) -> bool:
     """Ask a process, or a whole process group, to end by TERM; KILL it when it has not within `grace_s`.
 
