@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the others start sooner without what this one imports
 
 
 def compare(
+    context: typer.Context,
     workflow: WorkflowName,
     policy: Annotated[
         list[str],
@@ -62,7 +63,7 @@ def compare(
     from steersman.compare.campaigns import Job, run_all
     from steersman.compare.comparison import collect, rows
     from steersman.compare.errors import NoYardstick
-    from steersman.compare.files import write_once, write_variant
+    from steersman.compare.files import alone, write_once, write_variant
     from steersman.compare.latent import yardstick_of
     from steersman.compare.metric import parse
     from steersman.compare.write import write
@@ -85,6 +86,7 @@ def compare(
     known = score_names(loaded, checked, source)
     if known is not None:
         of.check_needs(chosen, loaded, known)
+    context.with_resource(alone(folder))
     write_once(folder / "settings.json", json.dumps(settings).encode())
     jobs: dict[of.Arm, dict[int, Job]] = {}
     for arm in chosen:

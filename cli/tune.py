@@ -17,6 +17,7 @@ SHOWN = 10
 
 
 def tune(
+    context: typer.Context,
     workflow: WorkflowName,
     over: Annotated[
         list[str], typer.Option("--over", metavar="KEY=RANGE", help="KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c")
@@ -47,7 +48,7 @@ def tune(
     from steersman.compare import arms as of
     from steersman.compare.campaigns import Job
     from steersman.compare.errors import NoYardstick
-    from steersman.compare.files import write_variant
+    from steersman.compare.files import alone, write_variant
     from steersman.compare.tuning import WORKFLOW, Search, begin_anew, ends, results, space_of, tune
     from steersman.stages import loading
 
@@ -63,6 +64,7 @@ def tune(
     folder = (folder or Path("runs") / f"tune-{loaded.name}").absolute()
     limits = of.budget_of("--budget", budget)
     score_names(loaded, checked[0], source)  # a yardstick that does not work ends it here
+    context.with_resource(alone(folder))
     begin_anew(folder)
     file = folder / WORKFLOW
     write_variant(file, of.variant(source, of.Arm(of.OWN), limits), source)

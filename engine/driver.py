@@ -310,7 +310,7 @@ class Driver:
         if self._clock() >= self._until:  # another block would come to the same job, and leave at once
             return ending.interrupted("the job that drives it ends", self._directory.path)
         if self._lock.lost:
-            return End(outcome="interrupted", reason="another driver has taken this run over")
+            return End(outcome="interrupted", reason=self._lock.lost)
         if self._state.finish:
             return End(outcome="finished", reason=f"by {self._state.finish}")
         if hopeless := self._jobs.hopeless or self._crew.hopeless or self._scorer.hopeless or self._bag.hopeless:

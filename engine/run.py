@@ -37,7 +37,6 @@ from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import StopRule
 from steersman.system.files import replace_file
-from steersman.worker.orders import THERE
 
 BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PARSLS = 5  # that may be lost in a row without a frame between: what is wrong will not go away
@@ -142,11 +141,11 @@ class Run(Driven):
         return None
 
     def _clear_bus(self) -> None:
-        """Whatever an earlier session left in the run's space goes, and the space is marked as in use."""
+        """Whatever an earlier session left in the run's space goes."""
         for name in self._space.names():
             if not name.startswith(TELL):
                 self._space.clear(name)
-        self._space.put(THERE)
+        self._servers.troubles.add("the bus is empty")
 
     def _record_session(self, left_over: int) -> None:
         recorder, state = self.recorder, self.state

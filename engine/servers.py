@@ -52,7 +52,7 @@ class RunServers:
     def look_for(self, space: TupleSpace) -> None:
         """See now and then whether the space still holds that this run uses it: somebody may have deleted all of it,
         though the server lives. Raises: BusError."""
-        if time.monotonic() - self._looked < LOOK_S:
+        if self.troubles or time.monotonic() - self._looked < LOOK_S:
             return
         self._looked = time.monotonic()
         if space.read_nowait(THERE) is None:

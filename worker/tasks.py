@@ -204,11 +204,11 @@ def train(job: TrainingJob) -> dict[str, Any]:
 
 def _begun(job: TrainingJob) -> TrainingJob:
     """The training that a worker died of, so that it goes on from its checkpoints; else this one."""
-    if earlier := job.earlier():
-        return earlier
-    shutil.rmtree(job.kept, ignore_errors=True)
-    job.save()
-    return job
+    begun = job.earlier() or job
+    if begun is job:
+        shutil.rmtree(job.kept, ignore_errors=True)
+    begun.save()
+    return begun
 
 
 def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from steersman.bus import Server
+from steersman.bus import Server, TupleSpace
 from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -95,9 +95,15 @@ def fill(client: redis.Redis) -> None:
 
 
 def test_a_server_without_memory_is_told_and_the_run_goes_on_when_it_has_some(tmp_path: Path) -> None:
+    """It is somebody else's: what he has there stays, and of the run nothing does. He may also delete all of it."""
     run = tmp_path / "run"
     command = ("run", "double_well", "--set", "barrier_kT=30", "--set", "frames=100000000", "--run-dir", run, "--bus")
-    with Server.start(tmp_path / "bus", maxmemory=40_000_000) as server, redis.Redis.from_url(server.url) as client:
+    with (
+        Server.start(tmp_path / "bus", maxmemory=40_000_000) as server,
+        redis.Redis.from_url(server.url) as client,
+        TupleSpace.connect(server.url) as foreign,
+    ):
+        foreign.put("start", 0, {})
         driver = started(*command, server.url, cwd=tmp_path)
         await_record(run, lambda state: state.frames > 200)
 
@@ -108,7 +114,13 @@ def test_a_server_without_memory_is_told_and_the_run_goes_on_when_it_has_some(tm
         stuck = await_record(run, told)
         for key in client.scan_iter("steersman:fill*"):
             client.delete(key)
-        await_record(run, lambda state: state.frames > stuck.frames + 500)
+        went_on = await_record(run, lambda state: state.frames > stuck.frames + 500)
+        for key in client.scan_iter(f"steersman:{TupleSpace.connect(run / 'bus').space}:*"):
+            client.delete(key)
+        await_record(run, lambda state: any("lost what it held" in words(note) for note in state.notes))
+        await_record(run, lambda state: state.frames > went_on.frames + 500)
         assert steersman("tell", run, "finish", cwd=run).returncode == 0
         assert driver.wait(timeout=200) == 0
+        assert foreign.take("start", int, dict, timeout_s=0) == ("start", 0, {})
+        assert list(client.scan_iter("steersman:run-*")) == []
     assert verify(RunDirectory(run)) == []
