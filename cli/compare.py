@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +14,7 @@ from rich.text import Text
 from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
 from steersman.cli.printing import columns, counting, err, out
 from steersman.system.errors import BadValue
+from steersman.system.node import cores
 
 if TYPE_CHECKING:  # the others start sooner without what this one imports
     from steersman.compare.comparison import Row
@@ -43,7 +43,7 @@ def compare(
     site: SiteName = "laptop",
     workers: Workers = None,
     rounds: Rounds = False,
-    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = os.cpu_count() or 1,
+    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = cores(),
     folder: Annotated[
         Path | None, typer.Option("--out", help="folder of the comparison; an existing one is continued")
     ] = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ import typer
 from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
 from steersman.cli.printing import counting, err
 from steersman.system.errors import UnknownName
+from steersman.system.node import cores
 
 SHOWN = 10
 
@@ -37,7 +37,7 @@ def tune(
     site: SiteName = "laptop",
     workers: Workers = None,
     rounds: Rounds = False,
-    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = os.cpu_count() or 1,
+    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = cores(),
     folder: Annotated[
         Path | None, typer.Option("--out", help="folder of the trials; an existing one is continued")
     ] = None,

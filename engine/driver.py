@@ -179,7 +179,7 @@ class Driver:
         time.sleep(min(GATHER_S * self._slots, TICK_S))
         for message in self._inbox.events(TICK_S):
             if isinstance(message, JobBegan):
-                self._jobs.began(message.job, message.manager)
+                self._jobs.began(message.job, message.manager, message.worker)
             else:
                 self._take(message)
 

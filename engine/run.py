@@ -38,7 +38,6 @@ from steersman.stages import loading
 from steersman.steering import StopRule
 from steersman.system.files import replace_file
 
-BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PARSLS = 5  # that may be lost in a row without a frame between: what is wrong will not go away
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
 
@@ -108,7 +107,7 @@ class Run(Driven):
         try:
             jobs = Jobs(
                 parsl_config(self.site, self.directory.parsl), self._space, self.directory.bus,
-                begins_s=BEGINS_LEASES * self.site.lease, starts_s=self.site.starts_s,
+                begins_s=self.site.begins, starts_s=self.site.starts_s,
             )  # fmt: skip
         except ExecutorLost as error:
             orphans.reap_earlier(self.directory.path, keep=self._servers.pids)

@@ -38,6 +38,7 @@ def started(site: Site, role: str, provider: Any) -> HighThroughputExecutor:
         "block_error_handler": Registration(
             site.name,
             silent_s=site.starts_s,
+            here=not wanted.nodes,
             nodes=1 if wanted.on_first_node else max(1, wanted.nodes),
             succeeded_s=(wanted.walltime_s or math.inf) - wanted.ahead_s if wanted.ahead_s else math.inf,
         ),
@@ -57,6 +58,7 @@ def started(site: Site, role: str, provider: Any) -> HighThroughputExecutor:
         )
     if site.tunnel and wanted.nodes:
         made.all_addresses = {site.tunnel}  # what workers get; the interchange listens at `address`
+    made.here = not wanted.nodes
     made.interchange_launch_cmd = [STEADY, *DEFAULT_INTERCHANGE_LAUNCH_CMD]  # MPIExecutor takes no list of words
     return made
 
@@ -86,6 +88,11 @@ class Pool:
     def resources(self) -> dict[str, Any]:
         """What each job asks for besides a worker."""
         return dict(self._executor.resources) if isinstance(self._executor, OverNodes) else {}
+
+    @property
+    def here(self) -> bool:
+        """Whether its workers are on the driver's machine, and share its cores."""
+        return getattr(self._executor, "here", False)
 
     @property
     def lacking(self) -> list[str]:

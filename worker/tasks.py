@@ -90,7 +90,8 @@ def begin(
     """Report that a job begins, on which manager's workers, and do it; Parsl has read the last argument."""
     _pin()
     with contextlib.suppress(BusError):
-        _space(bus).put(EVENT, JOB, {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})
+        manager, worker = (os.environ.get(f"PARSL_WORKER_{name}", "") for name in ("POOL_ID", "RANK"))
+        _space(bus).put(EVENT, JOB, {"job": job, "manager": manager, "worker": worker})
     try:
         return function(*args)
     except SystemExit as ended:  # a user's function may call sys.exit(); it would end this worker, with no cause left

@@ -64,7 +64,7 @@ def begun(jobs: Jobs, space: TupleSpace) -> list[int]:
     """Do what the engine does with what jobs tell; returns which began."""
     heard = told(space)
     for fields in heard:
-        jobs.began(fields["job"], fields["manager"])
+        jobs.began(fields["job"], fields["manager"], fields["worker"])
     return [fields["job"] for fields in heard]
 
 
