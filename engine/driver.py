@@ -42,6 +42,7 @@ from steersman.stages import loading
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import StopRule
 from steersman.store import MOVE_EVERY_S
+from steersman.system.node import busy
 from steersman.worker import tasks
 from steersman.worker.orders import THERE
 
@@ -103,7 +104,7 @@ class Driver:
         self._rounds, self._interrupts, self._lock, self._show = run.rounds, run.interrupts, run.lock, run.show
         self._slots, self._simulation, self._until, self._clock = run.slots, workflow.simulation, until, clock
         self._settings: dict[str, Any] | None = None
-        self._synced = 0.0
+        self._synced, self._foretold = 0.0, False
         self._inbox = Inbox(space, recorder, clock)
         self._people = People(self._inbox, space, recorder, self._check)
         self._bag = Bag(
@@ -170,6 +171,7 @@ class Driver:
             return
         if self._learn():
             self._prune()
+        self._foretell()
         if (self._rounds and self._learning) or self._state.paused:
             return
         if self._end() is None:
@@ -273,6 +275,17 @@ class Driver:
         if self._trainer is not None and self._training_rule is not None:
             self._trainer.advance(self._training_rule, left_s)
         return self._scorer.advance(begin=not (self._rounds and self._training), at_once=math.isfinite(left_s))
+
+    def _foretell(self) -> None:
+        """Say once that there will be no model in time, while the run can still be given more."""
+        if self._foretold or self._training_rule is None:
+            return
+        draws = len(self._workflow.held_out_draws(self._params))
+        if words := ending.without_model(
+            self._state, self._rule, self._training_rule.first, draws, self._recorder.now()
+        ):
+            self._foretold = True
+            self._recorder.note(words + (f"; {busy()}" if busy() else ""))
 
     @property
     def _training(self) -> bool:
