@@ -33,7 +33,7 @@ from steersman.worker import tasks
 from steersman.worker.orders import EVENT, JOB
 
 CLEANUP_S = 20.0  # Parsl's cleanup can hang; what it leaves the engine ends
-BROKEN_CLEANUP_S = 2.0  # on a broken executor it does hang
+BROKEN_CLEANUP_S = 2.0  # who asked an interchange that died waits longer for its answer than we do
 LOOK_S = 1.0  # managers are asked what they hold at most so often, and only while a job has not begun
 # What parsl.log keeps: its DEBUG is 370 MB a day for looking at blocks each second, and 2 kB a job.
 KEPT = {"parsl": logging.INFO, "parsl.dataflow": logging.WARNING}
@@ -176,9 +176,15 @@ class Jobs:
             pool.hold(manager)
 
     def close(self) -> None:
-        cleanup = threading.Thread(target=self._kernel.cleanup, name="parsl-cleanup", daemon=True)
+        cleanup = threading.Thread(target=self._cleanup, name="parsl-cleanup", daemon=True)
         cleanup.start()
         cleanup.join(BROKEN_CLEANUP_S if self.broken else CLEANUP_S)
+
+    def _cleanup(self) -> None:
+        for pool in self._pools.values():
+            if pool.died:
+                pool.give_up()
+        self._kernel.cleanup()
 
     def _ended(self, number: int, *, died: bool) -> None:
         with self._lock:
@@ -216,6 +222,8 @@ def _eager(config: Config) -> DataFlowKernel:
     """Parsl looks at its blocks each period; without this the first would be asked for a period late."""
     period_s, config.strategy_period = config.strategy_period, EAGER_S
     kernel = DataFlowKernel(config)
+    for pool in pools(config).values():
+        pool.bound_waits()
     for name, level in KEPT.items():
         logging.getLogger(name).setLevel(level)
     kernel.job_status_poller.interval = period_s
