@@ -26,8 +26,10 @@ from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 
 from steersman.bus import BusError, TupleSpace
 from steersman.engine.errors import ExecutorLost
+from steersman.engine.process import no_process
 from steersman.engine.stuck import Stuck
 from steersman.executors.pool import pools
+from steersman.system.errors import EngineError
 from steersman.system.node import busy, load
 from steersman.worker import tasks
 from steersman.worker.orders import EVENT, JOB
@@ -37,6 +39,7 @@ BROKEN_CLEANUP_S = 2.0  # who asked an interchange that died waits longer for it
 LOOK_S = 1.0  # managers are asked what they hold at most so often, and only while a job has not begun
 # What parsl.log keeps: its DEBUG is 370 MB a day for looking at blocks each second, and 2 kB a job.
 KEPT = {"parsl": logging.INFO, "parsl.dataflow": logging.WARNING}
+log = logging.getLogger(__name__)
 EAGER_S = 0.05  # Parsl asks for its first blocks at most so long after it has executors
 
 
@@ -216,6 +219,13 @@ def _started(config: Config) -> DataFlowKernel:
         return starting.result()
     except BrokenPipeError:  # Parsl writes an interchange's settings into a pipe
         raise ExecutorLost("an interchange died before it received its settings") from None
+    except (EngineError, OSError):
+        raise
+    except Exception as error:  # Parsl has no names for what may happen
+        if no_process(error):
+            raise
+        log.exception("Parsl did not start")
+        raise ExecutorLost(f"Parsl did not start: {type(error).__name__}: {error}") from None
 
 
 def _eager(config: Config) -> DataFlowKernel:

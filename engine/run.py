@@ -23,13 +23,14 @@ from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import TELL
 from steersman.engine.jobs import Jobs
 from steersman.engine.log import logged
-from steersman.engine.process import allow_many_files, give_large_arrays_back
+from steersman.engine.process import allow_many_files, expect_processes, give_large_arrays_back, no_process
 from steersman.engine.reconcile import reconcile
 from steersman.engine.servers import RunServers
 from steersman.executors import batch
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
 from steersman.journal import manifest, run_directory
+from steersman.journal.errors import NoRoom
 from steersman.journal.records import End, Note, Record, Session, Tell
 from steersman.journal.records import Run as RunRecord
 from steersman.journal.run_directory import needing_room
@@ -76,6 +77,8 @@ class Run(Driven):
         """
         path = self.directory.path
         allow_many_files(path)
+        here = [one for one in self.site.workers.values() if not one.nodes]
+        expect_processes(path, len(here), sum(one.count for one in here))
         give_large_arrays_back()
         log = logged(self.directory.log)
         with needing_room(path), self.lock.held(), log, orphans.guarded(path), self.interrupts:
@@ -98,6 +101,12 @@ class Run(Driven):
         except KeyboardInterrupt:
             self.recorder.record(ending.interrupted("at once, by a second Ctrl-C or signal", self.directory.path))
             raise
+        except (RuntimeError, OSError) as error:
+            if not no_process(error):
+                raise
+            problem = f"no further process or thread may be started ({error})"
+            self.recorder.record(ending.interrupted(problem, self.directory.path))
+            raise NoRoom(str(self.directory.path), problem) from None
         self.recorder.record(end)
         self.recorder.journal.sync()
 

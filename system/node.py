@@ -7,12 +7,15 @@ import functools
 import math
 import os
 import platform
+import resource
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
+
 GROUPS = Path("/proc/self/cgroup")
-GROUP_ROOTS = tuple(Path("/sys/fs/cgroup", name) for name in ("", "unified", "cpu", "cpu,cpuacct"))
+GROUP_ROOTS = tuple(Path("/sys/fs/cgroup", name) for name in ("", "unified", "cpu", "cpu,cpuacct", "pids"))
 BUSY = 2.0  # processes that want each core; then what is done here takes longer than it should
 LOOPBACK = "127.0.0.1"
 
@@ -34,20 +37,37 @@ def _share() -> float:
 
 def quotas() -> Iterator[float]:
     """The limits of processor time of the control groups that this process is in, in cores."""
+    for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+        for quota, period in _of_groups(*names):
+            if quota > 0 < period:  # -1: none
+                yield quota / period
+
+
+def processes_left() -> float:
+    """How many more processes and threads may be started here; inf: as many as there is room for."""
+    left = [most - now for most, now in _of_groups("pids.max", "pids.current")]
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if os.geteuid() and most != resource.RLIM_INFINITY:  # root may start what it likes
+        left.append(most - sum(_threads_of(os.getuid())))
+    return max(0, min(left, default=math.inf))
+
+
+def _of_groups(*names: str) -> Iterator[list[int]]:
+    """Pairs of numbers that the control groups of this process have in these files; "max" is none."""
     with contextlib.suppress(OSError, IndexError):
         for line in GROUPS.read_text().splitlines():
             group = Path(line.split(":", 2)[2].lstrip("/"))
-            for root in GROUP_ROOTS:
-                for folder in {root / each for each in (group, *group.parents)}:
-                    yield from _quota(folder)
+            for folder in {root / each for root in GROUP_ROOTS for each in (group, *group.parents)}:
+                with contextlib.suppress(OSError, ValueError):
+                    numbers = [int(word) for name in names for word in (folder / name).read_text().split()]
+                    yield numbers[:2]
 
 
-def _quota(folder: Path) -> Iterator[float]:
-    for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
-        with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
-            quota, period = map(int, " ".join((folder / name).read_text() for name in names).split())
-            if quota > 0:  # "max", -1: none
-                yield quota / period
+def _threads_of(user: int) -> Iterator[int]:
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.uids().real == user:
+                yield process.num_threads()
 
 
 def load() -> float:

@@ -12,10 +12,15 @@ import pytest
 import redis
 
 from steersman.bus import Server, TupleSpace
+from steersman.engine import campaign
+from steersman.engine.run import Run
+from steersman.journal import lock
+from steersman.journal.errors import NoRoom
 from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.journal.verify import verify
+from steersman.system import node
 from tests.engine.conftest import WriteWorkflow, await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
@@ -85,6 +90,39 @@ def test_too_few_open_files_are_told_before_anything_starts(tmp_path: Path) -> N
     assert "a process may open only 100 files here, a run needs 256 (`ulimit -n 256`)" in " ".join(
         refused.stderr.split()
     )
+
+
+@pytest.mark.parametrize("limit", [12, 26, 40])
+def test_too_few_processes_are_told_before_anything_starts(
+    limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pids.max").write_text(str(limit))
+    (tmp_path / "pids.current").write_text("3")
+    (tmp_path / "groups").write_text("0::/")
+    monkeypatch.setattr(node, "GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(node, "GROUP_ROOTS", (tmp_path,))
+    directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    with pytest.raises(NoRoom) as refused:
+        run.execute()
+    assert str(limit - 3) in refused.value.problem
+    assert not run.state.sessions
+    assert lock.owner(directory.path) is None
+
+
+def test_a_thread_that_is_refused_later_ends_the_run_in_good_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+
+    def refuse(self: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Run, "_work", refuse)
+    with pytest.raises(NoRoom):
+        run.execute()
+    _, state = opened(directory.path)
+    assert state.end is not None
+    assert state.end.outcome == "interrupted"
 
 
 def fill(client: redis.Redis) -> None:

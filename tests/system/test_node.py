@@ -1,5 +1,6 @@
 """What a node has for us: its cores, or the share of them that a container is given."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,23 @@ def test_a_quota_of_processor_time_counts_as_cores(
         assert node.cores() == (8 if cores is None else -(-cores // 1))
     finally:
         node._share.cache_clear()
+
+
+@pytest.mark.parametrize(("most", "left"), [("26", 3), ("max", math.inf), ("20", 0)])
+def test_processes_that_a_container_may_have_are_known(
+    most: str, left: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pids.max").write_text(most)
+    (tmp_path / "pids.current").write_text("23")
+    (tmp_path / "groups").write_text("0::/")
+    monkeypatch.setattr(node, "GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(node, "GROUP_ROOTS", (tmp_path,))
+    monkeypatch.setattr(node.resource, "getrlimit", lambda _: (node.resource.RLIM_INFINITY,) * 2)
+    assert node.processes_left() == left
+
+
+def test_processes_of_a_user_count_against_the_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(node, "GROUPS", tmp_path / "none")
+    monkeypatch.setattr(node.resource, "getrlimit", lambda _: (10**6, 10**6))
+    monkeypatch.setattr(node.os, "geteuid", lambda: 1)
+    assert 10**6 - 10**5 < node.processes_left() < 10**6
