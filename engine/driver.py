@@ -42,6 +42,7 @@ from steersman.stages import loading
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import StopRule
 from steersman.store import MOVE_EVERY_S
+from steersman.system.errors import told
 from steersman.system.node import busy
 from steersman.worker import tasks
 from steersman.worker.orders import THERE
@@ -246,7 +247,7 @@ class Driver:
                 return end
         if error := job.exception():
             where = see(self._directory.traceback("prepare"))
-            return End(outcome="failed", reason=f"prepare: {type(error).__name__}: {error}{where}")
+            return End(outcome="failed", reason=f"prepare: {told(error)}{where}")
         self._recorder.record(Prepared(sha256=job.result() or ""))
         return None
 

@@ -29,7 +29,7 @@ from steersman.engine.errors import ExecutorLost
 from steersman.engine.process import no_process
 from steersman.engine.stuck import Stuck
 from steersman.executors.pool import pools
-from steersman.system.errors import EngineError
+from steersman.system.errors import EngineError, told
 from steersman.system.node import busy, load
 from steersman.worker import tasks
 from steersman.worker.orders import EVENT, JOB
@@ -225,7 +225,7 @@ def _started(config: Config) -> DataFlowKernel:
         if no_process(error):
             raise
         log.exception("Parsl did not start")
-        raise ExecutorLost(f"Parsl did not start: {type(error).__name__}: {error}") from None
+        raise ExecutorLost(f"Parsl did not start: {told(error)}") from None
 
 
 def _eager(config: Config) -> DataFlowKernel:

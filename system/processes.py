@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 
 import psutil
 
@@ -48,6 +49,17 @@ def end(pid: int, grace_s: float, *, group: bool = False) -> bool:
         if not left(pid):
             return True
     return False
+
+
+@contextlib.contextmanager
+def children_end() -> Iterator[None]:
+    """A child that is forked within, and returns or raises as its parent does, ends: it would go on as its double."""
+    parent = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != parent:
+            os._exit(0)
 
 
 def end_with_parent() -> None:

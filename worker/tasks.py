@@ -31,7 +31,7 @@ from steersman.stages.workflow import Params, Train, Workflow
 from steersman.store import Span, Window
 from steersman.system import node
 from steersman.system.files import replace_file
-from steersman.system.processes import end_with_parent
+from steersman.system.processes import children_end, end_with_parent
 from steersman.worker import torch_defaults, training
 from steersman.worker.epochs import EpochSender
 from steersman.worker.errors import BlockEnds, PreparedChanged, StageExited
@@ -93,7 +93,8 @@ def begin(
         manager, worker = (os.environ.get(f"PARSL_WORKER_{name}", "") for name in ("POOL_ID", "RANK"))
         _space(bus).put(EVENT, JOB, {"job": job, "manager": manager, "worker": worker})
     try:
-        return function(*args)
+        with children_end():
+            return function(*args)
     except SystemExit as ended:  # a user's function may call sys.exit(); it would end this worker, with no cause left
         raise StageExited(repr(ended.code)) from ended
 
@@ -307,7 +308,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     directory, workflow, params = _loaded(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _keeping_cause(directory.traceback("scoring", version)), torch_defaults.kept():
+    with _keeping_cause(directory.traceback("scoring", version)), torch_defaults.kept(), children_end():
         values: Mapping[str, Any] = workflow.scoring.function(
             loading.changed(workflow, params, settings), _model(run, version), window
         )

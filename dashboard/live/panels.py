@@ -24,7 +24,7 @@ from steersman.dashboard.results import Results
 from steersman.journal.history import History
 from steersman.stages.panel import shown
 from steersman.stages.workflow import Params, Workflow
-from steersman.system.errors import EngineError
+from steersman.system.errors import EngineError, told
 
 AGAIN_S = 20.0  # between two drawings
 YARDSTICKS = "yardsticks"
@@ -77,7 +77,7 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
     except NothingToDraw:
         raise
     except Exception as error:  # whatever its author's program raises is its author's to see
-        raise PanelFails(f"{type(error).__name__}: {error}") from None
+        raise PanelFails(told(error)) from None
 
 
 def _svg(figure: Figure) -> bytes:
