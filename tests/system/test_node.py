@@ -1,6 +1,8 @@
 """What a node has for us: its cores, or the share of them that a container is given."""
 
 import math
+import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,7 @@ def test_a_quota_of_processor_time_counts_as_cores(
     monkeypatch.setattr(node, "GROUPS", tmp_path / "groups")
     monkeypatch.setattr(node, "GROUP_ROOTS", (tmp_path, tmp_path / "cpu"))
     assert min(node.quotas(), default=None) == cores
-    monkeypatch.setattr(node.os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     node._share.cache_clear()
     try:
         assert node.cores() == (8 if cores is None else -(-cores // 1))
@@ -48,12 +50,12 @@ def test_processes_that_a_container_may_have_are_known(
     (tmp_path / "groups").write_text("0::/")
     monkeypatch.setattr(node, "GROUPS", tmp_path / "groups")
     monkeypatch.setattr(node, "GROUP_ROOTS", (tmp_path,))
-    monkeypatch.setattr(node.resource, "getrlimit", lambda _: (node.resource.RLIM_INFINITY,) * 2)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
     assert node.processes_left() == left
 
 
 def test_processes_of_a_user_count_against_the_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(node, "GROUPS", tmp_path / "none")
-    monkeypatch.setattr(node.resource, "getrlimit", lambda _: (10**6, 10**6))
-    monkeypatch.setattr(node.os, "geteuid", lambda: 1)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (10**6, 10**6))
+    monkeypatch.setattr(os, "geteuid", lambda: 1)
     assert 10**6 - 10**5 < node.processes_left() < 10**6
