@@ -16,6 +16,7 @@ from steersman.cli.options import Json, Kinds, OfSim, RunPath, SegmentName, Sinc
 from steersman.cli.printing import err, out, say
 from steersman.cli.summary import summary
 from steersman.engine import files, people
+from steersman.executors import site_files
 from steersman.executors.site import Site
 from steersman.journal import copies, run_directory
 from steersman.journal import replay as replaying
@@ -41,7 +42,7 @@ def status(run: RunPath, as_json: Json = False) -> None:
     with run_directory.reading(directory):
         state = _read(directory)
         found = summary(directory, state)
-        site = Site.model_validate(directory.site())
+        site = site_files.checked(str(directory.settings_file), directory.site())
     copy, driven = copies.of(directory.path), is_driven(directory.path)
     tell = f"remote tell {copy.run}" if copy else f"tell {run}"
     jobs = _jobs(site, directory) if site.scheduler and not driven and not copy else []

@@ -27,6 +27,7 @@ from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.results import Results
 from steersman.journal.history import History
 from steersman.stages import loading, trust
+from steersman.system.errors import told
 from steersman.system.files import replace_file
 
 Draw = Callable[[History], tuple[Figure, str]]
@@ -109,4 +110,4 @@ def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) ->
     except NothingToDraw as nothing:
         return Drawing(name, title, trouble=str(nothing))
     except Exception as error:  # whatever is wrong with one figure, the run is finished and its report is wanted
-        return Drawing(name, title, trouble=f"{type(error).__name__}: {error}", failed=True)
+        return Drawing(name, title, trouble=told(error), failed=True)

@@ -13,7 +13,7 @@ from steersman.journal import copies
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.system import reading
-from steersman.system.errors import BadInput
+from steersman.system.errors import BadInput, told
 from steersman.system.files import replace_file
 from steersman.system.reading import OddFile
 
@@ -36,7 +36,7 @@ def _page(directory: RunDirectory) -> str:
     try:
         history = History(directory)
     except Exception as error:  # a page that says what is wrong is better than none
-        words = page.paragraph(f"The journal cannot be read: {type(error).__name__}: {error}", "failed")
+        words = page.paragraph(f"The journal cannot be read: {told(error)}", "failed")
         return page.page(directory.path.name, [words])
     return page.page(f"{history.name} - {directory.path.name}", _sections(history), *_views(history))
 
@@ -92,7 +92,7 @@ def _part(title: str, make: Callable[[], str]) -> str:
     try:
         return page.section(title, make())
     except Exception as error:  # a damaged file may cost its own table, never the report
-        words = f"This part is missing: {type(error).__name__}: {error}."
+        words = f"This part is missing: {told(error)}."
         return page.section(title, page.paragraph(words, "failed"))
 
 

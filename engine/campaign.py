@@ -125,6 +125,7 @@ def resume(
     with needing_room(directory.path):
         _expect_nobody(directory.path)  # to load takes seconds; of a driver that began meanwhile no line is to be cut
         recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
+        directory.unborn.unlink(missing_ok=True)
     told = people.set_to_go_on(assignments, state, lambda changed: _goes_on(workflow, params, changed, state))
     place = _place(directory, workflow, site, site_changes or {})
     moved = place.model_dump(mode="json") if site or site_changes else None

@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -59,6 +60,7 @@ class RunDirectory:
         self.analysis = self.path / "analysis"
         self.log = self.path / "driver.log"
         self.manifest = self.path / "manifest.sha256"
+        self.unborn = self.path / ".unborn"  # is there until the journal is
 
     def model(self, version: int) -> Path:
         return self.path / "models" / f"{version:04d}"
@@ -142,6 +144,8 @@ def check_path(path: Path) -> None:
 def create(root: Path, name: str, explicit: Path | None = None) -> RunDirectory:
     """Make a new run directory: root/<name>-<number>, or the explicit path.
 
+    One that is empty, or whose run was killed before it began, is made anew.
+
     Raises: BadDirectory: it exists, or cannot be written, or has a path that cannot be used.
     """
     path = explicit or _next(root, name)
@@ -151,16 +155,25 @@ def create(root: Path, name: str, explicit: Path | None = None) -> RunDirectory:
     except FileExistsError:
         if explicit is None:  # of another run that began at the same moment
             return create(root, name)
-        raise BadDirectory(
-            str(path), "this run directory exists; give another --run-dir, or look at it with `steersman status`"
-        ) from None
+        if not _unborn(path) and not (path.is_dir() and not any(path.iterdir())):
+            raise BadDirectory(
+                str(path), "this run directory exists; give another --run-dir, or look at it with `steersman status`"
+            ) from None
     except OSError as error:
         raise BadDirectory(str(path), f"cannot be made: {error.strerror}; choose a writable --run-dir") from None
     directory = RunDirectory(path)
+    directory.unborn.touch()
+    shutil.rmtree(directory.modules, ignore_errors=True)
     for folder in (directory.errors, directory.bus, directory.figures):
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
     make_root(directory.frames.path)
     return directory
+
+
+def _unborn(path: Path) -> bool:
+    """Whether a run was killed here before it began."""
+    directory = RunDirectory(path)
+    return directory.unborn.is_file() and not directory.journal.exists()
 
 
 @contextlib.contextmanager
@@ -195,6 +208,8 @@ def open_run(path: Path) -> RunDirectory:
 
     Raises: BadDirectory: there is no run here.
     """
+    if _unborn(path):
+        raise BadDirectory(str(path), "its run was ended before it began; start it again with this --run-dir")
     if not (path / "journal.jsonl").is_file():
         known = runs_in(Path("runs"))
         newest = max(known, key=lambda run: run.journal.stat().st_mtime, default=None)

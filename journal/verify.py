@@ -16,7 +16,7 @@ from typing import Any
 
 from steersman.journal import copies, manifest
 from steersman.journal import file as journal
-from steersman.journal.errors import JournalError
+from steersman.journal.errors import JournalError, JournalTooNew
 from steersman.journal.file import Journal
 from steersman.journal.history import History
 from steersman.journal.lock import Lock, driven
@@ -53,6 +53,8 @@ def verify(directory: RunDirectory) -> list[Problem]:
     went_on = driven(directory.path)  # asked before anything is read, and again behind it
     try:
         history = History(directory)
+    except JournalTooNew:
+        raise
     except (JournalError, OSError) as error:
         return [Problem("journal", "journal.jsonl", str(error))]
     state = history.state

@@ -25,7 +25,7 @@ from steersman.journal.history import History
 from steersman.stages.errors import UntrustedCode
 from steersman.stages.panel import shown
 from steersman.stages.workflow import Params, Workflow
-from steersman.system.errors import EngineError
+from steersman.system.errors import EngineError, told
 
 AGAIN_S = 20.0  # between two drawings
 YARDSTICKS = "yardsticks"
@@ -78,7 +78,7 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
     except NothingToDraw:
         raise
     except Exception as error:  # whatever its author's program raises is its author's to see
-        raise PanelFails(f"{type(error).__name__}: {error}") from None
+        raise PanelFails(told(error)) from None
 
 
 def _svg(figure: Figure) -> bytes:

@@ -25,7 +25,7 @@ from steersman.stages import loading, trust
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import StopRule
 from steersman.system import reading
-from steersman.system.errors import EngineError
+from steersman.system.errors import EngineError, told
 
 REFRESH_S = 0.25  # between two looks at the journal
 SHARE = 0.25  # of one core, at most, goes into looking: a large run is looked at less often
@@ -166,7 +166,7 @@ class Watched:
                 self._refresh()
                 self.trouble = ""
             except Exception as error:  # whatever a damaged file makes its reader raise: viewers see it
-                self.trouble = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}: {error}"
+                self.trouble = str(error) if isinstance(error, EngineError) else told(error)
             time.sleep(max(REFRESH_S, self._took * (1 / SHARE - 1)))
         if not self.keep:
             self._begin((0, 0))

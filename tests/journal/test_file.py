@@ -30,7 +30,9 @@ from steersman.journal.records import (
     Start,
     checked,
 )
+from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.journal.verify import verify
 
 whole = st.integers(0, 2**40 - 1)
 amounts = st.floats(0, 1e14)
@@ -201,6 +203,8 @@ def test_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         rewrite(path, [Note(text="from the future")])
     with pytest.raises(JournalTooNew, match=f"version {file.VERSION + 1}"):
         Journal(path)
+    with pytest.raises(JournalTooNew):  # it is not damaged, so nothing is to be repaired
+        verify(RunDirectory(tmp_path))
 
 
 def test_a_program_of_version_2_refuses_a_run_only_once_groups_were_merged(
