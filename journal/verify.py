@@ -8,6 +8,7 @@ can go on without it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -24,8 +25,8 @@ from steersman.journal.records import BadRecord, Damaged, Merged, Run, Start
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
-from steersman.store import SEGMENT_FIELDS, Frames, merge, number_of
-from steersman.store.check import damages, incomplete, read_all, whose
+from steersman.store import SEGMENT_FIELDS, DamagedShard, Frames, finish, merge, number_of
+from steersman.store.check import damages, incomplete, read_all, read_walkers, whose
 
 MOST = 100  # problems of one kind that are listed
 
@@ -55,6 +56,9 @@ def verify(directory: RunDirectory) -> list[Problem]:
     except (JournalError, OSError) as error:
         return [Problem("journal", "journal.jsonl", str(error))]
     state = history.state
+    if not went_on and state.end is None:  # its driver was killed; what has ended is sealed
+        for walker in state.walkers.values():
+            finish(directory.frames.path / walker.name)
     frames, scores, places = directory.frames, Frames(directory.scores), _places(history)
     doubled = set() if went_on else {*merge.left_over(frames)} - state.merged.keys()  # else a merge may be under way
     checks: list[tuple[str, str, int, Callable[[], Iterator[str]]]] = [
@@ -238,14 +242,23 @@ def _places(history: History) -> dict[int, str]:
 
 
 def _group(frames: Frames, group: str) -> Callable[[], Iterator[str]]:
-    """The files of a merged group. One that is not there, or goes meanwhile, is looked for with its walkers."""
+    """The files of a merged group, and the array that says whose its frames are: that of its table, once more.
+
+    A group that is not there, or goes meanwhile, is looked for with its walkers.
+    """
 
     def look() -> Iterator[str]:
         found = list(_seen(lambda: incomplete(frames.path / group)))
+        found += [] if found else _seen(lambda: _read_walkers(frames, group))
         if frames.own(group):
             yield from found
 
     return look
+
+
+def _read_walkers(frames: Frames, group: str) -> Iterator[str]:
+    read_walkers(frames, group)
+    yield from ()
 
 
 def _doubled(path: Path) -> Callable[[], Iterator[str]]:
@@ -279,9 +292,11 @@ def _of_walker(frames: Frames, walker: Walker, group: str) -> Iterator[str]:
     name = walker.name
     if group == name:
         yield from damages(frames, name)
-    elif (whose(frames, name) != walker.number).any():
-        yield f"where {name} is said to lie there are frames of others"
     else:
+        with contextlib.suppress(DamagedShard):  # that is a problem of the group, and costs its walkers nothing
+            if (whose(frames, name) != walker.number).any():
+                yield f"where {name} is said to lie there are frames of others"
+                return
         read_all(frames, name)
     rows, table = frames.count(name), frames.read_table(name).tolist()
     if rows < walker.frames or len(table) < walker.published_segments:
