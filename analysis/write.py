@@ -40,7 +40,7 @@ def write(folder: Path, title: str, said: Mapping[str, Any], figure: Figure) -> 
         page.section("By the weights of the ensemble", page.facts(rows_by_weights(said))),
         page.section("Figure", page.figure(Drawing("analysis", "Time scales and free energy", CAPTION, svg))),
     ]
-    (folder / "report.html").write_text(page.page(title, sections))
+    (folder / "report.html").write_text(page.page(title, sections), encoding="utf-8")
     return plain
 
 

@@ -19,8 +19,8 @@ def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs
     """Write table.md, runs.csv, comparison.json and figure.png; returns what the JSON holds."""
     found: dict[str, object] = {"folder": str(folder), "rows": [as_json(row, runs) for row, runs in rows]}
     (folder / "comparison.json").write_text(json.dumps(found, indent=1) + "\n")
-    (folder / "table.md").write_text(table(rows))
-    with (folder / "runs.csv").open("w", newline="") as file:
+    (folder / "table.md").write_text(table(rows), encoding="utf-8")
+    with (folder / "runs.csv").open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
         out.writerow(["arm", "guided", "yardstick", "seed", "final", "level", "time", "reached", "chosen_by_policy"])
         for row, runs in rows:

@@ -97,7 +97,7 @@ def _part(title: str, make: Callable[[], str]) -> str:
 def _equilibrium(folder: Path) -> str:
     """What `steersman analyse` wrote there."""
     said = json.loads((folder / "analysis.json").read_text())
-    svg = (folder / "figure.svg").read_text()
+    svg = (folder / "figure.svg").read_text(encoding="utf-8")
     drawing = Drawing("analysis", "Time scales and free energy", said["report"]["caption"], svg)
     problems = [page.paragraph(problem, "failed") for problem in said["problems"]]
     return "\n".join([*problems, page.facts(said["report"]["rows"]), page.figure(drawing)])

@@ -35,7 +35,7 @@ from steersman.journal.run_directory import needing_room
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import StopRule
-from steersman.system.files import replace_file
+from steersman.system.files import replace_file, sync_folder, sync_tree
 
 BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PARSLS = 5  # that may be lost in a row without a frame between: what is wrong will not go away
@@ -146,6 +146,9 @@ class Run(Driven):
         recorder, state = self.recorder, self.state
         after = state.now if state.sessions else None
         if not state.sessions:
+            sync_tree(self.directory.path)
+            for folder in self.directory.path.absolute().parents[:2]:  # a new one, and `runs` may be new too
+                sync_folder(folder)
             recorder.record(self._described())
         session = Session(host=platform.node(), pid=os.getpid(), after=after)
         if after is not None:
@@ -168,6 +171,7 @@ class Run(Driven):
         adopted = reconcile(recorder, self.directory.frames, keep=not self.rounds, cause="its driver died")
         if adopted:
             recorder.note(f"{adopted} frames were committed but missing in the journal; they were added to it")
+        recorder.journal.sync()
 
     def _cancel_jobs(self, site: Site) -> None:
         """Cancel what an earlier driver left in a queue: its workers could not reach this one."""

@@ -11,5 +11,5 @@ def ranking_seconds(directory: RunDirectory) -> float:
     """How long policies ranked, in all; 0 of a run that did not record it."""
     if not directory.decisions.exists():
         return 0.0
-    with directory.decisions.open() as lines:
+    with directory.decisions.open(encoding="utf-8") as lines:
         return sum(float(json.loads(line).get("ranked_s", 0.0)) for line in lines if line.endswith("\n"))

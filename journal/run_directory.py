@@ -111,7 +111,7 @@ class _Settings(dict[str, Any]):
 
 def _settings(file: Path) -> _Settings:
     try:
-        loaded = yaml.safe_load(file.read_text())
+        loaded = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadDirectory(str(file), f"cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, ValueError) as error:  # ValueError: bytes that are no text
@@ -196,7 +196,7 @@ def open_run(path: Path) -> RunDirectory:
 def write_settings(directory: RunDirectory, settings: Mapping[str, Any], source: Path) -> None:
     """Write what the run is: resolved settings, the exact workflow file, the environment."""
     replace_file(directory.settings_file, yaml.safe_dump(dict(settings), sort_keys=False))
-    replace_file(directory.workflow, source.read_text())
+    replace_file(directory.workflow, source.read_bytes())
     replace_file(directory.environment_file, json.dumps(environment(), indent=1))
 
 

@@ -357,7 +357,9 @@ def test_a_window_is_read_once_and_in_order(frames: Frames, monkeypatch: pytest.
     window = Window(frames, [Span("w1", 5, 8), Span("w0", 0, 2)])
     assert Window(frames, [Span("w0", 1, 4), Span("w1", 6, 7)]).ids.tolist() == [1, 2, 3, window.ids[1]]
     assert len(set(window.ids)) == window.rows
-    late = Window(frames, [Span(f"w{w}", 2**e, 2**e + 2) for w in (0, 1, 2, 3, 2**20) for e in (1, 11, 31, 39)])
+    late = Window(
+        frames, [Span(f"w{w}", row, row + 1) for w in (0, 1, 2**20) for row in (0, *(2**e for e in range(40)))]
+    )
     assert len(set(late.ids.tolist())) == late.rows, "of long runs, too"
     assert window.rows == 5
     assert window["time"].tolist() == [6, 7, 8, 1, 2]
