@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.compare.comparison import Row, Runs, as_json
+from steersman.compare.comparison import Row, Runs, as_json, bounds
 from steersman.compare.figure import draw
 from steersman.compare.statistics import Interval, median_time
 from steersman.dashboard import style
@@ -71,8 +71,7 @@ def _reached(row: Row, level: float) -> str:
 def _ratio(ratio: Interval) -> str:
     if not ratio.value and np.isinf(ratio.high):
         return "ratio unknown"
-    bounds = f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}"
-    return f"{'> ' if ratio.at_least else ''}{ratio.value:.2g}x, {bounds}"
+    return f"{'> ' if ratio.at_least else ''}{ratio.value:.2g}x, {bounds(ratio)}"
 
 
 def _costs(rows: Sequence[tuple[Row, Runs]]) -> list[str]:

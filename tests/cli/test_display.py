@@ -33,7 +33,7 @@ from steersman.journal.records import (
 )
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
-from steersman.steering import Novelty, Steering, Unsteered, budget
+from steersman.steering import Novelty, Steering, Unsteered, Unsure, budget
 from steersman.steering.decide import CHOSE_NONE
 from steersman.worker.training import profile
 
@@ -246,6 +246,6 @@ def test_no_column_is_broken_into_pieces_of_words_on_a_narrow_terminal(state: St
 
 def test_a_budget_without_scores_is_blamed_only_where_they_would_have_come(state: State) -> None:
     steering = Steering(Novelty("z"))
-    assert unsteered(state, steering) == CHOSE_NONE
+    assert unsteered(state, steering) == unsteered(state, Steering(Unsure("doubt", 2))) == CHOSE_NONE
     state.apply(Start(t=5.0, start=0, seed=1, policy="Novelty"))
     assert unsteered(state, steering) == unsteered(state, Steering(Unsteered())) == ""
