@@ -21,6 +21,7 @@ from steersman.journal import published, records
 from steersman.journal.facts import summary
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.history import History
+from steersman.journal.lock import driven
 from steersman.journal.scoreboard import Scoreboard
 from steersman.steering import Scores
 from steersman.system.files import text_of
@@ -30,7 +31,7 @@ _MODELS = ("epochs", "seconds", "loss", "held_out", "predecessor")
 
 def state(history: History) -> pandas.Series:
     """The run at its last record: workflow, outcome, reason, seed, frames, simulated, hours, segments, metrics, ..."""
-    return pandas.Series(summary(history.state), name=history.directory.path.name, dtype=object)
+    return pandas.Series(summary(history.state, history.directory.path), name=history.directory.path.name, dtype=object)
 
 
 def metrics(history: History) -> pandas.DataFrame:
@@ -57,6 +58,8 @@ def segments(history: History) -> pandas.DataFrame:
         "cause": [history.causes.get(name, "") for name in names],
     }, index=pandas.Index(names, name="segment", dtype="str"))  # fmt: skip
     found.loc[running, "ended"] = pandas.NaT
+    if running.any() and not driven(history.directory.path):
+        found.loc[running, "how"] = "unknown"  # until it is resumed
     if len(members := history.state.weights):  # of a weighted ensemble
         at = np.where(of.start < len(members), of.start, -1)
         found["weight"] = np.append(np.array(members), 0.0)[at]
