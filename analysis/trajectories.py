@@ -61,7 +61,7 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
 
     Args:
         score: name of the features, one of the score stage; "": the one with the most dimensions.
-    Raises: UnknownName: no such score. UnevenFrames. TooLittle.
+    Raises: UnknownName: no such score. BadYardstick: one does not give one row for each frame. UnevenFrames. TooLittle.
     """
     first = History(runs[0])
     workflow = loading.load(runs[0].workflow)
@@ -112,7 +112,7 @@ def _one(
         frames = Window(run.frames, spans)
         features.append(look(params, frames))
         for name, yardstick in workflow.yardsticks.items():
-            labels[name].append(np.asarray(yardstick.function(params, frames)))
+            labels[name].append(yardstick.rows(name, params, frames))
     timed = segments.simulated[own] > 0
     return (
         np.concatenate(features) if features else np.empty((0, 1)),

@@ -90,12 +90,19 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
     return drawn | {name: (title, drawn_by(function)) for name, (title, function) in workflow.figures.items()}
 
 
+def svg_of(figure: Figure) -> str:
+    """All of a figure: one without a layout of its own is as large as what it holds, for its labels may reach out."""
+    text = io.StringIO()
+    around = "tight" if figure.get_layout_engine() is None else None
+    figure.savefig(text, format="svg", metadata=SVG_METADATA, bbox_inches=around)
+    return text.getvalue()
+
+
 def save_svg(figure: Figure, path: Path) -> str:
     """Save a figure; returns its SVG without the heading of a file, to stand in a page."""
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata=SVG_METADATA)
-    path.write_text(text.getvalue(), encoding="utf-8")
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    text = svg_of(figure)
+    path.write_text(text, encoding="utf-8")
+    return text[text.index("<svg") :]
 
 
 def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) -> Drawing:
