@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 
 from steersman.executors.site import Site
+from steersman.journal.decisions import read
 from steersman.journal.history import History
 from steersman.journal.records import End
 from steersman.journal.slot_time import shares
@@ -152,12 +152,10 @@ def _models(history: History) -> str:
 
 def _candidates(history: History, wanted: set[int]) -> dict[int, int]:
     """Start -> among how many frames it was chosen."""
-    file = history.directory.decisions
-    if not wanted or not file.exists():
+    if not wanted:
         return {}
-    with file.open(encoding="utf-8") as lines:
-        words = (json.loads(line) for line in lines if line.endswith("\n"))
-        return {each["start"]: each["candidates"] for each in words if each["start"] in wanted}
+    found = (decision for _, decision in read(history.directory.decisions) if decision)
+    return {each["start"]: each["candidates"] for each in found if each["start"] in wanted}
 
 
 def _number(value: float | None) -> str:

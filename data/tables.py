@@ -6,7 +6,6 @@ Times of day are UTC. Simulated times are in the run's unit, `run.state["time_un
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -18,6 +17,7 @@ from steersman.data.frames import warn_of_damage
 from steersman.data.lineage import since_prepared
 from steersman.journal import file as journal
 from steersman.journal import published, records
+from steersman.journal.decisions import read
 from steersman.journal.facts import summary
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.history import History
@@ -156,15 +156,12 @@ def _scored(history: History) -> Scores:
 
 def _lines(history: History) -> list[dict[str, Any]]:
     """What was written of the choices so far; a line that is being written is left for later."""
-    if not history.directory.decisions.exists():
-        return []
     found = []
-    with history.directory.decisions.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                found += [json.loads(line)] if line.endswith("\n") else []
-            except ValueError as error:
-                warn_of_damage(f"decisions.jsonl, line {number}", error)
+    for number, decision in read(history.directory.decisions):
+        if decision is None:
+            warn_of_damage(f"decisions.jsonl, line {number}", ValueError("it is no decision"))
+        else:
+            found.append(decision)
     return found
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from steersman.bus import TupleSpace
+from steersman.journal.decisions import decoded
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Blame, FrameId, Start
 from steersman.journal.scoreboard import ends_without_scores, unscored
@@ -293,7 +294,8 @@ def _cut_decisions(path: Path, next_start: int) -> None:
     whole = 0
     with path.open("rb") as file:
         for line in file:
-            if not line.endswith(b"\n") or json.loads(line)["start"] >= next_start:
+            decision = decoded(line)  # None: it is damaged, and stays for `verify` to name
+            if not line.endswith(b"\n") or (decision and decision["start"] >= next_start):
                 break
             whole += len(line)
         if whole < path.stat().st_size:

@@ -17,6 +17,7 @@ from typing import Any
 
 from steersman.journal import copies, manifest
 from steersman.journal import file as journal
+from steersman.journal.decisions import decoded
 from steersman.journal.errors import JournalError
 from steersman.journal.file import Journal
 from steersman.journal.history import History
@@ -196,17 +197,15 @@ def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
     if went_on or driven(directory.path):
         text = text[: text.rfind(b"\n") + 1]  # behind it a line is being written, or was
     for number, line in enumerate(text.splitlines(), 1):
-        try:
-            decision = json.loads(line)
-            start = decision["start"]
-            same = start not in chosen or _facts(chosen[start]).items() <= decision.items()
-            again = start in explained
-        except (ValueError, KeyError, TypeError, AttributeError):
+        if (decision := decoded(line)) is None:
             yield f"line {number} is damaged"
             continue
+        start = decision["start"]
+        same = start not in chosen or _facts(chosen[start]).items() <= decision.items()
+        again = start in explained
         if again or not same:
             yield f"line {number}: {'a second decision for this start' if again else 'the journal has another choice'}"
-        explained[start] = decision.get("t")
+        explained[start] = decision["t"]
     if missing := sorted(chosen.keys() - explained.keys()):
         yield f"the decisions for {len(missing)} starts are missing, the first is start {missing[0]}"
     known = {start.start for start in journal.read(directory.journal, Start)}
@@ -367,10 +366,8 @@ def _mend_decisions(directory: RunDirectory) -> None:
     """Keep the lines that say what the journal says, and say of the other starts what the journal knows."""
     known = {}
     for line in directory.decisions.read_bytes().splitlines() if directory.decisions.exists() else []:
-        try:
-            known[json.loads(line)["start"]] = line
-        except (ValueError, KeyError, TypeError):
-            continue
+        if decision := decoded(line):
+            known[decision["start"]] = line
     _move_aside(directory, "decisions.jsonl")
     with directory.decisions.open("wb") as file:
         for start in journal.read(directory.journal, Start):

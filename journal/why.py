@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from steersman.journal import records
+from steersman.journal.decisions import decoded
 from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.records import FrameId
@@ -161,8 +162,8 @@ def _decision(directory: RunDirectory, start: int) -> dict[str, Any]:
     named = f'"start": {start},'.encode()  # to parse each of a million lines would take seconds
     with contextlib.suppress(FileNotFoundError), directory.decisions.open("rb") as file:
         for text in file:
-            if named in text and (decision := json.loads(text))["start"] == start:
-                return dict(decision)
+            if named in text and (decision := decoded(text)) and decision["start"] == start:
+                return decision
     return {}
 
 
