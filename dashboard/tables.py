@@ -81,7 +81,7 @@ def influential(history: History) -> list[Row]:
     for i in top:
         number = int(segments.start[i])
         start = history.start(number)
-        origin = str(start.parent or "prepared start")
+        origin = history.state.name_of(start.parent) if start.parent else "prepared start"
         known = f"{among[number]:,}" if among.get(number) else "-"
         model = str(start.model or "-")
         rows.append((segments.name(i), f"{below[i]:,}", origin, start.policy, start.reason, known, model))
