@@ -219,7 +219,8 @@ def _finish(
 
 def unsteered(state: State, steering: Steering) -> str:
     """Why the policy chose no start of a run whose budget is spent, or ""."""
-    return CHOSE_NONE if steering.policy.needs and not steering.own(state.chosen) else ""
+    sees = steering.policy.needs or steering.policy.draws
+    return CHOSE_NONE if sees and not steering.own(state.chosen) else ""
 
 
 def _check_goal(rule: StopRule, *, required: bool) -> None:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from steersman.cli.printing import Lasting, Shown, columns, out
 from steersman.journal.facts import clock, facts, failing, simulated, starting
-from steersman.journal.records import FrameId, words
+from steersman.journal.records import words
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
 from steersman.steering import StopRule
@@ -25,8 +25,8 @@ from steersman.steering import StopRule
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
 DRAW_S = 0.25
 LOG_S = 10.0
-PROFILE = {  # of training, under DeepEx's labels
-    "IpUpdateTime": "Ip", "FwdTime": "Fwd", "BwdTime": "Bwd", "WtUpdateTime": "Wt", "SyncTime": "Sync",
+PROFILE = {  # of training, by DeepEx's labels
+    "IpUpdateTime": "input", "FwdTime": "forward", "BwdTime": "backward", "WtUpdateTime": "update", "SyncTime": "sync",
 }  # fmt: skip
 
 
@@ -149,24 +149,20 @@ def _fate(model: ModelVersion, now: float) -> str:
 
 
 def _profile(spent: Mapping[str, float]) -> str:
-    """`Ip 2 Fwd 31 Bwd 52 Wt 14 Sync 1 %`: DeepEx's labels and their shares."""
+    """`input 2, forward 31, backward 52, update 14, sync 1 %`: where the time went."""
     shown = {label: spent[label] for label in PROFILE if label in spent}
     whole = sum(shown.values())
-    shares = " ".join(f"{PROFILE[label]} {100 * seconds / whole:.0f}" for label, seconds in shown.items() if whole > 0)
+    shares = ", ".join(f"{PROFILE[label]} {100 * seconds / whole:.0f}" for label, seconds in shown.items() if whole > 0)
     return f"{shares} %" if shares else ""
 
 
 def _newest(state: State) -> RenderableType:
     lines = [
-        f"[dim]start {start.start}[/] {_origin(start.parent)} [dim]{escape(start.policy)}:[/] {escape(start.reason)}"
+        f"[dim]start {start.start}[/] {state.origin(start)} [dim]{escape(start.policy)}:[/] {escape(start.reason)}"
         for start in list(state.decisions)[-4:]
     ]
     lines += [f"[yellow]{escape(words(note))}[/]" for note in list(state.notes)[-2:]]
     return Text.from_markup("\n".join(lines) or "no decisions yet", emoji=False)
-
-
-def _origin(parent: FrameId | None) -> str:
-    return f"from {parent or 'the prepared start'}"
 
 
 class Display:

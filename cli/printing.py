@@ -97,7 +97,7 @@ def columns(*names: str | Column) -> Table:
 
 def first_line(file: Path) -> str:
     """What a file says of itself: its first line, without what marks it as a comment."""
-    return file.read_text().partition("\n")[0].strip("#\"' ")
+    return file.read_text(encoding="utf-8").partition("\n")[0].strip("#\"' ")
 
 
 def print_checks(checks: Sequence[Finding]) -> None:

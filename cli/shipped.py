@@ -51,7 +51,7 @@ def new(
     """Write a workflow file that works, to start from: a random walk, or a copy of one that comes with Steersman."""
     if not name.replace("_", "").replace("-", "").isalnum():
         raise BadRequest(f"{name!r} cannot be the name of a workflow: use letters, digits, - and _")
-    text = loading.find(source).read_text() if source else TEMPLATE.replace("NAME", name)
+    text = loading.find(source).read_text(encoding="utf-8") if source else TEMPLATE.replace("NAME", name)
     path = Path(f"{name}.py")
     try:
         with path.open("x") as file:

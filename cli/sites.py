@@ -76,7 +76,7 @@ def show(
         typer.echo(json.dumps({"site": loaded.model_dump(mode="json"), "scripts": scripts}))
         return
     path = file_of(site)
-    print_text(str(path), path.read_text())
+    print_text(str(path), path.read_text(encoding="utf-8"))
     for role, script in scripts.items():
         print_text(f"script of {role}", script)
 

@@ -3,6 +3,7 @@
 EngineError
 ├── FolderInUse       another process works in the folder
 ├── CampaignFailed    a campaign of the comparison did not spend its budget
+├── NothingMeasured   no campaign has a value to compare
 └── NoYardstick       the workflow has none
 """
 
@@ -24,6 +25,16 @@ class CampaignFailed(EngineError):
 
     def __str__(self) -> str:
         return f"{self.run} did not come to its end; the same command goes on with the others' runs kept:\n{self.log}"
+
+
+class NothingMeasured(EngineError):
+    measure: str
+    seeds: int
+    trained: int
+
+    def __str__(self) -> str:
+        why = "" if self.trained else ": no model was trained, so take a larger budget, or train with fewer frames"
+        return f"{self.measure} has no value in {self.seeds} campaigns of an arm, nor in those of plain sampling{why}"
 
 
 class NoYardstick(EngineError):

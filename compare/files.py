@@ -27,14 +27,14 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def write_variant(file: Path, text: str, source: Path) -> None:
+def write_variant(file: Path, content: bytes, source: Path) -> None:
     """Write a variant of a workflow file, and beside it what the file imports from its own folder.
 
     Raises: BadValue: the folder holds another comparison.
     """
     for module in sorted(imported(source)):
         write_once(file.parent / module.relative_to(source.parent), module.read_bytes())
-    write_once(file, text.encode())
+    write_once(file, content)
 
 
 def write_once(file: Path, content: bytes) -> None:

@@ -94,12 +94,19 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
     return drawn | {name: (title, drawn_by(function)) for name, (title, function) in workflow.figures.items()}
 
 
+def svg_of(figure: Figure) -> str:
+    """All of a figure: one without a layout of its own is as large as what it holds, for its labels may reach out."""
+    text = io.StringIO()
+    around = "tight" if figure.get_layout_engine() is None else None
+    figure.savefig(text, format="svg", metadata=SVG_METADATA, bbox_inches=around)
+    return text.getvalue()
+
+
 def save_svg(figure: Figure, path: Path) -> str:
     """Save a figure; returns its SVG without the heading of a file, to stand in a page."""
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata=SVG_METADATA)
-    replace_file(path, text.getvalue())  # what lies there may be a link to another file
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    text = svg_of(figure)
+    replace_file(path, text)  # what lies there may be a link to another file
+    return text[text.index("<svg") :]
 
 
 def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) -> Drawing:

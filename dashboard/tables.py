@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 
 from steersman.executors.site import Site
+from steersman.journal.decisions import read
 from steersman.journal.history import History
 from steersman.journal.records import End
 from steersman.journal.slot_time import shares
@@ -81,7 +81,7 @@ def influential(history: History) -> list[Row]:
     for i in top:
         number = int(segments.start[i])
         start = history.start(number)
-        origin = str(start.parent or "prepared start")
+        origin = history.state.name_of(start.parent) if start.parent else "prepared start"
         known = f"{among[number]:,}" if among.get(number) else "-"
         model = str(start.model or "-")
         rows.append((segments.name(i), f"{below[i]:,}", origin, start.policy, start.reason, known, model))
@@ -158,11 +158,10 @@ def _models(history: History) -> str:
 
 def _candidates(history: History, wanted: set[int]) -> dict[int, int]:
     """Start -> among how many frames it was chosen."""
-    file = history.directory.decisions
-    if not wanted or not file.exists():
+    if not wanted:
         return {}
-    words = map(json.loads, reading.lines(file, history.directory.path))
-    return {each["start"]: each["candidates"] for each in words if each["start"] in wanted}
+    found = (decision for _, decision in read(history.directory) if decision)
+    return {each["start"]: each["candidates"] for each in found if each["start"] in wanted}
 
 
 def _number(value: float | None) -> str:

@@ -58,7 +58,7 @@ def _files(directory: RunDirectory) -> set[Path]:
 
 
 def _outcome(history: History) -> dict[str, Any]:
-    found = summary(history.state)
+    found = summary(history.state, history.directory.path)
     counts = {f"{key} {name}": number for key in ("segments", "starts") for name, number in found[key].items()}
     used = {"models used": sum(bool(model["accepted"]) for model in found["models"])}
     plain: dict[str, Any] = {key: value for key, value in found.items() if key not in NO_OUTCOME}

@@ -6,7 +6,6 @@ Times of day are UTC. Simulated times are in the run's unit, `run.state["time_un
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -18,9 +17,11 @@ from steersman.data.frames import warn_of_damage
 from steersman.data.lineage import since_prepared
 from steersman.journal import file as journal
 from steersman.journal import published, records
+from steersman.journal.decisions import read
 from steersman.journal.facts import summary
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.history import History
+from steersman.journal.lock import driven
 from steersman.journal.scoreboard import Scoreboard
 from steersman.steering import Scores
 from steersman.system import reading
@@ -30,7 +31,7 @@ _MODELS = ("epochs", "seconds", "loss", "held_out", "predecessor")
 
 def state(history: History) -> pandas.Series:
     """The run at its last record: workflow, outcome, reason, seed, frames, simulated, hours, segments, metrics, ..."""
-    return pandas.Series(summary(history.state), name=history.directory.path.name, dtype=object)
+    return pandas.Series(summary(history.state, history.directory.path), name=history.directory.path.name, dtype=object)
 
 
 def metrics(history: History) -> pandas.DataFrame:
@@ -57,6 +58,8 @@ def segments(history: History) -> pandas.DataFrame:
         "cause": [history.causes.get(name, "") for name in names],
     }, index=pandas.Index(names, name="segment", dtype="str"))  # fmt: skip
     found.loc[running, "ended"] = pandas.NaT
+    if running.any() and not driven(history.directory.path):
+        found.loc[running, "how"] = "unknown"  # until it is resumed
     if len(members := history.state.weights):  # of a weighted ensemble
         at = np.where(of.start < len(members), of.start, -1)
         found["weight"] = np.append(np.array(members), 0.0)[at]
@@ -153,15 +156,12 @@ def _scored(history: History) -> Scores:
 
 def _lines(history: History) -> list[dict[str, Any]]:
     """What was written of the choices so far; a line that is being written is left for later."""
-    if not history.directory.decisions.exists():
-        return []
     found = []
-    lines = reading.lines(history.directory.decisions, history.directory.path)
-    for number, line in enumerate(lines, 1):
-        try:
-            found.append(json.loads(line))
-        except (ValueError, RecursionError) as error:
-            warn_of_damage(f"decisions.jsonl, line {number}", error)
+    for number, decision in read(history.directory):
+        if decision is None:
+            warn_of_damage(f"decisions.jsonl, line {number}", ValueError("it is no decision"))
+        else:
+            found.append(decision)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from steersman.bus import TupleSpace
+from steersman.journal.decisions import decoded
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Blame, FrameId, Start
 from steersman.journal.scoreboard import ends_without_scores, unscored
@@ -20,7 +22,7 @@ from steersman.steering import HELD_OUT, NEW, Candidate, Choice, Decider, Scores
 from steersman.steering.decide import NO_POLICY
 from steersman.steering.streams import decision_rng, start_seed
 from steersman.system.errors import told
-from steersman.system.files import replace_file
+from steersman.system.files import replace_file, sync_folder
 from steersman.worker.orders import DONE, START, plain
 
 DEATHS = 2  # walkers that may die on a start before it is blamed
@@ -54,7 +56,8 @@ class Bag:
         self._stand_ins: dict[int, int] = {}  # slots without a walker, and those whose walkers run their starts
         self._open: bool | None = None  # whether the waiting starts are on the bus; None: nobody knows
         _cut_decisions(decisions, recorder.state.next_start)
-        self._decisions = decisions.open("a", encoding="utf-8")
+        self._decisions, self._explained = decisions.open("a", encoding="utf-8"), False
+        sync_folder(decisions.parent)
 
     def name(self, slot: int) -> str:
         """Name of the tuples that the walker of a slot takes."""
@@ -137,6 +140,7 @@ class Bag:
         for start, choice in chosen:
             self._explain(scores, start, choice)
         self._decisions.flush()
+        self._explained = True
         self._put(*self._recorder.record_all([start for start, _ in chosen]))
 
     def mend(self, retries: int) -> None:
@@ -226,7 +230,14 @@ class Bag:
             if not self._open or self._space.take_nowait(self._offered_to(old.slot), number, dict) is not None:
                 self._again(old, number)
 
+    def sync(self) -> None:
+        """Wait until the explanations are on the disk: before the journal's records of the same starts."""
+        if self._explained:
+            self._explained = False
+            os.fsync(self._decisions.fileno())
+
     def close(self) -> None:
+        self.sync()
         self._decisions.close()
 
     def _choose(self, scores: Scores, number: int, slot: int) -> tuple[Start, Choice]:
@@ -290,7 +301,8 @@ def _cut_decisions(path: Path, next_start: int) -> None:
     whole = 0
     with path.open("rb") as file:
         for line in file:
-            if not line.endswith(b"\n") or json.loads(line)["start"] >= next_start:
+            decision = decoded(line)  # None: it is damaged, and stays for `verify` to name
+            if not line.endswith(b"\n") or (decision and decision["start"] >= next_start):
                 break
             whole += len(line)
         if whole < path.stat().st_size:

@@ -17,6 +17,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Aside, Hired, Left, Lost, Stop
 from steersman.journal.run_directory import FULL, RunDirectory
 from steersman.journal.walkers import Walker
+from steersman.store import finish
 from steersman.system.errors import told
 from steersman.worker import tasks
 from steersman.worker.last_words import last_words
@@ -166,6 +167,7 @@ class Crew:
     def _gone(self, number: int, job: Future[Any]) -> None:
         walker = self._recorder.state.walkers[number]
         adopt(self._recorder, self._directory.frames, walker)
+        finish(self._directory.frames.path / walker.name)
         error, why = job.exception(), self._leaving.pop(number, "")
         if error is None or why == REPLACED:
             reason = why if error else job.result()

@@ -50,7 +50,7 @@ from steersman.worker.orders import THERE
 
 GATHER_S = 10e-6  # a slot: messages gather so long before a step, which takes about 1 us a slot however few there are
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
-SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power failure may cost
+SYNC_S = 0.5  # the journal is on the disk this and a step later at most: a power failure may cost a second
 GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
 
 Show = Callable[[State, StopRule], None]
@@ -160,6 +160,7 @@ class Driver:
             self._servers.mend(error)
         if self._clock() - self._synced > SYNC_S:
             self._synced = self._clock()
+            self._bag.sync()
             self._recorder.journal.sync()
         self._show(self._state, self._rule)
 

@@ -10,7 +10,7 @@ from steersman.journal import published as published_frames
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, Ended, FrameId, Hired, Lost, Published, Record, Start
 from steersman.journal.walkers import Walker
-from steersman.store import ENDED, SEGMENT_FIELDS, Frames, StoreError
+from steersman.store import ENDED, SEGMENT_FIELDS, Frames, StoreError, finish
 
 
 def reconcile(recorder: Recorder, frames: Frames, *, keep: bool, cause: str) -> int:
@@ -30,6 +30,8 @@ def reconcile(recorder: Recorder, frames: Frames, *, keep: bool, cause: str) -> 
     for walker in list(state.walkers.values()):
         if walker.alive:
             recorder.record(Lost(walker=walker.number, cause=cause, keep=keep))
+        if frames.own(walker.name):  # one that was taken for dead may have gone on
+            finish(frames.path / walker.name)
     return state.frames - before
 
 

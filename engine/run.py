@@ -37,7 +37,7 @@ from steersman.journal.run_directory import needing_room
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import StopRule
-from steersman.system.files import replace_file
+from steersman.system.files import replace_file, sync_folder, sync_tree
 
 PARSLS = 5  # that may be lost in a row without a frame between: what is wrong will not go away
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
@@ -159,6 +159,9 @@ class Run(Driven):
         recorder, state = self.recorder, self.state
         after = state.now if state.sessions else None
         if not state.sessions:
+            sync_tree(self.directory.path)
+            for folder in self.directory.path.absolute().parents[:2]:  # a new one, and `runs` may be new too
+                sync_folder(folder)
             recorder.record(self._described())
         session = Session(host=platform.node(), pid=os.getpid(), after=after)
         if after is not None:
@@ -181,6 +184,7 @@ class Run(Driven):
         adopted = reconcile(recorder, self.directory.frames, keep=not self.rounds, cause="its driver died")
         if adopted:
             recorder.note(f"{adopted} frames were committed but missing in the journal; they were added to it")
+        recorder.journal.sync()
 
     def _cancel_jobs(self, site: Site) -> None:
         """Cancel what an earlier driver left in a queue: its workers could not reach this one."""

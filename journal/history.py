@@ -19,6 +19,7 @@ from steersman.journal.file import Flaw, Place
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segment_table import SegmentTable, tabulate
+from steersman.journal.slot_time import gone_at
 from steersman.journal.state import State
 from steersman.journal.table import Table
 
@@ -123,7 +124,7 @@ class History:
 
     def gone(self, walker: int) -> float:
         """When a walker left or was lost, or else when the run ended."""
-        return self.state.walkers[walker].gone or self.state.now
+        return gone_at(self.state, self.state.walkers[walker], self.state.now)
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, with what people changed since; empty when that is not kept."""

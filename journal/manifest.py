@@ -22,7 +22,7 @@ UNSEALED = ("manifest.sha256", "driver.json", ".lock", "aside", ".remote", "__py
 
 def seal(directory: RunDirectory) -> None:
     """Write down what every file is now."""
-    replace_file(directory.manifest, _text(_digests(directory.path)))
+    replace_file(directory.manifest, _text(_digests(directory.path)), sync=True)
 
 
 def unseal(directory: RunDirectory) -> None:

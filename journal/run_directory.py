@@ -221,7 +221,7 @@ def open_run(path: Path) -> RunDirectory:
 def write_settings(directory: RunDirectory, settings: Mapping[str, Any], source: Path) -> None:
     """Write what the run is: resolved settings, the exact workflow file, the environment."""
     replace_file(directory.settings_file, yaml.safe_dump(dict(settings), sort_keys=False))
-    replace_file(directory.workflow, source.read_text())
+    replace_file(directory.workflow, source.read_bytes())
     replace_file(directory.environment_file, json.dumps(environment(), indent=1))
 
 

@@ -46,11 +46,14 @@ class State(Standing):
 
     def name_of(self, frame: FrameId) -> str:
         """Of a stored frame, as `tell RUN pin` takes it: w1.39:32 is the 33rd of its segment."""
-        try:
-            first = self.walkers[frame.walker].segments[frame.segment].first
-        except (KeyError, IndexError):  # a damaged journal may have lost it
-            return f"row {frame.row} of w{frame.walker}"
-        return f"w{frame.walker}.{frame.segment}:{frame.row - first}"
+        walker = self.walkers.get(frame.walker)
+        if walker is None or frame.segment >= len(walker.segments):  # what made it is missing in the journal
+            return str(frame)
+        return f"w{frame.walker}.{frame.segment}:{frame.row - walker.segments[frame.segment].first}"
+
+    def origin(self, start: records.Start) -> str:
+        """Where a start begins, for people."""
+        return f"from {self.name_of(start.parent)}" if start.parent else "from the prepared start"
 
     def _on_run(self, record: records.Run) -> None:
         self.run = record

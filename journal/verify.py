@@ -8,6 +8,7 @@ can go on without it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 
 from steersman.journal import copies, manifest
 from steersman.journal import file as journal
+from steersman.journal.decisions import decoded
 from steersman.journal.errors import JournalError, JournalTooNew
 from steersman.journal.file import Journal
 from steersman.journal.history import History
@@ -24,8 +26,8 @@ from steersman.journal.records import BadRecord, Damaged, Merged, Run, Start
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
-from steersman.store import SEGMENT_FIELDS, Frames, merge, number_of
-from steersman.store.check import damages, incomplete, read_all, whose
+from steersman.store import SEGMENT_FIELDS, DamagedShard, Frames, finish, merge, number_of
+from steersman.store.check import damages, incomplete, read_all, read_walkers, whose
 
 MOST_DECISIONS = 2**32  # bytes
 MOST = 100  # problems of one kind that are listed
@@ -58,6 +60,9 @@ def verify(directory: RunDirectory) -> list[Problem]:
     except (JournalError, OSError) as error:
         return [Problem("journal", "journal.jsonl", str(error))]
     state = history.state
+    if not went_on and state.end is None:  # its driver was killed; what has ended is sealed
+        for walker in state.walkers.values():
+            finish(directory.frames.path / walker.name)
     frames, scores, places = directory.frames, Frames(directory.scores), _places(history)
     doubled = set() if went_on else {*merge.left_over(frames)} - state.merged.keys()  # else a merge may be under way
     checks: list[tuple[str, str, int, Callable[[], Iterator[str]]]] = [
@@ -196,17 +201,15 @@ def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
     if went_on or driven(directory.path):
         text = text[: text.rfind(b"\n") + 1]  # behind it a line is being written, or was
     for number, line in enumerate(text.splitlines(), 1):
-        try:
-            decision = json.loads(line)
-            start = decision["start"]
-            same = start not in chosen or _facts(chosen[start]).items() <= decision.items()
-            again = start in explained
-        except (ValueError, KeyError, TypeError, AttributeError):
+        if (decision := decoded(line)) is None:
             yield f"line {number} is damaged"
             continue
+        start = decision["start"]
+        same = start not in chosen or _facts(chosen[start]).items() <= decision.items()
+        again = start in explained
         if again or not same:
             yield f"line {number}: {'a second decision for this start' if again else 'the journal has another choice'}"
-        explained[start] = decision.get("t")
+        explained[start] = decision["t"]
     if missing := sorted(chosen.keys() - explained.keys()):
         yield f"the decisions for {len(missing)} starts are missing, the first is start {missing[0]}"
     known = {start.start for start in journal.read(directory.journal, Start)}
@@ -242,14 +245,23 @@ def _places(history: History) -> dict[int, str]:
 
 
 def _group(frames: Frames, group: str) -> Callable[[], Iterator[str]]:
-    """The files of a merged group. One that is not there, or goes meanwhile, is looked for with its walkers."""
+    """The files of a merged group, and the array that says whose its frames are: that of its table, once more.
+
+    A group that is not there, or goes meanwhile, is looked for with its walkers.
+    """
 
     def look() -> Iterator[str]:
         found = list(_seen(lambda: incomplete(frames.path / group)))
+        found += [] if found else _seen(lambda: _read_walkers(frames, group))
         if frames.own(group):
             yield from found
 
     return look
+
+
+def _read_walkers(frames: Frames, group: str) -> Iterator[str]:
+    read_walkers(frames, group)
+    yield from ()
 
 
 def _doubled(path: Path) -> Callable[[], Iterator[str]]:
@@ -283,9 +295,11 @@ def _of_walker(frames: Frames, walker: Walker, group: str) -> Iterator[str]:
     name = walker.name
     if group == name:
         yield from damages(frames, name)
-    elif (whose(frames, name) != walker.number).any():
-        yield f"where {name} is said to lie there are frames of others"
     else:
+        with contextlib.suppress(DamagedShard):  # that is a problem of the group, and costs its walkers nothing
+            if (whose(frames, name) != walker.number).any():
+                yield f"where {name} is said to lie there are frames of others"
+                return
         read_all(frames, name)
     rows, table = frames.count(name), frames.read_table(name).tolist()
     if rows < walker.frames or len(table) < walker.published_segments:
@@ -355,13 +369,10 @@ def _mend_journal(directory: RunDirectory) -> None:
 def _mend_decisions(directory: RunDirectory) -> None:
     """Keep the lines that say what the journal says, and say of the other starts what the journal knows."""
     known = {}
-    for line in (
-        directory.read(directory.decisions, MOST_DECISIONS).splitlines() if directory.decisions.is_file() else []
-    ):
-        try:
-            known[json.loads(line)["start"]] = line
-        except (ValueError, KeyError, TypeError):
-            continue
+    there = directory.decisions.is_file()
+    for line in directory.read(directory.decisions, MOST_DECISIONS).splitlines() if there else []:
+        if decision := decoded(line):
+            known[decision["start"]] = line
     _move_aside(directory, "decisions.jsonl")
     with directory.decisions.open("wb") as file:
         for start in journal.read(directory.journal, Start):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from steersman.journal import records
+from steersman.journal import decisions, records
 from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.records import FrameId
@@ -162,10 +161,9 @@ def _card(directory: RunDirectory, version: int) -> dict[str, Any]:
 
 def _decision(directory: RunDirectory, start: int) -> dict[str, Any]:
     named = f'"start": {start},'.encode()  # to parse each of a million lines would take seconds
-    with contextlib.suppress(FileNotFoundError):
-        for text in reading.lines(directory.decisions, directory.path):
-            if named in text and (decision := json.loads(text))["start"] == start:
-                return dict(decision)
+    for text in decisions.lines(directory):
+        if named in text and (decision := decisions.decoded(text)) and decision["start"] == start:
+            return decision
     return {}
 
 

@@ -88,7 +88,7 @@ class Model(nn.Module):
         described = self._described(_write(folder / WEIGHTS, self.state_dict()))
         if self.stream:
             described["stream"] = _write(folder / STREAM, self.stream)
-        (folder / CARD).write_text(json.dumps(described, indent=2) + "\n")
+        replace_file(folder / CARD, json.dumps(described, indent=2) + "\n", sync=True)
 
     @classmethod
     def load(cls, directory: str | Path, *, trusted: bool = False) -> Self:
@@ -165,7 +165,7 @@ def _class_of(folder: Path, described: dict[str, Any], *, trusted: bool) -> type
 def _write(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
     """Save tensors, give the file's hash."""
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    replace_file(path, save(kept))  # save_file() would make it the owner's alone
+    replace_file(path, save(kept), sync=True)  # save_file() would make it the owner's alone
     return sha256(path)
 
 

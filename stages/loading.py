@@ -159,6 +159,7 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "parameters"
         problem = first["msg"].removeprefix("Value error, ")
+        problem += "; put it in quotes, so that it stays as it is written" * (first["type"] == "string_type")
         allowed = "" if first["type"] == "value_error" else _allowed(workflow.params, key)
         raise BadValue(key, shortened(repr(first["input"])), problem + allowed) from None
     except Exception as error:  # a validator of the workflow file may raise anything

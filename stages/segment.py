@@ -83,15 +83,17 @@ class Segment:
         known = self._writer.names(FRAME)
         if known and (odd := known ^ {*variables, "segment"}):
             raise BadVariable(min(odd), "some frames have it and others have not; all must have the same variables")
-        if np.ndim(variables.get("time", 0.0)):
-            raise BadVariable("time", "it must be one number, the simulated time since the segment's start")
         for name, value in variables.items():
             try:
                 finite = np.isfinite(value).all()
-            except TypeError:
-                raise BadVariable(name, f"{value!r:.60} is no number, boolean or array of them") from None
+            except TypeError as error:
+                problem = f"{value!r:.60} is no number of 64 bits, boolean or array of them; numpy says: {error!s:.99}"
+                raise BadVariable(name, problem) from None
             if not finite:
                 raise NotFinite(name, self.frames)
+        if np.ndim(given := variables.get("time", 0.0)) or np.asarray(given).dtype.kind not in "biuf":
+            problem = f"it is {given!r:.60}; it must be one number, the simulated time since the segment's start"
+            raise BadVariable("time", f"{problem}; a date may have another name")
         time_now = float(variables.get("time", self.simulated))
         if time_now < self.simulated:
             raise BadVariable(

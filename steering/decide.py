@@ -13,13 +13,20 @@ import numpy as np
 
 from steersman.steering.draws import HELD_OUT
 from steersman.steering.opes import Opes
-from steersman.steering.policies import NEW, Candidate, Policy, Random, Unsteered, members
+from steersman.steering.policies import AT_RANDOM, NEW, Candidate, Policy, Random, Unsteered, members
 from steersman.steering.pruning import SegmentRule
 from steersman.steering.scores import Scores
 
 SHOWN_ALTERNATIVES = 3
-NO_POLICY = ("explore", "prepared", "continue", "pin", HELD_OUT)  # stand in starts in place of a policy's name
-CHOSE_NONE = "the policy chose no start: the budget was spent before the first scores; try --rounds or a larger budget"
+NO_POLICY = (
+    "explore",
+    "prepared",
+    "continue",
+    "pin",
+    HELD_OUT,
+    AT_RANDOM,
+)  # stand in starts in place of a policy's name
+CHOSE_NONE = "the policy chose no start: the budget was spent before enough was scored; try --rounds or a larger budget"
 UNITY = 1e-9  # by which weights may miss 1: rounding errors of a million rounds
 
 

@@ -41,6 +41,9 @@ class Candidate:
     weight: float = 0.0
 
 
+AT_RANDOM = "at random"  # stands in a start's record where a policy drew without looking at scores: these are too few
+
+
 class Policy:
     """Ranks frames. A subclass gives `rank`, and of the properties what differs, as a property or a plain attribute."""
 

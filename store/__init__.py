@@ -11,7 +11,7 @@ from steersman.store.errors import (
     StoreError,
 )
 from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Stored, Window, number_of
-from steersman.store.group import GroupWriter, make_root
+from steersman.store.group import GroupWriter, finish, make_root
 from steersman.store.scratch import MOVE_EVERY_S, ScratchWriter
 from steersman.store.variables import Variable
 
@@ -37,6 +37,7 @@ __all__ = [
     "Stored",
     "Variable",
     "Window",
+    "finish",
     "make_root",
     "number_of",
 ]

@@ -17,6 +17,7 @@ import numpy as np
 import zarr
 from zarr.core.metadata.v3 import ArrayV3Metadata
 
+from steersman.store.column import SINCE
 from steersman.store.errors import EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
 from steersman.store.shard import read_rows
 from steersman.system.files import PARTIAL
@@ -26,7 +27,7 @@ from steersman.system.files import PARTIAL
 FRAME, SEGMENT = "frame", "ended_segment"
 _OF_0_1 = {"segment": SEGMENT}  # what Steersman 0.1 called it
 WALKER, WALKERS = "walker", "walkers"  # of a merged group: a variable, whose frame it is; an attribute, its table
-MERGED = re.compile(r"m(\d+)")
+MERGED, OF_WALKER = re.compile(r"m(\d+)"), re.compile(r"w(\d+)")
 
 Publication = tuple[dict[str, Any], "dict[str, Stored]"]  # attributes and arrays, of one moment
 
@@ -60,6 +61,7 @@ class Stored:
         layout: rows of a chunk and of a shard.
         dims: names of its dimensions.
         attributes: units and long_name.
+        since: the row at which the variable came; there may be no shards of rows before.
         first: the walker's first row, in a merged group.
     """
 
@@ -70,25 +72,23 @@ class Stored:
     layout: tuple[int, int]
     dims: tuple[str, ...]
     attributes: Mapping[str, Any]
+    since: int = 0
     first: int = 0
 
     def read(self, first: int, end: int) -> np.ndarray:
         """(end - first, ...). Raises: DamagedShard. FileNotFoundError: there is no such group any more."""
-        return self._read(first, end, sparse=True)
-
-    def row(self, row: int) -> np.ndarray:
-        """(...) of a row that was written. Raises: as `read`."""
-        return self._read(row, row + 1, sparse=False)[0]  # type: ignore[no-any-return]
-
-    def _read(self, first: int, end: int, *, sparse: bool) -> np.ndarray:
         try:
-            return self._rows(first, end, sparse=sparse)
+            return self._rows(first, end)
         except FileNotFoundError:
             frames, walker = self.of
-            return frames.moved(walker)[self.path.name]._rows(first, end, sparse=sparse)
+            return frames.moved(walker)[self.path.name]._rows(first, end)
 
-    def _rows(self, first: int, end: int, *, sparse: bool) -> np.ndarray:
-        return read_rows(self.path, self.first + first, self.first + end, self.like, self.layout, sparse=sparse)
+    def row(self, row: int) -> np.ndarray:
+        """(...) of one row. Raises: as `read`."""
+        return self.read(row, row + 1)[0]  # type: ignore[no-any-return]
+
+    def _rows(self, first: int, end: int) -> np.ndarray:
+        return read_rows(self.path, self.first + first, self.first + end, self.like, self.layout, since=self.since)
 
 
 class Frames:
@@ -226,7 +226,8 @@ class Frames:
                 group = self._known[0].get(name) or group_at(self.path / name, self)
                 if WALKERS in group[0]:
                     found[name] = group
-        self._known = found, {walker: name for name, group in found.items() for walker in group[0][WALKERS]}
+        placed = {walker: name for name, group in found.items() for walker in group[0][WALKERS]}
+        self._known = found, {walker: name for walker, name in placed.items() if OF_WALKER.fullmatch(walker)}
 
 
 class Row(Mapping[str, np.ndarray]):
@@ -341,7 +342,7 @@ def _stored(of: tuple[Frames, str], path: Path, described: Mapping[str, Any]) ->
 
 
 @functools.lru_cache(maxsize=256)
-def _layout(described: str) -> tuple[np.ndarray, tuple[int, int], tuple[str, ...], dict[str, Any]]:
+def _layout(described: str) -> tuple[np.ndarray, tuple[int, int], tuple[str, ...], dict[str, Any], int]:
     """What walkers and publications have in common, for zarr takes a while to read it: see Stored."""
     with warnings.catch_warnings():  # packed booleans are not in the Zarr 3 text yet
         warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
@@ -350,7 +351,9 @@ def _layout(described: str) -> tuple[np.ndarray, tuple[int, int], tuple[str, ...
     like.flags.writeable = False
     assert array.shards is not None
     first, *others = map(str, array.dimension_names or ())
-    return like, (array.chunks[0], array.shards[0]), (_OF_0_1.get(first, first), *others), dict(array.attributes)
+    attributes = dict(array.attributes)
+    since = int(attributes.pop(SINCE, 0))
+    return like, (array.chunks[0], array.shards[0]), (_OF_0_1.get(first, first), *others), attributes, since
 
 
 def _along(arrays: Mapping[str, Stored], dimension: str | None) -> dict[str, Stored]:

@@ -9,7 +9,6 @@ docs/design/010-files-of-many-walkers.md.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -34,7 +33,7 @@ from steersman.store.frames import (
 )
 from steersman.store.group import GroupWriter
 from steersman.store.variables import Variable
-from steersman.system.files import PARTIAL
+from steersman.system.files import PARTIAL, sync_folder, sync_tree
 
 FAN_IN = 16  # groups become one: as many of each level stay behind, less one; a frame is copied log16 of walkers times
 BLOCK_BYTES = 8 * 2**20  # read and written together
@@ -80,11 +79,11 @@ def merge(frames: Frames, names: Iterable[str], into: str, *, stopped: Callable[
     try:
         _write(partial, sources, stopped)
         _compare(frames, partial, sources, stopped)
-        _sync(partial)
+        sync_tree(partial)  # what it replaces has been there for long
         partial.rename(frames.path / into)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    _sync(frames.path, below=False)
+    sync_folder(frames.path)
     return list(sources)
 
 
@@ -219,16 +218,3 @@ def _blocks(arrays: Mapping[str, Stored]) -> Iterator[tuple[int, int]]:
     step = max(1, BLOCK_BYTES // sum(array.like.nbytes for array in arrays.values()))
     for first in range(0, max(1, rows), step):
         yield first, min(rows, first + step)
-
-
-def _sync(path: Path, *, below: bool = True) -> None:
-    """Wait until a folder is on the disk, and what is below it: what it replaces has been there for long."""
-    for each in [*(path.rglob("*") if below else ()), path]:
-        handle = os.open(each, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        except OSError:
-            if not each.is_dir():  # some file systems cannot sync folders
-                raise
-        finally:
-            os.close(handle)

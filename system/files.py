@@ -44,7 +44,7 @@ def shorten(path: Path, most: int) -> None:
 
 
 def replace_file(path: Path, content: str | bytes, *, sync: bool = False, mode: int = 0o666) -> None:
-    """Write a file whole or not at all; `sync` waits until it is on the disk, `mode` is that of os.open()."""
+    """Write a file whole or not at all; `sync` waits until it is on the disk under its name, `mode` is os.open()'s."""
     partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}{PARTIAL}")
     try:
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
@@ -53,9 +53,33 @@ def replace_file(path: Path, content: str | bytes, *, sync: bool = False, mode: 
                 file.flush()
                 os.fsync(file.fileno())
         partial.replace(path)
+        if sync:
+            sync_folder(path.parent)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk: a file that was synced has none before."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # some file systems cannot sync folders
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(path: Path) -> None:
+    """Wait until a folder is on the disk with all that is in it."""
+    for each in [*path.rglob("*"), path]:
+        if each.is_symlink():
+            continue
+        if each.is_dir():
+            sync_folder(each)
+        elif each.is_file():
+            with each.open("rb") as file:
+                os.fsync(file.fileno())
 
 
 @contextlib.contextmanager

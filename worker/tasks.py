@@ -128,8 +128,8 @@ def prepare(run: str) -> str:
         made = workflow.prepare_function(params)
         pickled = pickle.dumps(made)
     if text := topology(made):
-        replace_file(directory.topology, text)
-    replace_file(directory.prepared, pickled, mode=0o600)
+        replace_file(directory.topology, text, sync=True)
+    replace_file(directory.prepared, pickled, sync=True, mode=0o600)  # the journal has its hash
     return hashlib.sha256(pickled).hexdigest()
 
 

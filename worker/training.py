@@ -64,7 +64,7 @@ def train(
         **verdict,
     }
     model.save(directory)
-    replace_file(directory / "card.json", json.dumps(card, indent=1))
+    replace_file(directory / "card.json", json.dumps(card, indent=1), sync=True)
     return card | {"files": files(directory)}
 
 

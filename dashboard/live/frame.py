@@ -98,7 +98,7 @@ def shown(stored: StoredVariable) -> dict[str, Any]:
     shape, view = stored.shape, "number"
     if stored.name == POSITIONS and len(shape) == 2 and shape[1] == 3 and stored.units in ANGSTROM:
         view = "molecule"
-    elif len(shape) == 2 and shape[1] == 2 * shape[0]:
+    elif stored.sphere:
         view = "globe"
     elif len(shape) == 2:
         view = "contacts" if stored.kind == "b" and shape[0] == shape[1] else "image"

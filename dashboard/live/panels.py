@@ -6,21 +6,20 @@ it, from a history of its own, so that other viewers do not wait; and again at m
 
 from __future__ import annotations
 
-import io
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from steersman.dashboard import style, yardsticks
 from steersman.dashboard.errors import NothingToDraw, PanelFails
-from steersman.dashboard.figures import SVG_METADATA
+from steersman.dashboard.figures import svg_of
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.results import Results
+from steersman.dashboard.stored import variables
 from steersman.journal.history import History
 from steersman.stages.errors import UntrustedCode
 from steersman.stages.panel import shown
@@ -60,7 +59,8 @@ def panel(watched: Watched, name: str) -> bytes:
         kept = watched.drawn.get(name)
         if kept is None or (kept[0] != watched.change and time.monotonic() - kept[1] > AGAIN_S):
             change = watched.change
-            kept = watched.drawn[name] = change, time.monotonic(), _packed(*wanted[0], History(watched.directory))
+            history = History(watched.directory)
+            kept = watched.drawn[name] = change, time.monotonic(), _packed(*wanted[0], history)
     return kept[2]
 
 
@@ -73,18 +73,13 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
             found, caption = shown(made)
             meta = {"title": title, "caption": caption}
             if isinstance(found, np.ndarray):
-                return packed(meta, values=found)
-            return packed(meta, svg=np.frombuffer(_svg(found), np.uint8))
+                sphere = any(each.sphere for each in variables(history).values())  # as the run's own fields are
+                return packed(meta | {"globe": sphere and found.shape[1:] == (2 * len(found),)}, values=found)
+            return packed(meta, svg=np.frombuffer(svg_of(found).encode(), np.uint8))
     except NothingToDraw:
         raise
     except Exception as error:  # whatever its author's program raises is its author's to see
         raise PanelFails(told(error)) from None
-
-
-def _svg(figure: Figure) -> bytes:
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata=SVG_METADATA)
-    return text.getvalue().encode()
 
 
 def _drawn(workflow: Workflow, params: Params) -> Iterator[tuple[str, str, Draw]]:

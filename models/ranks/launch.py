@@ -190,7 +190,7 @@ def launch(
         ended = ""
     else:
         ended = node.on_each(nodes.start, nodes.count, folder, meeting, nodes.address, timeout_s)
-    reasons = [file.read_text() for file in sorted(folder.glob("rank*.error"), key=_number)]
+    reasons = [file.read_text(encoding="utf-8") for file in sorted(folder.glob("rank*.error"), key=_number)]
     if reasons or ended:
         raise RanksFailed(ranks, (*reasons, *([ended] if ended else [])))
     return Model.load(folder / "model", trusted=True)

@@ -35,7 +35,7 @@ def main(folder: Path) -> int:
             model.save(folder / "model")
     except Exception as error:  # whatever it is: the others and the process that waits must know
         traceback.print_exc()
-        (folder / f"rank{where.rank}.error").write_text(told(error))
+        (folder / f"rank{where.rank}.error").write_text(told(error), encoding="utf-8")
         return 1
     return 0
 

@@ -107,7 +107,7 @@ def test_a_folder_is_begun_anew_until_there_is_a_trial(tmp_path: Path) -> None:
 def test_the_same_call_goes_on_with_what_was_tried(wells: Workflow, tmp_path: Path) -> None:
     """A trial whose process died goes on in its run directory; those that are over are not run again."""
     file = tmp_path / "workflow.py"
-    file.write_text(variant(WELLS, Arm(OWN), {"frames": 200.0}))
+    file.write_bytes(variant(WELLS, Arm(OWN), {"frames": 200.0}))
     workflow, asked = loading.load(file), list[str]()
 
     def job(run: str, values: tuple[str, ...]) -> Job:

@@ -236,4 +236,4 @@ def test_a_run_that_goes_on_is_seen_as_far_as_it_is(run: RunDirectory, tmp_path:
         assert opened.lineage("w0.0")["x"].values.tolist() == list(range(1, seen + 1))
         assert opened.frames["w0"].sizes["frame"] == len(opened.scores) == seen
     assert "time" not in opened.lineage("w0.0")
-    assert opened.segments.loc["w0.0", "how"] == "running"
+    assert opened.segments.loc["w0.0", "how"] == "unknown", "nobody drives it"

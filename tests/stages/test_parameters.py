@@ -26,7 +26,7 @@ def test_precedence_is_defaults_then_file_then_set(tmp_path: Path) -> None:
     assert loading.parameters(workflow, None, []) == Values(count=1)
     assert loading.parameters(workflow, file, []) == Values(count=2)
     assert loading.parameters(workflow, file, ["count=3"]) == Values(count=3)
-    for text in (b"count: [", b"- count", b"\xff", b"count: 2021-02-30"):
+    for text in (b"count: [", b"- count", b"\xff", b"count: !!timestamp 2021-02-30"):
         file.write_bytes(text)
         with pytest.raises(BadInput, match=r"params\.yaml"):
             loading.parameters(workflow, file, [])

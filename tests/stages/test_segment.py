@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +36,11 @@ def test_a_stop_is_late_by_a_tenth_and_a_long_segment_asks_seldom() -> None:
         ([{"x": np.longdouble(1)}], "'x': its dtype is float128"),
         ([{"a/b": 1.0}], "'a/b': this name cannot be used for a folder"),
         ([{"segment": 1}], "'segment': the engine uses this name"),
-        ([{"time": [1.0]}], "'time': it must be one number"),
+        ([{"time": [1.0]}], "'time': it is [1.0]; it must be one number"),
+        ([{"time": np.datetime64("2020")}], "'time': it is np.datetime64('2020'); it must be one number"),
+        ([{"x": 2**64}], "'x': 18446744073709551616 is no number of 64 bits"),
+        ([{"x": torch.ones(2, dtype=torch.bfloat16)}], "BFloat16"),
+        ([{"x": np.clongdouble(1)}], "'x': its dtype is complex256"),
         ([{"time": -1e-9}], "'time': it is -1e-09 after 0"),
         ([{"time": 2.0}, {"time": 2.0}, {"time": 1.0}], "'time': it is 1 after 2"),
     ],

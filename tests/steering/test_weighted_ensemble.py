@@ -23,7 +23,9 @@ def test_a_bin_keeps_its_weight_and_gets_its_members_none_much_heavier_than_othe
     assert max(weight for _, weight in found) <= EVEN * sum(weights) / members * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("weights", [[0.5, 0.3, 0.2], [0.97, 0.01, 0.01, 0.01], [0.1] * 8, [1.0]])
+@pytest.mark.parametrize(
+    "weights", [[0.5, 0.3, 0.2], [0.97, 0.01, 0.01, 0.01], [0.1] * 8, [1.0], [0.01, 0.05, 0.14, 0.2, 0.2, 0.4]]
+)
 def test_each_member_keeps_its_weight_on_average(weights: list[float]) -> None:
     """The mean over 4,000 draws, within 5 standard errors."""
     rng, draws = np.random.default_rng(0), 4000
