@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from steersman.journal.errors import BadDirectory, NoRoom, RunDamaged
@@ -166,12 +167,13 @@ def needing_room(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(directory: RunDirectory) -> Iterator[None]:
-    """Raises: RunDamaged: in place of whatever a damaged file makes its reader raise."""
+    """Raises: RunDamaged: in place of what a file that cannot be read or decoded makes its reader raise. A TypeError,
+    say, is a mistake of ours or of a caller, and passes."""
     try:
         yield
     except (EngineError, PermissionError):
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError, msgspec.MsgspecError) as error:
         raise RunDamaged(str(directory.path), f"{type(error).__name__}: {error!s:.200}") from None
 
 

@@ -18,6 +18,7 @@ import steersman.workflows
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.workflow import Params, Workflow
+from steersman.steering import SECONDS
 from steersman.system import plain
 from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
 
@@ -119,8 +120,8 @@ def value(key: str, text: str) -> Any:
 def check_rules(workflow: Workflow, params: Params) -> None:
     """Rules that are functions of the parameters may only fail now, not in the middle of a run.
 
-    Raises: BadValue: in the words of what a rule raises. BadDraws: what is to be held out cannot be drawn.
-        UnknownName: it looks at a metric that is not there.
+    Raises: BadValue: in the words of what a rule raises; or it counts simulated time, whose unit is not known.
+        BadDraws: what is to be held out cannot be drawn. UnknownName: it looks at a metric that is not there.
     """
     when = workflow.training.when if workflow.training else None
     for name, given, rule in (("stop", workflow.stop, workflow.stop_rule), ("when", when, workflow.train_rule)):
@@ -134,7 +135,12 @@ def check_rules(workflow: Workflow, params: Params) -> None:
         raise
     except Exception as error:
         raise BadValue("held_out", workflow.name, str(error) or type(error).__name__) from None
-    for name in workflow.stop_rule(params).needs:
+    rule = workflow.stop_rule(params)
+    if rule.counts_simulated and workflow.time_unit not in SECONDS:
+        problem = f"it counts simulated time, but the unit of `time` is {workflow.time_unit!r}, and no known one"
+        give = 'write its unit, @wf.simulate(variables={"time": Variable((), "ps")}), or count frames'
+        raise BadValue("stop", str(rule), f"{problem}: {give}")
+    for name in rule.needs:
         if name not in workflow.metrics:
             raise UnknownName("metric", name, workflow.metrics or ("none; decorate a function with @wf.metric",))
 

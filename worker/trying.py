@@ -28,7 +28,7 @@ from steersman.stages.panel import shown
 from steersman.stages.start import Start
 from steersman.stages.workflow import Params, Workflow
 from steersman.stages.yardstick import Yardstick
-from steersman.steering import NEW, Candidate, Decider, Policy, Scores, SegmentRule
+from steersman.steering import NEW, SECONDS, Candidate, Decider, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName
@@ -210,6 +210,8 @@ class _Trial:
         if pickle.dumps(self._prepared) != prepared:
             ended += "; it changed start.prepared, and later segments of its process would get it changed: use a copy"
         self._out = self._out or out
+        if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
+            ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
         shapes = ", ".join(f"{name} {out.stored[name].shape[1:]}" for name in sorted(out.stored) if name != "segment")
         return f"{out.frames} frames of {shapes}{ended}"
 
