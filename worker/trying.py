@@ -278,7 +278,8 @@ class _Trial:
         if decider.trouble:
             raise decider.trouble
         self._candidate = choice.candidate
-        return f"{choice.policy}: {choice.reason}"
+        warning = self._steering.policy.warning(self._scores) if len(self._scores) else ""
+        return f"{choice.policy}: {choice.reason}" + (f"; {warning}" if warning else "")
 
     def _needed(self, rule: Policy | SegmentRule) -> None:
         for name in rule.needs if len(self._scores) else ():
