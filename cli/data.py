@@ -116,7 +116,7 @@ def ls(
         raise BadRequest(f"{folder}: this folder does not exist; name the folder with your runs")
     found = listed(folder)
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in found]}))
+        say(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in found]}))
         return
     if not found:
         err.plain(f"there are no runs in {folder}")

@@ -17,6 +17,7 @@ from steersman.executors.preflight import Finding as Check
 from steersman.executors.preflight import findings
 from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import check_path
+from steersman.stages.modules import ABSENT, looks_beside
 from steersman.steering import SECONDS
 from steersman.steering.stop import AnyOf, Budget, StopRule
 
@@ -28,6 +29,7 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
     rule = plan.workflow.train_rule(plan.params)
     return [
         Check("workflow", True, f"{plan.source} ({', '.join(name.split('_')[0] for name in stages)})"),
+        *([Check("files beside it", True, ABSENT)] if looks_beside(plan.source) else []),
         Check("parameters", True, ", ".join(f"{k}={v}" for k, v in plan.params.model_dump().items()) or "none"),
         Check("stop", True, str(workflow.stop_rule(plan.params))),
         Check("simulated time", True, _time(workflow.time_unit)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import traceback
 import types
@@ -50,42 +51,75 @@ def find(name_or_path: str) -> Path:
     return shipped()[name_or_path]
 
 
-def load(path: Path) -> Workflow:
+def load(path: Path, *, shown: Path | None = None, moves: bool = False) -> Workflow:
     """Import a workflow file and return the one Workflow that it defines.
 
+    Args:
+        shown: what errors call the file; by default by its path.
+        moves: this process goes to the folder that the file may go to, as a worker does.
     Raises: BadWorkflow: it raises on import, defines no workflow or several, or lacks a stage.
     """
-    module = _import(path)
+    global _last
+    text = path.read_bytes()
+    if module := _copies.get((path.resolve(), text)):
+        sys.modules[MODULE] = module
+        make_importable(path)
+    else:
+        module = _import(path, shown or path, moves=moves)
     found = [value for value in vars(module).values() if isinstance(value, Workflow)]
     if len(set(map(id, found))) != 1:
-        raise BadWorkflow(str(path), 0, f"it defines {len(found)} workflows; it must hold one: wf = Workflow(...)")
+        problem = f"it defines {len(found)} workflows; it must hold one: wf = Workflow(...)"
+        raise BadWorkflow(str(shown or path), 0, problem)
     if problems := found[0].problems():
-        raise BadWorkflow(str(path), 0, "; ".join(problems))
+        raise BadWorkflow(str(shown or path), 0, "; ".join(problems))
+    _last = found[0], module, text
     return found[0]
+
+
+# The workflow that was loaded last, and copies of loaded files, which are not imported again.
+_last: tuple[Workflow, types.ModuleType, bytes] | None = None
+_copies: dict[tuple[Path, bytes], types.ModuleType] = {}
+
+
+def adopt(copy: Path, workflow: Workflow) -> None:
+    """Let `load` of a copy give a workflow that is loaded: a file may do what can be done once in a process."""
+    if _last and _last[0] is workflow and _last[2] == (text := copy.read_bytes()):
+        _copies[copy.resolve(), text] = _last[1]
 
 
 class _Source(SourceFileLoader):
     """Leaves no bytecode beside the file: a run directory that was copied would differ from what was sealed."""
 
+    def __init__(self, path: Path, shown: Path) -> None:
+        super().__init__(MODULE, str(path))
+        self._shown = str(shown)
+
+    def source_to_code(self, data: Any, path: Any, **options: Any) -> types.CodeType:
+        return super().source_to_code(data, self._shown, **options)
+
     def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
         return
 
 
-def _import(path: Path) -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location(MODULE, path, loader=_Source(MODULE, str(path)))
+def _import(path: Path, shown: Path, *, moves: bool) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(MODULE, path, loader=_Source(path, shown))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[MODULE] = module
     make_importable(path)
+    here = "" if moves else os.getcwd()
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise BadWorkflow(str(path), error.lineno or 0, f"SyntaxError: {error.msg}") from None
+        raise BadWorkflow(str(shown), error.lineno or 0, f"SyntaxError: {error.msg}") from None
     except BaseException as error:  # whatever a user's file raises, SystemExit too, is its author's to see
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(shown)]
         line = (lines[-1] or 0) if lines else 0
-        raise BadWorkflow(str(path), line, f"{type(error).__name__}: {error}") from None
+        raise BadWorkflow(str(shown), line, f"{type(error).__name__}: {error}") from None
+    finally:
+        if here:
+            os.chdir(here)
     return module
 
 

@@ -13,6 +13,16 @@ PARTIAL = ".partial"  # ends the name of what is being written, and will be anot
 CUT = b"(the beginning was cut off)\n"
 
 
+def home(variable: str, below: str) -> Path | None:
+    """A user's folder by the XDG variable that names it, or below the home; None where there is neither."""
+    if named := os.environ.get(variable):
+        return Path(named)
+    try:
+        return Path.home() / below
+    except RuntimeError:  # a container's user without a name
+        return None
+
+
 def text_of(path: Path) -> str:
     """Whatever was written to a file, as text; "" when there is none."""
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

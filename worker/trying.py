@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
-from steersman.stages.modules import MODULE, imported
+from steersman.stages.modules import FOLDER, MODULE, imported
 from steersman.stages.out import Enough, Out
 from steersman.stages.panel import shown
 from steersman.stages.start import Start
@@ -69,13 +70,15 @@ class _Stage(NamedTuple):
     judges: bool = False  # runs that have ended
 
 
-def tried(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
+def tried(workflow: Workflow, params: Params, source: Path, copy: Path | None = None) -> Iterator[Step]:
     """Try the stages in their order, as far as they work; each uses what those before it gave.
 
     Args:
         source: the workflow file; of a traceback its lines are shown, and those of the files beside it that it imports.
+        copy: of it, which was loaded as in a run.
     """
-    files = {str(file) for file in (source, *imported(source))}
+    kept = copy.resolve().parent / FOLDER if copy else None
+    files = {str(file) for file in (source, *imported(source), *(kept.rglob("*.py") if kept else ()))}
     with TemporaryDirectory(prefix="steersman-try-") as folder, _importable(source, Path(folder)):
         for stage in _Trial(workflow, params, Path(folder)).stages():
             began, trouble = time.monotonic(), ""
@@ -84,6 +87,8 @@ def tried(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
                     found = stage.act()
             except (Exception, SystemExit) as error:  # a user's stage may raise anything
                 trouble = explained(error, files, stage.function)
+                if kept:
+                    trouble = modules.explained(trouble.replace(str(kept), str(source.resolve().parent)), kept.parent)
             yield Step(stage.what, not trouble, time.monotonic() - began, trouble or found)
             if trouble and stage.needed:
                 return

@@ -20,6 +20,7 @@ import numpy as np
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
+from steersman.stages.modules import explained
 from steersman.stages.segment import Segment
 from steersman.stages.start import Start
 from steersman.store import (
@@ -288,7 +289,7 @@ class Walker:
         reads = any("prepared" in frame.f_code.co_names for frame, _ in theirs)
         if self.prepared is None and reads and "NoneType" in told:
             told += "; start.prepared is None: the file has no @wf.prepare, or one that returns None"
-        return told
+        return explained(told, self.errors.parent)
 
     def _keep_cause(self, name: str, order: Order, stderr_from: int) -> None:
         tail = ""

@@ -6,6 +6,7 @@ name in the Host header must be this machine's own: another name that points her
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from steersman.system.files import replace_file
+from steersman.system.files import home, replace_file
 
 HEADER = "x-steersman"  # a page of another site cannot send it without asking first
 FIRST_PORT, PORTS = 20_000, 10_000
@@ -43,15 +44,16 @@ class Access:
     def kept(cls, runs: Iterable[Path]) -> Access:
         """Those of earlier servers for the same runs, or new ones; in a file that only this user can read."""
         named = hashlib.sha256("\0".join(sorted(str(run.resolve()) for run in runs)).encode()).hexdigest()[:16]
-        home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-        file = Path(home) / "steersman" / "dashboard" / f"{named}.json"
+        state = home("XDG_STATE_HOME", ".local/state")
+        file = (state or Path(os.devnull)) / "steersman" / "dashboard" / f"{named}.json"
         try:
             found = json.loads(file.read_text())
             return cls(str(found["act"]), str(found["look"]), int(found["port"]))
         except (OSError, ValueError, KeyError, TypeError):
             made = cls(secrets.token_urlsafe(24), secrets.token_urlsafe(24), FIRST_PORT + int(named, 16) % PORTS)
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(file, json.dumps(vars(made)), mode=0o600)
+            with contextlib.suppress(OSError):  # without a home the next server has other ones
+                file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                replace_file(file, json.dumps(vars(made)), mode=0o600)
             return made
 
     @property
