@@ -311,9 +311,7 @@ def test_a_file_is_tried_as_a_run_has_it(
     assert 'File "mine.py", line ' in said
     assert "return HERE.read_text()" in said
     assert " ".join(ABSENT.split()) in said
-    source.write_text(
-        f"open({str(source.parent / 'a.txt')!r})\nopen(__file__.replace('workflow.py', 'a.txt'))\n{lines}"
-    )
+    source.write_text(f"beside = __file__.replace('workflow.py', 'a.txt')\nopen(beside).close()\n{lines}")
     with pytest.raises(SystemExit):
         main()
     assert "mine.py, line 2" in (said := " ".join(capsys.readouterr().err.split()))
