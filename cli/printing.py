@@ -68,7 +68,16 @@ class Shown(Console):
     """A terminal to which the words of others are shown, whatever they are printed with; styles are ours alone."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(emoji=False, **options)  # else w2.0:-1: has a thumb
+        colours = "standard" if os.environ.get("FORCE_COLOR") else "auto"
+        super().__init__(emoji=False, color_system=colours, **options)  # else w2.0:-1: has a thumb
+
+    @property
+    def is_terminal(self) -> bool:
+        """By what it writes to alone: FORCE_COLOR, which Jupyter sets, would move the cursor in a file, too."""
+        try:
+            return self.file.isatty()
+        except (AttributeError, ValueError):  # no file, or a closed one
+            return False
 
     def render(self, *args: Any, **options: Any) -> Iterable[Segment]:
         for segment in super().render(*args, **options):

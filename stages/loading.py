@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import os
+import re
 import sys
 import traceback
 import types
@@ -26,6 +28,7 @@ from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
 SHIPPED = Path(steersman.workflows.__file__).parent
 REFERENCE = SHIPPED / "reference"
 SHOWN_CHARS = 200
+VERBS = ("prepare", "held_out", "simulate", "train", "score", "steer", "metric", "yardstick", "figure", "panel")
 
 
 def shipped() -> dict[str, Path]:
@@ -116,11 +119,22 @@ def _import(path: Path, shown: Path, *, moves: bool) -> types.ModuleType:
     except BaseException as error:  # whatever a user's file raises, SystemExit too, is its author's to see
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(shown)]
         line = (lines[-1] or 0) if lines else 0
-        raise BadWorkflow(str(shown), line, f"{type(error).__name__}: {error}") from None
+        meant = _meant(error, path.read_bytes().splitlines()[line - 1].decode(errors="replace")) if line else ""
+        raise BadWorkflow(str(shown), line, f"{type(error).__name__}: {error}{meant}") from None
     finally:
         if here:
             os.chdir(here)
     return module
+
+
+def _meant(error: BaseException, line: str) -> str:
+    """Which verb of a Workflow was meant where a line calls what is none, such as `wf.scoring`."""
+    none = isinstance(error, TypeError) and "is not callable" in str(error)
+    if not none and not (isinstance(error, AttributeError) and isinstance(error.obj, Workflow)):
+        return ""
+    words = [word for word in re.findall(r"\w\.(\w+)", line) if word not in VERBS]
+    found = [verb for word in words for verb in difflib.get_close_matches(word, VERBS, 1)]
+    return f"; did you mean `{found[0]}`?" if found else ""
 
 
 def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]) -> Params:

@@ -31,12 +31,14 @@ from steersman.stages.workflow import Params, Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.steering import NEW, SECONDS, Candidate, Decider, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores
+from steersman.steering.stop import Budget
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName
 from steersman.worker import torch_defaults, training
 from steersman.worker.errors import NoFrames, WrongFigure
 
 SEED = 1
+BIG = 2**20  # bytes of a frame
 FEWEST = 2  # frames to try the other stages on: one is held out, and one is trained on
 
 
@@ -218,7 +220,18 @@ class _Trial:
         if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
             ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
         shapes = ", ".join(f"{name} {out.stored[name].shape[1:]}" for name in sorted(out.stored) if name != "segment")
-        return f"{out.frames} frames of {shapes}{ended}"
+        return f"{out.frames} frames of {shapes}{self._size(out)}{ended}"
+
+    def _size(self, out: Out) -> str:
+        """What frames that are not small will take."""
+        each = sum(out.stored[name].nbytes for name in out.stored) / out.frames
+        if each < BIG:
+            return ""
+        rule = self._workflow.stop_rule(self._params)
+        limits = (one.limits.get("frames") for one in getattr(rule, "rules", (rule,)) if isinstance(one, Budget))
+        most = next(filter(None, limits), None)
+        whole = f", so that {most:,.0f} take {each * most / 2**30:,.1f} GiB" if most else ""
+        return f"; a frame takes {each / 2**20:,.1f} MiB{whole}"
 
     def _start(self) -> Start:
         """Where the choice says, or the prepared start."""

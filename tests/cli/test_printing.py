@@ -136,3 +136,13 @@ def test_results_alone_come_on_standard_output_whatever_prints() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["{}", "after", "printed"]
     assert {*done.stderr.split()} == {"python", "program", "bytes", "error"}
+
+
+def test_a_file_gets_no_codes_that_move_a_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though colours are forced, as in Jupyter."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    console, written = printing.Shown(), io.StringIO()
+    console.file = written
+    with console.status("working"):
+        console.print("[red]result[/]")
+    assert written.getvalue() == "\x1b[31mresult\x1b[0m\n"

@@ -294,6 +294,15 @@ def test_the_exit_code_says_whether_all_stages_work(
     ]
 
 
+@pytest.mark.parametrize(("side", "said"), [(100, ""), (1024, "; a frame takes 8.0 MiB, so that ")])
+def test_the_size_of_big_frames_is_said(side: int, said: str, write: WriteMine) -> None:
+    frame = f"out.append(time=0., x=np.zeros(2), big=np.zeros(({side}, {side})))"
+    found = steps(write(simulate=f"@wf.simulate()\ndef simulate(p, start, out): {frame}\n"))["simulate"]
+    assert found.ok
+    assert said in found.found
+    assert bool(said) == ("MiB" in found.found)
+
+
 def test_a_file_is_tried_as_a_run_has_it(
     write: WriteMine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
