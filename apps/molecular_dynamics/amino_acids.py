@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from steersman.apps.errors import OutOfRange, UnknownResidue
+from steersman.system.errors import BadValue
 
 BACKBONE = ("N", "CA", "C", "O")
 
@@ -59,13 +60,13 @@ def checked_sequence(sequence: str, fewest: int = 2) -> str:
     Words that are three-letter names ("TYR TYR ASP") are translated.
 
     Raises: UnknownResidue: it is empty, or a letter is none of the 20; OutOfRange: it has fewer letters than
-        `fewest`, 1 or 2, or some of its words are three-letter names, and others none.
+        `fewest`, 1 or 2; BadValue: some of its words are three-letter names, and others none.
     """
     words = sequence.upper().split()
     letters = "".join(words)
     if len(words) > 1 and all(len(word) == 3 for word in words) and any(word in SIDE_CHAINS for word in words):
         if others := [word for word in words if word not in SIDE_CHAINS]:
-            raise OutOfRange("the sequence", sequence, f"of one-letter or three-letter names; {others[0]} is neither")
+            raise BadValue("sequence", sequence, f"some words are three-letter names, and {others[0]} is none")
         letters = "".join(map(letter, words))
     unknown = [position for position, letter in enumerate(letters, 1) if letter not in LETTERS]
     if unknown or not letters:

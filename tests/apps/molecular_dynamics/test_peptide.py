@@ -16,6 +16,7 @@ from steersman.apps.molecular_dynamics import Molecule, build_peptide, contact_m
 from steersman.apps.molecular_dynamics.amino_acids import LETTERS, checked_sequence
 from steersman.apps.molecular_dynamics.force_field import HYDROGEN_MASS, PROTEIN, implicit_system
 from steersman.apps.molecular_dynamics.peptide import EXTENDED, HELIX, heavy_atoms, with_hydrogens
+from steersman.system.errors import BadValue
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +157,7 @@ def test_three_letter_names_are_read_as_such(written: str, letters: str) -> None
 
 @pytest.mark.parametrize("written", ["TYR TYR PTR", "HIP ALA GLY"])
 def test_names_among_which_one_is_none_are_no_letters(written: str) -> None:
-    with pytest.raises(OutOfRange, match=r"PTR|HIP"):
+    with pytest.raises(BadValue, match=r"PTR|HIP"):
         checked_sequence(written)
 
 
