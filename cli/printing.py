@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import typer
 from rich.console import Console
@@ -68,7 +68,7 @@ class Shown(Console):
     """A terminal to which the words of others are shown, whatever they are printed with; styles are ours alone."""
 
     def __init__(self, **options: Any) -> None:
-        colours = "standard" if os.environ.get("FORCE_COLOR") else "auto"
+        colours: Literal["standard", "auto"] = "standard" if os.environ.get("FORCE_COLOR") else "auto"
         super().__init__(emoji=False, color_system=colours, **options)  # else w2.0:-1: has a thumb
 
     @property

@@ -184,7 +184,7 @@ class _Atoms:
 
 
 def _atoms(source: _Atoms, path: Path) -> Iterator[int]:
-    block, box = max(1, BLOCK_BYTES // (12 * source.atoms)), None
+    block, box = max(1, BLOCK_BYTES // (12 * source.atoms)), np.array(None)
     with _replaced(path) as partial, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what a PDB file has no words for, and of a slower way to write NetCDF
         with _writer(partial, source.atoms, source.times_ps) as writer:

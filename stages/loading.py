@@ -97,7 +97,7 @@ class _Source(SourceFileLoader):
         super().__init__(MODULE, str(path))
         self._shown = str(shown)
 
-    def source_to_code(self, data: Any, path: Any, **options: Any) -> types.CodeType:
+    def source_to_code(self, data: Any, path: Any, **options: Any) -> types.CodeType:  # type: ignore[override]
         return super().source_to_code(data, self._shown, **options)
 
     def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
@@ -183,12 +183,12 @@ def check_rules(workflow: Workflow, params: Params) -> None:
         raise
     except Exception as error:
         raise BadValue("held_out", workflow.name, str(error) or type(error).__name__) from None
-    rule = workflow.stop_rule(params)
-    if rule.counts_simulated and workflow.time_unit not in SECONDS:
+    stop = workflow.stop_rule(params)
+    if stop.counts_simulated and workflow.time_unit not in SECONDS:
         problem = f"it counts simulated time, but the unit of `time` is {workflow.time_unit!r}, and no known one"
         give = 'write its unit, @wf.simulate(variables={"time": Variable((), "ps")}), or count frames'
-        raise BadValue("stop", str(rule), f"{problem}: {give}")
-    for name in rule.needs:
+        raise BadValue("stop", str(stop), f"{problem}: {give}")
+    for name in stop.needs:
         if name not in workflow.metrics:
             raise UnknownName("metric", name, workflow.metrics or ("none; decorate a function with @wf.metric",))
 

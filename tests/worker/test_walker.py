@@ -108,7 +108,11 @@ def test_frames_of_another_molecule_than_the_first_walkers_are_refused_at_once(
     """Else it is known when a training reads both, and the budget is spent."""
 
     def atoms(number: int, **more: Any) -> Callable[[Any, Any, Segment], None]:
-        return lambda p, start, out: [out.append(x=np.zeros((number, 3)), **more) for _ in range(5)] and None  # type: ignore[func-returns-value]
+        def simulate(p: Any, start: Any, out: Segment) -> None:
+            for _ in range(5):
+                out.append(x=np.zeros((number, 3)), **more)
+
+        return simulate
 
     orders = [(n, plain(Start(start=n, seed=n))) for n in range(2)]
     for walker, simulate in enumerate([atoms(3), atoms(3), atoms(4), atoms(3, y=1.0)]):

@@ -209,7 +209,7 @@ def test_alternate_locations_of_mmcif_are_those_of_pdb(heavy: str, tmp_path: Pat
         "group_PDB id type_symbol label_atom_id label_alt_id label_comp_id label_asym_id label_seq_id "
         "pdbx_PDB_ins_code Cartn_x Cartn_y Cartn_z occupancy auth_seq_id auth_asym_id pdbx_PDB_model_num"
     )
-    rows = []
+    rows: list[str] = []
     for line in alternates(heavy, 7, {"A": 0.2, "B": 0.8}).splitlines():
         if line.startswith("ATOM"):
             x, y, z, occupancy = line[30:38], line[38:46], line[46:54], line[54:60]

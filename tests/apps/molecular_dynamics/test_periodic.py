@@ -32,7 +32,7 @@ def in_any_images(frames_TR3: np.ndarray, chains_R: np.ndarray, box_33: np.ndarr
 
 def turned(points_R3: np.ndarray, rng: Generator) -> np.ndarray:
     rotation_33, _ = np.linalg.qr(rng.normal(size=(3, 3)))
-    return points_R3 @ (rotation_33 * np.sign(np.linalg.det(rotation_33)))
+    return np.asarray(points_R3 @ (rotation_33 * np.sign(np.linalg.det(rotation_33))))
 
 
 @BOXES

@@ -174,7 +174,7 @@ def test_frames_of_chains_in_other_images_have_the_same_contacts(tmp_path: Path,
         found.append(frame.contacts)
         assert molecule.chains is not None
         assert molecule.chains.tolist() == [0, 0, 0, 1, 1, 1]
-    assert np.array_equal(*found)
+    assert np.array_equal(found[0], found[1])
     assert found[0][:3, 3:].any()
 
 
