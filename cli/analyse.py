@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from steersman.cli.options import Json, Trust
+from steersman.cli.printing import say
 from steersman.journal.errors import BadDirectory
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="run directories of one workflow")]
@@ -64,7 +65,7 @@ def analyse(
     if alone:
         write_report(alone)
         manifest.renew(alone, alone.analysis, alone.report, alone.figures)
-    typer.echo(json.dumps(written) if as_json else "\n".join([*answer.lines(said), f"Page, figure and JSON: {folder}"]))
+    say(json.dumps(written) if as_json else "\n".join([*answer.lines(said), f"Page, figure and JSON: {folder}"]))
 
 
 def _make(folder: Path) -> None:

@@ -32,7 +32,7 @@ from steersman.cli.options import (
     WorkflowName,
     site_changes,
 )
-from steersman.cli.printing import err, out, print_checks
+from steersman.cli.printing import err, out, print_checks, say
 from steersman.cli.summary import summary
 from steersman.cli.trying import print_steps, steps
 from steersman.journal import manifest, run_directory
@@ -156,7 +156,7 @@ def check(
     checks = check_plan(plan)
     if as_json:
         tried = list(steps(plan.workflow, plan.params, plan.source)) if with_try else []
-        typer.echo(json.dumps({"checks": [each._asdict() for each in checks], "stages": list(map(vars, tried))}))
+        say(json.dumps({"checks": [each._asdict() for each in checks], "stages": list(map(vars, tried))}))
         ok = all(step.ok for step in tried)
     else:
         print_checks(checks)
@@ -189,7 +189,7 @@ def _describe(directory: RunDirectory, state: State) -> None:
 
 
 def _print_json(directory: RunDirectory, state: State) -> None:
-    typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
+    say(json.dumps({"run": str(directory.path), **summary(directory, state)}))
 
 
 def _finish(

@@ -114,7 +114,7 @@ def compare(
     found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.varied], runs[arm], measures)]
     written = write(folder, list(runs.values()), found)
     if as_json:
-        typer.echo(json.dumps(written))
+        say(json.dumps(written))
     else:
         _print([row for row, _ in found])
         out.plain(f"Figure, tables with times and costs, CSV and JSON: {folder}")

@@ -119,7 +119,7 @@ def ls(
         raise BadRequest(f"{folder}: this folder does not exist; name the folder with your runs")
     found = listed(folder)
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in found]}))
+        say(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in found]}))
         return
     if not found:
         err.plain(f"there are no runs in {folder}")
@@ -145,14 +145,15 @@ def diff(run: RunPath, other: Annotated[Path, typer.Argument(metavar="RUN")], as
 
 @contextlib.contextmanager
 def _damage_in_a_line() -> Iterator[None]:
-    from steersman.data.errors import DamagedPart
+    from steersman.data.errors import DamagedPart, Unconverted
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         err.print(f"[yellow]warning:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", DamagedPart)
+        for shown in (DamagedPart, Unconverted):
+            warnings.simplefilter("always", shown)
         warnings.showwarning = show
         yield
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from steersman.cli.printing import results_alone
 from steersman.executors import values
 from steersman.system.errors import BadValue
 
@@ -52,7 +53,15 @@ RequireGoal = Annotated[
 Trust = Annotated[
     bool, typer.Option("--trust", help="allow the run's own code here (default: only code that you ran or submitted)")
 ]
-Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
+
+
+def _alone(context: typer.Context, value: bool) -> bool:
+    if value:
+        context.with_resource(results_alone())
+    return value
+
+
+Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output", callback=_alone)]
 
 
 def site_changes(

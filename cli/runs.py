@@ -47,7 +47,7 @@ def status(run: RunPath, as_json: Json = False) -> None:
     tell = f"remote tell {copy.run}" if copy else f"tell {run}"
     jobs = _jobs(site, directory) if site.scheduler and not driven and not copy else []
     if as_json:
-        typer.echo(json.dumps(found | {"jobs": jobs}))
+        say(json.dumps(found | {"jobs": jobs}))
         return
     out.print(display.closing(state, copies.known_until(run) if driven and not state.end else state.now))
     if copy:
@@ -198,7 +198,7 @@ def verify(
     if repair and problems:
         verification.repair(directory, problems)
     if as_json:
-        typer.echo(json.dumps({"whole": not problems, "problems": [vars(problem) for problem in problems]}))
+        say(json.dumps({"whole": not problems, "problems": [vars(problem) for problem in problems]}))
     for problem in [] if as_json else problems:
         out.print(f"[red]damaged[/] {escape(problem.where)}: {escape(problem.problem)}", highlight=False)
     if not problems:

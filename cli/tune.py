@@ -83,7 +83,7 @@ def tune(
     found = results(study)
     (folder / "trials.json").write_text(json.dumps(found, indent=1) + "\n")
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder), "yardstick": judged, "trials": found}))
+        say(json.dumps({"folder": str(folder), "yardstick": judged, "trials": found}))
         return
     ended = sum(each["state"] == "pruned" for each in found)
     typer.echo(f"{judged} after {len(found)} trials, {ended} of them ended early; the best:")

@@ -5,6 +5,7 @@ BadInput
 ├── NoFrames          there are no frames of what was asked for
 └── CannotExport      frames cannot be written as they were asked for
 DamagedPart           a warning: a part of the run cannot be read, and is left out
+Unconverted           a warning: what a file should have in its own unit is written as it is
 """
 
 from __future__ import annotations
@@ -41,3 +42,7 @@ class CannotExport(BadInput):
 
 class DamagedPart(UserWarning):
     """A part of a run cannot be read, and is left out; the rest is whole."""
+
+
+class Unconverted(UserWarning):
+    """A quantity without a known unit is written to a file as its numbers are."""

@@ -85,7 +85,7 @@ def dataset(frames: Frames, walker: np.ndarray, row: np.ndarray, names: Sequence
 def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
     """(n, ...) of one variable, one read for each walker; single rows where few are wanted of many.
 
-    Raises: MissingVariable. MissingFrame.
+    Raises: MissingVariable. MissingFrame. ShapeMismatch: walkers have it in other shapes.
     """
     found: np.ndarray | None = None
     for number in np.unique(walker):

@@ -125,6 +125,8 @@ class Bag:
         state, number = self._recorder.state, self._recorder.state.next_start
         if not all(name in scores.values for name in self._steering.policy.needs):
             scores = unscored(state)
+        if words := self._steering.policy.warning(scores):
+            self._recorder.note(words)
         try:
             choices = self._decider.choose_round(scores, decision_rng(self._seed, number))
         except Exception as error:  # no fallback keeps the weights

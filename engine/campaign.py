@@ -91,6 +91,7 @@ def begin(
     }
     run_directory.write_settings(directory, settings, plan.source)
     modules.keep(plan.source, directory.path)
+    loading.adopt(directory.workflow, plan.workflow)
     run = resume(directory, bus_url=bus_url)
     run.show = show(directory, run)
     return directory, run

@@ -17,6 +17,8 @@ from steersman.executors.preflight import Finding as Check
 from steersman.executors.preflight import findings
 from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import check_path
+from steersman.stages.modules import ABSENT, looks_beside
+from steersman.steering import SECONDS
 from steersman.steering.stop import AnyOf, Budget, StopRule
 
 
@@ -26,8 +28,10 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
     stages = [name for name in ("prepare_function", "simulation", "training", "scoring") if getattr(workflow, name)]
     return [
         Check("workflow", True, f"{plan.source} ({', '.join(name.split('_')[0] for name in stages)})"),
+        *([Check("files beside it", True, ABSENT)] if looks_beside(plan.source) else []),
         Check("parameters", True, ", ".join(f"{k}={v}" for k, v in plan.params.model_dump().items()) or "none"),
         Check("stop", True, str(workflow.stop_rule(plan.params))),
+        Check("simulated time", True, _time(workflow.time_unit)),
         _training(plan),
         Check("held out", True, _held_out(plan)),
         Check("steering", True, _steering(plan)),
@@ -37,6 +41,13 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         _space(root),
         _files(plan),
     ]
+
+
+def _time(unit: str) -> str:
+    if unit in SECONDS:
+        return f"in {unit}"
+    unknown = "has no unit" if unit == "1" else f"has the unit {unit!r}, which is no known one"
+    return f"{unknown}: budgets of simulated time are refused, and exports write its numbers as ps"
 
 
 def _site(plan: Plan) -> list[Check]:

@@ -40,6 +40,7 @@ from steersman.journal.records import End, Epoch, Prepared, Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.stages.modules import explained
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import StopRule
 from steersman.store import MOVE_EVERY_S
@@ -253,7 +254,8 @@ class Driver:
                 return end
         if error := job.exception():
             where = see(self._directory.traceback("prepare"))
-            return End(outcome="failed", reason=f"prepare: {told(error)}{where}")
+            words = explained(told(error), self._directory.path)
+            return End(outcome="failed", reason=f"prepare: {words}{where}")
         self._recorder.record(Prepared(sha256=job.result() or ""))
         return None
 

@@ -194,11 +194,9 @@ class Run(Driven):
             self.recorder.note(f"an earlier driver left jobs in the queue, {', '.join(jobs)}; {done}")
 
     def _described(self) -> RunRecord:
-        assert self.workflow.simulation is not None
-        time_variable = self.workflow.simulation.variables.get("time")
         return RunRecord(
             workflow=self.workflow.name, seed=self.seed, rounds=self.rounds, slots=self.slots,
             guided=self.workflow.steering.guided, gpus=self.site.gpus,
-            time_unit=time_variable.units if time_variable else "1",
+            time_unit=self.workflow.time_unit,
             files=run_directory.digests(self.directory),
         )  # fmt: skip

@@ -16,7 +16,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Metrics, Scored
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, stale, unscored
-from steersman.stages.workflow import Score, Workflow
+from steersman.stages.workflow import Score, Train, Workflow
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
 from steersman.steering.opes import GROWTH
@@ -180,11 +180,13 @@ class Scorer:
         self._recorder.fails("score", cause, self._directory.traceback("scoring", board.model))
 
     def _check_needs(self) -> None:
-        """A score that steering looks at and that is not there never comes."""
-        there = self.scores().values
-        if missing := [name for name in self._workflow.steering.needs if name not in there]:
-            known = ", ".join(sorted(there)) or "none"
-            self.hopeless = f"steering needs the score {missing[0]!r}, but the score stage returns: {known}"
+        """A score that steering looks at, or the gate of models, and that is not there never comes."""
+        there, steering, training = self.scores().values, self._workflow.steering, self._workflow.training
+        needs = [("steering", name) for name in (*steering.needs, *steering.fallback.needs)]
+        needs += [("the gate of @wf.train", training.gate)] if training and training.gate != Train.gate else []
+        if missing := [(who, name) for who, name in needs if name not in there]:
+            (who, name), known = missing[0], ", ".join(sorted(there)) or "none"
+            self.hopeless = f"{who} needs the score {name!r}, but the score stage returns: {known}"
 
     def _note_slow(self, batch: _Batch, hang_s: float) -> None:
         """A thread cannot be ended, as a worker that hangs ends itself: it is noted, once."""

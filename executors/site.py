@@ -21,6 +21,7 @@ from steersman.executors.threads import Threads
 from steersman.executors.values import Line, Seconds, Strict, matching
 from steersman.executors.workers import Scorers, Trainers, Walkers, Workers
 from steersman.system import plain
+from steersman.system.files import home
 from steersman.system.node import cores
 
 SHIPPED = Path(steersman.site_configs.__file__).parent
@@ -324,8 +325,8 @@ class Site(Schedulers):
 
 
 def own() -> Path:
-    """The folder of a user's own site files; it need not exist."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "steersman" / "sites"
+    """The folder of a user's own site files; it need not exist. One who has no home has to name it."""
+    return (home("XDG_CONFIG_HOME", ".config") or Path("$XDG_CONFIG_HOME")) / "steersman" / "sites"
 
 
 def sites() -> dict[str, Path]:

@@ -14,13 +14,16 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from steersman.journal.errors import BadDirectory, NoRoom, RunDamaged
+from steersman.journal.file import Place, follow
 from steersman.store import Frames, make_root
 from steersman.system import plain
 from steersman.system import reading as reading_of
@@ -189,13 +192,26 @@ def needing_room(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(directory: RunDirectory) -> Iterator[None]:
-    """Raises: RunDamaged: in place of whatever a damaged file makes its reader raise."""
+    """Raises: RunDamaged: in place of what a file that cannot be read or decoded makes its reader raise. A TypeError,
+    say, is a mistake of ours or of a caller, and passes."""
     try:
         yield
     except (EngineError, PermissionError):
         raise
-    except Exception as error:
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError, msgspec.MsgspecError) as error:
         raise RunDamaged(str(directory.path), f"{type(error).__name__}: {error!s:.200}") from None
+    except Exception as error:
+        if not _has_flaws(directory):  # a mistake of a caller's, or of ours
+            raise
+        raise RunDamaged(str(directory.path), f"{type(error).__name__}: {error!s:.200}") from None
+
+
+def _has_flaws(directory: RunDirectory) -> bool:
+    """Whether the journal has lines that are set aside, without which whatever is read may not fit together."""
+    place = Place()
+    with contextlib.suppress(Exception):
+        deque(follow(directory.journal, place), maxlen=0)
+    return bool(place.flaws)
 
 
 def runs_in(folder: Path) -> list[RunDirectory]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
@@ -86,6 +87,11 @@ class Standing:
         return self.run.time_unit
 
     @property
+    def _second(self) -> float:
+        """One of the run's unit of time; NaN: that is no known one."""
+        return SECONDS.get(self.time_unit, math.nan)
+
+    @property
     def segments(self) -> Iterator[Segment]:
         return (segment for walker in self.walkers.values() for segment in walker.segments)
 
@@ -145,7 +151,7 @@ class Standing:
         return float(sum(end - begin for begin, end in zip(begins, ends, strict=False))) / 3600
 
     def progress(self, now: float) -> Progress:
-        simulated_s, hours = self.simulated * SECONDS.get(self.time_unit, 1.0), self.hours(now)
+        simulated_s, hours = self.simulated * self._second, self.hours(now)
         return Progress(self.frames, simulated_s, hours, hours * self.run.gpus, self.metrics, self.begins)
 
     @property
@@ -155,7 +161,7 @@ class Standing:
         for walker in self.walkers.values():
             each = walker.whole
             segments, frames, time = segments + each[0], frames + each[1], time + each[2]
-        return segments, Progress(frames, time * SECONDS.get(self.time_unit, 1.0))
+        return segments, Progress(frames, time * self._second)
 
     @property
     def spent(self) -> dict[str, float]:

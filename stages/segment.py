@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
-from steersman.store import FRAME, SEGMENT, BadVariable, GroupWriter, StoreError
+from steersman.store import FRAME, SEGMENT, BadVariable, GroupWriter, ShapeMismatch, Stored, StoreError
 
 TAKEN = {"segment", "segments"}  # variables that say which segment made a frame, and of each segment
 
@@ -37,6 +37,7 @@ class Segment:
         stop_asked: looks at the bus whether the segment is to end.
         until: seconds since 1970 when it is to end at the latest, for its block ends.
         trouble: why frames cannot be written any more, if so.
+        others: variables of another walker's frames, which the first frame must have in the same shapes.
     Attributes:
         frames: frames appended so far.
         simulated: `time` of the newest frame.
@@ -54,6 +55,7 @@ class Segment:
         stop_asked: Callable[[], bool] = lambda: False,
         until: float = math.inf,
         trouble: Callable[[], Exception | None] = lambda: None,
+        others: Callable[[], Mapping[str, Stored]] = dict,
     ) -> None:
         self.name, self.number, self.seed = name, number, seed
         self.first_row = writer.rows.get(FRAME, 0)
@@ -63,6 +65,7 @@ class Segment:
         self.was_stopped = self.cut = False
         self.longest_s = 0.0
         self._writer, self._stop_asked, self._until, self._trouble = writer, stop_asked, until, trouble
+        self._others = others
         self._began_at = self._looked_at = self._appended_at = time.monotonic()
 
     @property
@@ -73,7 +76,7 @@ class Segment:
     def append(self, **variables: Any) -> None:
         """Append one frame; `time`, when given, is the simulated time since the segment's start, which never decreases.
 
-        Raises: ShapeMismatch: a variable has another shape than in the run's first frame. NotFinite: NaN or infinity.
+        Raises: ShapeMismatch: a variable has another shape than in the run's first frames. NotFinite: NaN or infinity.
             BadVariable: other variables than in the first frame, values that are no numbers, or a time that is negative
             or smaller than the frame's before it. OSError: frames cannot be written, e.g. because the disk is full.
         """
@@ -94,6 +97,8 @@ class Segment:
         if np.ndim(given := variables.get("time", 0.0)) or np.asarray(given).dtype.kind not in "biuf":
             problem = f"it is {given!r:.60}; it must be one number, the simulated time since the segment's start"
             raise BadVariable("time", f"{problem}; a date may have another name")
+        if not self.frames:
+            _check_like(variables, self._others())
         time_now = float(variables.get("time", self.simulated))
         if time_now < self.simulated:
             raise BadVariable(
@@ -123,6 +128,18 @@ class Segment:
             self.cut = time.time() >= self._until
             self.was_stopped = self.cut or self._stop_asked()
         return self.was_stopped
+
+
+def _check_like(variables: Mapping[str, Any], others: Mapping[str, Stored]) -> None:
+    """Raises: ShapeMismatch, BadVariable: another walker's frames have other variables, or other shapes."""
+    if others and (odd := others.keys() ^ {*variables, "segment"}):
+        raise BadVariable(
+            min(odd), "frames of some walkers have it and others have not; all must have the same variables"
+        )
+    for name, stored in others.items():
+        if name != "segment" and np.shape(variables[name]) != stored.like.shape:
+            of = f"shape {stored.like.shape} (of {stored.of[1]})"
+            raise ShapeMismatch(name, of, f"shape {np.shape(variables[name])}")
 
 
 def _refuse_taken(variables: Collection[str]) -> None:

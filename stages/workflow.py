@@ -312,6 +312,12 @@ class Workflow:
     def steering(self) -> Steering:
         return self._steering
 
+    @property
+    def time_unit(self) -> str:
+        """Of the variable `time`; 1 where the file does not say it."""
+        described = self.simulation.variables.get("time") if self.simulation else None
+        return described.units if described else "1"
+
     def stop_rule(self, params: Params) -> StopRule:
         """Raises: TypeError: `stop` gave something else."""
         return rules.chosen("stop", self.stop, StopRule, params)

@@ -45,14 +45,14 @@ class Steering:
     """How a workflow steers.
 
     Args:
-        policy: ranks the scored frames.
+        policy: ranks the scored frames; by default every segment is continued.
         explore: share of starts drawn at random instead, 0 to 1.
         fallback: used until the scores that the policy needs exist, and when the policy fails.
         prune: ends running segments early; None never does.
         bias: pushes every segment along a score; None: nothing does.
     """
 
-    policy: Policy = field(default_factory=Random)
+    policy: Policy = field(default_factory=Unsteered)
     explore: float = 0.0
     fallback: Policy = field(default_factory=Unsteered)
     prune: SegmentRule | None = None

@@ -86,6 +86,10 @@ class Policy:
         """
         raise NotImplementedError
 
+    def warning(self, scores: Scores) -> str:
+        """What a person should know of these scores; "" is nothing. A policy of rounds is asked before each of them."""
+        return ""
+
     def __or__(self, other: Policy) -> Turns:
         return Turns((*members(self), *members(other)))
 

@@ -2,6 +2,7 @@
 
 from steersman.store.errors import (
     BadVariable,
+    DamagedGroup,
     DamagedShard,
     EmptyWindow,
     MergeFailed,
@@ -22,6 +23,7 @@ __all__ = [
     "SEGMENT",
     "SEGMENT_FIELDS",
     "BadVariable",
+    "DamagedGroup",
     "DamagedShard",
     "EmptyWindow",
     "Frames",

@@ -18,7 +18,7 @@ import zarr
 from zarr.core.metadata.v3 import ArrayV3Metadata
 
 from steersman.store.column import SINCE
-from steersman.store.errors import EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
+from steersman.store.errors import DamagedGroup, EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
 from steersman.store.shard import read_rows
 from steersman.system.files import PARTIAL
 
@@ -316,11 +316,17 @@ def group_at(path: Path, frames: Frames) -> Publication:
     """Attributes and arrays of a group, all of its last publication.
 
     A walker waits for frames between two segments, so zarr does not open the group: that costs hops between threads.
+
+    Raises: FileNotFoundError: there is none. DamagedGroup.
     """
-    described = json.loads((path / "zarr.json").read_bytes())
-    arrays = described["consolidated_metadata"]["metadata"]
-    of = frames, path.name
-    return described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
+    file, of = path / "zarr.json", (frames, path.name)
+    text = file.read_bytes()
+    try:
+        described = json.loads(text)
+        arrays = described["consolidated_metadata"]["metadata"]
+        return described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedGroup(str(file), f"{type(error).__name__}: {error!s:.200}") from None
 
 
 def part(group: Publication, frames: Frames, walker: str) -> Publication:

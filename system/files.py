@@ -16,13 +16,20 @@ PARTIAL = ".partial"  # ends the name of what is being written, and will be anot
 CUT = b"(the beginning was cut off)\n"
 
 
-def state_folder() -> Path | None:
-    """Where this user keeps what outlives a command; None: there is no home, as in some containers. Not made."""
+def home(variable: str, below: str) -> Path | None:
+    """A user's folder by the XDG variable that names it, or below the home; None where there is neither."""
+    if named := os.environ.get(variable):
+        return Path(named)
     try:
-        home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    except RuntimeError:
+        return Path.home() / below
+    except RuntimeError:  # a container's user without a name
         return None
-    return Path(home) / "steersman"
+
+
+def state_folder() -> Path | None:
+    """Where this user keeps what outlives a command; None: there is no home. It is not made."""
+    found = home("XDG_STATE_HOME", ".local/state")
+    return found / "steersman" if found else None
 
 
 def text_of(path: Path) -> str:

@@ -55,7 +55,7 @@ def _opened(run: str) -> tuple[RunDirectory, Workflow, Params]:
 @functools.lru_cache(maxsize=1)
 def _loaded(run: str) -> tuple[RunDirectory, Workflow, Params]:
     directory = RunDirectory(Path(run))
-    workflow = loading.load(directory.workflow)
+    workflow = loading.load(directory.workflow, moves=True)
     return directory, workflow, loading.checked(workflow, directory.settings()["params"])
 
 

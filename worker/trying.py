@@ -21,21 +21,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
-from steersman.stages.modules import MODULE, imported
+from steersman.stages.modules import FOLDER, MODULE, imported
 from steersman.stages.out import Enough, Out
 from steersman.stages.panel import shown
 from steersman.stages.start import Start
 from steersman.stages.workflow import Params, Workflow
 from steersman.stages.yardstick import Yardstick
-from steersman.steering import NEW, Candidate, Decider, Policy, Scores, SegmentRule
+from steersman.steering import NEW, SECONDS, Candidate, Decider, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores
+from steersman.steering.stop import Budget
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName, told
 from steersman.worker import torch_defaults, training
 from steersman.worker.errors import NoFrames, WrongFigure
 
 SEED = 1
+BIG = 2**20  # bytes of a frame
 FEWEST = 2  # frames to try the other stages on: one is held out, and one is trained on
 
 
@@ -69,13 +72,15 @@ class _Stage(NamedTuple):
     judges: bool = False  # runs that have ended
 
 
-def tried(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
+def tried(workflow: Workflow, params: Params, source: Path, copy: Path | None = None) -> Iterator[Step]:
     """Try the stages in their order, as far as they work; each uses what those before it gave.
 
     Args:
         source: the workflow file; of a traceback its lines are shown, and those of the files beside it that it imports.
+        copy: of it, which was loaded as in a run.
     """
-    files = {str(file) for file in (source, *imported(source))}
+    kept = copy.resolve().parent / FOLDER if copy else None
+    files = {str(file) for file in (source, *imported(source), *(kept.rglob("*.py") if kept else ()))}
     with TemporaryDirectory(prefix="steersman-try-") as folder, _importable(source, Path(folder)):
         for stage in _Trial(workflow, params, Path(folder)).stages():
             began, trouble = time.monotonic(), ""
@@ -84,6 +89,8 @@ def tried(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
                     found = stage.act()
             except (Exception, SystemExit) as error:  # a user's stage may raise anything
                 trouble = explained(error, files, stage.function)
+                if kept:
+                    trouble = modules.explained(trouble.replace(str(kept), str(source.resolve().parent)), kept.parent)
             yield Step(stage.what, not trouble, time.monotonic() - began, trouble or found)
             if trouble and stage.needed:
                 return
@@ -210,8 +217,21 @@ class _Trial:
         if pickle.dumps(self._prepared) != prepared:
             ended += "; it changed start.prepared, and later segments of its process would get it changed: use a copy"
         self._out = self._out or out
+        if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
+            ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
         shapes = ", ".join(f"{name} {out.stored[name].shape[1:]}" for name in sorted(out.stored) if name != "segment")
-        return f"{out.frames} frames of {shapes}{ended}"
+        return f"{out.frames} frames of {shapes}{self._size(out)}{ended}"
+
+    def _size(self, out: Out) -> str:
+        """What frames that are not small will take."""
+        each = sum(out.stored[name].nbytes for name in out.stored) / out.frames
+        if each < BIG:
+            return ""
+        rule = self._workflow.stop_rule(self._params)
+        limits = (one.limits.get("frames") for one in getattr(rule, "rules", (rule,)) if isinstance(one, Budget))
+        most = next(filter(None, limits), None)
+        whole = f", so that {most:,.0f} take {each * most / 2**30:,.1f} GiB" if most else ""
+        return f"; a frame takes {each / 2**20:,.1f} MiB{whole}"
 
     def _start(self) -> Start:
         """Where the choice says, or the prepared start."""
@@ -276,7 +296,8 @@ class _Trial:
         if decider.trouble:
             raise decider.trouble
         self._candidate = choice.candidate
-        return f"{choice.policy}: {choice.reason}"
+        warning = self._steering.policy.warning(self._scores) if len(self._scores) else ""
+        return f"{choice.policy}: {choice.reason}" + (f"; {warning}" if warning else "")
 
     def _needed(self, rule: Policy | SegmentRule) -> None:
         for name in rule.needs if len(self._scores) else ():

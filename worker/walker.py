@@ -10,7 +10,7 @@ import contextlib
 import math
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,9 +21,21 @@ import numpy as np
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
+from steersman.stages.modules import explained
 from steersman.stages.segment import Segment
 from steersman.stages.start import Start
-from steersman.store import ENDED, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
+from steersman.store import (
+    ENDED,
+    FRAME,
+    SEGMENT,
+    SEGMENT_FIELDS,
+    Frames,
+    GroupWriter,
+    ScratchWriter,
+    Stored,
+    StoreError,
+    Variable,
+)
 from steersman.system.errors import told
 from steersman.system.files import shorten
 from steersman.system.processes import children_end
@@ -40,6 +52,8 @@ MOST_PRINTED = 2**24  # bytes of standard output, and of standard error
 MOST_CAUSE = 2000  # characters of a cause that are sent; the whole traceback lies in errors/
 MOST_CAUSES = 20  # files in errors/ of one walker
 FAILING_S, MOST_FAILING_S = 0.1, 10.0  # between two segments of a walker that fails: twice as long each time
+
+COMPARED = 8  # walkers, the first of a run, whose frames a new one looks for
 
 OWN = {  # what the engine stores of each frame, and of each ended segment
     "segment": Variable((), "1", "number of the segment that made the frame"),
@@ -96,6 +110,8 @@ class Walker:
     _longest_s: float = 0.0
     _segments: int = 0
     _failures: int = 0  # in a row
+    _compared: bool = False  # frames of this segment with those of another walker
+    _agrees: bool = False  # they were like them
     _out: Segment | None = None  # the segment that runs, or ran last
     _causes: list[str] = field(default_factory=list)  # failed segments whose files are there
 
@@ -140,6 +156,16 @@ class Walker:
     def _came(self) -> tuple[int, float]:
         """The segment that runs, and how far it has come in simulated time."""
         return (self._out.number, self._out.simulated) if self._out else (0, 0.0)
+
+    def _others(self) -> Mapping[str, Stored]:
+        """What frames of a walker before this one hold; nothing once its own agreed, or while there are none."""
+        for number in [] if self._agrees else range(min(self.number, COMPARED)):
+            with contextlib.suppress(FileNotFoundError, StoreError):
+                arrays = self.frames.stored(f"w{number}", FRAME)
+                if any(array.rows for array in arrays.values()):
+                    self._compared = True
+                    return arrays
+        return {}
 
     def _next_start(self) -> tuple[Tuple, Order] | str:
         """Take a start; or say why there is no next one."""
@@ -206,7 +232,7 @@ class Walker:
         name = f"{self.name}.{number}"
         out = Segment(
             name, number, order.seed, self._writer, lambda: self._stop_asked(name), self._until,
-            lambda: self._publisher.trouble,
+            lambda: self._publisher.trouble, self._others,
         )  # fmt: skip
         self._out = out
         self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames
@@ -217,7 +243,7 @@ class Walker:
         for printed in filter(None, (self.stdout, self.stderr)):
             shorten(printed, MOST_PRINTED)
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
-        cause, read_s, began = "", 0.0, time.monotonic()
+        cause, read_s, began, self._compared = "", 0.0, time.monotonic(), False
         try:
             with children_end():
                 start = self._read_start(order)
@@ -230,6 +256,7 @@ class Walker:
             self._keep_cause(name, order, stderr_from)
         how = "failed" if cause else "stopped" if out.was_stopped else "finished"
         self._longest_s = max(self._longest_s, out.longest_s)
+        self._agrees |= self._compared and out.frames > 0
         cut = ("exact" if out.restart else "frame") if out.cut else ""
         self._outbox.add(Ended(
             walker=self.number, segment=number, start=start_id, how=how, cause=cause, first_row=out.first_row,
@@ -274,7 +301,7 @@ class Walker:
         reads = any("prepared" in frame.f_code.co_names for frame, _ in theirs)
         if self.prepared is None and reads and "NoneType" in cause:
             cause += "; start.prepared is None: the file has no @wf.prepare, or one that returns None"
-        return cause
+        return explained(cause, self.errors.parent)
 
     def _keep_cause(self, name: str, order: Order, stderr_from: int) -> None:
         tail = ""

@@ -20,7 +20,7 @@ from steersman.engine.crew import WALKER_FAILURES, Crew
 from steersman.journal import published
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, FrameId, Hired, Joined, Published, Scored, Start, Tell, words
+from steersman.journal.records import Began, Ended, FrameId, Hired, Joined, Note, Published, Scored, Start, Tell, words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
@@ -380,4 +380,17 @@ def test_the_weights_of_a_round_sum_to_1_at_every_moment_and_a_member_that_is_gi
     bag.fill(lambda: unscored(state), 2)
     assert "0.666667" in bag.hopeless
     assert not state.starts
+    bag.close()
+
+
+def test_what_a_policy_of_rounds_warns_of_is_noted(recorder: Recorder, space: TupleSpace) -> None:
+    class Warns(WeightedEnsemble):
+        def warning(self, scores: Scores) -> str:
+            return "the start lies in the target"
+
+    decisions = recorder.journal.path.parent / "decisions.jsonl"
+    bag = Bag(recorder, space, Steering(Warns("x")), decisions, seed=1, rounds=True)
+    recorder.record(Hired(walker=0, slot=0))
+    bag.fill(lambda: unscored(recorder.state), 1)
+    assert [note.text for note in recorder.state.notes if isinstance(note, Note)] == ["the start lies in the target"]
     bag.close()

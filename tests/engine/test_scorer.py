@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steersman import Params, Workflow, budget
+from steersman import Params, Workflow, budget, every
 from steersman.bus import Server, TupleSpace
 from steersman.engine.driver import Driven, Driver
 from steersman.engine.scorer import Scorer
 from steersman.executors.site_files import load_site
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, End, Ended, Hired, Published, Start
+from steersman.journal.records import Began, End, Ended, Hired, Published, Start, Trained, Training
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.steering import Novelty, Policy, Redundant, SegmentRule, Unsteered
@@ -64,17 +64,23 @@ def more(recorder: Recorder, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("needs", "prune", "missing"),
-    [("x", None, ""), ("xx", None, "xx"), ("x", Redundant("y"), "y")],
-    ids=["all there", "of the policy", "of the prune rule"],
-)
+    ("needs", "prune", "fallback", "gate", "missing"),
+    [
+        ("x", None, Unsteered(), "error", ""), ("xx", None, Unsteered(), "error", "xx"),
+        ("x", Redundant("y"), Unsteered(), "error", "y"), ("x", None, Novelty("z"), "error", "z"),
+        ("x", None, Unsteered(), "loss", "loss"), ("x", None, Unsteered(), "x", ""),
+    ],
+    ids=["all there", "of the policy", "of the prune rule", "of the fallback", "of the gate", "the gate is there"],
+)  # fmt: skip
 def test_a_score_that_is_not_given_is_named_at_the_first_scoring(
-    needs: str, prune: SegmentRule | None, missing: str, tmp_path: Path
+    needs: str, prune: SegmentRule | None, fallback: Policy, gate: str, missing: str, tmp_path: Path
 ) -> None:
     workflow = Workflow("x", stop=budget(frames=9))
     workflow.score()(lambda p, model, frames: {})
-    workflow.steer(Novelty(needs), fallback=Unsteered(), prune=prune)
+    workflow.steer(Novelty(needs), fallback=fallback, prune=prune)
+    workflow.train(when=every(frames=99), gate=gate)(lambda p, frames, last: None)
     recorder = recorder_of(tmp_path)
+    recorder.record_all([Training(model=1, frames=4), Trained(model=1, accepted=True, reason="the first")])
     scorer = Scorer(RunDirectory(tmp_path), workflow, recorder, Done(), load_site("laptop"))  # type: ignore[arg-type]
     assert sum(scorer.advance() for _ in range(3)) == 1
     assert bool(scorer.hopeless) == bool(missing)

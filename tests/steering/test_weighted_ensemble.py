@@ -57,6 +57,19 @@ def test_bins_do_not_mix_and_arrived_members_go_back_with_their_weight() -> None
     assert all(each.exact for each in chosen if each.index != NEW)
 
 
+@pytest.mark.parametrize(
+    ("there", "number", "warns"),
+    [([1, 0, 1, 1], 1, True), ([1, 0, 0, 1], 1, False), ([0, 1, 0, 1], 1, False), ([1, 1, 1, 1], 2, False)],
+)
+def test_a_start_that_lies_in_the_target_is_said_after_the_first_round(
+    there: list[float], number: int, warns: bool
+) -> None:
+    scores = ended([0.5, 0.5], {"x": [0.0] * 4, "there": there}, number)
+    policy = WeightedEnsemble("x", members=2, target="there")
+    assert ("'there'" in policy.warning(scores)) is warns
+    assert WeightedEnsemble("x").warning(scores) == policy.warning(bench.NOTHING) == Novelty("x").warning(scores) == ""
+
+
 def test_without_scores_members_begin_at_the_prepared_start_and_then_go_on() -> None:
     policy, rng = WeightedEnsemble("x", members=4), np.random.default_rng(0)
     assert [(each.index, each.weight) for each in policy.rank(bench.NOTHING, rng)] == [(NEW, 0.25)] * 4

@@ -17,6 +17,7 @@ from steersman.cli.__main__ import main
 from steersman.cli.template import TEMPLATE
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow, BadYardstick
+from steersman.stages.modules import ABSENT
 from steersman.stages.out import Enough
 from steersman.store import BadVariable, ShapeMismatch, StoreError
 from steersman.system.errors import BadInput
@@ -274,9 +275,8 @@ def test_the_exit_code_says_whether_all_stages_work(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Standard output is this verb's alone, whatever a stage prints."""
-    source = write(
-        **stages | {"prepare": "@wf.prepare\ndef prepare(p):\n    print('noise')\n    return {'x': np.zeros(2)}\n"}
-    )
+    prepare = "@wf.prepare\ndef prepare(p):\n    print('noise')\n    return {'x': np.zeros(2)}\n"
+    source = write(**stages | {"prepare": prepare + ("print('noise')\n" if "--json" in words else "")})
     monkeypatch.chdir(source.parent)
     monkeypatch.setattr(sys, "argv", ["steersman", *words, "mine.py"])
     with pytest.raises(SystemExit) as ended:
@@ -292,6 +292,39 @@ def test_the_exit_code_says_whether_all_stages_work(
         "helper.py",
         "mine.py",
     ]
+
+
+@pytest.mark.parametrize(("side", "said"), [(100, ""), (1024, "; a frame takes 8.0 MiB, so that ")])
+def test_the_size_of_big_frames_is_said(side: int, said: str, write: WriteMine) -> None:
+    frame = f"out.append(time=0., x=np.zeros(2), big=np.zeros(({side}, {side})))"
+    found = steps(write(simulate=f"@wf.simulate()\ndef simulate(p, start, out): {frame}\n"))["simulate"]
+    assert found.ok
+    assert said in found.found
+    assert bool(said) == ("MiB" in found.found)
+
+
+def test_a_file_is_tried_as_a_run_has_it(
+    write: WriteMine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy: other files beside it are not there, while modules are, and lines are those of the file itself."""
+    source = write(prepare="from pathlib import Path\n@wf.prepare\ndef prepare(p):\n    return HERE.read_text()\n")
+    lines = source.read_text().replace("def prepare(p):", "def prepare(p):\n    HERE = Path(__file__).parent / 'a.txt'")
+    source.write_text(lines)
+    (source.parent / "a.txt").write_text("here")
+    monkeypatch.chdir(source.parent)
+    monkeypatch.setattr(sys, "argv", ["steersman", "try", "mine.py"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = " ".join(capsys.readouterr().out.split())
+    assert ended.value.code == 2
+    assert 'File "mine.py", line ' in said
+    assert "return HERE.read_text()" in said
+    assert " ".join(ABSENT.split()) in said
+    source.write_text(f"beside = __file__.replace('workflow.py', 'a.txt')\nopen(beside).close()\n{lines}")
+    with pytest.raises(SystemExit):
+        main()
+    assert "mine.py, line 2" in (said := " ".join(capsys.readouterr().err.split()))
+    assert " ".join(ABSENT.split()) in said
 
 
 @pytest.mark.slow

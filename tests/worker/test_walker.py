@@ -48,12 +48,13 @@ def run_orders(
     folder: Path,
     simulate: Callable[[Any, Any, Segment], None],
     orders: Sequence[tuple[int, dict[Any, Any]]],
+    number: int = 0,
 ) -> str:
     space.put_many(("bag", *order) for order in [*orders, (-1, {"end": True})])
-    (folder / "errors").mkdir()
+    (folder / "errors").mkdir(exist_ok=True)
     workflow = Workflow("w", stop=budget(frames=1))
     return Walker(
-        number=0, bag="bag", simulate=simulate, params=Params(), prepared=None, frames=Frames(folder / "frames"),
+        number=number, bag="bag", simulate=simulate, params=Params(), prepared=None, frames=Frames(folder / "frames"),
         space=space, variables={}, attributes={}, errors=folder / "errors",
         with_settings=functools.partial(loading.changed, workflow),
     ).run()  # fmt: skip
@@ -99,6 +100,28 @@ def is_start(number: int, fields: dict[Any, Any]) -> bool:
         return convert(fields, Start).start == number
     except ValidationError:
         return False
+
+
+def test_frames_of_another_molecule_than_the_first_walkers_are_refused_at_once(
+    space: TupleSpace, tmp_path: Path
+) -> None:
+    """Else it is known when a training reads both, and the budget is spent."""
+
+    def atoms(number: int, **more: Any) -> Callable[[Any, Any, Segment], None]:
+        def simulate(p: Any, start: Any, out: Segment) -> None:
+            for _ in range(5):
+                out.append(x=np.zeros((number, 3)), **more)
+
+        return simulate
+
+    orders = [(n, plain(Start(start=n, seed=n))) for n in range(2)]
+    for walker, simulate in enumerate([atoms(3), atoms(3), atoms(4), atoms(3, y=1.0)]):
+        run_orders(space, tmp_path, simulate, orders, walker)
+    frames, ended = Frames(tmp_path / "frames"), events(space, "ended")
+    assert [frames.count(f"w{walker}") for walker in range(4)] == [10, 10, 0, 0]
+    assert [each["how"] for each in ended] == ["finished"] * 4 + ["failed"] * 4
+    assert all("(3, 3) (of w0)" in each["cause"] for each in ended[4:6])
+    assert all("'y'" in each["cause"] for each in ended[6:])
 
 
 def wait_until_stopped(p: Any, start: Any, out: Segment) -> None:
