@@ -161,10 +161,21 @@ class Bag:
         record = failed.record
         tried, walkers = record.attempt + 1, tuple(sorted({*record.failed_on, failed.walker}))
         if tried <= retries or len(walkers) < WALKERS:
-            self._again(replace(record, attempt=tried, failed_on=walkers), number)
+            self._again(self._softer(replace(record, attempt=tried, failed_on=walkers)), number)
             return
         cause = f"its segments failed {tried} times: {self._recorder.state.last_cause}"
         self._blame(number, record.parent, cause)
+
+    def _softer(self, record: Start) -> Start:
+        """The same with half the bias, if one pushed it: what it was pushed into may be why it failed."""
+        if not record.bias:
+            return record
+        share = record.share / 2
+        self._recorder.note(
+            f"start {record.start} failed under bias {record.bias}: it is tried again with {100 * share:g} % of its "
+            f"energy; {self._recorder.state.last_cause}"
+        )
+        return replace(record, share=share)
 
     def _deaths(self, record: Start, losses: int) -> int:
         """Walkers that died on a start, or on others from its frame; 0 while they are too few to blame it."""
@@ -215,11 +226,12 @@ class Bag:
                 pass
 
     def _renew(self) -> None:
-        """Starts that wait run with the parameters that people have set since they were chosen."""
-        settings = self._recorder.state.settings
-        for number, start in list(self._recorder.state.starts.items()) if settings else []:
+        """Starts that wait run with the parameters that people have set since they were chosen, and with no model and
+        no bias that was set aside."""
+        state, settings = self._recorder.state, self._recorder.state.settings
+        for number, start in list(state.starts.items()) if settings or state.unsound else []:
             old = start.record
-            if start.segment is not None or old.set == settings:
+            if start.segment is not None or (old.set == settings and state.is_sound(old)):
                 continue
             if not self._open or self._space.take_nowait(self._offered_to(old.slot), number, dict) is not None:
                 self._again(old, number)

@@ -27,7 +27,7 @@ class Biaser:
         known = (newest.model, newest.frames) if newest else (-1, 0)
         if scores is self._failed_at or not self._bias.due(scores, *known):
             return
-        version = len(self._recorder.state.biases) + 1
+        version = self._recorder.state.next_bias
         try:
             made = self._bias.made(scores)
         except Exception as error:  # scores may be anything; the run goes on and says so

@@ -46,6 +46,8 @@ class Standing:
         self.scoring_s = 0.0
         self.biases: list[records.Biased] = []
         self.biased = array("q")  # version of the bias of each start; empty of a run that has none
+        self.unsound = set[tuple[str, int]]()  # models and versions of the bias that were set aside
+        self.unversioned: set[int] = set()  # starts that no version pushed as it is: a softer copy, or nobody knows
         self.metrics: dict[str, list[float]] = {}
         self.begins: dict[str, list[int]] = {}  # where in them another model begins
         self._measured_with: dict[str, int] = {}
@@ -96,9 +98,23 @@ class Standing:
 
     @property
     def bias(self) -> records.Biased | None:
-        """The newest version of the bias whose model is still used."""
+        """The newest version of the bias that is whole and whose model is still used."""
         usable = {0, *(model.version for model in self.models if model.accepted)}
-        return next((bias for bias in reversed(self.biases) if bias.model in usable), None)
+        return next((bias for bias in reversed(self.sound_biases) if bias.model in usable), None)
+
+    @property
+    def next_bias(self) -> int:
+        """A version that none had, also where the record of one was lost."""
+        return 1 + max([*(bias.bias for bias in self.biases), *self.biased], default=0)
+
+    @property
+    def sound_biases(self) -> list[records.Biased]:
+        """All versions but those that were set aside."""
+        return [bias for bias in self.biases if ("bias", bias.bias) not in self.unsound]
+
+    def is_sound(self, start: records.Start) -> bool:
+        """Whether neither the model nor the bias that a start is given was set aside."""
+        return self.unsound.isdisjoint({("model", start.with_model), ("bias", start.bias)})
 
     @property
     def training(self) -> ModelVersion | None:

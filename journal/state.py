@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from steersman.journal import records
 from steersman.journal.frame_keys import frame_key
-from steersman.journal.records import BadRecord, FrameId, Record
+from steersman.journal.records import UNKNOWN, BadRecord, FrameId, Record
 from steersman.journal.segments import Segment
 from steersman.journal.standing import Standing
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
@@ -121,6 +121,8 @@ class State(Standing):
         if record.bias:
             self.biased.extend([0] * (record.start + 1 - len(self.biased)))
             self.biased[record.start] = record.bias
+        if self.biases and (record.share < 1 or record.policy == UNKNOWN):
+            self.unversioned.add(record.start)
         if record.held_out:
             self.held_out.add(record.start)
             self.held_out_draws += record.again is None
@@ -203,6 +205,8 @@ class State(Standing):
         for model in self.models:
             if model.version == record.model:
                 model.accepted, model.reason = False, record.reason
+        given = {"model": record.model, "bias": record.bias}
+        self.unsound |= {(what, version) for what, version in given.items() if version is not None}
         if record.file:
             self._take_as_it_is(record.file, record.sha256)
         if record.walker is None:

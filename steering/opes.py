@@ -125,8 +125,12 @@ def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np
 
     Raises: BadBias: no segment has two frames.
     """
-    order = np.lexsort((scores.row, scores.segment, scores.walker))
-    fresh = (np.diff(scores.walker[order]) != 0) | (np.diff(scores.segment[order]) != 0)
+    _, first, segment = np.unique(
+        (scores.walker.astype(np.int64) << 32) + scores.segment, return_index=True, return_inverse=True
+    )
+    begun = first[segment.ravel()]  # in the order of their first frames: rounding must not depend on who ran them
+    order = np.lexsort((scores.row, begun))
+    fresh = np.diff(begun[order]) != 0
     steps = np.where(fresh[:, None], 0.0, nearest(np.diff(z[order], axis=0), periods))
     if fresh.all():
         raise BadBias("segments", "one frame in each", "how much the coordinate fluctuates is not known: give width=")
