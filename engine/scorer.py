@@ -182,8 +182,10 @@ class Scorer:
     def _check_needs(self) -> None:
         """A score that steering looks at and that is not there never comes."""
         there = self.scores().values
-        if missing := [name for name in self._workflow.steering.needs if name not in there]:
-            known = ", ".join(sorted(there)) or "none"
+        known, bias = ", ".join(sorted(there)) or "none", self._workflow.steering.bias
+        if bias and (problem := bias.lacks(there)):
+            self.hopeless = f"{problem}; it returns: {known}"
+        elif missing := [name for name in self._workflow.steering.needs if name not in there]:
             self.hopeless = f"steering needs the score {missing[0]!r}, but the score stage returns: {known}"
 
     def _note_slow(self, batch: _Batch, hang_s: float) -> None:
