@@ -193,7 +193,7 @@ class Bag:
         """What a simulation gets of what was learned: the newest bias and its model, or the newest model."""
         state = self._recorder.state
         bias = state.bias
-        return {"with_model": bias.model, "bias": bias.bias} if bias else {"with_model": state.model}
+        return {"with_model": bias.model if bias else state.model, "bias": bias.bias if bias else 0}
 
     def _go_on(self, number: int, broken: Broken) -> None:
         segment, record = broken.segment, replace(broken.record, losses=broken.losses, attempt=0, failed_on=())
