@@ -76,7 +76,7 @@ def change(path: Path, old: str, new: str) -> None:
 
 DAMAGES: dict[str, Callable[[RunDirectory], object]] = {
     "frames": lambda run: flip(next((run.path / "frames.zarr/w0/position").glob("c/0/0"))),
-    "scores": lambda run: flip(next((run.path / f"scores.zarr/{in_use(run):04d}/x").glob("c/0/0"))),
+    "scores": lambda run: flip(shard(run, f"scores.zarr/{in_use(run):04d}/x")),
     "model": lambda run: flip(run.model(in_use(run)) / "weights.safetensors"),
     "bias": lambda run: flip(run.bias(1)),
     "journal": lambda run: change(run.journal, '"seed"', '"sead"'),
