@@ -11,6 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from steersman.bus import TupleSpace
+from steersman.engine.biaser import Biaser
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Blame, FrameId, Start
 from steersman.journal.scoreboard import ends_without_scores, unscored
@@ -32,6 +33,7 @@ class Bag:
         seed: the run's; the n-th start's seed and choice depend on it and n alone, so that a resumed run agrees.
         rounds: give each start to a fixed slot, so that a run repeats bit for bit.
         held_out: draws that are started first, and that no training sees.
+        biaser: sees to walkers that are lost under a bias.
     """
 
     def __init__(
@@ -44,10 +46,11 @@ class Bag:
         seed: int,
         rounds: bool,
         held_out: Sequence[Mapping[str, float | Sequence[float]]] = (),
+        biaser: Biaser | None = None,
     ) -> None:
         self._recorder, self._space, self._steering = recorder, space, steering
         self._decider = Decider(steering)
-        self._seed, self._rounds, self._held_out = seed, rounds, held_out
+        self._seed, self._rounds, self._held_out, self._biaser = seed, rounds, held_out, biaser
         self.hopeless = ""  # why no further start can be chosen
         self._stand_ins: dict[int, int] = {}  # slots without a walker, and those whose walkers run their starts
         self._open: bool | None = None  # whether the waiting starts are on the bus; None: nobody knows
@@ -113,7 +116,14 @@ class Bag:
             return
         if self._rounds:
             self._decider.forget()
-        self._offer(scores, [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)])
+        chosen = [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)]
+        if self._biaser is not None:
+            chosen = [(self._unless_lost(start, newest()), choice) for start, choice in chosen]
+        self._offer(scores, chosen)
+
+    def _unless_lost(self, start: Start, scores: Scores) -> Start:
+        assert self._biaser is not None
+        return self._biaser.unless_lost(start, scores, decision_rng(self._seed, start.start))
 
     def _fill_round(self, scores: Scores, slots: int) -> None:
         """Choose a whole round at once: the journal knows all of its starts or none. The round before is over."""

@@ -181,6 +181,7 @@ class Start(Record, tag="start", frozen=True):
     failed_on: tuple[Number, ...] = ()  # walkers on which it did
     losses: Number = 0  # walkers that died while they ran it
     pin: str = ""  # id of the `tell` that pinned it
+    instead: FrameId | None = None  # the end of a segment that nobody goes on from, for its walker was lost
     with_model: Number = 0  # version of the model that simulate gets as `start.model`
     bias: Number = 0  # version of the bias that pushes it, along the coordinate of that model
     share: Amount = 1.0  # of its energy: half of it each time that the start failed

@@ -144,7 +144,7 @@ class _Replay:
         candidate = choice.candidate
         chosen = None if candidate is None else scores.frame(candidate.index)
         same = (chosen, dict(candidate.draw), candidate.weight) if candidate else (chosen, {}, 0.0)
-        if same != (_frame(record.parent), dict(record.draw), record.weight):
+        if same != (_frame(record.instead or record.parent), dict(record.draw), record.weight):
             before = {"frame": self._name(_frame(record.parent)), "policy": record.policy, "reason": record.reason}
             now = {"frame": self._name(chosen), "policy": choice.policy, "reason": choice.reason}
             self.different.append({"start": record.start, "recorded": before, "chosen": now})

@@ -9,6 +9,7 @@ from typing import Any
 
 from steersman.journal import records
 from steersman.journal.errors import FINISHED
+from steersman.journal.frame_keys import WALKER
 from steersman.journal.records import Record
 from steersman.journal.segments import Segment
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
@@ -33,7 +34,7 @@ class Standing:
         self.failed: dict[int, Failed] = {}  # starts whose segment failed: to be tried again, or blamed
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
         self.chosen = Counter[str]()  # starts by who chose them, those that are run again too
-        self.used = array("q")  # frame_key of each frame that a segment was started from, as often as that was
+        self.used = array("q")  # frame_key of each frame that a segment was started from, or is not to be, as often
         self.weights, self.rounds = array("d"), array("q")  # of members of a weighted ensemble, by start; else empty
         self.held_out: set[int] = set()  # starts that were drawn to be held out
         self.held_out_draws = 0  # of them; one that is run again is one draw
@@ -46,6 +47,9 @@ class Standing:
         self.scoring_s = 0.0
         self.biases: list[records.Biased] = []
         self.biased = array("q")  # version of the bias of each start; empty of a run that has none
+        self.parents = array(
+            "q"
+        )  # frame_key of the walker and the segment that each of these starts goes on from, or -1
         self.unsound = set[tuple[str, int]]()  # models and versions of the bias that were set aside
         self.unversioned: set[int] = set()  # starts that no version pushed as it is: a softer copy, or nobody knows
         self.metrics: dict[str, list[float]] = {}
@@ -101,6 +105,12 @@ class Standing:
         """The newest version of the bias that is whole and whose model is still used."""
         usable = {0, *(model.version for model in self.models if model.accepted)}
         return next((bias for bias in reversed(self.sound_biases) if bias.model in usable), None)
+
+    def before(self, segment: tuple[int, int]) -> tuple[int, int] | None:
+        """Walker and number of the segment that one goes on from; None where none did, or it had no bias."""
+        start = self.walkers[segment[0]].segments[segment[1]].start
+        key = self.parents[start] if start < len(self.parents) else -1
+        return None if key < 0 else divmod(key, int(WALKER))
 
     @property
     def next_bias(self) -> int:

@@ -121,6 +121,9 @@ class State(Standing):
         if record.bias:
             self.biased.extend([0] * (record.start + 1 - len(self.biased)))
             self.biased[record.start] = record.bias
+            self.parents.extend([-1] * (record.start + 1 - len(self.parents)))
+            if record.parent:
+                self.parents[record.start] = frame_key(record.parent.walker, record.parent.segment)
         if self.biases and (record.share < 1 or record.policy == UNKNOWN):
             self.unversioned.add(record.start)
         if record.held_out:
@@ -128,6 +131,8 @@ class State(Standing):
             self.held_out_draws += record.again is None
         if record.parent and not record.attempt and not renewed:
             self.used.append(frame_key(*record.parent[:2]))
+        if record.instead and record.again is None:
+            self.used.append(frame_key(*record.instead[:2]))
         if record.pin:
             self.pins = [pin for pin in self.pins if pin.id != record.pin]
         self.decisions.append(record)

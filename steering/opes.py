@@ -48,7 +48,9 @@ class Opes:
         most: frames that were made before the model count as at most so many. More would hold the walkers back: the
             density of what is new must catch up with them.
         exploring: fill by how often a place was visited rather than by its weight: sooner elsewhere, later converged.
-    Raises: BadBias: a barrier that cannot be crossed or needs no bias, or a width that is none.
+        lost: a walker whose frames have a mean log weight below this, relative to the mean weight of all frames, sits
+            where next to nothing of the equilibrium is, and begins again at a frame that is drawn from it; None: never.
+    Raises: BadBias: a barrier that cannot be crossed or needs no bias, a width that is none, or a `lost` of 0 or more.
     """
 
     score: str
@@ -57,6 +59,7 @@ class Opes:
     periods: float | tuple[float, ...] = 0.0
     most: float = 40.0
     exploring: bool = False
+    lost: float | None = -10.0
 
     def __post_init__(self) -> None:
         if not SOFTEST_KT < self.barrier_kT <= HARDEST_KT:
@@ -66,6 +69,9 @@ class Opes:
             raise BadBias("width", self.width, "give numbers above 0, or None to take it from the frames")
         if not (np.asarray(self.periods, float) >= 0).all() or not self.most > 0:
             raise BadBias("periods, most", (self.periods, self.most), "periods are 0 or more, most is above 0")
+
+        if self.lost is not None and not self.lost < 0:
+            raise BadBias("lost", self.lost, "give the logarithm of a weight below the mean, or None")
 
     @property
     def name(self) -> str:
@@ -105,6 +111,18 @@ class Opes:
                 ENERGY, f"{stored[worst]:.4g} in frame {worst}, where `start.bias.energy` gives {expected[worst]:.4g}",
                 "simulate is pushed by start.bias along start.model's coordinate, and stores its energy in kT",
             )  # fmt: skip
+
+    def log_weight(self, scores: Scores, rows: np.ndarray) -> float:
+        """Mean log weight of some frames, relative to the mean weight of all."""
+        energy = scores.matrix(ENERGY)[:, 0]
+        most = energy.max()
+        return float(energy[rows].mean() - most - np.log(np.exp(energy - most).mean()))
+
+    def drawn(self, scores: Scores, bias: Bias, rng: np.random.Generator) -> int:
+        """Draw a frame from the equilibrium under a version of the bias, as far as it was sampled."""
+        log = scores.matrix(ENERGY)[:, 0] - bias.energy(scores.matrix(self.score))
+        chance = np.exp(log - log.max())
+        return int(rng.choice(len(chance), p=chance / chance.sum()))
 
     def made(self, scores: Scores) -> Bias:
         """Make the bias of all scored frames.

@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ from steersman.journal.records import (
     Biased,
     Damaged,
     Ended,
+    FrameId,
     Hired,
     Lost,
     Published,
@@ -40,10 +42,10 @@ from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard
 from steersman.journal.state import State
-from steersman.steering import Bias, Opes, Steering, Unsteered
+from steersman.steering import Bias, Opes, Scores, Steering, Unsteered
 
 R = TypeVar("R", bound=Record)
-BIAS = Opes("z", barrier_kT=8)
+BIAS = Opes("z", barrier_kT=8, lost=-0.3)  # so that a few are
 STEERING = Steering(Unsteered(), bias=BIAS)
 SLOTS, ROUNDS, FRAMES, STEPS = 2, 8, 10, 3
 ACCEPTED = {2: True, 4: False, 6: True}  # trainings, by the round that they end
@@ -101,16 +103,18 @@ class Ran:
         for left in (*dies_after, 10**9):
             self.recorder = Mortal(Journal(self.directory.journal), State(self.story()))
             self.recorder.left, self.state = left, self.recorder.state
-            bag = Bag(self.recorder, Basket(), STEERING, self.directory.decisions, seed=1, rounds=True)  # type: ignore[arg-type]
+            biaser = Biaser(self.directory, BIAS, self.recorder)
+            bag = Bag(
+                self.recorder, Basket(), STEERING, self.directory.decisions, seed=1, rounds=True, biaser=biaser,  # type: ignore[arg-type]
+            )  # fmt: skip
             with closing(self.recorder.journal), closing(bag), suppress(Killed):
-                self._drive(bag)
+                self._drive(bag, biaser)
 
     def story(self) -> list[Record]:
         return list(journal.read(self.directory.journal)) if self.directory.journal.exists() else []
 
-    def _drive(self, bag: Bag) -> None:
+    def _drive(self, bag: Bag, biaser: Biaser) -> None:
         state, record = self.state, self.recorder.record
-        biaser = Biaser(self.directory, BIAS, self.recorder)
         if not state.run.workflow:
             record(Run(workflow="line", seed=1, rounds=True, slots=SLOTS))
         for walker in [walker.number for walker in state.walkers.values() if walker.alive]:
@@ -190,7 +194,7 @@ def test_each_version_has_the_recorded_hash_and_is_made_again_from_its_scores(un
     found = replay(unbroken.directory, STEERING)
     assert (found["decisions"], found["different"]) == (SLOTS * ROUNDS, [])
     assert (found["biases"], found["same_biases"]) == (ROUNDS, ROUNDS)
-    other = replay(unbroken.directory, Steering(Unsteered(), bias=Opes("z", barrier_kT=9)))
+    other = replay(unbroken.directory, Steering(Unsteered(), bias=replace(BIAS, barrier_kT=9)))
     assert (other["biases"], other["same_biases"]) == (ROUNDS, 0)
 
 
@@ -222,3 +226,52 @@ def test_a_version_that_was_set_aside_is_given_to_no_start_and_its_number_never_
     assert lost.next_bias == newest.bias + 1
     scores = Scoreboard.load(unbroken.directory.scores, 3, 10**6).scores(lost)
     assert set(scores.biased_by) == {0, 1, 3}
+
+
+def test_an_end_that_is_lost_is_given_up_for_a_heavy_frame_and_every_other_end_is_continued_once(unbroken: Ran) -> None:
+    starts = [start for start in unbroken.story() if isinstance(start, Start)]
+    ends = {FrameId(each.walker, each.end - 1, each.number) for each in unbroken.state.segments if each.end}
+    given_up = [start.instead for start in starts if start.instead]
+    continued = [start.parent for start in starts if start.exact]
+    assert 1 < len(given_up) < len(continued)
+    assert len({*given_up, *continued}) == len(given_up) + len(continued)
+    assert {*given_up, *continued} | set(newest_ends(unbroken)) == ends
+    for start in starts:
+        assert (start.policy == "Opes") == (start.instead is not None) == (start.parent is not None and not start.exact)
+
+
+def newest_ends(ran: Ran) -> list[FrameId]:
+    """Of the last round."""
+    last = [each for each in ran.state.segments if each.start >= SLOTS * (ROUNDS - 1)]
+    return [FrameId(each.walker, (each.end or 0) - 1, each.number) for each in last]
+
+
+def test_whether_a_walker_is_lost_is_seen_by_the_newest_segment_that_has_scores(unbroken: Ran) -> None:
+    """Scores come later than ends; those of the segments before tell as well, but of none without a bias."""
+    state = unbroken.state
+    biaser = Biaser(unbroken.directory, replace(BIAS, lost=-1e-9), unbroken.recorder)
+    (end, _) = newest_ends(unbroken)
+    start = Start(start=99, seed=1, parent=end, exact=True, policy="Unsteered")
+    scores = unbroken.board.scores(state)
+    before = state.before(end[::2])
+    assert before is not None
+
+    def judged(low: tuple[int, int], *, without: tuple[int, int] | None = None) -> bool:
+        """With one segment's frames at the floor of the bias."""
+        of = (scores.walker == low[0]) & (scores.segment == low[1])
+        known = Scores(*(getattr(scores, name) for name in ("walker", "row", "segment", "starts", "ends")),
+                       {"z": scores.values["z"], "bias": np.where(of, -20.0, 0.0)}, scores.model)  # fmt: skip
+        if without:
+            kept = np.flatnonzero((scores.walker != without[0]) | (scores.segment != without[1]))
+            columns = (getattr(known, name)[kept] for name in ("walker", "row", "segment", "starts", "ends"))
+            known = Scores(*columns, {name: value[kept] for name, value in known.values.items()}, known.model)
+        return biaser.unless_lost(start, known, np.random.default_rng(1)) != start
+
+    assert judged(end[::2])
+    assert not judged(before)
+    assert judged(before, without=end[::2])
+    assert (
+        not Biaser(unbroken.directory, replace(BIAS, lost=None), unbroken.recorder)
+        .unless_lost(start, scores, np.random.default_rng(1))
+        .instead
+    )

@@ -45,3 +45,30 @@ def test_what_a_coordinate_fluctuates_does_not_depend_on_the_numbers_of_walkers(
 def test_a_barrier_that_cannot_be_crossed_or_needs_no_bias_is_refused(barrier_kT: float) -> None:
     with pytest.raises(BadBias):
         Opes("z", barrier_kT=barrier_kT)
+
+
+def test_a_frame_is_drawn_by_its_weight_under_the_version_that_pushes_now() -> None:
+    """Probability: exp(energy that it was simulated under - energy of the version), of 300 frames."""
+    found, bias = scores(), Opes("z", barrier_kT=6)
+    now, rng = bias.made(found), np.random.default_rng(3)
+    chance = np.exp(found.values["bias"] - now.energy(found.values["z"]))
+    chance /= chance.sum()
+    drawn = np.bincount([bias.drawn(found, now, rng) for _ in range(6000)], minlength=len(chance))
+    order = np.argsort(chance)
+    for part in np.array_split(order, 10):  # of like chances
+        expected = 6000 * chance[part].sum()
+        assert abs(drawn[part].sum() - expected) < 5 * np.sqrt(expected)
+
+
+def test_a_log_weight_is_relative_to_the_mean_weight_of_all() -> None:
+    found, bias = scores(), Opes("z", barrier_kT=6)
+    rows, energy = np.arange(40, 60), found.values["bias"]
+    assert bias.log_weight(found, rows) == pytest.approx(energy[rows].mean() - np.log(np.exp(energy).mean()))
+    shifted = replace(found, values=dict(found.values) | {"bias": energy + 700})
+    assert bias.log_weight(shifted, rows) == pytest.approx(bias.log_weight(found, rows))
+
+
+@pytest.mark.parametrize("lost", [0.0, 3.0, float("nan")])
+def test_a_weight_that_is_no_loss_is_refused(lost: float) -> None:
+    with pytest.raises(BadBias):
+        Opes("z", barrier_kT=6, lost=lost)
