@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -199,7 +200,7 @@ class Bag:
         again = replace(record, start=fresh, seed=seed, again=number, set=dict(settings), pin="", **self._learned())
         self._put(self._recorder.record(again))
 
-    def _learned(self) -> dict[str, int]:
+    def _learned(self) -> dict[str, Any]:
         """What a simulation gets of what was learned: the newest bias and its model, or the newest model."""
         state = self._recorder.state
         bias = state.bias

@@ -59,7 +59,8 @@ class Biaser:
         if not len(rows) or (weight := self._bias.log_weight(scores, rows)) > lost:
             return start
         parent = FrameId(*scores.frame(self._bias.drawn(scores, self._read(newest), rng)) or start.parent)
-        reason = f"drawn by its weight: where {start.parent} ended the mean log weight is {weight:.1f}"
+        end = self._recorder.state.name_of(start.parent)
+        reason = f"drawn by its weight: the walker that came to {end} is lost, at a mean log weight of {weight:.1f}"
         return replace(
             start, parent=parent, exact=False, instead=start.parent, policy=self._bias.name, reason=reason,
             model=scores.model,

@@ -47,7 +47,7 @@ class Bias:
 
     @property
     def dimensions(self) -> int:
-        return self.centres.shape[1]
+        return int(self.centres.shape[1])
 
     @cached_property
     def axes(self) -> tuple[np.ndarray, ...]:
@@ -102,7 +102,7 @@ class Bias:
                 float(file["barrier_kT"]),
                 bool(file["exploring"]),
                 *arrays,
-                float(file["effective"]),
+                effective=float(file["effective"]),
             )
 
     def wrapped(self, z: np.ndarray) -> np.ndarray:
@@ -113,7 +113,7 @@ class Bias:
 
     def _rows(self, z: Any) -> np.ndarray:
         z = np.asarray(z, float)
-        return z[..., None] if self.dimensions == 1 and z.shape[-1:] != (1,) else z
+        return np.asarray(z[..., None] if self.dimensions == 1 and z.shape[-1:] != (1,) else z)
 
     def _spline(self, z: Any, along: int | None) -> np.ndarray:
         z = self._rows(z)
@@ -146,11 +146,10 @@ class Bias:
         factors[0] = factors[0] * self.heights.astype(float)
         if not outer:
             return np.asarray(math.prod(factors).sum(axis=1))
-        *before, last = factors
-        product = before[0] if before else None
-        for factor in before[1:]:
+        product = factors[0]
+        for factor in factors[1:-1]:
             product = (product[:, None] * factor).reshape(-1, factor.shape[1])
-        found = last.sum(axis=1) if product is None else product @ last.T
+        found = product @ factors[-1].T if len(factors) > 1 else product.sum(axis=1)
         return np.asarray(found.reshape([len(factor) for factor in factors]))
 
 

@@ -221,7 +221,8 @@ class _Trial:
 
     def _start(self) -> Start:
         """Where the choice says, or the prepared start; with the model and the bias, once there are."""
-        chosen, given = self._candidate, {"bias": self._bias, "load": lambda: self._model}
+        chosen = self._candidate
+        given: dict[str, Any] = {"bias": self._bias, "load": lambda: self._model}
         if chosen is None or self._out is None or chosen.index == NEW:
             draw = {name: np.asarray(value, np.float64) for name, value in chosen.draw.items()} if chosen else {}
             return Start(self._prepared, draw=draw, **given)

@@ -17,10 +17,12 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
+from steersman.data import tables
 from steersman.engine.bag import Bag
 from steersman.engine.biaser import Biaser
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
+from steersman.journal.history import History
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import (
     Began,
@@ -42,6 +44,7 @@ from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard
 from steersman.journal.state import State
+from steersman.journal.why import given_words, lines, why
 from steersman.steering import Bias, Opes, Scores, Steering, Unsteered
 
 R = TypeVar("R", bound=Record)
@@ -77,7 +80,7 @@ class Basket:
         self.starts |= {start: fields for _, start, fields in tuples}
 
 
-def coordinate(x: np.ndarray, model: int) -> np.ndarray:
+def coordinate(x: Any, model: int) -> Any:
     return (1 + model) * x
 
 
@@ -256,15 +259,15 @@ def test_whether_a_walker_is_lost_is_seen_by_the_newest_segment_that_has_scores(
     before = state.before(end[::2])
     assert before is not None
 
-    def judged(low: tuple[int, int], *, without: tuple[int, int] | None = None) -> bool:
-        """With one segment's frames at the floor of the bias."""
-        of = (scores.walker == low[0]) & (scores.segment == low[1])
-        known = Scores(*(getattr(scores, name) for name in ("walker", "row", "segment", "starts", "ends")),
-                       {"z": scores.values["z"], "bias": np.where(of, -20.0, 0.0)}, scores.model)  # fmt: skip
-        if without:
-            kept = np.flatnonzero((scores.walker != without[0]) | (scores.segment != without[1]))
-            columns = (getattr(known, name)[kept] for name in ("walker", "row", "segment", "starts", "ends"))
-            known = Scores(*columns, {name: value[kept] for name, value in known.values.items()}, known.model)
+    def judged(low: tuple[int, int], *, without: tuple[int, int] = (-1, -1)) -> bool:
+        """With the frames of one segment at the floor of the bias."""
+        kept = np.flatnonzero((scores.walker != without[0]) | (scores.segment != without[1]))
+        columns: dict[str, Any] = {
+            name: getattr(scores, name)[kept] for name in ("walker", "row", "segment", "starts", "ends")
+        }
+        of = (columns["walker"] == low[0]) & (columns["segment"] == low[1])
+        values = {"z": scores.values["z"][kept], "bias": np.where(of, -20.0, 0.0)}
+        known = Scores(**columns, values=values, model=scores.model)
         return biaser.unless_lost(start, known, np.random.default_rng(1)) != start
 
     assert judged(end[::2])
@@ -274,4 +277,24 @@ def test_whether_a_walker_is_lost_is_seen_by_the_newest_segment_that_has_scores(
         not Biaser(unbroken.directory, replace(BIAS, lost=None), unbroken.recorder)
         .unless_lost(start, scores, np.random.default_rng(1))
         .instead
+    )
+
+
+def test_segments_and_why_say_which_model_and_which_version_pushed(unbroken: Ran) -> None:
+    history, starts = (
+        History(unbroken.directory),
+        {each.start: each for each in unbroken.story() if isinstance(each, Start)},
+    )
+    table = tables.segments(history)
+    given = [(starts[start].with_model, starts[start].bias, 1.0) for start in table["start"]]
+    assert list(zip(table["with_model"], table["bias"], table["share"], strict=True)) == given
+    assert len(set(given)) > 4
+    for name, start in table["start"].items():
+        told = why(history, str(name))
+        assert (told["with_model"], told["bias"], told["share"]) == given[list(table.index).index(name)]
+        said = [line for line in lines(told) if line.strip().startswith("given")]
+        assert len(said) == (starts[start].bias > 0)
+        assert not said or said[0].endswith(f"pushed by bias {starts[start].bias}")
+    assert (
+        given_words({"with_model": 2, "bias": 5, "share": 0.25}) == "model 2, pushed by bias 5 with 25 % of its energy"
     )

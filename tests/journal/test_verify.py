@@ -156,7 +156,9 @@ def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDi
     whole = steersman("verify", copy.path, cwd=copy.path)
     assert whole.returncode == 0, whole.stdout
     stored, fresh = copy.frames.count("w1"), opened(copy.path)[1].next_start
-    state = resumed(copy.path, until=lambda state: state.scored_with > version and state.bias.model > version)
+    state = resumed(
+        copy.path, until=lambda state: state.scored_with > version and state.bias and state.bias.model > version
+    )
     assert state.walkers[0].counted_frames == 0
     assert 0 < state.walkers[1].counted_frames <= stored, "less what was run twice"
     assert not state.models[version - 1].accepted

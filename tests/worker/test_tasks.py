@@ -19,7 +19,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages.start import Start
 from steersman.steering import Bias
 from steersman.store import FRAME, GroupWriter, Span
-from steersman.worker import tasks
+from steersman.worker import tasks, training
 from steersman.worker.errors import BlockEnds, PreparedChanged
 from steersman.worker.training_job import TrainingJob
 from tests.worker.conftest import MadeRun
@@ -61,7 +61,12 @@ def test_a_model_is_read_when_a_segment_asks_for_it_and_a_version_of_the_bias_on
 ) -> None:
     """Once for each version and process: apps keep their contexts by its identity."""
     run, read = str(made_run(PREPARED).path), list[str]()
-    monkeypatch.setattr(tasks.training, "load_model", lambda folder: read.append(folder.name) or object())
+
+    def load(folder: Path) -> object:
+        read.append(folder.name)
+        return object()
+
+    monkeypatch.setattr(training, "load_model", load)
     starts = [Start(load=functools.partial(tasks._model, run, version)) for version in (0, 3, 3, 4)]
     assert read == []
     assert starts[0].model is None
@@ -73,8 +78,9 @@ def test_a_model_is_read_when_a_segment_asks_for_it_and_a_version_of_the_bias_on
     file.parent.mkdir()
     file.write_bytes(made.to_bytes())
     whole = tasks._bias(run, 2, 1.0)
-    assert whole is tasks._bias(run, 2, 1.0) is not None
+    assert whole is tasks._bias(run, 2, 1.0)
     half = tasks._bias(run, 2, 0.5)
+    assert whole is not None
     assert half is not None
     assert half.energy(0.3) == pytest.approx(whole.energy(0.3) / 2)
     assert tasks._bias(run, 0, 1.0) is None
