@@ -20,7 +20,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, End, Ended, Hired, Published, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.steering import Novelty, Policy, Redundant, SegmentRule, Unsteered
+from steersman.steering import Novelty, Opes, Policy, Redundant, Unsteered
 
 
 class Done:
@@ -64,16 +64,22 @@ def more(recorder: Recorder, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("needs", "prune", "missing"),
-    [("x", None, ""), ("xx", None, "xx"), ("x", Redundant("y"), "y")],
-    ids=["all there", "of the policy", "of the prune rule"],
+    ("steer", "missing"),
+    [
+        ({"policy": Novelty("x")}, ""),
+        ({"policy": Novelty("xx")}, "xx"),
+        ({"policy": Novelty("x"), "prune": Redundant("y")}, "y"),
+        ({"bias": Opes("z", barrier_kT=9)}, "z"),
+        ({"bias": Opes("x", barrier_kT=9)}, "bias"),
+    ],
+    ids=["all there", "of the policy", "of the prune rule", "of the bias", "the energy of the bias"],
 )
 def test_a_score_that_is_not_given_is_named_at_the_first_scoring(
-    needs: str, prune: SegmentRule | None, missing: str, tmp_path: Path
+    steer: dict[str, Any], missing: str, tmp_path: Path
 ) -> None:
     workflow = Workflow("x", stop=budget(frames=9))
     workflow.score()(lambda p, model, frames: {})
-    workflow.steer(Novelty(needs), fallback=Unsteered(), prune=prune)
+    workflow.steer(**steer)
     recorder = recorder_of(tmp_path)
     scorer = Scorer(RunDirectory(tmp_path), workflow, recorder, Done(), load_site("laptop"))  # type: ignore[arg-type]
     assert sum(scorer.advance() for _ in range(3)) == 1
