@@ -21,7 +21,7 @@ from steersman.dashboard.results import Results, place_of
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
-from steersman.stages import loading
+from steersman.stages import loading, trust
 from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
 from steersman.store import Span, Window
@@ -60,10 +60,10 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
 
     Args:
         score: name of the features, one of the score stage; "": the one with the most dimensions.
-    Raises: UnknownName: no such score. UnevenFrames. TooLittle.
+    Raises: UntrustedCode. UnknownName: no such score. UnevenFrames. TooLittle.
     """
     first = History(runs[0])
-    workflow = loading.load(runs[0].workflow)
+    workflow = trust.load(runs[0].workflow)
     results = Results(runs[0], first.state)
     if workflow.scoring is None or not results.scores.values:
         raise TooLittle(f"{runs[0].path} has no scores; analyse a run whose score stage has worked")

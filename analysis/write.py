@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from steersman.analysis.answer import rows, rows_by_weights
 from steersman.dashboard import page
 from steersman.dashboard.figures import Drawing, save_svg
+from steersman.system.files import replace_file
 
 CAPTION = (
     "Left: implied time scales by lag with 95 % intervals; below the dotted line nothing can be seen; the upright line "
@@ -28,8 +30,9 @@ def write(folder: Path, title: str, said: Mapping[str, Any], figure: Figure) -> 
     folder.mkdir(parents=True, exist_ok=True)
     shown = {"rows": [*rows(said), *rows_by_weights(said)], "caption": CAPTION}
     plain: dict[str, Any] = _plain({**said, "report": shown})
-    (folder / "analysis.json").write_text(json.dumps(plain, indent=1) + "\n")
-    figure.savefig(folder / "figure.png")
+    replace_file(folder / "analysis.json", json.dumps(plain, indent=1) + "\n")
+    figure.savefig(png := io.BytesIO(), format="png")
+    replace_file(folder / "figure.png", png.getvalue())
     svg = save_svg(figure, folder / "figure.svg")
     facts = [(name, f"{said[name]:.6g}") for name in ("frames", "pieces", "states", "lag", "connected")]
     sections = [
@@ -40,7 +43,7 @@ def write(folder: Path, title: str, said: Mapping[str, Any], figure: Figure) -> 
         page.section("By the weights of the ensemble", page.facts(rows_by_weights(said))),
         page.section("Figure", page.figure(Drawing("analysis", "Time scales and free energy", CAPTION, svg))),
     ]
-    (folder / "report.html").write_text(page.page(title, sections))
+    replace_file(folder / "report.html", page.page(title, sections))
     return plain
 
 

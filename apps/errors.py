@@ -30,7 +30,7 @@ class OutOfRange(AppError, BadInput):
     """A setting that no simulation can run with."""
 
     setting: str
-    value: float
+    value: float | str
     allowed: str
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from steersman.cli.options import Json
+from steersman.cli.options import Json, Trust
 from steersman.journal.errors import BadDirectory
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="run directories of one workflow")]
@@ -28,6 +28,7 @@ def analyse(
             "--out", help="folder for JSON, figure and page (default: in the run, or beside the first of several)"
         ),
     ] = None,
+    code: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Estimate equilibrium properties by a Markov state model: time scales, populations and free energy.
@@ -39,20 +40,25 @@ def analyse(
     from steersman.dashboard import style
     from steersman.dashboard.report import write_report
     from steersman.journal import manifest
-    from steersman.journal.run_directory import open_run
-    from steersman.stages import loading
+    from steersman.journal.run_directory import open_run, reading
+    from steersman.stages import trust
+    from steersman.system.reading import check_inside
 
     directories = [open_run(run) for run in runs]
+    if code:
+        trust.trust(directories[0].workflow)
     alone = directories[0] if len(runs) == 1 and folder is None else None
     if not alone:
         folder = folder or runs[0].parent / f"{runs[0].name}-analysis"
         _make(folder)
-    found = trajectories.read(directories, score)
-    model = markov.build(found, states, lag)
-    steering = loading.load(directories[0].workflow).steering
-    by_weights = answer.by_weights(found, steering.policy)
+    with reading(directories[0]):
+        found = trajectories.read(directories, score)
+        model = markov.build(found, states, lag)
+        steering = trust.load(directories[0].workflow).steering
+        by_weights = answer.by_weights(found, steering.policy)
     said = {"runs": [str(run) for run in runs], **answer.answer(found, model), **by_weights}
     folder = folder or directories[0].analysis
+    check_inside(folder, directories[0].path) if alone else None
     with style.applied():
         written = write(folder, runs[0].name, said, figure.draw(found, model))
     if alone:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,9 +83,9 @@ def run(
     directory, made = campaign.begin(plan, run_dir=run_dir, bus_url=bus)
     place, facts = escape(str(directory.path)), f"(seed {plan.seed}, {made.slots} slots)"
     err.print(f"[bold]{plan.workflow.name}[/] runs in {place}   [dim]{facts}[/]", soft_wrap=True)
-    page = beside(directory.path) if dashboard else ""
-    if page:
-        err.plain(page)
+    page = beside(directory.path) if dashboard else str
+    if dashboard:
+        err.plain(page())
     _execute(directory, made)
     _finish(directory, made, require_goal=require_goal, as_json=as_json, page=page)
 
@@ -191,7 +192,9 @@ def _print_json(directory: RunDirectory, state: State) -> None:
     typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
 
 
-def _finish(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: bool, page: str = "") -> None:
+def _finish(
+    directory: RunDirectory, made: Run, *, require_goal: bool, as_json: bool, page: Callable[[], str] = str
+) -> None:
     state = made.state
     assert state.end is not None
     _describe(directory, state)
@@ -209,8 +212,8 @@ def _finish(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: 
             ).name
             words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"
             out.plain(words)
-        if page:
-            out.plain(f"{page}   (until {IDLE_S / 60:g} minutes after the last viewer has left)")
+        if link := page():  # it may have ended
+            out.plain(f"{link}   (until {IDLE_S / 60:g} minutes after the last viewer has left)")
     raise typer.Exit(_exit_code(outcome, require_goal))
 
 

@@ -15,7 +15,7 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from steersman.cli.options import Json, RunPath
+from steersman.cli.options import Json, RunPath, Trust
 from steersman.cli.printing import err, say
 from steersman.journal import manifest, run_directory
 from steersman.journal.history import History
@@ -94,11 +94,14 @@ def export(
     err.plain(f"wrote {len(found):,} frames to {path}{beside}")
 
 
-def report(run: RunPath) -> None:
+def report(run: RunPath, code: Trust = False) -> None:
     """Make report.html and the figures of a run again, whether it has ended or not."""
     from steersman.dashboard.report import write_report
+    from steersman.stages import trust
 
     directory = run_directory.open_run(run)
+    if code:
+        trust.trust(directory.workflow)
     with err.status("drawing figures and the report"):
         write_report(directory)
     manifest.renew(directory, directory.report, directory.figures)

@@ -30,7 +30,7 @@ PROFILE = {  # of training, under DeepEx's labels
 }  # fmt: skip
 
 
-def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
+def view(state: State, rule: StopRule | None, name: str, now: float) -> RenderableType:
     """The whole display at one moment; `now` in seconds since 1970."""
     return Panel(
         Group(
@@ -41,16 +41,17 @@ def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
     )
 
 
-def line(state: State, rule: StopRule, now: float) -> str:
-    """One line for logs."""
-    share, wall_s = rule.share(state.progress(now)), 3600 * state.hours(now)
+def line(state: State, rule: StopRule | None, now: float) -> str:
+    """One line for logs; without a rule, what is left is not known."""
+    wall_s = 3600 * state.hours(now)
+    ahead = [f"{100 * rule.share(state.progress(now)):.0f} % of the budget", _rest(state, rule, now)] if rule else []
     marks = ["PAUSED"] if state.paused else []
     marks += [f"walkers: {lacking}"] if (lacking := starting(state)) else []
     segments = state.ended.total()
     return ", ".join([
         *marks, f"{clock(wall_s)}  {state.frames:,} frames", simulated(state),
         f"{segments:,} segment{'s' if segments != 1 else ''}",
-        f"model {state.model or '-'}", f"{100 * share:.0f} % of the budget", _rest(state, rule, now),
+        f"model {state.model or '-'}", *ahead,
     ])  # fmt: skip
 
 
@@ -67,14 +68,13 @@ def left(state: State, rule: StopRule, now: float) -> str:
     return "?" if share < 0.01 else clock(3600 * state.hours(now) * (1 - share) / share)
 
 
-def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
-    share = rule.share(state.progress(now))
+def _progress(state: State, rule: StopRule | None, now: float) -> RenderableType:
+    share = rule.share(state.progress(now)) if rule else 0.0
     grid = Table.grid(padding=(0, 2))
     grid.add_row(
-        ProgressBar(total=1.0, completed=share, width=30),
-        f"{100 * share:.0f} %",
+        *([ProgressBar(total=1.0, completed=share, width=30), f"{100 * share:.0f} %"] if rule else []),
         f"[dim]run for[/] {clock(3600 * state.hours(now))}",
-        _rest(state, rule, now),
+        *([_rest(state, rule, now)] if rule else []),
         f"{state.frames:,} frames",
         simulated(state),
     )
@@ -178,7 +178,7 @@ class Display:
         self._live: Live | None = None
         self._shown, self._noted = 0.0, time.time()
 
-    def show(self, state: State, rule: StopRule, now: float) -> None:
+    def show(self, state: State, rule: StopRule | None, now: float) -> None:
         if now - self._shown < (DRAW_S if self._live else LOG_S):
             return
         self._shown = now

@@ -1,6 +1,7 @@
 """What can keep policies from being compared.
 
 EngineError
+├── FolderInUse       another process works in the folder
 ├── CampaignFailed    a campaign of the comparison did not spend its budget
 └── NoYardstick       the workflow has none
 """
@@ -8,6 +9,13 @@ EngineError
 from __future__ import annotations
 
 from steersman.system.errors import EngineError
+
+
+class FolderInUse(EngineError):
+    folder: str
+
+    def __str__(self) -> str:
+        return f"{self.folder} is in use by another `steersman compare` or `tune`; wait for it, or take another --out"
 
 
 class CampaignFailed(EngineError):

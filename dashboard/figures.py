@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from steersman.dashboard import (
     choices,
     epochs,
+    free_energy,
     learning,
     lineage,
     sampling,
@@ -25,7 +26,9 @@ from steersman.dashboard import (
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.results import Results
 from steersman.journal.history import History
-from steersman.stages import loading
+from steersman.stages import loading, trust
+from steersman.system.errors import told
+from steersman.system.files import replace_file
 
 Draw = Callable[[History], tuple[Figure, str]]
 
@@ -35,6 +38,7 @@ FIGURES: dict[str, tuple[str, Draw]] = {
     "contacts": ("Contacts, early and late", structure.draw_contacts),
     "sphere": ("The flow on the sphere", sphere.draw),
     "quantities": ("What the frames hold", structure.draw_quantities),
+    "bias": ("The free energy along the biased score", free_energy.draw),
     "models": ("What the models learned", learning.draw),
     "epochs": ("How the training time was spent", epochs.draw),
     "lineage": ("Which segment came from which", lineage.draw),
@@ -67,11 +71,11 @@ def draw_all(history: History, folder: Path, figures: Mapping[str, tuple[str, Dr
 def contributed(history: History) -> dict[str, tuple[str, Draw]]:
     """The figures that the run's own workflow file draws.
 
-    Raises: BadInput: the file, or the run's parameters, can no longer be read.
+    Raises: UntrustedCode. BadInput: the file, or the run's parameters, can no longer be read.
     """
     if not (history.directory.settings_file.exists() and history.directory.workflow.exists()):
         return {}
-    workflow = loading.load(history.directory.workflow)
+    workflow = trust.load(history.directory.workflow)
     params = loading.checked(workflow, history.settings()["params"])
 
     def drawn_by(function: Callable[[Any, Any], Any]) -> Draw:
@@ -94,7 +98,7 @@ def save_svg(figure: Figure, path: Path) -> str:
     """Save a figure; returns its SVG without the heading of a file, to stand in a page."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=SVG_METADATA)
-    path.write_text(text.getvalue(), encoding="utf-8")
+    replace_file(path, text.getvalue())  # what lies there may be a link to another file
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
@@ -106,4 +110,4 @@ def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) ->
     except NothingToDraw as nothing:
         return Drawing(name, title, trouble=str(nothing))
     except Exception as error:  # whatever is wrong with one figure, the run is finished and its report is wanted
-        return Drawing(name, title, trouble=f"{type(error).__name__}: {error}", failed=True)
+        return Drawing(name, title, trouble=told(error), failed=True)

@@ -11,7 +11,7 @@ from steersman.executors.site import Site
 from steersman.journal.history import History
 from steersman.journal.records import End
 from steersman.journal.slot_time import shares
-from steersman.system.files import text_of
+from steersman.system import reading
 from steersman.system.plain import flat
 
 MOST_STARTS = 20
@@ -92,7 +92,13 @@ def failures(history: History) -> list[Row]:
     """Segment, cause, and what its file in errors/ holds."""
     rows: list[Row] = []
     for name, cause in list(history.causes.items())[:MOST_FAILURES]:
-        rows.append((name, cause, text_of(history.directory.errors / f"{name}.txt")[-CAUSE_CHARACTERS:]))
+        rows.append(
+            (
+                name,
+                cause,
+                reading.text(history.directory.errors / f"{name}.txt", history.directory.path)[-CAUSE_CHARACTERS:],
+            )
+        )
     return rows
 
 
@@ -155,9 +161,8 @@ def _candidates(history: History, wanted: set[int]) -> dict[int, int]:
     file = history.directory.decisions
     if not wanted or not file.exists():
         return {}
-    with file.open(encoding="utf-8") as lines:
-        words = (json.loads(line) for line in lines if line.endswith("\n"))
-        return {each["start"]: each["candidates"] for each in words if each["start"] in wanted}
+    words = map(json.loads, reading.lines(file, history.directory.path))
+    return {each["start"]: each["candidates"] for each in words if each["start"] in wanted}
 
 
 def _number(value: float | None) -> str:

@@ -17,6 +17,7 @@ from steersman.data import frames, lineage, tables
 from steersman.data.errors import CannotExport, NoFrames
 from steersman.data.frames import units
 from steersman.journal.history import History
+from steersman.system import reading
 from steersman.system.errors import MissingExtra
 from steersman.system.files import replace_file
 
@@ -48,6 +49,8 @@ def trajectory(
     if path.suffix not in FORMATS:
         raise CannotExport(str(path), f"the suffix says the format; take one of {', '.join(FORMATS)}")
     check_new(path, overwrite)
+    if topology is None and history.directory.topology.exists():
+        reading.opened(history.directory.topology, history.directory.path).close()
     if path.suffix == ".nc" and topology is None and not history.directory.topology.exists():
         return _fields(history, chosen, path)
     return _atoms(_Atoms(history, chosen, topology or history.directory.topology), path)

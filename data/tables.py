@@ -23,7 +23,7 @@ from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.history import History
 from steersman.journal.scoreboard import Scoreboard
 from steersman.steering import Scores
-from steersman.system.files import text_of
+from steersman.system import reading
 
 _MODELS = ("epochs", "seconds", "loss", "held_out", "predecessor")
 
@@ -158,12 +158,12 @@ def _lines(history: History) -> list[dict[str, Any]]:
     if not history.directory.decisions.exists():
         return []
     found = []
-    with history.directory.decisions.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                found += [json.loads(line)] if line.endswith("\n") else []
-            except ValueError as error:
-                warn_of_damage(f"decisions.jsonl, line {number}", error)
+    lines = reading.lines(history.directory.decisions, history.directory.path)
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            warn_of_damage(f"decisions.jsonl, line {number}", error)
     return found
 
 
@@ -180,12 +180,24 @@ def _failure(history: History, record: records.Record) -> tuple[float, str, str,
     match record:
         case records.Ended():
             name = f"w{record.walker}.{record.segment}"
-            return record.t, "segment", name, record.cause, text_of(history.directory.errors / f"{name}.txt")
+            return (
+                record.t,
+                "segment",
+                name,
+                record.cause,
+                reading.text(history.directory.errors / f"{name}.txt", history.directory.path),
+            )
         case records.Stage():
             return record.t, "stage", record.stage, record.cause, ""
         case records.Lost():
             name = f"w{record.walker}"
-            return record.t, "walker", name, record.cause, text_of(history.directory.errors / f"{name}.stderr")
+            return (
+                record.t,
+                "walker",
+                name,
+                record.cause,
+                reading.text(history.directory.errors / f"{name}.stderr", history.directory.path),
+            )
     raise AssertionError(record)
 
 

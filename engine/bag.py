@@ -20,6 +20,7 @@ from steersman.journal.walkers import Broken, Failed
 from steersman.steering import HELD_OUT, NEW, Candidate, Choice, Decider, Scores, Steering
 from steersman.steering.decide import NO_POLICY
 from steersman.steering.streams import decision_rng, start_seed
+from steersman.system.errors import told
 from steersman.system.files import replace_file
 from steersman.worker.orders import DONE, START, plain
 
@@ -134,7 +135,7 @@ class Bag:
         try:
             choices = self._decider.choose_round(scores, decision_rng(self._seed, number))
         except Exception as error:  # no fallback keeps the weights
-            self.hopeless = f"no further round can be chosen: {type(error).__name__}: {error}"
+            self.hopeless = f"no further round can be chosen: {told(error)}"
             return
         this = state.rounds[-1] + 1 if state.rounds else 1
         self._offer(scores, [
@@ -163,8 +164,8 @@ class Bag:
                 self._go_on(number, broken)
         for number, start in list(state.starts.items()) if state.killed else []:
             if start.segment is None and (deaths := self._deaths(start.record, start.losses)):
-                self._space.take_nowait(self._offered_to(start.record.slot), number, dict)
-                self._space.put(DONE, number)
+                if self._space.take_nowait(self._offered_to(start.record.slot), number, dict) is None:
+                    self._space.put(DONE, number)  # it comes back by its lease
                 self._blame(number, start.record.parent, f"{deaths} walkers died on it")
 
     def _try_again(self, number: int, failed: Failed, retries: int) -> None:

@@ -24,12 +24,11 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
     """Check everything that a run would need; workflow, parameters and site were validated before."""
     workflow = plan.workflow
     stages = [name for name in ("prepare_function", "simulation", "training", "scoring") if getattr(workflow, name)]
-    rule = plan.workflow.train_rule(plan.params)
     return [
         Check("workflow", True, f"{plan.source} ({', '.join(name.split('_')[0] for name in stages)})"),
         Check("parameters", True, ", ".join(f"{k}={v}" for k, v in plan.params.model_dump().items()) or "none"),
         Check("stop", True, str(workflow.stop_rule(plan.params))),
-        Check("training when", True, str(rule) if rule else "none"),
+        _training(plan),
         Check("held out", True, _held_out(plan)),
         Check("steering", True, _steering(plan)),
         *_site(plan),
@@ -51,10 +50,30 @@ def _site(plan: Plan) -> list[Check]:
 
 def _hours(rule: StopRule, gpus: int) -> float | None:
     """Maximum length of a run according to its budget; None: the budget has no hours."""
+    hours = [_limit("hours", rule), _limit("gpu_hours", rule) / gpus if gpus else math.inf]
+    return min(hours) if math.isfinite(min(hours)) else None
+
+
+def _training(plan: Plan) -> Check:
+    """A budget of frames may be spent before the first training: a draw that is held out makes one frame at least."""
+    rule = plan.workflow.train_rule(plan.params)
+    if rule is None:
+        return Check("training when", True, "none")
+    when = str(rule)
+    budget, draws = (
+        _limit("frames", plan.workflow.stop_rule(plan.params)),
+        len(plan.workflow.held_out_draws(plan.params)),
+    )
+    if budget - draws >= rule.first:
+        return Check("training when", True, when)
+    left = f"{budget:g} frames, of which {draws} or more are held out" if draws else f"{budget:g} frames"
+    return Check("training when", False, f"{when}, but the budget is {left}: no model will be trained; raise it")
+
+
+def _limit(name: str, rule: StopRule) -> float:
+    """The least limit of this kind among the budgets of a stop rule; inf: there is none."""
     rules = rule.rules if isinstance(rule, AnyOf) else (rule,)
-    limits = [each.limits for each in rules if isinstance(each, Budget)]
-    hours = [limit["hours"] for limit in limits if "hours" in limit]
-    return min(hours + [limit["gpu_hours"] / gpus for limit in limits if "gpu_hours" in limit and gpus], default=None)
+    return min((each.limits.get(name, math.inf) for each in rules if isinstance(each, Budget)), default=math.inf)
 
 
 def _held_out(plan: Plan) -> str:

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from steersman.journal import version_1
 from steersman.journal.errors import JournalTooNew, RunIsLocked
 from steersman.journal.records import KINDS, BadRecord, Record
+from steersman.system import reading
 
 R = TypeVar("R", bound=Record)
 VERSION, USUAL = 4, Record.format  # the newest that is read; that of nearly all lines
@@ -176,11 +177,13 @@ def read(path: Path, *kinds: type[Record]) -> Iterator[Record]:
 def follow(path: Path, place: Place) -> Iterator[Record]:
     """Read the records behind a place, which moves along: a later call goes on from there.
 
-    Raises: JournalTooNew: a newer Steersman wrote it.
+    Raises: JournalTooNew: a newer Steersman wrote it. OddFile: it is none, see `system.reading`.
     """
-    with path.open("rb") as file:
+    with reading.opened(path, path.parent) as file:
         file.seek(place.offset)
-        for line in file:
+        while line := file.readline(reading.MOST_LINE):
+            if len(line) == reading.MOST_LINE:
+                raise reading.OddFile(str(path), f"line {place.line + 1} has more than {reading.MOST_LINE:,} bytes")
             before = place.number, place.crc
             record, problem = _read(path, line, place)
             if record is None and not (line.endswith(b"\n") and file.peek(1)):

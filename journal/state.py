@@ -46,7 +46,10 @@ class State(Standing):
 
     def name_of(self, frame: FrameId) -> str:
         """Of a stored frame, as `tell RUN pin` takes it: w1.39:32 is the 33rd of its segment."""
-        first = self.walkers[frame.walker].segments[frame.segment].first
+        try:
+            first = self.walkers[frame.walker].segments[frame.segment].first
+        except (KeyError, IndexError):  # a damaged journal may have lost it
+            return f"row {frame.row} of w{frame.walker}"
         return f"w{frame.walker}.{frame.segment}:{frame.row - first}"
 
     def _on_run(self, record: records.Run) -> None:
@@ -148,6 +151,7 @@ class State(Standing):
 
     def _on_began(self, record: records.Began) -> None:
         walker = self.walkers[record.walker]
+        _expect(walker, len(walker.segments), record.segment)
         if (before := walker.running) is not None:  # the event that it ended was lost with the server
             self._close(before, record.first_row, "finished")
         segment = Segment(walker.number, record.segment, record.start, record.first_row)
@@ -170,6 +174,7 @@ class State(Standing):
 
     def _on_ended(self, record: records.Ended) -> None:
         walker = self.walkers[record.walker]
+        _expect(walker, len(walker.segments) - (walker.running is not None), record.segment)
         walker.since = walker.heard = record.t
         walker.seconds["read"] += record.read_s
         walker.seconds["ran"] += record.ran_s
@@ -340,3 +345,9 @@ class State(Standing):
         elif start.segment is not segment and start.segment is not None:
             self.walkers[segment.walker].take_in(segment)
             self.walkers[start.segment.walker].leave_out(start.segment)
+
+
+def _expect(walker: Walker, next_: int, segment: int) -> None:
+    """Raises: ValueError: the records of a segment before this one are missing, so that its number would be another."""
+    if segment != next_:
+        raise ValueError(f"w{walker.number}.{next_}")

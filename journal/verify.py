@@ -16,7 +16,7 @@ from typing import Any
 
 from steersman.journal import copies, manifest
 from steersman.journal import file as journal
-from steersman.journal.errors import JournalError
+from steersman.journal.errors import JournalError, JournalTooNew
 from steersman.journal.file import Journal
 from steersman.journal.history import History
 from steersman.journal.lock import Lock, driven
@@ -27,6 +27,7 @@ from steersman.journal.walkers import ModelVersion, Walker
 from steersman.store import SEGMENT_FIELDS, Frames, merge, number_of
 from steersman.store.check import damages, incomplete, read_all, whose
 
+MOST_DECISIONS = 2**32  # bytes
 MOST = 100  # problems of one kind that are listed
 
 
@@ -52,6 +53,8 @@ def verify(directory: RunDirectory) -> list[Problem]:
     went_on = driven(directory.path)  # asked before anything is read, and again behind it
     try:
         history = History(directory)
+    except JournalTooNew:
+        raise
     except (JournalError, OSError) as error:
         return [Problem("journal", "journal.jsonl", str(error))]
     state = history.state
@@ -100,7 +103,8 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
             _mend_journal(directory)
         saved = _save(directory, problems)
         for each in damaged:
-            if each.what in ("frames", "scores", "model", "bias"):
+            odd = each.what in ("settings", "prepared") and not (directory.path / each.where).is_file()
+            if odd or each.what in ("frames", "scores", "model", "bias"):
                 _move_aside(directory, each.where)
         if any(each.what == "decisions" for each in damaged):
             _mend_decisions(directory)
@@ -114,7 +118,7 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
                 writer.append(Damaged(model=each.number, reason=reason))
             elif each.what == "bias":
                 writer.append(Damaged(bias=each.number, reason=reason))
-            elif each.what in ("settings", "prepared") and (directory.path / each.where).exists():
+            elif each.what in ("settings", "prepared") and (directory.path / each.where).is_file():
                 writer.append(Damaged(file=each.where, sha256=sha256(directory.path / each.where), reason=each.problem))
         writer.close()
     if History(directory).state.end is not None:
@@ -191,7 +195,7 @@ def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
     """
     chosen = {start.start: start for start in journal.read(directory.journal, Start) if start.again is None}
     explained = dict[int, Any]()  # and when
-    text = directory.decisions.read_bytes() if directory.decisions.exists() else b""
+    text = directory.read(directory.decisions, MOST_DECISIONS) if directory.decisions.exists() else b""
     if went_on or driven(directory.path):
         text = text[: text.rfind(b"\n") + 1]  # behind it a line is being written, or was
     for number, line in enumerate(text.splitlines(), 1):
@@ -318,8 +322,8 @@ def _model(directory: RunDirectory, model: ModelVersion) -> Callable[[], Iterato
             elif sha256(folder / name) != digest:
                 yield f"{name} was changed since it was trained"
         if not files:  # Steersman 0.1 kept the hash of the weights beside them
-            described = json.loads((folder / "model.json").read_bytes())
-            json.loads((folder / "card.json").read_bytes())
+            described = json.loads(directory.read(folder / "model.json"))
+            json.loads(directory.read(folder / "card.json"))
             if sha256(folder / "weights.safetensors") != described["sha256"]:
                 yield "the hash of the weights is not the one on the model's card"
 
@@ -365,7 +369,9 @@ def _mend_journal(directory: RunDirectory) -> None:
 def _mend_decisions(directory: RunDirectory) -> None:
     """Keep the lines that say what the journal says, and say of the other starts what the journal knows."""
     known = {}
-    for line in directory.decisions.read_bytes().splitlines() if directory.decisions.exists() else []:
+    for line in (
+        directory.read(directory.decisions, MOST_DECISIONS).splitlines() if directory.decisions.is_file() else []
+    ):
         try:
             known[json.loads(line)["start"]] = line
         except (ValueError, KeyError, TypeError):

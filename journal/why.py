@@ -12,7 +12,8 @@ from steersman.journal import records
 from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.records import FrameId
-from steersman.journal.run_directory import RunDirectory
+from steersman.journal.run_directory import RunDirectory, sha256
+from steersman.system import reading
 
 
 def why(history: History, name: str) -> dict[str, Any]:
@@ -91,10 +92,10 @@ def tree(history: History, name: str) -> dict[str, Any]:
         "models": [_card(directory, version) for version in versions],
         "biases": {bias.bias: bias.sha256 for bias in history.state.biases if bias.bias in pushed},
         "seed": history.state.run.seed,
-        "workflow": hashlib.sha256(directory.workflow.read_bytes()).hexdigest(),
+        "workflow": sha256(directory.workflow),
         "params": directory.settings()["params"],
         "set": history.state.settings,
-        "environment": json.loads(directory.environment_file.read_text()),
+        "environment": json.loads(directory.read(directory.environment_file)),
     }
 
 
@@ -174,14 +175,16 @@ def _card(directory: RunDirectory, version: int) -> dict[str, Any]:
     card = directory.card(version) or {}
     weights = hashlib.sha256()
     for file in sorted(directory.model(version).glob("*.safetensors")):
-        weights.update(file.read_bytes())
+        with reading.opened(file, directory.path) as opened:
+            while piece := opened.read(2**20):
+                weights.update(piece)
     return {"version": version, "frames": card.get("frames", 0), "weights": weights.hexdigest()}
 
 
 def _decision(directory: RunDirectory, start: int) -> dict[str, Any]:
     named = f'"start": {start},'.encode()  # to parse each of a million lines would take seconds
-    with contextlib.suppress(FileNotFoundError), directory.decisions.open("rb") as file:
-        for text in file:
+    with contextlib.suppress(FileNotFoundError):
+        for text in reading.lines(directory.decisions, directory.path):
             if named in text and (decision := json.loads(text))["start"] == start:
                 return dict(decision)
     return {}

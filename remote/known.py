@@ -129,6 +129,11 @@ def seen(name: str) -> Path:
     return home() / "remote" / name / "seen"
 
 
+def submitted(name: str) -> Path:
+    """Folder for the code that was sent: the workflow file, and what it imports from its folder."""
+    return home() / "remote" / name / "submitted"
+
+
 def functions() -> Mapping[str, str]:
     """Registered functions, by what they are and who registered them."""
     known: Mapping[str, str] = _read(home() / "functions.json", dict[str, str], {})

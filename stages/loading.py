@@ -19,7 +19,7 @@ from steersman.stages.errors import BadWorkflow
 from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.workflow import Params, Workflow
 from steersman.system import plain
-from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
+from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName, told
 
 SHIPPED = Path(steersman.workflows.__file__).parent
 REFERENCE = SHIPPED / "reference"
@@ -64,10 +64,10 @@ def load(path: Path) -> Workflow:
 
 
 class _Source(SourceFileLoader):
-    """Leaves no bytecode beside the file: a run directory that was copied would differ from what was sealed."""
+    """Leaves no bytecode beside the file, since what was sealed would differ; and runs none that another put there."""
 
-    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
-        return
+    def path_stats(self, path: str) -> Any:
+        raise OSError(path)  # then bytecode is neither looked for nor written
 
 
 def _import(path: Path) -> types.ModuleType:
@@ -84,7 +84,7 @@ def _import(path: Path) -> types.ModuleType:
     except BaseException as error:  # whatever a user's file raises, SystemExit too, is its author's to see
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = (lines[-1] or 0) if lines else 0
-        raise BadWorkflow(str(path), line, f"{type(error).__name__}: {error}") from None
+        raise BadWorkflow(str(path), line, told(error)) from None
     return module
 
 
@@ -162,7 +162,7 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
         allowed = "" if first["type"] == "value_error" else _allowed(workflow.params, key)
         raise BadValue(key, shortened(repr(first["input"])), problem + allowed) from None
     except Exception as error:  # a validator of the workflow file may raise anything
-        raise BadValue("parameters", shortened(str(dict(given))), f"{type(error).__name__}: {error}") from None
+        raise BadValue("parameters", shortened(str(dict(given))), told(error)) from None
 
 
 def shortened(text: str) -> str:

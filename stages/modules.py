@@ -28,6 +28,8 @@ def keep(source: Path, run: Path) -> None:
         copy = kept / path.relative_to(source.parent)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
+    for folder in [kept, *(path for path in kept.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").touch()  # no folder: Python neither writes bytecode there nor runs what another put
 
 
 def make_importable(path: Path) -> None:

@@ -53,7 +53,7 @@ class Segment:
         writer: GroupWriter,
         stop_asked: Callable[[], bool] = lambda: False,
         until: float = math.inf,
-        trouble: Callable[[], OSError | None] = lambda: None,
+        trouble: Callable[[], Exception | None] = lambda: None,
     ) -> None:
         self.name, self.number, self.seed = name, number, seed
         self.first_row = writer.rows.get(FRAME, 0)

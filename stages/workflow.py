@@ -15,7 +15,8 @@ from steersman.stages import rules
 from steersman.stages.errors import BadDraws
 from steersman.stages.rules import Every
 from steersman.stages.yardstick import TAKES, Yardstick
-from steersman.steering import Opes, Policy, Scores, SegmentRule, Steering, StopRule, Unsteered
+from steersman.steering import Opes, Policy, Scores, SegmentRule, Steering, StopRule
+from steersman.steering.decide import steered
 from steersman.store import Variable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -226,8 +227,13 @@ class Workflow:
         prune: SegmentRule | None = None,
         bias: Opes | None = None,
     ) -> None:
-        """Say how starts are chosen, see `Steering`; until a model is there segments go on, as plain simulations."""
-        self._steering = Steering(policy or Unsteered(), explore, fallback or Unsteered(), prune, bias)
+        """Say how starts are chosen, and along what segments are pushed, see `Steering`.
+
+        Until a model is there segments go on, as plain simulations.
+
+        Raises: TypeError: there is neither a policy nor a bias.
+        """
+        self._steering = steered(policy, explore=explore, fallback=fallback, prune=prune, bias=bias)
 
     @overload
     def metric(self, function: F, /) -> F: ...

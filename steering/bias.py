@@ -13,7 +13,7 @@ import numpy as np
 
 MOST_NODES = (1000, 120, 32)  # of the table along each axis, by dimensions
 FEWEST_NODES = 8
-BEYOND = 4  # nodes past a period: a natural spline forgets its end within so many
+BEYOND = 8  # nodes past a period: a natural spline forgets its end within so many
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,20 +74,31 @@ class Bias:
         strength = bias_factor - 1 if self.exploring else 1 - 1 / bias_factor
         return np.asarray(self.share * strength * np.log(density / norm + math.exp(-self.barrier_kT / strength)))
 
+    def density(self, at: np.ndarray, dimension: int = 0) -> np.ndarray:
+        """(n,): probability density of the unbiased system along one dimension, as this version was made of it."""
+        centre, width = self.centres[:, dimension].astype(float), self.widths[:, dimension].astype(float)
+        distance = nearest(at[:, None] - centre, self.periods[dimension : dimension + 1]) / width
+        kernels = np.exp(-0.5 * distance**2) / (width * math.sqrt(2 * math.pi))
+        return np.asarray(kernels @ self.heights.astype(float))
+
     def energy(self, z: Any) -> np.ndarray:
         """V, (...) float64 in kT, at z (..., d), or (...) where d is 1."""
         return self._spline(z, None)
 
     def gradient(self, z: Any) -> np.ndarray:
         """dV/dz in kT, in the shape of z; 0 along a dimension that has left the table."""
-        slopes = [self._spline(z, j) for j in range(self.dimensions)]
+        slopes = [self.slope(z, j) for j in range(self.dimensions)]
         return np.stack(slopes, axis=-1).reshape(np.shape(z))
+
+    def slope(self, z: Any, dimension: int) -> np.ndarray:
+        """dV/dz along one dimension, (...) float64 in kT, at z (..., d)."""
+        return self._spline(z, dimension)
 
     def to_bytes(self) -> bytes:
         """The version as an .npz file, whole."""
         file = io.BytesIO()
         np.savez(
-            file, model=self.model, barrier_kT=self.barrier_kT, exploring=self.exploring, centres=self.centres,
+            file, model=self.model, barrier_kT=float(self.barrier_kT), exploring=self.exploring, centres=self.centres,
             widths=self.widths, heights=self.heights, periods=self.periods, effective=self.effective,
         )  # fmt: skip
         return file.getvalue()
@@ -96,24 +107,20 @@ class Bias:
     def from_bytes(cls, data: bytes) -> Self:
         """Read what `to_bytes` gave. Raises: ValueError, KeyError: it is something else."""
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            arrays = [file[name] for name in ("centres", "widths", "heights", "periods")]
             return cls(
-                int(file["model"]),
-                float(file["barrier_kT"]),
-                bool(file["exploring"]),
-                *arrays,
-                effective=float(file["effective"]),
-            )
+                int(file["model"]), float(file["barrier_kT"]), bool(file["exploring"]), file["centres"], file["widths"],
+                file["heights"], file["periods"], float(file["effective"]),
+            )  # fmt: skip
 
     def wrapped(self, z: np.ndarray) -> np.ndarray:
         """(n, d): z within the table, periods removed."""
         period = np.where(self.periods > 0, self.periods, np.inf)
-        low, high = np.array([axis[0] for axis in self.axes]), np.array([axis[-1] for axis in self.axes])
-        return np.clip(np.where(self.periods > 0, z % period, z), low, high)
+        low, high = (np.array([axis[end] for axis in self.axes]) for end in (0, -1))
+        return np.asarray(np.clip(np.where(self.periods > 0, z % period, z), low, high))
 
     def _rows(self, z: Any) -> np.ndarray:
-        z = np.asarray(z, float)
-        return np.asarray(z[..., None] if self.dimensions == 1 and z.shape[-1:] != (1,) else z)
+        z = np.asarray(z, np.float64)
+        return z[..., None] if self.dimensions == 1 and (z.ndim < 2 or z.shape[-1] != 1) else z
 
     def _spline(self, z: Any, along: int | None) -> np.ndarray:
         z = self._rows(z)
@@ -131,8 +138,8 @@ class Bias:
 
         values, knots = self.table, []
         for j, axis in enumerate(self.axes):
-            spline = make_interp_spline(axis, values, k=3, axis=j, bc_type="natural")
-            values = np.moveaxis(spline.c, 0, j) if spline.c.shape != values.shape else spline.c
+            spline = make_interp_spline(axis, np.moveaxis(values, j, 0), k=3, bc_type="natural")
+            values = np.moveaxis(spline.c, 0, j)
             knots.append(spline.t)
         return NdBSpline(tuple(knots), values, k=3)
 
@@ -146,10 +153,11 @@ class Bias:
         factors[0] = factors[0] * self.heights.astype(float)
         if not outer:
             return np.asarray(math.prod(factors).sum(axis=1))
-        product = factors[0]
-        for factor in factors[1:-1]:
+        *before, last = factors
+        product = np.ones((1, last.shape[1]))
+        for factor in before:
             product = (product[:, None] * factor).reshape(-1, factor.shape[1])
-        found = product @ factors[-1].T if len(factors) > 1 else product.sum(axis=1)
+        found = product @ last.T
         return np.asarray(found.reshape([len(factor) for factor in factors]))
 
 

@@ -92,6 +92,20 @@ class Steering:
         return sum(number for name, number in chosen.items() if name not in {*NO_POLICY, *others})
 
 
+def steered(
+    policy: Policy | None = None,
+    *,
+    explore: float = 0.0,
+    fallback: Policy | None = None,
+    prune: SegmentRule | None = None,
+    bias: Opes | None = None,
+) -> Steering:
+    """What `wf.steer` makes of its arguments. Raises: TypeError: there is neither a policy nor a bias."""
+    if policy is None and bias is None:
+        raise TypeError('give a policy or a bias: wf.steer(Novelty("z")), or wf.steer(bias=Opes("z", barrier_kT=14))')
+    return Steering(policy or Unsteered(), explore, fallback or Unsteered(), prune, bias)
+
+
 class Decider:
     """Hands out starts from one ranking until the scores change.
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from steersman import steering
-from steersman.steering.decide import Steering
+from steersman.steering.decide import Steering, steered
 from steersman.steering.opes import Opes
-from steersman.steering.policies import Policy, Unsteered
+from steersman.steering.policies import Policy
 from steersman.steering.pruning import SegmentRule
 from steersman.system.errors import BadValue, UnknownName
 
@@ -26,8 +26,8 @@ def parse(text: str, names: Mapping[str, Any] | None = None) -> Steering:
     policies, rules = _kinds_of(Policy, known), _kinds_of(SegmentRule, known)
     try:
         # The words of the person who owns this process.
-        steered: Steering = eval(
-            f"steer({text})", {"__builtins__": {}}, policies | rules | {"steer": steer, "Opes": Opes}
+        found: Steering = eval(
+            f"steer({text})", {"__builtins__": {}}, policies | rules | {"steer": steered, "Opes": Opes}
         )
     except NameError as error:
         is_rule = f"prune={error.name}" in text.replace(" ", "")
@@ -35,12 +35,7 @@ def parse(text: str, names: Mapping[str, Any] | None = None) -> Steering:
         raise UnknownName(what, str(error.name), valid) from None
     except Exception as error:  # a constructor may refuse its arguments in any way
         raise BadValue("--policy", text, f"{type(error).__name__}: {error}; {EXAMPLE}") from None
-    return steered
-
-
-def steer(policy: Policy | None = None, **options: Any) -> Steering:
-    """Take what `wf.steer` takes."""
-    return Steering(policy or Unsteered(), **options)
+    return found
 
 
 def _kinds_of(base: type, known: Mapping[str, Any]) -> dict[str, type]:

@@ -210,8 +210,10 @@ def _compressed(
     z = np.where(periods > 0, z % np.where(periods > 0, periods, 1.0), z)
     size = width.astype(float)
     while True:
-        cells, which = np.unique(np.floor(z / size), axis=0, return_inverse=True)
-        if len(cells) <= MOST_KERNELS:
+        cell = np.floor(z / size).astype(np.int64)
+        cell -= cell.min(axis=0)
+        kinds, which = np.unique(np.ravel_multi_index(tuple(cell.T), tuple(cell.max(axis=0) + 1)), return_inverse=True)
+        if len(kinds) <= MOST_KERNELS:
             break
         size = size * 2 ** (1 / z.shape[1])
     which = which.ravel()

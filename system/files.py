@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from steersman.system.reading import OddFile
+
 PARTIAL = ".partial"  # ends the name of what is being written, and will be another file's content
 CUT = b"(the beginning was cut off)\n"
+
+
+def state_folder() -> Path | None:
+    """Where this user keeps what outlives a command; None: there is no home, as in some containers. Not made."""
+    try:
+        home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    except RuntimeError:
+        return None
+    return Path(home) / "steersman"
 
 
 def text_of(path: Path) -> str:
@@ -51,8 +63,16 @@ def locked(path: Path) -> Iterator[None]:
     """Wait for the lock of a file, which is made; it goes with this process, however that ends.
 
     Some file systems of clusters are mounted without locks: there nobody waits.
+
+    Raises: OddFile: what is there is no regular file, as a link that leads elsewhere.
     """
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise
+        raise OddFile(str(path), "it is no regular file; remove it") from None
+    with open(handle, "w") as file:
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

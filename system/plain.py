@@ -31,17 +31,28 @@ class _Bounded(yaml.SafeLoader):
         return int(number)
 
 
-# 1e4 is a number in YAML 1.2 and in every other language; PyYAML reads 1.1, where it is a text.
-_Bounded.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"), list("-+.0123456789")
-)
 _Bounded.add_constructor("tag:yaml.org,2002:int", _Bounded.construct_yaml_int)
 
 
-def parse(text: str) -> Any:
-    """The plain values of a YAML text. Raises: yaml.YAMLError: it is none, or none that can be read in seconds."""
+class _Written(_Bounded):
+    """What a person writes: 1e4 is a number in YAML 1.2 and in every other language; PyYAML reads and writes 1.1, where
+    it is a text."""
+
+
+_Written.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"), list("-+.0123456789")
+)
+
+
+def parse(text: str, *, dumped: bool = False) -> Any:
+    """The plain values of a YAML text.
+
+    Args:
+        dumped: PyYAML wrote it, not a person.
+    Raises: yaml.YAMLError: it is none, or none that can be read in seconds.
+    """
     try:
-        return yaml.load(text, _Bounded)
+        return yaml.load(text, _Bounded if dumped else _Written)
     except RecursionError:
         raise yaml.YAMLError("it is nested too deeply") from None
     except (ValueError, TypeError) as error:  # a date that there is not, a number of thousands of digits, a list as key

@@ -80,7 +80,7 @@ class Publisher:
         self._began_at, self._pause_s = time.monotonic(), PUBLISH_EVERY_S
         self._sent: dict[str, int] = {}
         self._far = (0, 0.0)  # a segment, and what its published frames simulated
-        self.trouble: OSError | None = None
+        self.trouble: Exception | None = None  # why nothing is published any more
         self._thread = threading.Thread(target=self._serve, name="publish", daemon=True)
 
     def __enter__(self) -> Publisher:
@@ -105,7 +105,7 @@ class Publisher:
     def release_when_published(self, held: _Held) -> None:
         """Acknowledge this start once the rows appended so far are published.
 
-        Raises: OSError: the rows could not be written (the disk is full, say).
+        Raises: OSError: the rows could not be written (the disk is full, say); or whatever else kept them from it.
         """
         held.after = self._writer.rows.get(SEGMENT, 0)
         if self.trouble:
@@ -127,13 +127,13 @@ class Publisher:
                 self._watchdog.alive()
             try:
                 self._publish(hurried)
-            except OSError as error:
+                self._settle()
+                if time.monotonic() - renewed_at > self._lease_s / 6:
+                    renewed_at = time.monotonic()
+                    self._renew()
+            except Exception as error:  # the walker hears of it, whatever it is
                 self.trouble = error
                 return
-            self._settle()
-            if time.monotonic() - renewed_at > self._lease_s / 6:
-                renewed_at = time.monotonic()
-                self._renew()
 
     def _publish(self, now: bool) -> None:
         began = time.monotonic()

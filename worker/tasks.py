@@ -32,7 +32,7 @@ from steersman.steering import Bias
 from steersman.store import Span, Window
 from steersman.system import node
 from steersman.system.files import replace_file
-from steersman.system.processes import end_with_parent
+from steersman.system.processes import children_end, end_with_parent
 from steersman.worker import torch_defaults, training
 from steersman.worker.epochs import EpochSender
 from steersman.worker.errors import BlockEnds, PreparedChanged, StageExited
@@ -99,9 +99,11 @@ def begin(
     """Report that a job begins, on which manager's workers, and do it; Parsl has read the last argument."""
     _pin()
     with contextlib.suppress(BusError):
-        _space(bus).put(EVENT, JOB, {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})
+        manager, worker = (os.environ.get(f"PARSL_WORKER_{name}", "") for name in ("POOL_ID", "RANK"))
+        _space(bus).put(EVENT, JOB, {"job": job, "manager": manager, "worker": worker})
     try:
-        return function(*args)
+        with children_end():
+            return function(*args)
     except SystemExit as ended:  # a user's function may call sys.exit(); it would end this worker, with no cause left
         raise StageExited(repr(ended.code)) from ended
 
@@ -215,11 +217,11 @@ def train(job: TrainingJob) -> dict[str, Any]:
 
 def _begun(job: TrainingJob) -> TrainingJob:
     """The training that a worker died of, so that it goes on from its checkpoints; else this one."""
-    if earlier := job.earlier():
-        return earlier
-    shutil.rmtree(job.kept, ignore_errors=True)
-    job.save()
-    return job
+    begun = job.earlier() or job
+    if begun is job:
+        shutil.rmtree(job.kept, ignore_errors=True)
+    begun.save()
+    return begun
 
 
 def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, Any]:
@@ -317,7 +319,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     directory, workflow, params = _loaded(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _keeping_cause(directory.traceback("scoring", version)), torch_defaults.kept():
+    with _keeping_cause(directory.traceback("scoring", version)), torch_defaults.kept(), children_end():
         values: Mapping[str, Any] = workflow.scoring.function(
             loading.changed(workflow, params, settings), _model(run, version), window
         )

@@ -31,7 +31,7 @@ from steersman.stages.yardstick import Yardstick
 from steersman.steering import NEW, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores
 from steersman.store import Span, Window
-from steersman.system.errors import UnknownName
+from steersman.system.errors import UnknownName, told
 from steersman.worker import torch_defaults, training
 from steersman.worker.errors import NoFrames, WrongFigure
 
@@ -110,7 +110,7 @@ def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] |
                     return None
                 frames = traceback.extract_tb(error.__traceback__)
                 lines = [frame.lineno or 0 for frame in frames if frame.filename == str(source)]
-                problem = f"{stage.what}: {type(error).__name__}: {error}"
+                problem = f"{stage.what}: {told(error)}"
                 raise BadWorkflow(str(source), lines[-1] if lines else 0, problem) from None
             scored |= stage.what == "score"
         return list(trial.scores)
@@ -124,7 +124,7 @@ def explained(error: BaseException, files: set[str], function: Any) -> str:
     if not lines and (code := getattr(function, "__code__", None)):
         where = f'  File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name}\n'
     cause = f"{error.__cause__}\n" if error.__cause__ else ""  # of a process of a Pool it holds the traceback
-    return f"{where}{cause}{type(error).__name__}: {error}"
+    return f"{where}{cause}{told(error)}"
 
 
 @contextlib.contextmanager

@@ -24,7 +24,9 @@ from steersman.journal.records import Start as Order
 from steersman.stages.segment import Segment
 from steersman.stages.start import Start
 from steersman.store import ENDED, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
+from steersman.system.errors import told
 from steersman.system.files import shorten
+from steersman.system.processes import children_end
 from steersman.worker.orders import DONE, LEAVE, refuse, stop_name
 from steersman.worker.publisher import Outbox, Publisher
 from steersman.worker.watchdog import Watchdog
@@ -144,6 +146,8 @@ class Walker:
         """Take a start; or say why there is no next one."""
         template = (self.bag, int, dict)
         while time.time() + self._longest_s < self._until:  # a segment that cannot make a frame does not begin
+            if self._publisher.trouble:
+                raise self._publisher.trouble
             try:
                 taken = self.space.take_nowait(*template, lease_s=self.lease_s)
                 if taken is None:
@@ -155,6 +159,8 @@ class Walker:
                 if order is not None and not self._is_done(taken):
                     return taken, order
                 self.space.ack(taken)
+                if taken.deliveries > 1:
+                    self.space.take_nowait(DONE, taken[1])  # nobody gets the start again
                 if taken[2].get("end") is True:
                     return DISMISSED
             except BusTimeout:
@@ -214,9 +220,10 @@ class Walker:
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
         cause, read_s, began = "", 0.0, time.monotonic()
         try:
-            start = self._read_start(order)
-            read_s = time.monotonic() - began
-            self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
+            with children_end():
+                start = self._read_start(order)
+                read_s = time.monotonic() - began
+                self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
         except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
             if self._publisher.trouble:  # whatever the function made of it
                 raise self._publisher.trouble from None
@@ -263,12 +270,12 @@ class Walker:
 
     def _cause(self, error: BaseException) -> str:
         """In words; an error about None of a function that reads `prepared` has its reason in what there is not."""
-        told = f"{type(error).__name__}: {error}"
+        cause = told(error)
         theirs = list(traceback.walk_tb(error.__traceback__))[1:]  # the first is ours
         reads = any("prepared" in frame.f_code.co_names for frame, _ in theirs)
-        if self.prepared is None and reads and "NoneType" in told:
-            told += "; start.prepared is None: the file has no @wf.prepare, or one that returns None"
-        return told
+        if self.prepared is None and reads and "NoneType" in cause:
+            cause += "; start.prepared is None: the file has no @wf.prepare, or one that returns None"
+        return cause
 
     def _keep_cause(self, name: str, order: Order, stderr_from: int) -> None:
         tail = ""

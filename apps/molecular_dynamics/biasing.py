@@ -50,7 +50,7 @@ def coordinate(features: Features, model: Any) -> Coordinate:
 
     Raises: NotDense: the model cannot be written out as forces. OutOfRange: it was fitted to others.
     """
-    layers = [(np.eye(features.count), np.zeros(features.count))] if model is None else model.layers()
+    layers = [(np.eye(features.count), np.zeros(features.count))] if model is None else model.dense_layers()
     if layers[0][0].shape[1] != features.count:
         raise OutOfRange(
             "features", features.count, f"the {layers[0][0].shape[1]} numbers that the model was fitted to"
@@ -97,6 +97,10 @@ class BiasForce:
         for number, (name, value) in enumerate(zip(self._names, values, strict=True)):
             self._force.setGlobalParameterDefaultValue(number, value)  # a context that is made anew begins with it
             context.setParameter(name, value)
+
+    def inputs(self, context: openmm.Context) -> np.ndarray:
+        """(inputs,) float64: what the first layer makes of the features, without its offsets."""
+        return np.array(self._force.getCollectiveVariableValues(context))
 
 
 def keep_trans(system: openmm.System, molecule: Molecule) -> None:

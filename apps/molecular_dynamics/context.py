@@ -78,7 +78,7 @@ class SimulationContext:
         self.molecule, self.settings = molecule, settings
         self.busy = False
         system = openmm.XmlSerializer.deserialize(molecule.system_xml)
-        self._bias = BiasForce(system, coordinate) if coordinate else None
+        self.bias_force = BiasForce(system, coordinate) if coordinate else None
         if coordinate:
             keep_trans(system, molecule)
         self.context = open_context(system, settings)
@@ -95,8 +95,8 @@ class SimulationContext:
         """
         chance = np.random.default_rng(seed)
         self.noise.begin(int(chance.integers(1, 2**31)))  # 31 bits, and 0 would mean "take any"
-        if self._bias and bias:
-            self._bias.set(self.context, bias, self.kT)
+        if self.bias_force and bias:
+            self.bias_force.set(self.context, bias, self.kT)
         self.context.setPositions(np.asarray(positions, np.float64))
         if velocities is None:
             # The integrator's velocities are those of half a step before its positions; OpenMM shifts what it draws by
@@ -112,7 +112,7 @@ class SimulationContext:
     def read(self) -> PhaseState:
         """Read positions, velocities and energies; not wrapped into the periodic box."""
         state = self.context.getState(positions=True, velocities=True, energy=True)
-        bias = self._bias_energy() if self._bias else 0.0
+        bias = self._bias_energy() if self.bias_force else 0.0
         return PhaseState(
             state.getPositions(asNumpy=True).value_in_unit(unit.nanometer),
             state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond),

@@ -5,8 +5,9 @@ Axes: N atoms, R residues, 3 space. Units: nm, ps, kJ/mol, K.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import openmm
@@ -111,8 +112,8 @@ def run(
         raise OutOfRange("seed", seed, "0 or more")
     settings = Settings(temperature_K, timestep_fs, friction_per_ps, platform, threads)
     plan, begin = schedule(settings, duration_ps, report_ps), initial(start)
-    simulation = warm_context(start.prepared, settings, _along(start, features))
-    return _segment(simulation, plan, begin, seed, start.bias, contact_nm, features)
+    warm = partial(warm_context, start.prepared, settings, _along(start, features))  # when the first frame is asked for
+    return _segment(warm, plan, begin, seed, start.bias, contact_nm, features)
 
 
 def schedule(settings: Settings, duration_ps: float, report_ps: float) -> tuple[int, int]:
@@ -173,7 +174,7 @@ def _along(start: Start, features: Features | None) -> Coordinate | None:
 
 
 def _segment(
-    simulation: SimulationContext,
+    warm: Callable[[], SimulationContext],
     plan: tuple[int, int],
     begin: tuple[np.ndarray, np.ndarray | None],
     seed: int,
@@ -182,6 +183,7 @@ def _segment(
     features: Features | None,
 ) -> Generator[Frame, None, None]:
     steps, frames = plan
+    simulation = warm()
     simulation.busy = True
     try:
         simulation.begin(*begin, seed, bias)

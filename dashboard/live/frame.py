@@ -15,6 +15,7 @@ from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.stored import ANGSTROM, POSITIONS, StoredVariable, variables
 from steersman.journal import why as reasons
+from steersman.system.reading import OddFile
 
 FILM = 48  # frames
 MOST_BYTES = 48 * 2**20  # of a film
@@ -113,9 +114,12 @@ def shown(stored: StoredVariable) -> dict[str, Any]:
 def topology(watched: Watched) -> bytes:
     """The run's topology.pdb. Raises: NothingToDraw: it left none."""
     file = watched.directory.topology
-    if not file.is_file() or file.stat().st_size > MOST_TOPOLOGY:
-        raise NothingToDraw(f"the run has no {file.name}; it was made with an older Steersman")
-    return file.read_bytes()
+    try:
+        return watched.directory.read(file, MOST_TOPOLOGY)
+    except OSError:
+        raise NothingToDraw(f"the run has no {file.name}; it was made with an older Steersman") from None
+    except OddFile as odd:
+        raise NothingToDraw(str(odd)) from None
 
 
 def superposed(positions: np.ndarray) -> np.ndarray:

@@ -22,9 +22,10 @@ from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.results import Results
 from steersman.journal.history import History
+from steersman.stages.errors import UntrustedCode
 from steersman.stages.panel import shown
 from steersman.stages.workflow import Params, Workflow
-from steersman.system.errors import EngineError
+from steersman.system.errors import EngineError, told
 
 AGAIN_S = 20.0  # between two drawings
 YARDSTICKS = "yardsticks"
@@ -40,7 +41,7 @@ def listed(watched: Watched) -> dict[str, Any]:
     except EngineError as error:
         return {"panels": [], "trouble": str(error)}
     if found is None:
-        why = "this run was made elsewhere, so its workflow file is not executed; `--trust` allows it"
+        why = str(UntrustedCode(str(watched.directory.workflow)))
         return {"panels": [], "trouble": "" if watched.trusted else why}
     return {"panels": [{"name": name, "title": title} for name, title, _ in _drawn(*found)], "trouble": ""}
 
@@ -77,7 +78,7 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
     except NothingToDraw:
         raise
     except Exception as error:  # whatever its author's program raises is its author's to see
-        raise PanelFails(f"{type(error).__name__}: {error}") from None
+        raise PanelFails(told(error)) from None
 
 
 def _svg(figure: Figure) -> bytes:

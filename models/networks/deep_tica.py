@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from steersman.models import device
-from steersman.models.errors import UnusableData, at_least
+from steersman.models.errors import at_least
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
 from steersman.models.networks.tica import covariances, lagged, rows, slowest
@@ -34,7 +34,7 @@ class DeepTICA(Model):
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, size: int, latent: int, hidden: int = 16) -> None:
+    def __init__(self, size: int, latent: int, hidden: int = 12) -> None:
         super().__init__(size=size, latent=latent, hidden=hidden)
         at_least(1, size=size, latent=latent, hidden=hidden)
         self.register_buffer("mean", torch.zeros(size))
@@ -53,7 +53,7 @@ class DeepTICA(Model):
         pairs: np.ndarray,
         *,
         latent: int = 2,
-        hidden: int = 16,
+        hidden: int = 12,
         weights: np.ndarray | None = None,
         epochs: int = 30,
         batch: int = 512,
@@ -75,10 +75,7 @@ class DeepTICA(Model):
             model = cls(x.shape[1], latent, hidden)
         if not model.warm_start(init):
             model.mean.copy_(torch.from_numpy(weight @ before))
-            spread = float(np.sqrt(weight @ ((before - weight @ before) ** 2).mean(axis=1)))
-            if not spread > 0:
-                raise UnusableData(x.shape, "the values never change")
-            model.scale.fill_(spread)
+            model.scale.fill_(float(np.sqrt(weight @ ((before - weight @ before) ** 2).mean(axis=1))))
         model.to(device.best())
         together = np.concatenate([before, after, weight[:, None] * len(weight)], axis=1, dtype=np.float32)
         fit(model, torch.from_numpy(together), _loss, epochs=epochs, batch=min(batch, len(together)), lr=lr, seed=seed)
@@ -90,15 +87,13 @@ class DeepTICA(Model):
     def _turn(self, before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> None:
         """Let the outputs be uncorrelated, of unit variance, the slowest first: a linear map of the last layer."""
         mean, now, later = covariances(self.encode(before), self.encode(after), weight)
-        directions, values = slowest(now, later, len(now))
-        turned = np.zeros_like(now)
-        turned[: len(directions)] = directions
-        turn = torch.from_numpy(turned).float()
+        directions, values = slowest(now, later, len(now), smallest=0.0)
+        turn = torch.from_numpy(directions).float()
         self.outer.bias.copy_(turn @ (self.outer.bias - torch.from_numpy(mean).float()))
         self.outer.weight.copy_(turn @ self.outer.weight)
         self.card["autocorrelation"] = [round(float(value), 4) for value in values]
 
-    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """As of `Model`."""
         inner, outer = (
             (layer.weight.detach().numpy().astype(float), layer.bias.detach().numpy().astype(float))
@@ -110,7 +105,7 @@ class DeepTICA(Model):
     def encode(self, data: np.ndarray) -> np.ndarray:
         """Coordinates of data (n, ...). Returns: (n, Z) float64. Raises: UnusableData: rows of another size, or NaN."""
         z = rows(data, self.config["size"])
-        *inner, (weights, offsets) = self.layers()
+        *inner, (weights, offsets) = self.dense_layers()
         for matrix, shift in inner:
             z = np.tanh(z @ matrix.T + shift)
         return np.asarray(z @ weights.T + offsets)

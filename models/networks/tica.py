@@ -51,14 +51,14 @@ class TICA(Model):
         model.card["autocorrelation"] = [round(float(value), 4) for value in values]
         return model.eval()
 
-    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """As of `Model`."""
         components = self.components.numpy()
         return [(components, -components @ self.mean.numpy())]
 
     def encode(self, data: np.ndarray) -> np.ndarray:
         """Project data (n, ...). Returns: (n, latent) float64. Raises: UnusableData: rows of another size, or NaN."""
-        return (rows(data, self.config["size"]) - self.mean.numpy()) @ self.components.numpy().T
+        return np.asarray((rows(data, self.config["size"]) - self.mean.numpy()) @ self.components.numpy().T)
 
 
 def rows(data: np.ndarray, size: int | None = None) -> np.ndarray:
@@ -78,11 +78,13 @@ def rows(data: np.ndarray, size: int | None = None) -> np.ndarray:
 def lagged(x: np.ndarray, pairs: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows that are one lag apart, (m, F) each, and the weight of each pair, (m,), which sum to 1.
 
-    Raises: UnusableData: there are none.
+    Raises: UnusableData: there are none, or all are the same.
     """
     if not len(pairs):
         raise UnusableData(x.shape, "no two frames of a segment are one lag apart: take a shorter lag")
     first, second = np.asarray(pairs).T
+    if not np.ptp(x[first], axis=0).any():
+        raise UnusableData(x.shape, "the values never change")
     weight = np.ones(len(first)) if weights is None else np.asarray(weights, float)[first]
     return x[first], x[second], weight / weight.sum()
 
@@ -96,15 +98,15 @@ def covariances(before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> tu
     return mean, 0.5 * (wx.T @ x + wy.T @ y), 0.5 * (cross + cross.T)
 
 
-def slowest(now: np.ndarray, later: np.ndarray, latent: int) -> tuple[np.ndarray, np.ndarray]:
+def slowest(
+    now: np.ndarray, later: np.ndarray, latent: int, smallest: float = SMALLEST
+) -> tuple[np.ndarray, np.ndarray]:
     """Directions (latent, F) of unit variance, of the largest autocorrelations, and those, (latent,).
 
-    Raises: UnusableData: nothing changes.
-    """
+    Args:
+        smallest: directions of less variance than this share of the largest are left out."""
     variance, axes = np.linalg.eigh(now)
-    kept = variance > SMALLEST * variance[-1]
-    if not variance[-1] > 0:
-        raise UnusableData(now.shape, "the values never change")
+    kept = variance > smallest * variance[-1]
     whiten = axes[:, kept] / np.sqrt(variance[kept])
     values, turns = np.linalg.eigh(whiten.T @ later @ whiten)
     directions = (whiten @ turns[:, ::-1][:, :latent]).T

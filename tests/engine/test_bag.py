@@ -284,6 +284,32 @@ def test_words_that_a_server_forgets_are_said_again_and_each_only_once(
     bag.close()
 
 
+def test_words_that_nobody_is_left_to_hear_are_taken_off_the_bus(
+    recorder: Recorder, space: TupleSpace, tmp_path: Path
+) -> None:
+    """Of a segment that ended by itself, of a walker that died first: a session of weeks would gather them."""
+    jobs: Any = Jobs()
+    bag = bag_of(recorder, space)
+    crew = Crew(RunDirectory(tmp_path), 2, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
+    (tmp_path / "frames.zarr").mkdir()
+    crew.start()
+    recorder.record_all([Start(start=start, seed=1) for start in range(5)])
+    for start in range(WALKER_FAILURES):
+        fail(recorder, 0, start)
+    began: dict[str, Any] = {"walker": 1, "segment": 0, "start": 4, "first_row": 0}
+    recorder.record(Began(**began))
+    crew.stop_segment("w1.0", "enough", by="somebody")
+    crew.advance()
+    words = [(LEAVE, int, str), (stop_name("w1.0"), str)]
+    assert [space.count(*word) for word in words] == [1, 1]
+    recorder.record(Ended(**began, end_row=0, how="finished"))
+    jobs.walkers[0].set_exception(RuntimeError("the worker is gone"))
+    crew.look()
+    crew.advance()
+    assert [space.count(*word) for word in words] == [0, 0]
+    bag.close()
+
+
 def test_an_end_waits_for_walkers_that_were_there_and_for_segments_that_run(
     recorder: Recorder, space: TupleSpace, tmp_path: Path
 ) -> None:

@@ -39,7 +39,16 @@ main()
 """
 STEERSMAN = [sys.executable, "-c", MERGING]
 RECOVERY_S = 120.0
-OFTEN = {"walker": 5, "trainer": 4, "server": 4, "manager": 2, "interchange": 2, "driver": 4, "everything": 2}
+OFTEN = {
+    "walker": 5,
+    "trainer": 4,
+    "server": 4,
+    "manager": 2,
+    "helper": 1,
+    "interchange": 2,
+    "driver": 4,
+    "everything": 2,
+}
 
 
 class Campaign:
@@ -163,9 +172,9 @@ class Campaign:
         else:
             managers = {pid: words for pid, words in found.items() if "process_worker_pool" in words}
             role = "/training" if kind == "trainer" else "/simulation"
-            chosen = [pid for pid, words in managers.items() if kind == "manager" or role in words]
+            chosen = [pid for pid, words in managers.items() if kind in ("manager", "helper") or role in words]
             if kind != "manager":
-                chosen = [worker for manager in chosen for worker in _workers(manager)]
+                chosen = [pid for manager in chosen for pid in _spawned(manager, helper=kind == "helper")]
         return [psutil.Process(self.rng.choice(chosen))] if chosen else []
 
     def _look(self) -> None:
@@ -248,11 +257,11 @@ def _words(process: psutil.Process) -> str:
         return ""
 
 
-def _workers(manager: int) -> list[int]:
-    """A manager's worker processes: those it spawned, but the first, which holds its queues."""
+def _spawned(manager: int, *, helper: bool) -> list[int]:
+    """A manager's worker processes: those it spawned, but the first, the helper, which holds its queues."""
     try:
         children = psutil.Process(manager).children()
     except psutil.NoSuchProcess:
         return []
     spawned = sorted((child.create_time(), child.pid) for child in children if "spawn_main" in _words(child))
-    return [pid for _, pid in spawned[1:]]
+    return [pid for _, pid in (spawned[:1] if helper else spawned[1:])]

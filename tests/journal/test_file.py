@@ -31,7 +31,9 @@ from steersman.journal.records import (
     Start,
     checked,
 )
+from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.journal.verify import verify
 
 whole = st.integers(0, 2**40 - 1)
 amounts = st.floats(0, 1e14)
@@ -202,6 +204,8 @@ def test_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         rewrite(path, [Note(text="from the future")])
     with pytest.raises(JournalTooNew, match=f"version {file.VERSION + 1}"):
         Journal(path)
+    with pytest.raises(JournalTooNew):  # it is not damaged, so nothing is to be repaired
+        verify(RunDirectory(tmp_path))
 
 
 @pytest.mark.parametrize("record", [Merged(group="m0", walkers=(0, 1)), Biased(bias=1, model=0, frames=20, sha256="0")])

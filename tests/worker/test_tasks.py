@@ -5,6 +5,7 @@ import functools
 import hashlib
 import os
 import pickle
+import shutil
 import stat
 import time
 from pathlib import Path
@@ -14,6 +15,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from msgspec import json
+from msgspec.structs import replace
 
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages.start import Start
@@ -160,3 +163,15 @@ def test_a_stage_that_changes_torchs_defaults_changes_no_other(made_run: MadeRun
         assert score(run, 1, spans, {})["error"].shape == (10,)
         assert torch.get_default_dtype() == torch.float32
         assert torch.get_default_device() == torch.device("cpu")
+
+
+def test_a_training_of_a_copied_run_goes_on_in_the_copy(tmp_path: Path) -> None:
+    """Its checkpoints came with it; else its model is written into the original."""
+    job = TrainingJob(str(tmp_path / "run"), 1, 0, (Span("w0", 0, 10),), (), {})
+    tasks._begun(job)
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    fresh = replace(job, run=str(tmp_path / "copy"), window=(Span("w0", 0, 20),))
+    begun = tasks._begun(fresh)
+    assert begun == replace(job, run=fresh.run), "of the frames that it began with"
+    assert fresh.earlier() == begun
+    assert json.decode((fresh.kept / "job.json").read_bytes(), type=TrainingJob) == begun, "ranks read this"

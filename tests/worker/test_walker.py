@@ -26,7 +26,7 @@ from steersman.steering import budget
 from steersman.store import SEGMENT, Frames, GroupWriter
 from steersman.worker import walker as walker_module
 from steersman.worker.last_words import last_words
-from steersman.worker.orders import EVENT, plain
+from steersman.worker.orders import DONE, EVENT, plain
 from steersman.worker.walker import DISMISSED, MOST_CAUSES, Walker
 from tests.worker.conftest import MadeRun
 
@@ -112,19 +112,36 @@ def never_look(p: Any, start: Any, out: Segment) -> None:
         out.append(x=1.0)
 
 
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), ValueError("not of ours")], ids=["full disk", "a bug"]
+)
 @pytest.mark.parametrize("simulate", [wait_until_stopped, never_look])
-def test_a_full_disk_ends_a_segment_and_blames_no_start(
-    space: TupleSpace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulate: Callable[[Any, Any, Segment], None]
+def test_whatever_keeps_frames_from_being_published_ends_a_segment_and_blames_no_start(
+    space: TupleSpace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    simulate: Callable[[Any, Any, Segment], None],
+    error: Exception,
 ) -> None:
     def full(self: GroupWriter) -> dict[str, int]:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        raise error
 
     monkeypatch.setattr(GroupWriter, "_write", full)
-    with pytest.raises(OSError, match="No space") as ended:
+    with pytest.raises(type(error)) as ended:
         run_walker(space, tmp_path, simulate)
-    assert ended.value.errno == errno.ENOSPC
+    assert ended.value is error
     assert events(space, "ended") == []
     assert list((tmp_path / "errors").iterdir()) == []
+
+
+def test_a_start_that_was_settled_meanwhile_is_left_and_forgotten(space: TupleSpace, tmp_path: Path) -> None:
+    """Its walker was lost, and came back by its lease after the engine had gone on from its frames."""
+    space.put("bag", 0, plain(Start(start=0, seed=0)))
+    space.release(space.take("bag", int, dict, lease_s=60))
+    space.put(DONE, 0)
+    assert run_walker(space, tmp_path, lambda p, start, out: out.append(x=1.0), starts=0) == DISMISSED
+    assert events(space, "began") == []
+    assert space.count(DONE, int) == 0
 
 
 def test_a_stage_that_calls_exit_has_failed_and_its_walker_goes_on(space: TupleSpace, tmp_path: Path) -> None:
@@ -145,6 +162,35 @@ def test_a_cause_with_half_a_character_costs_no_walker(space: TupleSpace, tmp_pa
     assert run_walker(space, tmp_path, fail, starts=2) == DISMISSED
     assert [each["how"] for each in events(space, "ended")] == ["failed"] * 2
     assert "FileNotFoundError: frame\\udcff.xyz" in (tmp_path / "errors" / "w0.0.txt").read_text()
+
+
+def test_an_error_whose_text_fails_costs_no_walker(space: TupleSpace, tmp_path: Path) -> None:
+    class Wordless(Exception):
+        def __str__(self) -> str:
+            return str(1 / 0)
+
+    def fail(p: Any, start: Any, out: Segment) -> None:
+        raise Wordless
+
+    assert run_walker(space, tmp_path, fail, starts=2) == DISMISSED
+    assert all("Wordless" in each["cause"] and "ZeroDivisionError" in each["cause"] for each in events(space, "ended"))
+
+
+@pytest.mark.parametrize("ends", ["return", "raise ValueError", "import sys; sys.exit(1)"])
+def test_a_child_that_a_simulation_forks_does_not_become_a_second_walker(
+    ends: str, space: TupleSpace, tmp_path: Path
+) -> None:
+    """It would take starts, and write into the same group."""
+    named: dict[str, Any] = {"pid": os.getpid()}
+    exec(
+        "import os\ndef simulate(p, start, out):\n out.append(x=1.0)\n if os.fork() == 0:\n"
+        f"  out.append(x=2.0)\n  {ends}\n os.wait()\n",
+        named,
+    )
+    assert run_walker(space, tmp_path, named["simulate"], starts=3) == DISMISSED
+    assert os.getpid() == named["pid"]
+    assert [each["how"] for each in events(space, "ended")] == ["finished"] * 3
+    assert Frames(tmp_path / "frames").count("w0") == 3
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,221 @@
+"""A bias in OpenMM: forces that follow from the model's coordinate, and dynamics that stay physics."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import openmm
+import pytest
+from openmm import unit
+
+from steersman.apps.errors import OutOfRange
+from steersman.apps.molecular_dynamics import (
+    Angles,
+    Coordinates,
+    Distances,
+    Features,
+    Frame,
+    Molecule,
+    Torsions,
+    build_peptide,
+    run,
+)
+from steersman.apps.molecular_dynamics.biasing import GROUP, Coordinate, keep_trans, peptide_bonds
+from steersman.apps.molecular_dynamics.context import Settings, SimulationContext, warm_context
+from steersman.stages.start import Start
+from steersman.steering import Bias
+
+PHI, PSI = (4, 6, 8, 10), (6, 8, 10, 16)
+SETTINGS = Settings(300.0, platform="Reference")
+Layers = list[tuple[np.ndarray, np.ndarray]]
+
+
+@pytest.fixture(scope="module")
+def dipeptide() -> Molecule:
+    return build_peptide("A", capped=True)
+
+
+@pytest.fixture(scope="module")
+def path(dipeptide: Molecule) -> np.ndarray:
+    """(100, N, 3) positions of plain dynamics, nm."""
+    return np.array([frame.positions for frame in segment(Start(dipeptide), duration_ps=20)])
+
+
+def segment(start: Start, features: Features | None = None, **settings: Any) -> list[Frame]:
+    given: dict[str, Any] = {
+        "temperature_K": 300.0,
+        "duration_ps": 0.8,
+        "seed": 1,
+        "report_ps": 0.2,
+        "platform": "Reference",
+    }
+    return list(run(start, features=features, **(given | settings)))
+
+
+def network(sizes: list[int], seed: int = 0) -> Layers:
+    rng = np.random.default_rng(seed)
+    return [(rng.normal(size=(b, a)) / np.sqrt(a), 0.1 * rng.normal(size=b)) for a, b in pairwise(sizes)]
+
+
+class Dense:
+    """A model of dense layers."""
+
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+
+    def dense_layers(self) -> Layers:
+        return self._layers
+
+
+def coordinate_of(layers: Layers, features: Features) -> Callable[[np.ndarray], np.ndarray]:
+    def z(positions: np.ndarray) -> np.ndarray:
+        value = features.values(positions)
+        for number, (weights, offsets) in enumerate(layers):
+            value = (np.tanh(value) if number else value) @ weights.T + offsets
+        return value
+
+    return z
+
+
+def bias_around(z: np.ndarray, periods: float = 0.0) -> Bias:
+    """A random bias of 30 kernels where a path was."""
+    rng = np.random.default_rng(1)
+    centres = z[rng.integers(len(z), size=30)].astype(np.float32)
+    widths = np.full(centres.shape, 0.4, np.float32) * z.std(axis=0).astype(np.float32)
+    return Bias(1, 14.0, False, centres, widths, np.full(30, 1 / 30, np.float32), np.full(z.shape[1], periods))
+
+
+FEATURES: list[Features] = [
+    Distances(((0, 8), (4, 10), (5, 16), (1, 18))),
+    Torsions((PHI, PSI)),
+    Coordinates((4, 8)),
+]
+
+
+def test_features_are_the_same_function_in_numpy_and_in_openmm(dipeptide: Molecule, path: np.ndarray) -> None:
+    for features in [*FEATURES, Angles((PHI, PSI)), Distances.between(dipeptide)]:
+        assert pickle.loads(pickle.dumps(features)) == features
+        weights = np.random.default_rng(2).normal(size=(1, features.count))
+        simulation = SimulationContext(dipeptide, SETTINGS, Coordinate(features, [(weights, np.zeros(1))]))
+        force = simulation.bias_force
+        assert force is not None
+        for positions in path[::40].astype(float):
+            simulation.context.setPositions(positions)
+            assert force.inputs(simulation.context) == pytest.approx(features.values(positions) @ weights.T, rel=1e-9)
+
+
+@pytest.mark.parametrize("features", FEATURES, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(("hidden", "dimensions"), [([], 1), ([], 3), ([5], 2), ([4, 3], 1)])
+def test_energy_is_the_bias_of_the_coordinate_and_forces_are_its_slope(
+    dipeptide: Molecule, path: np.ndarray, features: Features, hidden: list[int], dimensions: int
+) -> None:
+    layers = network([features.count, *hidden, dimensions])
+    z = coordinate_of(layers, features)
+    bias = bias_around(z(path))
+    simulation = SimulationContext(dipeptide, SETTINGS, Coordinate(features, layers))
+    simulation.begin(path[0], None, 1, bias)
+    check_forces(simulation, path, lambda positions: bias.energy(z(positions)[None])[0])
+
+
+def check_forces(simulation: SimulationContext, path: np.ndarray, energy: Callable[[np.ndarray], float]) -> None:
+    for positions in path[::40].astype(float):
+        simulation.context.setPositions(positions)
+        assert simulation.read().bias == pytest.approx(energy(positions), abs=1e-9)
+        forces = simulation.context.getState(forces=True, groups={GROUP}).getForces(asNumpy=True)
+        pushed = forces.value_in_unit(unit.kilojoule_per_mole / unit.nanometer) / simulation.kT
+        for atom, axis in ((8, 0), (4, 1), (10, 2)):
+            step = np.zeros_like(positions)
+            step[atom, axis] = 1e-5
+            slope = (energy(positions + step) - energy(positions - step)) / 2e-5
+            assert pushed[atom, axis] == pytest.approx(-slope, abs=1e-5 * max(1.0, np.abs(pushed).max()))
+
+
+def test_a_bias_along_angles_knows_that_they_are_periodic(dipeptide: Molecule, path: np.ndarray) -> None:
+    angles = Angles((PHI, PSI))
+    bias = bias_around(angles.values(path), periods=2 * np.pi)
+    start = Start(dipeptide, bias=bias)
+    frames = segment(start, angles)
+    z = np.array([angles.values(frame.positions.astype(float)) for frame in frames])
+    np.testing.assert_allclose([frame.bias for frame in frames], bias.energy(z), atol=1e-3)
+
+
+def test_frames_say_their_bias_and_their_energy_without_it(dipeptide: Molecule, path: np.ndarray) -> None:
+    features = Distances.between(dipeptide)
+    layers = network([features.count, 2])
+    bias = bias_around(coordinate_of(layers, features)(path))
+    start = Start(dipeptide, bias=bias, load=lambda: Dense(layers))
+    plain = SimulationContext(dipeptide, SETTINGS)
+    for frame in segment(start, features):
+        plain.begin(frame.state["positions"], None, 1)
+        assert frame.energy == pytest.approx(plain.read().energy, abs=1e-6)
+        assert frame.features == pytest.approx(features.values(frame.state["positions"]))
+        assert frame.bias == pytest.approx(
+            bias.energy(coordinate_of(layers, features)(frame.state["positions"])[None])[0], abs=1e-6
+        )
+
+
+def test_another_version_is_set_in_the_same_context(dipeptide: Molecule, path: np.ndarray) -> None:
+    angles = Angles((PHI, PSI))
+    z = angles.values(path)
+    coordinate = Coordinate(angles, [(np.eye(2), np.zeros(2))])
+    simulation = warm_context(dipeptide, SETTINGS, coordinate)
+    for bias in (bias_around(z, 2 * np.pi), bias_around(z[:50], 2 * np.pi)):
+        assert warm_context(dipeptide, SETTINGS, coordinate) is simulation
+        simulation.begin(path[0], None, 1, bias)
+        check_forces(simulation, path, lambda at, bias=bias: bias.energy(angles.values(at)[None])[0])  # type: ignore[misc]
+
+
+def test_without_a_bias_features_change_no_bit(dipeptide: Molecule) -> None:
+    for one, other in zip(segment(Start(dipeptide)), segment(Start(dipeptide), FEATURES[0]), strict=True):
+        assert (one.state["positions"] == other.state["positions"]).all()
+        assert one.bias == other.bias == 0
+
+
+def test_energy_is_conserved_under_a_bias_without_a_thermostat(dipeptide: Molecule, path: np.ndarray) -> None:
+    angles = Angles((PHI, PSI))
+    bias = bias_around(angles.values(path), 2 * np.pi)
+
+    def error(start: Start) -> float:
+        simulation = warm_context(
+            dipeptide, Settings(300.0, 0.5, 0.0, "Reference"),
+            Coordinate(angles, [(np.eye(2), np.zeros(2))]) if start.bias else None,
+        )  # fmt: skip
+        simulation.begin(path[3], None, 1, start.bias)
+        total = []
+        for _ in range(50):
+            simulation.step(20)
+            state = simulation.read()
+            total.append(state.energy + state.bias * simulation.kT + state.kinetic)
+        return float(np.std(total))
+
+    assert error(Start(dipeptide, bias=bias)) < 2 * error(Start(dipeptide))
+
+
+def test_peptide_bonds_are_kept_trans_and_nothing_changes_where_they_are(dipeptide: Molecule) -> None:
+    bonds = list(peptide_bonds(dipeptide))
+    assert len(bonds) == 2
+    assert len(list(peptide_bonds(build_peptide("APG")))) == 2
+    assert np.abs(np.degrees(Angles(tuple(bonds)).values(dipeptide.positions))).min() > 150
+
+    plain = SimulationContext(dipeptide, SETTINGS)
+    system = openmm.XmlSerializer.deserialize(dipeptide.system_xml)
+    keep_trans(system, dipeptide)
+    kept = SimulationContext(replace(dipeptide, system_xml=openmm.XmlSerializer.serialize(system)), SETTINGS)
+    for simulation in (plain, kept):
+        simulation.begin(dipeptide.positions, None, 1)
+        simulation.step(300)
+    assert (plain.read().positions == kept.read().positions).all()
+
+
+@pytest.mark.parametrize("features", [None, Distances(((0, 8),))])
+def test_features_that_the_model_does_not_know_are_refused(dipeptide: Molecule, features: Features | None) -> None:
+    layers = network([7, 1])
+    start = Start(dipeptide, bias=bias_around(np.zeros((3, 1)) + 1), load=lambda: Dense(layers))
+    with pytest.raises(OutOfRange) as refused:
+        segment(start, features)
+    assert refused.value.setting == "features"

@@ -1,0 +1,105 @@
+"""Time-lagged components: directions whose autocorrelation is known exactly, linear ones and those of a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steersman.models import PCA, TICA, DeepTICA, Model
+from steersman.models.errors import NotDense, UnusableData
+from steersman.models.networks.cvae import CVAE
+
+LAG, TIMES = 5, np.array([200.0, 20.0, 2.0])  # of decay, in frames
+DECAY = np.exp(-LAG / TIMES)
+
+
+def processes(n: int = 20_000, seed: int = 0) -> np.ndarray:
+    """(n, 3): Ornstein-Uhlenbeck processes of unit variance, the slow one the smallest."""
+    rng = np.random.default_rng(seed)
+    keep = np.exp(-1 / TIMES)
+    x = np.zeros((n, 3))
+    noise = rng.normal(size=(n, 3)) * np.sqrt(1 - keep**2)
+    for i in range(1, n):
+        x[i] = keep * x[i - 1] + noise[i]
+    return x
+
+
+def pairs(n: int) -> np.ndarray:
+    first = np.arange(n - LAG)
+    return np.stack([first, first + LAG], axis=1)
+
+
+@pytest.fixture(scope="module")
+def mixed() -> tuple[np.ndarray, np.ndarray]:
+    """The processes, and what is seen of them: turned, so that variance does not tell which is slow."""
+    x = processes()
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+    return x, (x * np.array([0.3, 1.0, 1.0])) @ turn + 5.0
+
+
+def test_the_slow_direction_is_found_though_it_varies_least(mixed: tuple[np.ndarray, np.ndarray]) -> None:
+    x, seen = mixed
+    model = TICA.fit(seen, pairs(len(seen)), latent=2)
+    z = model.encode(seen)
+    assert abs(np.corrcoef(z[:, 0], x[:, 0])[0, 1]) > 0.99
+    assert abs(np.corrcoef(PCA.fit(seen, latent=1).encode(seen)[0][:, 0], x[:, 0])[0, 1]) < 0.5
+    np.testing.assert_allclose(model.card["autocorrelation"], DECAY[:2], atol=0.05)
+    np.testing.assert_allclose(np.cov(z.T), np.eye(2), atol=0.05)
+
+
+def test_weights_count_frames_as_if_they_came_so_often(mixed: tuple[np.ndarray, np.ndarray]) -> None:
+    _, seen = mixed
+    few = pairs(500)
+    twice = np.where(np.arange(len(seen)) % 2, 2.0, 1.0)
+    one = TICA.fit(seen, few, latent=1, weights=twice)
+    other = TICA.fit(seen, np.concatenate([few, few[few[:, 0] % 2 == 1]]), latent=1)
+    np.testing.assert_allclose(one.encode(seen), other.encode(seen), atol=1e-9)
+
+
+def test_a_network_sees_what_no_line_separates() -> None:
+    """The slow process is the radius of a ring that turns fast."""
+    slow, fast, _ = processes(8_000).T
+    angle = 6 * fast
+    seen = (2 + 0.3 * slow)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    deep, linear = (kind.fit(seen, pairs(len(seen)), latent=1) for kind in (DeepTICA, TICA))
+    found = [abs(np.corrcoef(model.encode(seen)[:, 0], slow)[0, 1]) for model in (deep, linear)]
+    assert found[0] > 0.9 > found[1]
+    assert deep.card["autocorrelation"][0] > linear.card["autocorrelation"][0]
+
+
+@pytest.mark.parametrize("kind", [TICA, DeepTICA, PCA])
+def test_layers_are_the_same_function_as_encode(
+    mixed: tuple[np.ndarray, np.ndarray], kind: type[Model], tmp_path: Path
+) -> None:
+    _, seen = mixed
+    fit = {"latent": 2} if kind is PCA else {"pairs": pairs(2000), "latent": 2}
+    fit |= {"epochs": 2} if kind is DeepTICA else {}
+    kind.fit(seen, **fit).save(tmp_path)  # type: ignore[attr-defined]
+    model = Model.load(tmp_path)
+    value = seen
+    for number, (weights, offsets) in enumerate(model.dense_layers()):
+        value = (np.tanh(value) if number else value) @ weights.T + offsets
+    encoded = model.encode(seen)  # type: ignore[operator]
+    np.testing.assert_allclose(value, encoded[0] if kind is PCA else encoded, atol=1e-4)
+
+
+def test_a_deep_fit_repeats_and_goes_on(mixed: tuple[np.ndarray, np.ndarray]) -> None:
+    _, seen = mixed
+    one, other = (DeepTICA.fit(seen, pairs(2000), latent=2, epochs=2, seed=3) for _ in range(2))
+    assert (one.encode(seen) == other.encode(seen)).all()
+    assert DeepTICA.fit(seen, pairs(2000), latent=2, epochs=1, init=one).card["warm_start"]
+
+
+def test_what_cannot_be_written_out_as_forces_says_so() -> None:
+    with pytest.raises(NotDense):
+        CVAE(10, 2).dense_layers()
+
+
+@pytest.mark.parametrize("kind", [TICA, DeepTICA])
+def test_data_without_pairs_or_changes_are_refused(kind: type[TICA | DeepTICA]) -> None:
+    x = processes(50)
+    for data, two in ((x, np.empty((0, 2), int)), (np.ones((50, 3)), pairs(50)), (x * np.nan, pairs(50))):
+        with pytest.raises(UnusableData):
+            kind.fit(data, two, latent=1)

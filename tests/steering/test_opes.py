@@ -1,0 +1,205 @@
+"""A bias of scored frames: what it is a function of, that it fills wells, and that weights undo it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steersman.steering import Bias, Opes, Scores
+from steersman.steering.errors import BadBias
+from steersman.steering.opes import ENERGY, MOST_KERNELS
+
+BARRIER_KT, STEP, REPORT, STEPS = 12.0, 1e-3, 5, 1000  # a segment is one unit of time
+GRID = np.linspace(-2.2, 2.2, 2201)
+
+
+def scored(z: np.ndarray, energy: np.ndarray | None = None, *, segment: int = 20, **others: Any) -> Scores:
+    """Frames of one walker, in segments of equal length."""
+    n = len(z)
+    row = np.arange(n)
+    values = {"z": z, ENERGY: np.zeros(n) if energy is None else energy}
+    return Scores(np.zeros(n, int), row, row // segment, np.zeros(n), np.zeros(n), values, 1, **others)
+
+
+def walk(dimensions: int, n: int = 400, seed: int = 0) -> np.ndarray:
+    """A path that fluctuates around a centre, (n, d)."""
+    rng = np.random.default_rng(seed)
+    z = np.zeros((n, dimensions))
+    for i in range(1, n):
+        z[i] = 0.8 * z[i - 1] + 0.3 * rng.normal(size=dimensions)
+    return z
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_its_gradient_is_that_of_its_energy(dimensions: int) -> None:
+    bias = Opes("z", barrier_kT=10, periods=(0.0, 2.0, 0.0)[:dimensions]).made(scored(walk(dimensions)))
+    z, step = walk(dimensions, 50, 1)[1:], 1e-5  # the first is at the cut
+    for j, along in enumerate(np.eye(dimensions)):
+        slope = (bias.energy(z + step * along) - bias.energy(z - step * along)) / (2 * step)
+        np.testing.assert_allclose(bias.gradient(z)[:, j], slope, rtol=1e-5, atol=1e-5)
+
+
+def test_it_is_between_the_barrier_and_a_little_above_nothing_and_flat_far_away() -> None:
+    bias = Opes("z", barrier_kT=10).made(scored(walk(2)))
+    assert bias.table.min() == pytest.approx(-10, abs=1e-3)
+    assert 0 < bias.table.max() < 3
+    assert bias.energy(np.array([[90.0, -50.0]]))[0] == pytest.approx(-10, abs=1e-2)
+    assert (bias.gradient(np.array([[90.0, -50.0]])) == 0).all()
+
+
+def test_a_period_is_the_same_place() -> None:
+    angle = np.random.default_rng(2).vonmises(3.0, 4.0, size=(300, 1))  # around the cut at pi
+    bias = Opes("z", barrier_kT=8, periods=2 * np.pi).made(scored(angle))
+    z = np.linspace(-3, 3, 41)
+    for turns in (-1, 1):
+        np.testing.assert_allclose(bias.energy(z + turns * 2 * np.pi), bias.energy(z), atol=1e-9)
+    across = np.pi + np.linspace(-0.05, 0.05, 1001)
+    assert np.abs(np.diff(bias.energy(across))).max() < 1e-2  # no step at the cut
+
+
+def test_what_is_saved_is_the_same_bias_bit_for_bit_and_small() -> None:
+    made = Opes("z", barrier_kT=12).made(scored(np.random.default_rng(1).normal(size=(30_000, 3)), segment=10))
+    data = made.to_bytes()
+    read = Bias.from_bytes(data)
+    z = walk(3, 30)
+    assert len(data) < 100_000
+    assert len(made.heights) <= MOST_KERNELS
+    assert (read.energy(z) == made.energy(z)).all()
+    assert read.to_bytes() == data
+
+
+def test_kernels_stand_for_the_density_of_all_frames() -> None:
+    x = np.random.default_rng(3).normal(size=2000)
+    bias = Opes("z", barrier_kT=14, width=0.2).made(scored(x))
+    at = np.linspace(-1.5, 1.5, 31)
+    every = np.exp(-0.5 * ((at[:, None] - x) / 0.2) ** 2).mean(axis=1)
+    v = bias.energy(at) / (1 - 1 / 14)
+    shift = np.log(every) - v
+    assert np.ptp(shift) < 0.02  # the logarithm of the density but for its norm
+
+
+def test_a_constant_in_the_weights_changes_nothing() -> None:
+    z = walk(1)
+    energy = np.random.default_rng(4).normal(size=len(z))
+    now = np.ones(len(z), int)
+    one, other = (Opes("z", barrier_kT=10).made(scored(z, energy + shift, biased_by=now)) for shift in (0.0, 500.0))
+    np.testing.assert_allclose(one.energy(z), other.energy(z), atol=1e-5)
+
+
+def test_it_depends_on_which_frames_there_are_and_not_on_their_order() -> None:
+    scores = scored(walk(2))
+    order = np.random.default_rng(5).permutation(len(scores))
+    shuffled = replace(
+        scores, walker=scores.walker[order], row=scores.row[order], segment=scores.segment[order],
+        values={name: value[order] for name, value in scores.values.items()},
+    )  # fmt: skip
+    one, other = (Opes("z", barrier_kT=10).made(each) for each in (scores, shuffled))
+    np.testing.assert_allclose(one.energy(walk(2, 50, 6)), other.energy(walk(2, 50, 6)), atol=1e-4)
+
+
+def test_a_version_is_due_when_a_fiftieth_is_new_or_the_model_is() -> None:
+    opes, scores = Opes("z", barrier_kT=10), scored(walk(1))
+    assert opes.due(scores, 0, 400)
+    assert not opes.due(scores, 1, 395)
+    assert opes.due(scores, 1, 392)
+    assert not opes.due(replace(scores, values={"z": scores.values["z"]}), 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("barrier_kT", {"barrier_kT": 0}), ("barrier_kT", {"barrier_kT": 1000}), ("width", {"width": 0.0})],
+)
+def test_a_bias_that_would_help_nothing_is_refused(name: str, given: dict[str, Any]) -> None:
+    with pytest.raises(BadBias) as refused:
+        Opes("z", **{"barrier_kT": 10, **given})
+    assert refused.value.name == name
+
+
+@pytest.mark.parametrize("z", [np.zeros((100, 4)), np.full((100, 1), np.nan), np.zeros((100, 1)), np.zeros((100, 0))])
+def test_scores_that_cannot_be_biased_are_refused(z: np.ndarray) -> None:
+    with pytest.raises(BadBias):
+        Opes("z", barrier_kT=10).made(scored(z))
+
+
+@dataclass
+class Run:
+    """Runs of several walkers in the double well, each run with its own bias.
+
+    Args:
+        difference: (runs,) free energy of the right well less that of the left one, kT.
+        crossings: (runs,) from well to well.
+    """
+
+    difference: np.ndarray
+    crossings: np.ndarray
+
+
+def simulated(walkers: int, segments: int, *, delay: int = 0, runs: int = 20, held_back: int = 0) -> Run:
+    """Overdamped Langevin dynamics in segments, each under the newest bias of `delay` segments ago.
+
+    Args:
+        held_back: so many frames of the left well are there before the model.
+    """
+    rng, opes = np.random.default_rng(1), Opes("z", barrier_kT=16)
+    x, side = -np.ones((runs, walkers)), -np.ones((runs, walkers))
+    slope, energy = np.zeros((runs, len(GRID))), np.zeros((runs, len(GRID)))
+    frames, felt, biased = [-1 + 0.1 * rng.normal(size=(runs, 1, held_back))], [np.zeros((runs, 1, held_back))], [False]
+    known, crossings, each = np.zeros(runs, int), np.zeros(runs), np.arange(runs)[:, None]
+
+    def cell(x: np.ndarray) -> np.ndarray:
+        return np.asarray(np.clip((x - GRID[0]) / (GRID[1] - GRID[0]) + 0.5, 0, len(GRID) - 1), int)
+
+    for _ in range(segments):
+        noise = rng.normal(size=(STEPS, runs, walkers)) * np.sqrt(2 * STEP)
+        kept = np.empty((STEPS // REPORT, runs, walkers))
+        for step in range(STEPS):
+            x = x - STEP * (4 * BARRIER_KT * x * (x * x - 1) + slope[each, cell(x)]) + noise[step]
+            if (step + 1) % REPORT == 0:
+                kept[step // REPORT] = x
+                crossed = x * side < -0.8
+                crossings += crossed.sum(axis=1)
+                side = np.where(crossed, -side, side)
+        frames.append(np.moveaxis(kept, 0, 2))
+        felt.append(energy[each[..., None], cell(frames[-1])])
+        biased.append(bool(known.all()))
+        seen = len(frames) - delay
+        if seen < 2:
+            continue
+        for run in range(runs):
+            z, v = (np.concatenate([part[run].ravel() for part in parts[:seen]]) for parts in (frames, felt))
+            if len(z) <= 1.02 * known[run]:
+                continue
+            lengths = [part[run].shape for part in frames[:seen]]
+            segment = np.repeat(
+                np.arange(sum(a for a, _ in lengths)), np.concatenate([np.full(a, b) for a, b in lengths])
+            )
+            by = np.repeat([int(flag) for flag in biased[:seen]], [a * b for a, b in lengths])
+            scores = Scores(
+                np.zeros(len(z), int), np.arange(len(z)), segment, np.zeros(1), np.zeros(1),
+                {"z": z, ENERGY: v}, 1, biased_by=by,
+            )  # fmt: skip
+            made = opes.made(scores)
+            slope[run], energy[run], known[run] = made.gradient(GRID), made.energy(GRID), len(z)
+    z, v = (np.concatenate([part.reshape(runs, -1) for part in parts], axis=1) for parts in (frames, felt))
+    now = np.repeat(biased, [part[0].size for part in frames])
+    weight = np.where(now, np.exp(v), 0.0)
+    left, right = ((weight * (z * sign > 0)).sum(axis=1) for sign in (-1, 1))
+    return Run(np.log(left / right), crossings)
+
+
+@pytest.mark.slow
+def test_weights_give_the_free_energy_whatever_the_walkers_and_the_delay() -> None:
+    """Plain dynamics crosses once in 15,400 units of time; these are runs of 400."""
+    errors = {
+        setting: np.sqrt((simulated(*setting[:2], delay=setting[2], runs=8).difference ** 2).mean())
+        for setting in ((4, 100, 0), (8, 50, 2))
+    }
+    assert max(errors.values()) < 0.4, errors
+
+
+@pytest.mark.slow
+def test_frames_of_before_the_model_do_not_hold_walkers_back() -> None:
+    assert simulated(16, 25, runs=4, held_back=800).crossings.mean() > 100
