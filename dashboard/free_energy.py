@@ -21,7 +21,7 @@ SHOWN, NODES, FEWEST = 4, 300, 10
 
 def draw(history: History) -> tuple[Figure, str]:
     """Free energy in kT along the first dimension by some versions of the last model, and the effective sample size."""
-    versions = history.state.biases
+    versions = history.state.sound_biases
     if not versions:
         raise NothingToDraw("no bias was made")
     of_last = [version for version in versions if version.model == versions[-1].model]

@@ -54,12 +54,14 @@ def segments(history: History) -> pandas.DataFrame:
         "walker": of.walker, "number": of.number, "slot": of.slot, "start": of.start,
         "parent": np.where(of.parent >= 0, names[of.parent], "") if len(of) else names, "parent_row": of.parent_row,
         "policy": of.policy, "model": of.model, "how": of.how, "began": _utc(of.began), "ended": _utc(of.ended),
-        "simulated": of.simulated, "first_row": of.first, "frames": of.end - of.first,
+        "simulated": of.simulated, "first_row": of.first, "frames": of.end - of.first, "with_model": of.with_model,
         "cause": [history.causes.get(name, "") for name in names],
     }, index=pandas.Index(names, name="segment", dtype="str"))  # fmt: skip
     found.loc[running, "ended"] = pandas.NaT
     if running.any() and not driven(history.directory.path):
         found.loc[running, "how"] = "unknown"  # until it is resumed
+    if history.state.biases:
+        found["bias"], found["share"] = of.bias, of.share
     if len(members := history.state.weights):  # of a weighted ensemble
         at = np.where(of.start < len(members), of.start, -1)
         found["weight"] = np.append(np.array(members), 0.0)[at]

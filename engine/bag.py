@@ -13,6 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from steersman.bus import TupleSpace
+from steersman.engine.biaser import Biaser
 from steersman.journal.decisions import decoded
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Blame, FrameId, Start
@@ -36,6 +37,7 @@ class Bag:
         seed: the run's; the n-th start's seed and choice depend on it and n alone, so that a resumed run agrees.
         rounds: give each start to a fixed slot, so that a run repeats bit for bit.
         held_out: draws that are started first, and that no training sees.
+        biaser: sees to walkers that are lost under a bias.
     """
 
     def __init__(
@@ -48,10 +50,11 @@ class Bag:
         seed: int,
         rounds: bool,
         held_out: Sequence[Mapping[str, float | Sequence[float]]] = (),
+        biaser: Biaser | None = None,
     ) -> None:
         self._recorder, self._space, self._steering = recorder, space, steering
         self._decider = Decider(steering)
-        self._seed, self._rounds, self._held_out = seed, rounds, held_out
+        self._seed, self._rounds, self._held_out, self._biaser = seed, rounds, held_out, biaser
         self.hopeless = ""  # why no further start can be chosen
         self._stand_ins: dict[int, int] = {}  # slots without a walker, and those whose walkers run their starts
         self._open: bool | None = None  # whether the waiting starts are on the bus; None: nobody knows
@@ -118,7 +121,14 @@ class Bag:
             return
         if self._rounds:
             self._decider.forget()
-        self._offer(scores, [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)])
+        chosen = [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)]
+        if self._biaser is not None:
+            chosen = [(self._unless_lost(start, newest()), choice) for start, choice in chosen]
+        self._offer(scores, chosen)
+
+    def _unless_lost(self, start: Start, scores: Scores) -> Start:
+        assert self._biaser is not None
+        return self._biaser.unless_lost(start, scores, decision_rng(self._seed, start.start))
 
     def _fill_round(self, scores: Scores, slots: int) -> None:
         """Choose a whole round at once: the journal knows all of its starts or none. The round before is over."""
@@ -169,10 +179,21 @@ class Bag:
         record = failed.record
         tried, walkers = record.attempt + 1, tuple(sorted({*record.failed_on, failed.walker}))
         if tried <= retries or len(walkers) < WALKERS:
-            self._again(replace(record, attempt=tried, failed_on=walkers), number)
+            self._again(self._softer(replace(record, attempt=tried, failed_on=walkers)), number)
             return
         cause = f"its segments failed {tried} times: {self._recorder.state.last_cause}"
         self._blame(number, record.parent, cause)
+
+    def _softer(self, record: Start) -> Start:
+        """The same with half the bias, if one pushed it: what it was pushed into may be why it failed."""
+        if not record.bias:
+            return record
+        share = record.share / 2
+        self._recorder.note(
+            f"start {record.start} failed under bias {record.bias}: it is tried again with {100 * share:g} % of its "
+            f"energy; {self._recorder.state.last_cause}"
+        )
+        return replace(record, share=share)
 
     def _deaths(self, record: Start, losses: int) -> int:
         """Walkers that died on a start, or on others from its frame; 0 while they are too few to blame it."""
@@ -190,7 +211,7 @@ class Bag:
         """What a simulation gets of what was learned: the newest bias and its model, or the newest model."""
         state = self._recorder.state
         bias = state.bias
-        return {"with_model": bias.model, "bias": bias.bias} if bias else {"with_model": state.model}
+        return {"with_model": bias.model if bias else state.model, "bias": bias.bias if bias else 0}
 
     def _go_on(self, number: int, broken: Broken) -> None:
         segment, record = broken.segment, replace(broken.record, losses=broken.losses, attempt=0, failed_on=())
@@ -223,11 +244,12 @@ class Bag:
                 pass
 
     def _renew(self) -> None:
-        """Starts that wait run with the parameters that people have set since they were chosen."""
-        settings = self._recorder.state.settings
-        for number, start in list(self._recorder.state.starts.items()) if settings else []:
+        """Starts that wait run with the parameters that people have set since they were chosen, and with no model and
+        no bias that was set aside."""
+        state, settings = self._recorder.state, self._recorder.state.settings
+        for number, start in list(state.starts.items()) if settings or state.unsound else []:
             old = start.record
-            if start.segment is not None or old.set == settings:
+            if start.segment is not None or (old.set == settings and state.is_sound(old)):
                 continue
             if not self._open or self._space.take_nowait(self._offered_to(old.slot), number, dict) is not None:
                 self._again(old, number)

@@ -96,7 +96,8 @@ def _steering(plan: Plan) -> str:
     steering = plan.workflow.steering
     guided = " (guided by a known reference)" if steering.guided else ""
     at_first = f"{steering.fallback.name} until scores exist{guided}"
-    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random; {at_first}"
+    pushed = f"; {steering.bias}" if steering.bias else ""
+    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random; {at_first}{pushed}"
 
 
 def _bus(servers: int) -> Check:

@@ -110,9 +110,11 @@ class Driver:
         self._synced, self._foretold = 0.0, False
         self._inbox = Inbox(space, recorder, clock)
         self._people = People(self._inbox, space, recorder, self._check)
+        bias = workflow.steering.bias
+        self._biaser = Biaser(directory, bias, recorder) if bias else None
         self._bag = Bag(
             recorder, space, workflow.steering, directory.decisions, seed=run.seed, rounds=run.rounds,
-            held_out=workflow.held_out_draws(run.params),
+            held_out=workflow.held_out_draws(run.params), biaser=self._biaser,
         )  # fmt: skip
         late_s = MOVE_EVERY_S if site.simulation.scratch else 0.0  # frames are heard of so much later
         self._crew = Crew(
@@ -121,8 +123,6 @@ class Driver:
         )  # fmt: skip
         self._scorer = Scorer(directory, workflow, recorder, jobs, site, clock, rounds=run.rounds)
         self._merger = Merger(directory.frames, recorder, clock=clock)
-        bias = workflow.steering.bias
-        self._biaser = Biaser(directory, bias, recorder) if bias else None
         self._trainer = Trainer(directory, workflow.training, recorder, jobs, clock) if workflow.training else None
 
     def run(self) -> End:

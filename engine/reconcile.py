@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from steersman.journal import published as published_frames
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, FrameId, Hired, Lost, Published, Record, Start
+from steersman.journal.records import UNKNOWN, Began, Ended, FrameId, Hired, Lost, Published, Record, Start
 from steersman.journal.walkers import Walker
 from steersman.store import ENDED, SEGMENT_FIELDS, Frames, StoreError, finish
 
@@ -108,6 +108,6 @@ def _start(recorder: Recorder, row: dict[str, int], slot: int) -> Start:
         made_by = published_frames.segment_of(recorder.state, row["parent_walker"], row["parent_row"])
         parent = FrameId(row["parent_walker"], row["parent_row"], made_by.number if made_by else 0)
     return Start(
-        start=row["start"], seed=row["seed"], model=row["model"], slot=slot, parent=parent, policy="unknown",
+        start=row["start"], seed=row["seed"], model=row["model"], slot=slot, parent=parent, policy=UNKNOWN,
         reason="the record of the decision was lost with the end of the journal; the start is known from the store",
     )  # fmt: skip

@@ -182,10 +182,13 @@ class Scorer:
     def _check_needs(self) -> None:
         """A score that steering looks at, or the gate of models, and that is not there never comes."""
         there, steering, training = self.scores().values, self._workflow.steering, self._workflow.training
+        known = ", ".join(sorted(there)) or "none"
         needs = [("steering", name) for name in (*steering.needs, *steering.fallback.needs)]
         needs += [("the gate of @wf.train", training.gate)] if training and training.gate != Train.gate else []
-        if missing := [(who, name) for who, name in needs if name not in there]:
-            (who, name), known = missing[0], ", ".join(sorted(there)) or "none"
+        if steering.bias and (problem := steering.bias.lacks(there)):
+            self.hopeless = f"{problem}; it returns: {known}"
+        elif missing := [(who, name) for who, name in needs if name not in there]:
+            who, name = missing[0]
             self.hopeless = f"{who} needs the score {name!r}, but the score stage returns: {known}"
 
     def _note_slow(self, batch: _Batch, hang_s: float) -> None:

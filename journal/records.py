@@ -22,6 +22,7 @@ Number = Annotated[int, Meta(ge=0, lt=2**40)]
 Amount = Annotated[float, Meta(ge=0, lt=1e15)]  # of time; neither infinite nor NaN
 Text = Annotated[str, Meta(max_length=2**14)]
 Name = Annotated[str, Meta(max_length=256)]
+UNKNOWN = "unknown"  # in place of the policy of a start whose record was lost
 
 
 class FrameId(NamedTuple):
@@ -145,11 +146,13 @@ class Aside(Record, tag="aside", frozen=True):
 
 
 class Damaged(Record, tag="damaged", frozen=True):
-    """Something was not whole. Frames of a walker, or a model, were set aside; a file is taken as it is now."""
+    """Something was not whole. Frames of a walker, a model, or a version of the bias were set aside; a file is taken
+    as it is now."""
 
     reason: str
     walker: Number | None = None
     model: Number | None = None
+    bias: Number | None = None
     file: str = ""
     sha256: str = ""
 
@@ -178,8 +181,10 @@ class Start(Record, tag="start", frozen=True):
     failed_on: tuple[Number, ...] = ()  # walkers on which it did
     losses: Number = 0  # walkers that died while they ran it
     pin: str = ""  # id of the `tell` that pinned it
+    instead: FrameId | None = None  # the end of a segment that nobody goes on from, for its walker was lost
     with_model: Number = 0  # version of the model that simulate gets as `start.model`
     bias: Number = 0  # version of the bias that pushes it, along the coordinate of that model
+    share: Amount = 1.0  # of its energy: half of it each time that the start failed
 
     def __str__(self) -> str:
         """Its number, and below it a line for each field that says something."""

@@ -170,7 +170,9 @@ def _scores(
     if state.biased and len(kept):
         bias = np.array(state.biased)[np.where(known & (start_of < len(state.biased)), start_of, -1)]
         bias[~known | (start_of >= len(state.biased))] = 0
-        members["biased_by"] = np.array([0, *(each.model for each in state.biases)], np.int32)[bias][keep]
+        model_of = np.zeros(state.next_bias, np.int32)  # of each version
+        model_of[[each.bias for each in state.biases]] = [each.model for each in state.biases]
+        members["biased_by"] = model_of[bias][keep]
     if state.rounds and len(kept):
         start = np.where(known & (made["start"][at] < len(state.rounds)), made["start"][at], -1)[keep]
         for name, column in (("weight", state.weights), ("round", state.rounds)):

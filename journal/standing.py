@@ -10,6 +10,7 @@ from typing import Any
 
 from steersman.journal import records
 from steersman.journal.errors import FINISHED
+from steersman.journal.frame_keys import WALKER
 from steersman.journal.records import Record
 from steersman.journal.segments import Segment
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
@@ -34,7 +35,7 @@ class Standing:
         self.failed: dict[int, Failed] = {}  # starts whose segment failed: to be tried again, or blamed
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
         self.chosen = Counter[str]()  # starts by who chose them, those that are run again too
-        self.used = array("q")  # frame_key of each frame that a segment was started from, as often as that was
+        self.used = array("q")  # frame_key of each frame that a segment was started from, or is not to be, as often
         self.weights, self.rounds = array("d"), array("q")  # of members of a weighted ensemble, by start; else empty
         self.held_out: set[int] = set()  # starts that were drawn to be held out
         self.held_out_draws = 0  # of them; one that is run again is one draw
@@ -47,6 +48,11 @@ class Standing:
         self.scoring_s = 0.0
         self.biases: list[records.Biased] = []
         self.biased = array("q")  # version of the bias of each start; empty of a run that has none
+        self.parents = array(
+            "q"
+        )  # frame_key of the walker and the segment that each of these starts goes on from, or -1
+        self.unsound = set[tuple[str, int]]()  # models and versions of the bias that were set aside
+        self.unversioned: set[int] = set()  # starts that no version pushed as it is: a softer copy, or nobody knows
         self.metrics: dict[str, list[float]] = {}
         self.begins: dict[str, list[int]] = {}  # where in them another model begins
         self._measured_with: dict[str, int] = {}
@@ -102,9 +108,29 @@ class Standing:
 
     @property
     def bias(self) -> records.Biased | None:
-        """The newest version of the bias whose model is still used."""
+        """The newest version of the bias that is whole and whose model is still used."""
         usable = {0, *(model.version for model in self.models if model.accepted)}
-        return next((bias for bias in reversed(self.biases) if bias.model in usable), None)
+        return next((bias for bias in reversed(self.sound_biases) if bias.model in usable), None)
+
+    def before(self, segment: tuple[int, int]) -> tuple[int, int] | None:
+        """Walker and number of the segment that one goes on from; None where none did, or it had no bias."""
+        start = self.walkers[segment[0]].segments[segment[1]].start
+        key = self.parents[start] if start < len(self.parents) else -1
+        return None if key < 0 else divmod(key, int(WALKER))
+
+    @property
+    def next_bias(self) -> int:
+        """A version that none had, also where the record of one was lost."""
+        return 1 + max([*(bias.bias for bias in self.biases), *self.biased], default=0)
+
+    @property
+    def sound_biases(self) -> list[records.Biased]:
+        """All versions but those that were set aside."""
+        return [bias for bias in self.biases if ("bias", bias.bias) not in self.unsound]
+
+    def is_sound(self, start: records.Start) -> bool:
+        """Whether neither the model nor the bias that a start is given was set aside."""
+        return self.unsound.isdisjoint({("model", start.with_model), ("bias", start.bias)})
 
     @property
     def training(self) -> ModelVersion | None:

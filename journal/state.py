@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from steersman.journal import records
 from steersman.journal.frame_keys import frame_key
-from steersman.journal.records import BadRecord, FrameId, Record
+from steersman.journal.records import UNKNOWN, BadRecord, FrameId, Record
 from steersman.journal.segments import Segment
 from steersman.journal.standing import Standing
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
@@ -127,11 +127,18 @@ class State(Standing):
         if record.bias:
             self.biased.extend([0] * (record.start + 1 - len(self.biased)))
             self.biased[record.start] = record.bias
+            self.parents.extend([-1] * (record.start + 1 - len(self.parents)))
+            if record.parent:
+                self.parents[record.start] = frame_key(record.parent.walker, record.parent.segment)
+        if self.biases and (record.share < 1 or record.policy == UNKNOWN):
+            self.unversioned.add(record.start)
         if record.held_out:
             self.held_out.add(record.start)
             self.held_out_draws += record.again is None
         if record.parent and not record.attempt and not renewed:
             self.used.append(frame_key(*record.parent[:2]))
+        if record.instead and record.again is None:
+            self.used.append(frame_key(*record.instead[:2]))
         if record.pin:
             self.pins = [pin for pin in self.pins if pin.id != record.pin]
         self.decisions.append(record)
@@ -211,6 +218,8 @@ class State(Standing):
         for model in self.models:
             if model.version == record.model:
                 model.accepted, model.reason = False, record.reason
+        given = {"model": record.model, "bias": record.bias}
+        self.unsound |= {(what, version) for what, version in given.items() if version is not None}
         if record.file:
             self._take_as_it_is(record.file, record.sha256)
         if record.walker is None:

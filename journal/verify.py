@@ -22,7 +22,7 @@ from steersman.journal.errors import JournalError, JournalTooNew
 from steersman.journal.file import Journal
 from steersman.journal.history import History
 from steersman.journal.lock import Lock, driven
-from steersman.journal.records import BadRecord, Damaged, Merged, Run, Start
+from steersman.journal.records import BadRecord, Biased, Damaged, Merged, Run, Start
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
@@ -38,10 +38,10 @@ class Problem:
     """Something that is not whole.
 
     Args:
-        what: journal, frames, scores, model, decisions, settings, prepared or manifest.
+        what: journal, frames, scores, model, bias, decisions, settings, prepared or manifest.
         where: the path, in the run directory.
         problem: what is wrong with it.
-        number: walker or model version, -1 where there is none.
+        number: walker, or version of a model or of the bias, -1 where there is none.
     """
 
     what: str
@@ -77,6 +77,7 @@ def verify(directory: RunDirectory) -> list[Problem]:
         ),
         *(("scores", f"scores.zarr/{name}", -1, _damages(scores, name)) for name in _groups(directory.scores)),
         *(("model", f"models/{m.version:04d}", m.version, _model(directory, m)) for m in state.models if m.accepted),
+        *(("bias", f"biases/{b.bias:05d}.npz", b.bias, _bias(directory, b)) for b in state.sound_biases),
     ]
     if state.prepared:
         checks.append(("prepared", "prepared.pkl", -1, _file(directory.prepared, state.prepared)))
@@ -87,8 +88,8 @@ def verify(directory: RunDirectory) -> list[Problem]:
 def cost(directory: RunDirectory, problems: list[Problem]) -> str:
     """What a repair sets aside, in words: `1,750 of 3,000 frames (w0)`; empty where nothing of the run is lost."""
     walkers = sorted({each.number for each in problems if each.what == "frames" and each.number >= 0})
-    models = sorted({each.number for each in problems if each.what == "model"})
-    found = [f"model {number}" for number in models]
+    found = [f"{each.what} {each.number}" for each in problems if each.what in ("model", "bias")]
+    found = list(dict.fromkeys(found))
     if walkers:
         state = History(directory).state
         frames = sum(state.walkers[number].counted_frames for number in walkers)
@@ -108,7 +109,7 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
         saved = _save(directory, problems)
         for each in damaged:
             odd = each.what in ("settings", "prepared") and not (directory.path / each.where).is_file()
-            if odd or each.what in ("frames", "scores", "model"):
+            if odd or each.what in ("frames", "scores", "model", "bias"):
                 _move_aside(directory, each.where)
         if any(each.what == "decisions" for each in damaged):
             _mend_decisions(directory)
@@ -120,6 +121,8 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
                 writer.append(Damaged(walker=each.number, reason=reason))
             elif each.what == "model":
                 writer.append(Damaged(model=each.number, reason=reason))
+            elif each.what == "bias":
+                writer.append(Damaged(bias=each.number, reason=reason))
             elif each.what in ("settings", "prepared") and (directory.path / each.where).is_file():
                 writer.append(Damaged(file=each.where, sha256=sha256(directory.path / each.where), reason=each.problem))
         writer.close()
@@ -337,6 +340,17 @@ def _model(directory: RunDirectory, model: ModelVersion) -> Callable[[], Iterato
             json.loads(directory.read(folder / "card.json"))
             if sha256(folder / "weights.safetensors") != described["sha256"]:
                 yield "the hash of the weights is not the one on the model's card"
+
+    return look
+
+
+def _bias(directory: RunDirectory, bias: Biased) -> Callable[[], Iterator[str]]:
+    def look() -> Iterator[str]:
+        file = directory.bias(bias.bias)
+        if not file.is_file():
+            yield "it is missing"
+        elif sha256(file) != bias.sha256:
+            yield "it was changed since it was made"
 
     return look
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ class Bias:
         heights: (k,) float32, the share of the weight that each stands for.
         periods: (d,) float64; 0 of a dimension that has none.
         effective: size of the frames' sample, by their weights.
+        share: of the energy that pushes; less than 1 in a softer copy.
     """
 
     model: int
@@ -38,6 +39,11 @@ class Bias:
     heights: np.ndarray
     periods: np.ndarray
     effective: float = 0.0
+    share: float = 1.0
+
+    def softer(self, share: float) -> Self:
+        """A copy with this share of the energy everywhere."""
+        return replace(self, share=share)
 
     @property
     def dimensions(self) -> int:
@@ -66,7 +72,7 @@ class Bias:
         norm = self._density([centres[:, j : j + 1] for j in range(self.dimensions)], outer=False).mean()
         bias_factor = self.barrier_kT
         strength = bias_factor - 1 if self.exploring else 1 - 1 / bias_factor
-        return np.asarray(strength * np.log(density / norm + math.exp(-self.barrier_kT / strength)))
+        return np.asarray(self.share * strength * np.log(density / norm + math.exp(-self.barrier_kT / strength)))
 
     def density(self, at: np.ndarray, dimension: int = 0) -> np.ndarray:
         """(n,): probability density of the unbiased system along one dimension, as this version was made of it."""
@@ -89,7 +95,7 @@ class Bias:
         return self._spline(z, dimension)
 
     def to_bytes(self) -> bytes:
-        """The version as an .npz file."""
+        """The version as an .npz file, whole."""
         file = io.BytesIO()
         np.savez(
             file, model=self.model, barrier_kT=float(self.barrier_kT), exploring=self.exploring, centres=self.centres,

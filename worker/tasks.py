@@ -80,9 +80,12 @@ def _model(run: str, version: int) -> Any:
     return training.load_model(RunDirectory(Path(run)).model(version)) if version else None
 
 
-@functools.lru_cache(maxsize=1)
-def _bias(run: str, version: int) -> Bias | None:
-    return Bias.from_bytes(RunDirectory(Path(run)).bias(version).read_bytes()) if version else None
+@functools.lru_cache(maxsize=2)
+def _bias(run: str, version: int, share: float) -> Bias | None:
+    """One object for all segments of a process that have it, so that apps set their tables once."""
+    if not version:
+        return None
+    return Bias.from_bytes(RunDirectory(Path(run)).bias(version).read_bytes()).softer(share)
 
 
 @functools.lru_cache(maxsize=1)

@@ -29,7 +29,7 @@ from steersman.stages.panel import shown
 from steersman.stages.start import Start
 from steersman.stages.workflow import Params, Workflow
 from steersman.stages.yardstick import Yardstick
-from steersman.steering import NEW, SECONDS, Candidate, Decider, Policy, Scores, SegmentRule
+from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores
 from steersman.steering.stop import Budget
 from steersman.store import Span, Window
@@ -155,6 +155,7 @@ class _Trial:
         self._out: Out | None = None
         self._scores = _scores(0, {}, 0)
         self._candidate: Candidate | None = None
+        self._bias: Bias | None = None
         self._rng = np.random.default_rng(SEED)
 
     @property
@@ -176,8 +177,11 @@ class _Trial:
         yield _Stage("score", self._score, getattr(workflow.scoring, "function", None))
         if workflow.training:
             yield _Stage("train again", lambda: self._train(self._model), workflow.training.function, needed=False)
+        if steering.bias:
+            yield _Stage("bias", functools.partial(self._make_bias, steering.bias))
         yield _Stage("steer", self._steer)
-        yield _Stage("simulate from there", self._simulate, self._simulation.function, needed=False)
+        from_there = "simulate from there" + (", under the bias" if steering.bias else "")
+        yield _Stage(from_there, self._simulate, self._simulation.function, needed=False)
         if steering.prune:
             yield _Stage("prune", functools.partial(self._prune, steering.prune), needed=False)
         for name, metric in workflow.metrics.items():
@@ -216,6 +220,8 @@ class _Trial:
             raise NoFrames
         if pickle.dumps(self._prepared) != prepared:
             ended += "; it changed start.prepared, and later segments of its process would get it changed: use a copy"
+        if self._bias and self._steering.bias:
+            self._steering.bias.check_energy(self._bias, _scores(out.frames, self._scored(out.stored), 0))
         self._out = self._out or out
         if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
             ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
@@ -234,12 +240,14 @@ class _Trial:
         return f"; a frame takes {each / 2**20:,.1f} MiB{whole}"
 
     def _start(self) -> Start:
-        """Where the choice says, or the prepared start."""
+        """Where the choice says, or the prepared start; with the model and the bias, once there are."""
         chosen = self._candidate
+        given: dict[str, Any] = {"bias": self._bias, "load": lambda: self._model}
         if chosen is None or self._out is None or chosen.index == NEW:
             draw = {name: np.asarray(value, np.float64) for name, value in chosen.draw.items()} if chosen else {}
-            return Start(self._prepared, draw=draw)
-        return Start(self._prepared, self._out.frame(chosen.index), self._out.restart if chosen.exact else {})
+            return Start(self._prepared, draw=draw, **given)
+        state = self._out.restart if chosen.exact else {}
+        return Start(self._prepared, self._out.frame(chosen.index), state, **given)
 
     @property
     def _frames(self) -> Window:
@@ -284,6 +292,14 @@ class _Trial:
             shapes = [values[name].shape[1:] if name in values else None for values in (many, one)]
             if shapes[0] != shapes[1]:
                 raise BadScores(name, f"of a frame among others its shape is {shapes[0]}, of one alone {shapes[1]}")
+
+    def _make_bias(self, bias: Opes) -> str:
+        """Of the frames of the one segment."""
+        if problem := bias.lacks(self._scores.values):
+            raise BadScores("", f"{problem}; there are: {', '.join(self._scores.values) or 'none'}")
+        self._bias = bias.made(self._scores)
+        energy = self._bias.energy(self._scores.matrix(bias.score))
+        return f"{len(self._bias.heights)} kernels; {energy.min():.3g} to {energy.max():.3g} kT in these frames"
 
     def _steer(self) -> str:
         for policy in (self._steering.policy, self._steering.fallback):

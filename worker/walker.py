@@ -84,7 +84,8 @@ class Walker:
         lease_s: how long a start is its own without a sign of life.
         watchdog: hears of it while there is progress, or nothing to do.
         with_settings: (parameters, what a person changed) -> parameters.
-        model, bias: version -> what simulate gets as `start.model` and `start.bias`; None of version 0.
+        model: version -> what simulate gets as `start.model`; None of version 0.
+        bias: (version, share of its energy) -> what it gets as `start.bias`; None of version 0.
     """
 
     number: int
@@ -106,7 +107,7 @@ class Walker:
     watchdog: Watchdog = field(default_factory=Watchdog)
     with_settings: Callable[[Any, dict[str, Any]], Any] = lambda params, _: params
     model: Callable[[int], Any] = lambda version: None
-    bias: Callable[[int], Any] = lambda version: None
+    bias: Callable[[int, float], Any] = lambda version, share: None
     _longest_s: float = 0.0
     _segments: int = 0
     _failures: int = 0  # in a row
@@ -269,7 +270,7 @@ class Walker:
 
     def _read_start(self, order: Order) -> Start:
         draw = {name: np.asarray(value, np.float64) for name, value in order.draw.items()}
-        learned = {"bias": self.bias(order.bias), "load": partial(self.model, order.with_model)}
+        learned = {"bias": self.bias(order.bias, order.share), "load": partial(self.model, order.with_model)}
         if order.parent is None:
             return Start(self.prepared, draw=draw, **learned)
         walker, row, segment = order.parent

@@ -26,8 +26,9 @@ MOST_TOPOLOGY = 64 * 2**20  # bytes
 def frame(watched: Watched, walker: int, row: int) -> dict[str, Any]:
     """Why a frame is there: its segment's start, model, policy and refused alternatives; its lineage and variables.
 
-    Returns: those of `why`, and name, walker, row, lineage (of each segment: its name, and where the next one began or
-        the frame stands as a point of the map), variables (name, shape, label, how to show it).
+    Returns: those of `why`, and given (what the simulation got of what was learned, in words), name, walker, row,
+        lineage (of each segment: its name, and where the next one began or the frame stands as a point of the map),
+        variables (name, shape, label, how to show it).
     Raises: NothingToDraw: no segment that counts made the frame.
     """
     at, table = _made_by(watched, walker, row), watched.table
@@ -45,7 +46,8 @@ def frame(watched: Watched, walker: int, row: int) -> dict[str, Any]:
         for (s, _, r), place in zip(chain, places, strict=True)
     ]
     return {
-        **reasons.why(watched.history, name),
+        **(found := reasons.why(watched.history, name)),
+        "given": reasons.given_words(found),
         "name": f"{name}:{row - int(table.first[at])}",
         "walker": walker,
         "row": row,

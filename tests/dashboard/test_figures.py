@@ -84,7 +84,23 @@ def chains(length: int, number: int) -> SegmentTable:
     blank, named = np.zeros(n, int), np.array(["Novelty"] * n, dtype=object)
     time = np.arange(n, dtype=float)
     return SegmentTable(
-        blank, np.arange(n), blank, np.arange(n), parent, blank, named, named, blank, time, time + 1, time, blank, blank
+        blank,
+        np.arange(n),
+        blank,
+        np.arange(n),
+        parent,
+        blank,
+        named,
+        named,
+        blank,
+        blank,
+        blank,
+        blank + 1.0,
+        time,
+        time + 1,
+        time,
+        blank,
+        blank,
     )
 
 

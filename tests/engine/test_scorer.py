@@ -20,7 +20,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, End, Ended, Hired, Published, Start, Trained, Training
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.steering import Novelty, Policy, Redundant, SegmentRule, Unsteered
+from steersman.steering import Novelty, Opes, Policy, Redundant, Unsteered
 
 
 class Done:
@@ -64,20 +64,28 @@ def more(recorder: Recorder, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("needs", "prune", "fallback", "gate", "missing"),
+    ("steer", "gate", "missing"),
     [
-        ("x", None, Unsteered(), "error", ""), ("xx", None, Unsteered(), "error", "xx"),
-        ("x", Redundant("y"), Unsteered(), "error", "y"), ("x", None, Novelty("z"), "error", "z"),
-        ("x", None, Unsteered(), "loss", "loss"), ("x", None, Unsteered(), "x", ""),
+        ({"policy": Novelty("x")}, "error", ""),
+        ({"policy": Novelty("xx")}, "error", "xx"),
+        ({"policy": Novelty("x"), "prune": Redundant("y")}, "error", "y"),
+        ({"policy": Novelty("x"), "fallback": Novelty("z")}, "error", "z"),
+        ({"policy": Novelty("x")}, "loss", "loss"),
+        ({"policy": Novelty("x")}, "x", ""),
+        ({"bias": Opes("z", barrier_kT=9)}, "error", "z"),
+        ({"bias": Opes("x", barrier_kT=9)}, "error", "bias"),
     ],
-    ids=["all there", "of the policy", "of the prune rule", "of the fallback", "of the gate", "the gate is there"],
+    ids=[
+        "all there", "of the policy", "of the prune rule", "of the fallback", "of the gate", "the gate is there",
+        "of the bias", "the energy of the bias",
+    ],
 )  # fmt: skip
 def test_a_score_that_is_not_given_is_named_at_the_first_scoring(
-    needs: str, prune: SegmentRule | None, fallback: Policy, gate: str, missing: str, tmp_path: Path
+    steer: dict[str, Any], gate: str, missing: str, tmp_path: Path
 ) -> None:
     workflow = Workflow("x", stop=budget(frames=9))
     workflow.score()(lambda p, model, frames: {})
-    workflow.steer(Novelty(needs), fallback=fallback, prune=prune)
+    workflow.steer(**steer)
     workflow.train(when=every(frames=99), gate=gate)(lambda p, frames, last: None)
     recorder = recorder_of(tmp_path)
     recorder.record_all([Training(model=1, frames=4), Trained(model=1, accepted=True, reason="the first")])

@@ -54,18 +54,20 @@ OFTEN = {
 class Campaign:
     """A campaign in `folder`, driven and killed.
 
+    Args:
+        workflow: a file beside this one.
     Attributes:
         kills: how often each kind was killed.
     """
 
-    def __init__(self, folder: Path, rng: random.Random) -> None:
+    def __init__(self, folder: Path, rng: random.Random, workflow: str = "workflow.py") -> None:
         self.run, self.rng = folder / "run", rng
         self.kills: Counter[str] = Counter()
         self._deck: list[str] = []
         self._seen: dict[str, list[tuple[int, str]]] = {}
         self._fenced = set[int]()  # walkers that may have been given up although they lived
         (folder / "site.yaml").write_text(SITE)
-        words = ["run", str(Path(__file__).with_name("workflow.py")), "--site", "site.yaml", "--run-dir", str(self.run)]
+        words = ["run", str(Path(__file__).with_name(workflow)), "--site", "site.yaml", "--run-dir", str(self.run)]
         self._log = (folder / "driver.log").open("ab")
         self._driver = subprocess.Popen([*STEERSMAN, *words], cwd=folder, stdout=self._log, stderr=self._log)
         self.until(lambda state: state.frames > 100)
@@ -190,9 +192,10 @@ class Campaign:
         self._check_frames(state)
         self._check_starts(state)
         assert verify(self.directory) == []
-        assert replay(self.directory, loading.load(self.directory.workflow).steering)["different"] == [], (
-            "the journal tells what was known when a start was chosen"
-        )
+        again = replay(self.directory, loading.load(self.directory.workflow).steering)
+        assert again["different"] == [], "the journal tells what was known when a start was chosen"
+        assert again["same_biases"] == again["biases"], "and when a version of the bias was made"
+        assert [bias.bias for bias in state.biases] == list(range(1, len(state.biases) + 1))
         chunk = max(self._chunks())
         limit = max(budget, self._frames_when_told())
         assert budget <= state.frames <= limit + SLOTS * chunk, f"{state.frames} of {limit} frames, a chunk has {chunk}"

@@ -1,6 +1,7 @@
 """What a worker does with the files of its run."""
 
 import contextlib
+import functools
 import hashlib
 import os
 import pickle
@@ -17,8 +18,11 @@ import yaml
 from msgspec import json
 from msgspec.structs import replace
 
+from steersman.journal.run_directory import RunDirectory
+from steersman.stages.start import Start
+from steersman.steering import Bias
 from steersman.store import FRAME, GroupWriter, Span
-from steersman.worker import tasks
+from steersman.worker import tasks, training
 from steersman.worker.errors import BlockEnds, PreparedChanged
 from steersman.worker.training_job import TrainingJob
 from tests.worker.conftest import MadeRun
@@ -53,6 +57,36 @@ def test_what_was_prepared_is_loaded_only_if_it_is_what_was_written(made_run: Ma
             tasks._prepared(run, sha256)
         assert refused.value.recorded == sha256
     assert not (directory.path / "entered").exists()
+
+
+def test_a_model_is_read_when_a_segment_asks_for_it_and_a_version_of_the_bias_once(
+    made_run: MadeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for each version and process: apps keep their contexts by its identity."""
+    run, read = str(made_run(PREPARED).path), list[str]()
+
+    def load(folder: Path) -> object:
+        read.append(folder.name)
+        return object()
+
+    monkeypatch.setattr(training, "load_model", load)
+    starts = [Start(load=functools.partial(tasks._model, run, version)) for version in (0, 3, 3, 4)]
+    assert read == []
+    assert starts[0].model is None
+    assert starts[1].model is starts[1].model is starts[2].model is not starts[3].model
+    assert read == ["0003", "0004"]
+    centres = np.zeros((1, 1), np.float32)
+    made = Bias(0, 9.0, False, centres, centres + 1, centres[0] + 1, np.zeros(1))
+    file = RunDirectory(Path(run)).bias(2)
+    file.parent.mkdir()
+    file.write_bytes(made.to_bytes())
+    whole = tasks._bias(run, 2, 1.0)
+    assert whole is tasks._bias(run, 2, 1.0)
+    half = tasks._bias(run, 2, 0.5)
+    assert whole is not None
+    assert half is not None
+    assert half.energy(0.3) == pytest.approx(whole.energy(0.3) / 2)
+    assert tasks._bias(run, 0, 1.0) is None
 
 
 WITH_ATOMS = """

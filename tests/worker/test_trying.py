@@ -217,6 +217,68 @@ MISTAKES = [  # the step that fails, the stage that is replaced, by what, the li
 ]
 
 
+PUSHED = {
+    "simulate": """
+        @wf.simulate
+        def simulate(p, start, out):
+            assert (start.model is None) == ("x" not in start.frame), "with a model once there is one"
+            rng = np.random.default_rng(out.seed)
+            x = np.array(start.frame.get("x", start.prepared["x"]))
+            for step in range(30):
+                push = start.bias.gradient(x[0]) if start.bias else 0.0
+                x += 0.1 * noise(rng) - 0.01 * np.array([push, 0.0])
+                out.append(x=x, bias=float(start.bias.energy(x[0])) if start.bias else 0.0)
+                if out.stopped: break
+        """,
+    "score": """
+        @wf.score
+        def score(p, model, frames): return {"z": frames["x"][:, 0], "bias": frames["bias"]}
+        """,
+    "steer": """
+        wf.steer(bias=Opes("z", barrier_kT=8))
+        """,
+}
+UNDER = "simulate from there, under the bias"
+
+
+def scored(text: str) -> dict[str, str]:
+    return {"score": f"\n{HEADS['score']}\n    return {{{text}}}\n"}
+
+
+@pytest.mark.parametrize(
+    ("step", "stages", "words"),
+    [
+        ("", {}, ""),
+        ("bias", {"steer": "\nwf.steer(bias=Opes('zz', barrier_kT=8))\n"}, "needs the score 'zz'"),
+        ("bias", scored("'z': frames['x'][:, 0]"), "needs the score 'bias': let simulate store"),
+        ("bias", scored("'z': np.ones((len(frames['x']), 4)), 'bias': frames['bias']"), "of 4 dimensions"),
+        ("bias", scored("'z': np.ones(len(frames['x'])), 'bias': frames['bias']"), "the same from frame to frame"),
+        (UNDER, {"simulate": PUSHED["simulate"].replace("if start.bias else", "if False else")}, "start.bias.energy"),
+        (UNDER, {"simulate": PUSHED["simulate"].replace("bias=float", "bias=2.494 * float")}, "start.bias.energy"),
+    ],
+)
+def test_what_is_wrong_with_a_bias_is_found_before_a_run(
+    step: str, stages: dict[str, str], words: str, write: WriteMine
+) -> None:
+    """Also one that is not looked at, or whose energy is stored in other units: nothing else would say so."""
+    found = steps(write(**PUSHED | stages, figure="", panel=""))
+    assert [name for name, each in found.items() if not each.ok][:1] == ([step] if step else [])
+    assert not step or words in found[step].found
+    assert step == "bias" or "kernels" in found["bias"].found
+
+
+@pytest.mark.parametrize("barrier_kT", [0, 1000])
+def test_a_barrier_that_is_none_is_refused_with_its_line_when_the_file_is_read(
+    barrier_kT: float, write: WriteMine
+) -> None:
+    source = write(**PUSHED | {"steer": f"\nwf.steer(bias=Opes('z', barrier_kT={barrier_kT}))\n"})
+    with pytest.raises(BadWorkflow) as refused:
+        loading.load(source)
+    assert refused.value.line == 1 + source.read_text().splitlines().index(
+        f"wf.steer(bias=Opes('z', barrier_kT={barrier_kT}))"
+    )
+
+
 @pytest.mark.parametrize(("step", "stage", "text", "line", "words"), MISTAKES)
 def test_a_mistake_is_found_in_its_stage_with_the_line_that_made_it(
     step: str, stage: str, text: str, line: str, words: str, write: WriteMine

@@ -1,0 +1,74 @@
+"""A bias: a softer copy, and what its versions depend on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from steersman.steering import Bias, Opes, Scores
+from steersman.steering.errors import BadBias
+from steersman.steering.opes import _fluctuation
+
+
+def scores(dimensions: int = 2, segments: int = 6, frames: int = 50) -> Scores:
+    """Walks of two walkers, which take turns."""
+    rng = np.random.default_rng(1)
+    number = np.repeat(np.arange(segments), frames)
+    walker, row = number % 2, np.tile(np.arange(frames), segments) + frames * (number // 2)
+    z = rng.normal(size=(segments, frames, dimensions)).cumsum(axis=1).reshape(-1, dimensions)
+    values = {"z": z, "bias": rng.normal(size=len(z))}
+    return Scores(walker, row, number // 2, np.zeros_like(row), row % frames == frames - 1, values)
+
+
+def test_a_softer_copy_has_that_share_of_the_energy_and_its_file_is_the_whole_version() -> None:
+    bias = Opes("z", barrier_kT=12).made(scores())
+    half, z = bias.softer(0.5), np.random.default_rng(2).normal(size=(20, 2))
+    np.testing.assert_allclose(half.energy(z), bias.energy(z) / 2, rtol=1e-12)
+    np.testing.assert_allclose(half.gradient(z), bias.gradient(z) / 2, rtol=1e-12)
+    assert Bias.from_bytes(half.to_bytes()).energy(z).tolist() == bias.energy(z).tolist()
+
+
+def test_what_a_coordinate_fluctuates_does_not_depend_on_the_numbers_of_walkers() -> None:
+    """To the last bit: in rounds a walker that was lost has another number afterwards."""
+    found = scores()
+    z, none = found.matrix("z"), np.zeros(2)
+    for walker in (5 - found.walker, found.walker + 7):
+        for one, other in zip(
+            _fluctuation(found, z, none), _fluctuation(replace(found, walker=walker), z, none), strict=True
+        ):
+            assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("barrier_kT", [0, 1, 1000, float("nan")])
+def test_a_barrier_that_cannot_be_crossed_or_needs_no_bias_is_refused(barrier_kT: float) -> None:
+    with pytest.raises(BadBias):
+        Opes("z", barrier_kT=barrier_kT)
+
+
+def test_a_frame_is_drawn_by_its_weight_under_the_version_that_pushes_now() -> None:
+    """Probability: exp(energy that it was simulated under - energy of the version), of 300 frames."""
+    found, bias = scores(), Opes("z", barrier_kT=6)
+    now, rng = bias.made(found), np.random.default_rng(3)
+    chance = np.exp(found.values["bias"] - now.energy(found.values["z"]))
+    chance /= chance.sum()
+    drawn = np.bincount([bias.drawn(found, now, rng) for _ in range(6000)], minlength=len(chance))
+    order = np.argsort(chance)
+    for part in np.array_split(order, 10):  # of like chances
+        expected = 6000 * chance[part].sum()
+        assert abs(drawn[part].sum() - expected) < 5 * np.sqrt(expected)
+
+
+def test_a_log_weight_is_relative_to_the_mean_weight_of_all() -> None:
+    found, bias = scores(), Opes("z", barrier_kT=6)
+    rows, energy = np.arange(40, 60), found.values["bias"]
+    assert bias.log_weight(found, rows) == pytest.approx(energy[rows].mean() - np.log(np.exp(energy).mean()))
+    shifted = replace(found, values=dict(found.values) | {"bias": energy + 700})
+    assert bias.log_weight(shifted, rows) == pytest.approx(bias.log_weight(found, rows))
+
+
+@pytest.mark.parametrize("lost", [0.0, 3.0, float("nan")])
+def test_a_weight_that_is_no_loss_is_refused(lost: float) -> None:
+    with pytest.raises(BadBias):
+        Opes("z", barrier_kT=6, lost=lost)
