@@ -19,7 +19,7 @@ def segments(state: State) -> dict[str, np.ndarray]:
     """Columns of all segments, in order of walkers and their rows.
 
     Returns: (n,) int64 walker, number, start, first, end (RUNNING: none yet), how (of HOW) and published (the row
-        behind the last published one), and bool counts.
+        behind the last published one), and bool counts and state.
     """
     walkers = list(state.walkers.values())
     each = [walker.segments.columns() for walker in walkers]
@@ -33,7 +33,8 @@ def segments(state: State) -> dict[str, np.ndarray]:
     number = np.arange(len(made)) - np.repeat(np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
     return {
         "walker": walker, "number": number, "start": start, "first": first, "end": end, "counts": made["counts"],
-        "how": made["how"], "published": np.where(end == RUNNING, frames, np.minimum(frames, end)),
+        "how": made["how"], "state": made["state"],
+        "published": np.where(end == RUNNING, frames, np.minimum(frames, end)),
     }  # fmt: skip
 
 
