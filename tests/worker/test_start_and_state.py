@@ -83,7 +83,8 @@ def test_a_segment_is_given_exactly_what_its_own_parent_gave(kept: str, space: T
         assert [float(start.frame["x"]) for start in got] == list(range(len(each)))
         assert all(same(given, start.state) for given, start in zip(each, got, strict=True))
     if kept == "as it is":
-        assert [each.get("state", True) for each in events(space, "ended")][: len(GIVEN)] == [bool(given) for given in GIVEN]
+        said = [each.get("state", True) for each in events(space, "ended")]
+        assert said[: len(GIVEN)] == [bool(given) for given in GIVEN]
 
 
 def test_a_segment_that_is_not_its_exact_continuation_is_given_no_state(space: TupleSpace, tmp_path: Path) -> None:
