@@ -107,6 +107,15 @@ def test_a_segment_that_lost_its_walker_goes_on_from_a_frame_only_where_that_is_
     bag.close()
 
 
+def test_one_look_at_a_frame_is_enough_whoever_is_heard_last(tmp_path: Path) -> None:
+    """A simulation may begin a few of its segments elsewhere."""
+    for said in ([True, False], [False, True], [False, True, False]):
+        recorder = told(tmp_path, None, None)
+        for reads in said:
+            recorder.record(Published(walker=0, frames=0, segments=0, reads=reads))
+        assert recorder.state.reads is True
+
+
 @pytest.mark.parametrize(("cut", "state"), [("exact", True), ("frame", False)])
 def test_a_segment_whose_block_ends_goes_on_from_its_state_or_is_run_again(
     cut: str, state: bool, space: TupleSpace, tmp_path: Path

@@ -26,10 +26,11 @@ from steersman.steering import (
 )
 from steersman.steering.streams import decision_rng, start_seed
 
-FRAMES, ENDS = 4200, (700, 1400, 4199)
+FRAMES, ENDS = 1000, (300, 700, 999)
 POLICIES = [
-    LocalOutlierFactor("z"), Novelty("z"), LeastCounts("z"), Target("z", (0.0, 0.0)), Random(), Dbscan("z"),
-    Highest("z"), Diverse(Highest("z"), "z"), Frontier(Novelty("z")), Novelty("z") | Random(), Unsteered(),
+    LocalOutlierFactor("z", sample=50), Novelty("z"), LeastCounts("z", states=5, sample=50), Target("z", (0.0, 0.0)),
+    Random(), Dbscan("z"), Highest("z"), Diverse(Highest("z"), "z"), Frontier(Novelty("z")), Novelty("z") | Random(),
+    Unsteered(),
 ]  # fmt: skip
 
 

@@ -45,13 +45,17 @@ def run_orders(
     **others: Any,
 ) -> str:
     space.put_many(("bag", *order) for order in [*orders, (-1, {"end": True})])
+    return walker_of(space, folder, simulate, **others).run()
+
+
+def walker_of(space: TupleSpace, folder: Path, simulate: Callable[[Any, Any, Segment], None], **others: Any) -> Walker:
     (folder / "errors").mkdir(exist_ok=True)
     workflow = Workflow("w", stop=budget(frames=1))
     made: dict[str, Any] = {"number": 0, "frames": Frames(folder / "frames"), **others}
     return Walker(
         bag="bag", simulate=simulate, params=Params(), prepared=None, space=space, variables={}, attributes={},
         errors=folder / "errors", with_settings=functools.partial(loading.changed, workflow), **made,
-    ).run()  # fmt: skip
+    )  # fmt: skip
 
 
 def events(space: TupleSpace, kind: str) -> list[dict[str, Any]]:
