@@ -220,6 +220,10 @@ class Bag:
         if not rows or record.draw or record.round:  # a member counts as a whole, so it is run from its beginning
             self._again(record, number)
             return
+        if not (broken.exact or self._recorder.state.any_frame):
+            reason = f"{segment.name} was cut short after {rows} frames and left no state: its start is run again"
+            self._again(replace(record, reason=reason), number)
+            return
         reason = f"{segment.name} was cut short after {rows} frames: it continues from the last one"
         parent = FrameId(segment.walker, segment.end - 1, segment.number)
         self._again(replace(record, parent=parent, policy="continue", reason=reason, exact=broken.exact), number)
@@ -269,7 +273,8 @@ class Bag:
         if number - state.next_start < len(state.pins):
             pin = state.pins[number - state.next_start]
             choice = Choice(None, f"pinned by {pin.who}", "pin")
-            return replace(self._begin(scores, number, slot, choice), parent=pin.frame, pin=pin.id), choice
+            exact = pin.frame is not None and state.exact and state.can_begin_at(pin.frame)
+            return replace(self._begin(scores, number, slot, choice), parent=pin.frame, pin=pin.id, exact=exact), choice
         drawn = state.held_out_draws + number - state.next_start - len(state.pins)
         if drawn < len(self._held_out):
             reason = f"held out: draw {drawn + 1} of {len(self._held_out)}, before steering begins"

@@ -96,8 +96,10 @@ def _steering(plan: Plan) -> str:
     steering = plan.workflow.steering
     guided = " (guided by a known reference)" if steering.guided else ""
     at_first = f"{steering.fallback.name} until scores exist{guided}"
+    exact = plan.workflow.simulation and plan.workflow.simulation.exact
+    where = "; starts only where segments gave their state" if exact else ""
     pushed = f"; {steering.bias}" if steering.bias else ""
-    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random; {at_first}{pushed}"
+    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random; {at_first}{where}{pushed}"
 
 
 def _bus(servers: int) -> Check:

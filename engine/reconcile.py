@@ -10,6 +10,7 @@ from steersman.journal import published as published_frames
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import UNKNOWN, Began, Ended, FrameId, Hired, Lost, Published, Record, Start
 from steersman.journal.walkers import Walker
+from steersman.stages.start import looked
 from steersman.store import ENDED, SEGMENT_FIELDS, Frames, StoreError, finish
 
 
@@ -81,17 +82,19 @@ def _adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
             recorder.record(Began(**made, adopted=True))
         if walker.segments[row["number"]].end is None:
             time, how = _time(frames, name, row["first_row"], row["end_row"]), ENDED[row["ended"]]
-            recorder.record(Ended(**made, end_row=row["end_row"], how=how, simulated=time, adopted=True))
+            state = row["state_bytes"] != 0
+            recorder.record(Ended(**made, end_row=row["end_row"], how=how, simulated=time, state=state, adopted=True))
     simulated, running = 0.0, attributes.get("running")
     if running and running[0] >= len(walker.segments) and rows > running[2]:
         segment, start, first = running
         recorder.record(Began(walker=walker.number, segment=segment, start=start, first_row=first, adopted=True))
     if running and running[0] == published:
         simulated = _time(frames, name, running[2], rows)
-    if rows > walker.frames or len(fresh):
-        recorder.record(
-            Published(walker=walker.number, frames=rows, segments=published, simulated=simulated, adopted=True)
-        )
+    reads, known = looked(attributes, rows), recorder.state.reads
+    if rows > walker.frames or len(fresh) or (not known and reads not in (None, known)):
+        recorder.record(Published(
+            walker=walker.number, frames=rows, segments=published, simulated=simulated, reads=reads, adopted=True
+        ))  # fmt: skip
 
 
 def _time(frames: Frames, name: str, first: int, end: int) -> float:

@@ -198,5 +198,5 @@ class Run(Driven):
             workflow=self.workflow.name, seed=self.seed, rounds=self.rounds, slots=self.slots,
             guided=self.workflow.steering.guided, gpus=self.site.gpus,
             time_unit=self.workflow.time_unit,
-            files=run_directory.digests(self.directory),
+            files=run_directory.digests(self.directory), exact=self.workflow.simulation.exact,
         )  # fmt: skip

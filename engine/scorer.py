@@ -15,7 +15,7 @@ from steersman.executors.site import Site
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Metrics, Scored
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.scoreboard import Scoreboard, stale, unscored
+from steersman.journal.scoreboard import Scoreboard, misses_an_end, stale, unscored
 from steersman.stages.workflow import Score, Train, Workflow
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
@@ -70,7 +70,7 @@ class Scorer:
         self._unfit = set[int]()  # models that cannot score
         self._failed_at = (-1, -1)  # what was published when a scoring failed
         self._scores: Scores | None = None
-        self._seen = (-1, -1)
+        self._seen, self._ended = (-1, -1), -1  # what was published when they were put together
         state = recorder.state
         usable = {0, *(model.version for model in state.models if model.accepted)}
         known = workflow.scoring is not None and state.scored_with in usable and state.scored
@@ -102,8 +102,11 @@ class Scorer:
         """The newest scores, or all frames without values before there are any."""
         state = self._recorder.state
         if self._board is not None and self._board.frames:
-            if self._scores is None:
+            ended, patient = state.published[1], self._workflow.steering.policy.patient
+            late = patient and ended != self._ended and self._scores and misses_an_end(state, self._scores)
+            if self._scores is None or late:
                 self._scores = self._board.scores(state)
+            self._ended = ended
         elif self._scores is None or stale(self._seen, state.published, len(state.walkers)):
             self._scores, self._seen = unscored(state), state.published
         return self._scores

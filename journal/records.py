@@ -63,6 +63,7 @@ class Run(Record, tag="run", frozen=True):
     gpus: Number = 0  # of all slots together
     time_unit: str = "1"
     files: Mapping[str, str] = {}  # SHA-256 of what is written once, by name: run.yaml, workflow.py, environment.json
+    exact: bool | None = None  # as the workflow says: segments begin where another gave its state; None: it is seen
 
 
 class Session(Record, tag="session", frozen=True):
@@ -210,6 +211,7 @@ class Published(Record, tag="frames", frozen=True):
     frames: Number
     segments: Number
     simulated: Amount = 0.0  # of the segment that runs, as far as its frames are among them
+    reads: bool | None = None  # whether segments without a state look at `start.frame`; None: as said before, if it was
     adopted: bool = False
 
 
@@ -228,6 +230,7 @@ class Ended(Record, tag="ended", frozen=True):
     read_s: Amount = 0.0
     ran_s: Amount = 0.0
     cut: Name = ""  # its block ended: "exact", it left its full restart state, or "frame"
+    state: bool = True  # it left its full restart state; older journals do not say it
     adopted: bool = False
 
 

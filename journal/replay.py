@@ -18,7 +18,7 @@ from steersman.journal import file as journal
 from steersman.journal import records
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.scoreboard import Scoreboard, stale, unscored
+from steersman.journal.scoreboard import Scoreboard, misses_an_end, stale, unscored
 from steersman.journal.state import State
 from steersman.steering import Choice, Decider, Opes, Scores, Steering
 from steersman.steering.streams import decision_rng
@@ -160,7 +160,8 @@ class _Replay:
             return unscored(state)
         if policy.patient and not policy.needs:
             return unscored(state)
-        if self._scores is None and state.scored:
+        late = policy.patient and self._scores and misses_an_end(state, self._scores)
+        if state.scored and (self._scores is None or late):
             self._scores = self._scored(state.scored_with, state.scored)
         elif self._scores is None or (not state.scored and stale(self._seen, state.published, len(state.walkers))):
             self._scores, self._seen = unscored(state), state.published

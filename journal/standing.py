@@ -11,7 +11,7 @@ from typing import Any
 from steersman.journal import records
 from steersman.journal.errors import FINISHED
 from steersman.journal.frame_keys import WALKER
-from steersman.journal.records import Record
+from steersman.journal.records import FrameId, Record
 from steersman.journal.segments import Segment
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
 from steersman.steering import SECONDS, Progress
@@ -36,6 +36,8 @@ class Standing:
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
         self.chosen = Counter[str]()  # starts by who chose them, those that are run again too
         self.used = array("q")  # frame_key of each frame that a segment was started from, or is not to be, as often
+        self.reads: bool | None = None  # whether a segment without a state looks at its frame, as far as it was seen
+        self.leaves_state = False  # whether a segment left one
         self.weights, self.rounds = array("d"), array("q")  # of members of a weighted ensemble, by start; else empty
         self.held_out: set[int] = set()  # starts that were drawn to be held out
         self.held_out_draws = 0  # of them; one that is run again is one draw
@@ -149,6 +151,30 @@ class Standing:
         """The walkers of this session, those that are gone too."""
         since = self.sessions[-1].t if self.sessions else 0.0
         return [walker for walker in self.walkers.values() if walker.started >= since]
+
+    @property
+    def exact(self) -> bool:
+        """Whether a segment begins at the prepared start, or exactly where another left its state, and nowhere else.
+
+        The workflow says so; or it is seen that those without a state do not look at their frame, but leave one.
+        """
+        if self.run.exact is not None:
+            return self.run.exact
+        return self.reads is False and (self.leaves_state or not self.ended["finished"])
+
+    @property
+    def any_frame(self) -> bool:
+        """Whether a segment goes on from a frame alone. Where nobody knows it does not, once there were states."""
+        if self.run.exact is not None:
+            return not self.run.exact
+        return not self.leaves_state if self.reads is None else self.reads
+
+    def can_begin_at(self, frame: FrameId) -> bool:
+        """Whether a segment can begin at a published frame."""
+        if not self.exact:
+            return True
+        segment = self.walkers[frame.walker].segments[frame.segment]
+        return segment.state and segment.end == frame.row + 1
 
     @property
     def waiting_starts(self) -> int:

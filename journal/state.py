@@ -172,6 +172,8 @@ class State(Standing):
             self._settle(segment)
             walker.simulated += segment.simulated
         walker.frames, walker.published_segments, walker.partial = record.frames, record.segments, record.simulated
+        if record.reads is not None:
+            self.reads = self.reads or record.reads
         walker.segments.pack(walker.published_segments)
         walker.heard = record.t
 
@@ -186,7 +188,8 @@ class State(Standing):
             self._run_in(walker.segments[-1])
         segment, failed = walker.segments[-1], record.how == "failed"
         self._close(segment, record.end_row, record.how)
-        segment.simulated = record.simulated
+        segment.simulated, segment.state = record.simulated, record.state
+        self.leaves_state |= record.state
         if segment.number < walker.published_segments:
             walker.simulated += segment.simulated
         walker.failures_in_a_row = walker.failures_in_a_row + 1 if failed else 0
@@ -198,6 +201,8 @@ class State(Standing):
         if start is not None and start.segment is segment:
             if failed:
                 self.failed[segment.start] = Failed(start.record, walker.number)
+            elif self.exact and not record.state and start.record.parent:  # as if nobody had gone on from there
+                self.used.remove(frame_key(*start.record.parent[:2]))
             if record.cut:
                 self.broken[segment.start] = Broken(segment, start.record, start.losses, record.cut == "exact")
 

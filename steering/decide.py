@@ -6,7 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
 import numpy as np
@@ -140,7 +140,7 @@ class Decider:
         Raises: ValueError: the weights of the round before do not sum to 1. Whatever the policy raises.
         """
         began = time.monotonic()
-        ranking = _checked(self.steering.policy.rank(scores, rng), len(scores))
+        ranking = _checked(self.steering.policy.rank(scores, rng), scores)
         self.ranked_s += time.monotonic() - began
         total = math.fsum(candidate.weight for candidate in ranking)
         if abs(total - 1) > UNITY:
@@ -175,6 +175,7 @@ class Decider:
                 refused = tuple(islice(ranking, min(SHOWN_ALTERNATIVES, len(ranking) - 1)))
                 if candidate.exact:
                     ranking.pop()  # nor is a segment continued twice from one ranking
+                candidate = replace(candidate, exact=candidate.exact or scores.exact)
                 return Choice(candidate, candidate.reason, policy, refused)
         return Choice(None, "the prepared start: there is no better one yet", "prepared")
 
@@ -184,7 +185,7 @@ class Decider:
             if not (len(scores) or policy.draws) or not all(name in scores.values for name in policy.needs):
                 continue
             try:
-                ranking = _checked(policy.rank(scores, rng), len(scores))
+                ranking = _checked(policy.rank(scores, rng), scores)
             except Exception as error:  # a user's policy may raise anything; the run goes on and says so
                 self.trouble = self.trouble or error
             else:
@@ -193,8 +194,15 @@ class Decider:
         return []
 
 
-def _checked(ranking: list[Candidate], n: int) -> list[Candidate]:
+def _checked(ranking: list[Candidate], scores: Scores) -> list[Candidate]:
+    n = len(scores)
     for candidate in ranking:
         if not 0 <= candidate.index < n and not (candidate.index == NEW and (candidate.draw or candidate.weight)):
             raise ValueError(f"policy {candidate.policy} proposed frame {candidate.index} of {n}")
-    return list(ranking)
+    kept = [each for each in ranking if each.index == NEW or not scores.exact or scores.ends[each.index]]
+    if ranking and not kept and scores.ends.any():
+        raise ValueError(
+            f"policy {ranking[0].policy} proposed no frame that a segment can begin at, which are those of scores.ends "
+            "in this workflow; let it choose among them, or return self.candidates(...)"
+        )
+    return kept

@@ -20,19 +20,26 @@ from zarr.core.metadata.v3 import ArrayV3Metadata
 from steersman.store.column import SINCE
 from steersman.store.errors import DamagedGroup, EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
 from steersman.store.shard import read_rows
+from steersman.store.states import RESTART, RESTART_STATES, rows_of, unpacked
 from steersman.system.files import PARTIAL
 
-# The two dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of
-# each frame, the segment that made it, by which xarray groups.
+# The dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of each
+# frame, the segment that made it, by which xarray groups.
 FRAME, SEGMENT = "frame", "ended_segment"
+GROWING = (FRAME, SEGMENT, RESTART)
 _OF_0_1 = {"segment": SEGMENT}  # what Steersman 0.1 called it
 WALKER, WALKERS = "walker", "walkers"  # of a merged group: a variable, whose frame it is; an attribute, its table
 MERGED, OF_WALKER = re.compile(r"m(\d+)"), re.compile(r"w(\d+)")
 
 Publication = tuple[dict[str, Any], "dict[str, Stored]"]  # attributes and arrays, of one moment
 
-# Columns of the segments table, one int64 row for every ended segment of a walker; -1 where there is none.
-SEGMENT_FIELDS = ("number", "start", "parent_walker", "parent_row", "seed", "model", "first_row", "end_row", "ended")
+# Columns of the segments table, one int64 row for every ended segment of a walker; -1 where there is none. The last two
+# say where its restart state lies, 0 bytes of one that gave none. Runs of before have not got them, but a variable
+# along the ended segments for each of a state.
+SEGMENT_FIELDS = (
+    "number", "start", "parent_walker", "parent_row", "seed", "model", "first_row", "end_row", "ended", "state_row",
+    "state_bytes",
+)  # fmt: skip
 ENDED = ("finished", "stopped", "failed")
 
 
@@ -192,7 +199,23 @@ class Frames:
         table = arrays.get("segments")
         empty = np.empty((0, len(SEGMENT_FIELDS)), np.int64)
         read = empty if table is None else table.read(min(segments, table.rows), table.rows)
-        return _rows(_along(arrays, FRAME)), read, attributes
+        missing = len(SEGMENT_FIELDS) - read.shape[1]
+        return _rows(_along(arrays, FRAME)), np.pad(read, ((0, 0), (0, missing)), constant_values=-1), attributes
+
+    def state(self, walker: str, segment: int) -> dict[str, np.ndarray | bytes]:
+        """What an ended segment gave to `out.state`, as it gave it; empty where it gave nothing.
+
+        Raises: MissingFrame: this segment is not published.
+        """
+        arrays = self.stored(walker)
+        along = _along(arrays, SEGMENT)
+        if not 0 <= segment < (rows := _rows(along)):
+            raise MissingFrame(walker, segment, rows)
+        row = along.pop("segments").row(segment)
+        if len(row) < len(SEGMENT_FIELDS):
+            return {name: array.row(segment) for name, array in along.items()}
+        first, size = map(int, row[-2:])
+        return unpacked(arrays[RESTART_STATES].read(first, first + rows_of(size)).tobytes()[:size]) if size else {}
 
     def published(self, walker: str) -> Publication:
         """Attributes and arrays of a walker, all of its last publication.

@@ -1,7 +1,7 @@
 """Groups of walkers that have ended -> one group with all of their frames, so that files grow with data.
 
 A merged group `m0` holds the rows of its walkers one behind another. Its attribute `walkers` says for each of them its
-first row and how many there are, along both dimensions, and the attributes that it does not share with all. The
+first row and how many there are, along each growing dimension, and the attributes that it does not share with all. The
 variable `walker` says it for each frame. What a walker's group is read as stays the same, to the last bit; see
 docs/design/010-files-of-many-walkers.md.
 """
@@ -20,8 +20,8 @@ import numpy as np
 from steersman.store.errors import MergeFailed
 from steersman.store.frames import (
     FRAME,
+    GROWING,
     MERGED,
-    SEGMENT,
     WALKER,
     WALKERS,
     Frames,
@@ -142,7 +142,7 @@ def _kind(frames: Frames, name: str, *, merged: bool) -> Hashable:
 
 
 def _alike(name: str, array: Stored) -> tuple[str, ...]:
-    points = "" if array.dims[0] in (FRAME, SEGMENT) else array.read(0, array.rows).tobytes().hex()
+    points = "" if array.dims[0] in GROWING else array.read(0, array.rows).tobytes().hex()
     return name, str(array.dims), array.like.dtype.str, str(array.like.shape), str(dict(array.attributes)), points
 
 
@@ -169,11 +169,11 @@ def _write(path: Path, sources: Mapping[str, Publication], stopped: Callable[[],
     writer = GroupWriter(path, variables=meaning, attributes=common | {WALKERS: table})
     unpublished = 0
     for name, array in arrays.items():
-        if array.dims[0] not in (FRAME, SEGMENT):  # where points of other dimensions lie: the same for all
+        if array.dims[0] not in GROWING:  # where points of other dimensions lie: the same for all
             writer.extend(array.dims[0], {name: array.read(0, array.rows)})
     for walker, (own, of_walker) in sources.items():
         table[walker] = {"attributes": {key: value for key, value in own.items() if key not in common}}
-        for dimension in (FRAME, SEGMENT):
+        for dimension in GROWING:
             along = {name: array for name, array in of_walker.items() if array.dims[0] == dimension}
             rows = min((array.rows for array in along.values()), default=0)
             table[walker][dimension] = [writer.rows.get(dimension, 0), rows]

@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.modules import FOLDER, MODULE, imported
 from steersman.stages.out import Enough, Out
 from steersman.stages.panel import shown
-from steersman.stages.start import Start
+from steersman.stages.start import NoFrame, Start, Watched
 from steersman.stages.workflow import Params, Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
@@ -156,6 +156,7 @@ class _Trial:
         self._scores = _scores(0, {}, 0)
         self._candidate: Candidate | None = None
         self._bias: Bias | None = None
+        self._unread = False  # a segment that had no state did not look at its frame
         self._rng = np.random.default_rng(SEED)
 
     @property
@@ -182,6 +183,8 @@ class _Trial:
         yield _Stage("steer", self._steer)
         from_there = "simulate from there" + (", under the bias" if steering.bias else "")
         yield _Stage(from_there, self._simulate, self._simulation.function, needed=False)
+        if self._candidate is not None and self._candidate.exact and not steering.policy.rounds:
+            yield _Stage("simulate from a frame without a state", self._without_state, self._simulation.function, False)
         if steering.prune:
             yield _Stage("prune", functools.partial(self._prune, steering.prune), needed=False)
         for name, metric in workflow.metrics.items():
@@ -203,13 +206,22 @@ class _Trial:
         draws = self._workflow.held_out_draws(self._params)
         return f"{len(draws)} draws of {', '.join(draws[0]) if draws else 'nothing'}"
 
+    def _without_state(self) -> str:
+        """As after the loss of a walker, and as policies do that choose any frame."""
+        if self._exact:
+            return "not tried: segments begin at the prepared start, or where one ended that gave its state"
+        assert self._candidate is not None
+        self._candidate = replace(self._candidate, exact=False)
+        return self._simulate()
+
     def _simulate(self) -> str:
         out = Out(SEED, after=self._out, variables=self._simulation.variables)
         prepared = pickle.dumps(self._prepared)
         try:
             for _ in range(1 if self._out else FEWEST):  # a segment of an ensemble may be a single frame
                 if out.frames < FEWEST:
-                    self._simulation.function(self._params, self._start(), out)
+                    start = self._start()
+                    self._simulation.function(self._params, start, out)
             ended = "; it looked at out.stopped and ended" if out.was_stopped else ""
         except Enough:
             went_on = (
@@ -225,6 +237,7 @@ class _Trial:
         self._out = self._out or out
         if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
             ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
+        ended += self._never_read(start)
         shapes = ", ".join(f"{name} {out.stored[name].shape[1:]}" for name in sorted(out.stored) if name != "segment")
         return f"{out.frames} frames of {shapes}{self._size(out)}{ended}"
 
@@ -245,9 +258,31 @@ class _Trial:
         given: dict[str, Any] = {"bias": self._bias, "load": lambda: self._model}
         if chosen is None or self._out is None or chosen.index == NEW:
             draw = {name: np.asarray(value, np.float64) for name, value in chosen.draw.items()} if chosen else {}
-            return Start(self._prepared, draw=draw, **given)
+            return Start(self._prepared, Watched(NoFrame()), draw=draw, **given)
         state = self._out.restart if chosen.exact else {}
-        return Start(self._prepared, self._out.frame(chosen.index), state, **given)
+        frame = Watched(self._out.frame(chosen.index))
+        return Start(self._prepared, frame, Watched(state) if state else {}, **given)
+
+    def _never_read(self, start: Start) -> str:
+        """What a segment did not look at, in words, and what follows from it."""
+        assert self._out is not None
+        frame, state = start.frame, start.state
+        if isinstance(state, Watched):
+            return "; start.state was never read, so nothing goes on exactly" if state.unread else ""
+        if self._simulation.exact and not self._out.restart:
+            return "; exact=True, and it gave nothing to out.state: no segment can go on from it"
+        self._unread |= isinstance(frame, Watched) and frame.unread
+        if not self._unread or self._simulation.exact or self._steering.policy.draws:
+            return ""
+        where = "where another gave its state to out.state" if self._exact else "whatever frame is chosen"
+        begins = f"segments begin at the prepared start, {'or ' if self._exact else ''}{where}"
+        return f"; start.frame was never read: {begins}"
+
+    @property
+    def _exact(self) -> bool:
+        """See `Standing.exact`."""
+        declared, left = self._simulation.exact, bool(self._out and self._out.restart)
+        return self._unread and left if declared is None else declared
 
     @property
     def _frames(self) -> Window:
@@ -280,6 +315,9 @@ class _Trial:
         if values:
             self._check_one(values, self._scored(Window(frames.frames, [Span("w0", 0, 1)])))
         self._scores = _scores(frames.rows, values, int(self._model is not None))
+        if self._exact:
+            ends = self._scores.ends & bool(self._out and self._out.restart)
+            self._scores = replace(self._scores, ends=ends, exact=True)
         return ", ".join(f"{name} {value.shape[1:]}" for name, value in values.items()) or "there is no score stage"
 
     def _scored(self, frames: Window) -> dict[str, np.ndarray]:

@@ -23,10 +23,11 @@ from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
 from steersman.stages.modules import explained
 from steersman.stages.segment import Segment
-from steersman.stages.start import Start
+from steersman.stages.start import LOOKED, NoFrame, Start, Watched
 from steersman.store import (
     ENDED,
     FRAME,
+    RESTART_STATES,
     SEGMENT,
     SEGMENT_FIELDS,
     Frames,
@@ -35,6 +36,7 @@ from steersman.store import (
     Stored,
     StoreError,
     Variable,
+    states,
 )
 from steersman.system.errors import told
 from steersman.system.files import shorten
@@ -58,6 +60,7 @@ COMPARED = 8  # walkers, the first of a run, whose frames a new one looks for
 OWN = {  # what the engine stores of each frame, and of each ended segment
     "segment": Variable((), "1", "number of the segment that made the frame"),
     "segments": Variable(("segment_field",), "1", "table of the ended segments, see the attribute segment_fields"),
+    RESTART_STATES: states.MEANING,
 }
 
 Simulate = Callable[[Any, Start, Segment], None]
@@ -262,7 +265,7 @@ class Walker:
         self._outbox.add(Ended(
             walker=self.number, segment=number, start=start_id, how=how, cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
-            ran_s=max(0.0, time.monotonic() - began - read_s), cut=cut,
+            ran_s=max(0.0, time.monotonic() - began - read_s), cut=cut, state=bool(out.restart),
         ))  # fmt: skip
         self._close_segment(out, order, how)
         self._publisher.release_when_published(held)
@@ -272,21 +275,32 @@ class Walker:
         draw = {name: np.asarray(value, np.float64) for name, value in order.draw.items()}
         learned = {"bias": self.bias(order.bias, order.share), "load": partial(self.model, order.with_model)}
         if order.parent is None:
-            return Start(self.prepared, draw=draw, **learned)
+            return Start(self.prepared, self._watched(NoFrame()), draw=draw, **learned)
         walker, row, segment = order.parent
         frame = self.frames.row(f"w{walker}", row)
-        state = self.frames.row(f"w{walker}", segment, dimension=SEGMENT) if order.exact else {}
-        return Start(self.prepared, frame, state, draw, **learned)
+        state = self.frames.state(f"w{walker}", segment) if order.exact else {}
+        return Start(self.prepared, frame if state else self._watched(frame), state, draw, **learned)
+
+    def _watched(self, frame: Mapping[str, np.ndarray]) -> Watched:
+        """The frame of a start without a state; the group says whether anybody looks at it."""
+        attributes = self._writer.attributes
+        if attributes["unread_from"] is None:
+            attributes["unread_from"] = self._writer.rows.get(FRAME, 0)
+        return Watched(frame, lambda: attributes.update(unread_from=LOOKED))
 
     def _close_segment(self, out: Segment, order: Order, how: str) -> None:
         walker, row = order.parent[:2] if order.parent else (-1, -1)
-        end = out.first_row + out.frames
+        end, state = out.first_row + out.frames, states.packed(out.restart)
         fields = {
             "number": out.number, "start": order.start, "parent_walker": walker, "parent_row": row, "seed": order.seed,
             "model": order.model, "first_row": out.first_row, "end_row": end, "ended": ENDED.index(how),
+            "state_row": -1, "state_bytes": len(state),
         }  # fmt: skip
+        if state:
+            rows = {RESTART_STATES: states.as_rows(state)}
+            fields["state_row"] = self._writer.extend(states.RESTART, rows)
         table_row = np.array([fields[name] for name in SEGMENT_FIELDS], dtype=np.int64)
-        self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
+        self._writer.append(SEGMENT, {"segments": table_row})
 
     def _stop_asked(self, segment: str) -> bool:
         if self._publisher.trouble:
@@ -327,4 +341,5 @@ def _table_attributes() -> dict[str, Any]:
     return {
         "Conventions": "CF-1.11", "coordinates": "time segment",
         "segment_fields": list(SEGMENT_FIELDS), "segment_ended": list(ENDED), "running": None,
+        "unread_from": None,
     }  # fmt: skip

@@ -295,6 +295,39 @@ def test_a_mistake_is_found_in_its_stage_with_the_line_that_made_it(
     assert "worker/trying.py" not in wrong[0].found, "the lines are the user's, not ours"
 
 
+BEGINS = {  # how a segment begins -> words of the step "simulate", what is wrong, whether starts are at ends alone
+    "at its frame": ("start.frame.get('x', ZERO)", "", "", False),
+    "at its state": ("start.state.get('x', ZERO)", "start.frame was never read: segments begin at the pre", "", True),
+    "at its state, as it says": ("start.state.get('x', ZERO)", "", "", True),
+    "at neither": ("ZERO", "start.frame was never read: segments begin at the prepared start", "", True),
+    "at its state, of any frame": ("start.state['x'] if start.frame else ZERO", "", "KeyError: 'x'", False),
+}
+
+
+@pytest.mark.parametrize("begins", BEGINS)
+@pytest.mark.parametrize("policy", ["Novelty('x')", "Frontier(Novelty('x'))"])
+def test_what_a_segment_never_reads_is_said_and_one_is_run_from_a_frame_without_a_state(
+    begins: str, policy: str, write: WriteMine
+) -> None:
+    """As after the loss of a walker. A workflow that needs states, as it says or as is seen, gets them."""
+    where, said, wrong, ends_alone = BEGINS[begins]
+    exact = "exact=True" if "says" in begins else ""
+    body = f"ZERO = np.zeros(2)\n    for x in {where} + np.arange(1, 9)[:, None]: out.append(x=x)\n    out.state(x=x)\n"
+    source = write(
+        simulate=f"\n@wf.simulate({exact})\ndef simulate(p, start, out):\n    {body}", train="", figure="", panel="",
+        metric="", score="\n@wf.score\ndef score(p, model, frames): return {'x': frames['x']}\n",
+        steer=f"\nwf.steer({policy})\n",
+    )  # fmt: skip
+    found = steps(source)
+    assert (said or "; ok") in found["simulate"].found + "; ok"
+    assert bool(said) == ("never read" in found["simulate"].found)
+    unread = begins == "at neither" or (begins == "at its frame" and "Frontier" in policy)
+    assert ("start.state was never read" in found["simulate from there"].found) == unread
+    without = found.get("simulate from a frame without a state", found["simulate from there"])
+    assert ("not tried" in without.found) == ends_alone
+    assert (without.ok, wrong in without.found) == (not wrong, True)
+
+
 def test_a_module_beside_the_file_is_shown_with_its_line(write: WriteMine) -> None:
     source = write()
     (source.parent / "helper.py").write_text("def noise(rng):\n    return rng.nothing()\n")

@@ -5,7 +5,7 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,12 +31,6 @@ from steersman.worker.walker import DISMISSED, MOST_CAUSES, Walker
 from tests.worker.conftest import MadeRun
 
 
-@pytest.fixture
-def space(tmp_path: Path) -> Iterator[TupleSpace]:
-    with Server.start(tmp_path / "bus") as server, TupleSpace.connect(server.url) as space:
-        yield space
-
-
 def run_walker(space: TupleSpace, folder: Path, simulate: Callable[[Any, Any, Segment], None], starts: int = 1) -> str:
     """Give a walker so many starts and then the word to go home; returns why it went."""
     orders = [(n, plain(Start(start=n, seed=n))) for n in range(starts)]
@@ -48,16 +42,20 @@ def run_orders(
     folder: Path,
     simulate: Callable[[Any, Any, Segment], None],
     orders: Sequence[tuple[int, dict[Any, Any]]],
-    number: int = 0,
+    **others: Any,
 ) -> str:
     space.put_many(("bag", *order) for order in [*orders, (-1, {"end": True})])
+    return walker_of(space, folder, simulate, **others).run()
+
+
+def walker_of(space: TupleSpace, folder: Path, simulate: Callable[[Any, Any, Segment], None], **others: Any) -> Walker:
     (folder / "errors").mkdir(exist_ok=True)
     workflow = Workflow("w", stop=budget(frames=1))
+    made: dict[str, Any] = {"number": 0, "frames": Frames(folder / "frames"), **others}
     return Walker(
-        number=number, bag="bag", simulate=simulate, params=Params(), prepared=None, frames=Frames(folder / "frames"),
-        space=space, variables={}, attributes={}, errors=folder / "errors",
-        with_settings=functools.partial(loading.changed, workflow),
-    ).run()  # fmt: skip
+        bag="bag", simulate=simulate, params=Params(), prepared=None, space=space, variables={}, attributes={},
+        errors=folder / "errors", with_settings=functools.partial(loading.changed, workflow), **made,
+    )  # fmt: skip
 
 
 def events(space: TupleSpace, kind: str) -> list[dict[str, Any]]:
