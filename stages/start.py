@@ -22,8 +22,8 @@ class NoFrame(dict[str, np.ndarray]):
         raise NoFrameYet(name)
 
 
-class Watched(Mapping[str, np.ndarray]):
-    """A frame that says when somebody looks at it.
+class Watched(Mapping[str, Any]):
+    """A frame, or a state, that says when somebody looks at it.
 
     Args:
         frame: what is seen.
@@ -32,15 +32,15 @@ class Watched(Mapping[str, np.ndarray]):
         unread: nobody has.
     """
 
-    def __init__(self, frame: Mapping[str, np.ndarray], looked: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, frame: Mapping[str, Any], looked: Callable[[], None] = lambda: None) -> None:
         self._frame, self._looked, self.unread = frame, looked, True
 
-    def _seen(self) -> Mapping[str, np.ndarray]:
+    def _seen(self) -> Mapping[str, Any]:
         self.unread = False
         self._looked()
         return self._frame
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> Any:
         return self._seen()[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -52,7 +52,7 @@ class Watched(Mapping[str, np.ndarray]):
     def __repr__(self) -> str:
         return repr(self._seen())
 
-    def __reduce__(self) -> tuple[type[Watched], tuple[Mapping[str, np.ndarray]]]:
+    def __reduce__(self) -> tuple[type[Watched], tuple[Mapping[str, Any]]]:
         return Watched, (self._seen(),)
 
 

@@ -181,7 +181,7 @@ def test_an_end_is_offered_only_once_its_state_can_be_read(tmp_path: Path) -> No
     recorder.record(Ended(walker=0, segment=0, start=0, first_row=0, end_row=ROWS, how="finished"))
     recorder.record(Published(walker=0, frames=ROWS, segments=0))
     before = unscored(recorder.state)
-    assert (before.ends.any(), ends_without_scores(recorder.state, before)) == (False, 1)
+    assert (before.ends.sum(), ends_without_scores(recorder.state, before)) == (0, 1)
     assert not misses_an_end(recorder.state, before)
     recorder.record(Published(walker=0, frames=ROWS, segments=1))
     assert misses_an_end(recorder.state, before)

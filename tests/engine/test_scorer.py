@@ -157,3 +157,44 @@ def test_scores_that_no_start_waits_for_come_once_a_second(
     more(recorder, 3)
     more(recorder, 4)
     assert scored() == 20
+
+
+class Twice(Done):
+    """The scores of a model are its number."""
+
+    def submit(self, *words: Any, **__: Any) -> Future[Any]:
+        job: Future[Any] = Future()
+        if found := [word for word in words if isinstance(word, list | tuple)]:
+            job.set_result({"x": np.full(sum(span.rows for span in found[0]), float(words[words.index(found[0]) - 1]))})
+        return job
+
+
+def test_the_scores_of_a_new_model_take_the_place_of_the_old_ones_once_they_are_of_all_frames(tmp_path: Path) -> None:
+    """Never some of each; a model that is not accepted gives none. What comes later has the new scores alone."""
+    workflow = Workflow("x", stop=budget(frames=9))
+    workflow.train(when=every(frames=4))(lambda p, frames, last: None)
+    workflow.score(batch=4)(lambda p, model, frames: {})
+    workflow.steer(Novelty("x"))
+    recorder = recorder_of(tmp_path)
+    scorer = Scorer(RunDirectory(tmp_path), workflow, recorder, Twice(), load_site("laptop"))  # type: ignore[arg-type]
+
+    def scored() -> list[tuple[int, int]]:
+        """The model, and how many frames have its scores, after each of some steps."""
+        found = []
+        for _ in range(12):
+            scorer.advance()
+            scores = scorer.scores()
+            assert scores.model == 0 or set(scores.values["x"]) == {scores.model}
+            found.append((scores.model, len(scores)))
+        return found
+
+    for number in range(1, 3):
+        more(recorder, number)
+    for model, accepted in ((1, True), (2, False), (3, True)):
+        recorder.record(Training(model=model, frames=12))
+        recorder.record(Trained(model=model, accepted=accepted, reason=""))
+        before, newest = scored(), model if accepted else 1
+        assert before[-1] == (newest, 12)
+        assert model == 1 or {each for each in before if each[0] != newest} <= {(1, 12)}
+    more(recorder, 3)
+    assert set(scored()) == {(3, 12), (3, 16)}
