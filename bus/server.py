@@ -130,10 +130,12 @@ class Server:
             if url is not None:
                 return cls._borrow(home, url, space)
             known = _known(home)
-            if known is not None and _is_ours(known[1], home) and (_answers(known[0]) or _is_busy(*known)):
-                _record(home, *known, space)
-                return cls(home, *known)
-            return cls._launch(home, settings, known, space)
+            if known is not None and _is_ours(known[1], home):
+                if _answers(known[0]) or _is_busy(*known):
+                    _record(home, *known, space)
+                    return cls(home, *known)
+                _expect_gone(home, *known)
+            return cls._launch(home, settings, known[0] if known else None, space)
 
     @classmethod
     def _borrow(cls, home: Path, url: str, space: str) -> Server:
@@ -145,8 +147,7 @@ class Server:
         return cls(home, address, None)
 
     @classmethod
-    def _launch(cls, home: Path, settings: Settings, known: tuple[Address, int | None] | None, space: str) -> Server:
-        before, pid = known or (None, None)
+    def _launch(cls, home: Path, settings: Settings, before: Address | None, space: str) -> Server:
         port, aside = before.port if before else _free_port(settings, home), None
         for _ in range(ATTEMPTS):
             password = secrets.token_urlsafe(24)  # whoever took the port meanwhile was told the one of before
@@ -167,7 +168,7 @@ class Server:
                 if aside is not None:
                     log.warning("the data of a server were damaged; they are in %s, and it begins empty", aside)
                 return cls(home, address, process.pid, aside, process)
-            if "in use" in _tail(home) and not _is_ours(pid, home):  # else two servers would spoil one file
+            if "in use" in _tail(home):
                 port = _free_port(settings, home)
             elif (process.returncode or 0) > 0 and aside is None and (home / DATA).exists():
                 aside = _set_aside(home / DATA)
@@ -283,6 +284,15 @@ def _is_ours(pid: int | None, home: Path) -> bool:
     with contextlib.suppress(OSError):
         return lives(pid) and os.path.samefile(f"/proc/{pid}/cwd", home)
     return False
+
+
+def _expect_gone(home: Path, address: Address, pid: int | None) -> None:
+    """A second server beside one that is only silent would spoil its files. Raises: ServerFailed: it is there."""
+    deadline = time.monotonic() + STOP_S
+    while pid is not None and lives(pid):
+        if not _refuses(address) or time.monotonic() > deadline:
+            raise ServerFailed(str(home), f"its process {pid} lives, but does not answer at {address}")
+        time.sleep(0.1)  # it is ending
 
 
 def _set_aside(data: Path) -> Path:

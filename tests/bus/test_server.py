@@ -318,8 +318,13 @@ def test_a_server_that_answers_with_an_error_is_not_waited_for(server: Server) -
     assert not embedded._is_busy(replace(server.address, password="wrong"), server.pid)
 
 
+def test_a_server_that_cannot_start_says_what_its_log_says(program: str, tmp_path: Path) -> None:
+    with pytest.raises(ServerFailed, match="its log ends with"):
+        Server.start(tmp_path, program=program, maxmemory=-1)
+
+
 @pytest.mark.slow
-def test_a_server_that_cannot_start_says_what_its_log_says(
+def test_beside_a_server_that_is_silent_none_is_started_and_its_address_stays(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "START_S", 0.2)
@@ -331,8 +336,9 @@ def test_a_server_that_cannot_start_says_what_its_log_says(
         known = {"url": f"redis://steersman:x@127.0.0.1:{port}", "pid": os.getpid()}  # not gone: no second one starts
         (tmp_path / "bus.json").write_text(json.dumps(known))
         taken.settimeout(0.1)
-        with pytest.raises(ServerFailed, match="its log ends with"):
+        with pytest.raises(ServerFailed, match=str(os.getpid())):
             Server.start(tmp_path, program=program)
+        assert json.loads((tmp_path / "bus.json").read_text()) == known
 
 
 def test_without_a_server_one_error_says_where_to_look(tmp_path: Path) -> None:
