@@ -69,15 +69,14 @@ def left(state: State, rule: StopRule, now: float) -> str:
 
 
 def _progress(state: State, rule: StopRule | None, now: float) -> RenderableType:
-    share = rule.share(state.progress(now)) if rule else 0.0
+    ran, done = f"[dim]run for[/] {clock(3600 * state.hours(now))}", (f"{state.frames:,} frames", simulated(state))
     grid = Table.grid(padding=(0, 2))
-    grid.add_row(
-        *([ProgressBar(total=1.0, completed=share, width=30), f"{100 * share:.0f} %"] if rule else []),
-        f"[dim]run for[/] {clock(3600 * state.hours(now))}",
-        *([_rest(state, rule, now)] if rule else []),
-        f"{state.frames:,} frames",
-        simulated(state),
-    )
+    if rule:
+        share = rule.share(state.progress(now))
+        bar = ProgressBar(total=1.0, completed=share, width=30)
+        grid.add_row(bar, f"{100 * share:.0f} %", ran, _rest(state, rule, now), *done)
+    else:
+        grid.add_row(ran, *done)
     metrics = "   ".join(f"[dim]{name}[/] {values[-1]:.4g}" for name, values in state.metrics.items())
     lacking = starting(state)
     alarms = [text for text in (lacking and f"walkers: {lacking}", paused(state), *failing(state)) if text]

@@ -120,7 +120,8 @@ def follow(directory: RunDirectory, name: str, over: Callable[[State], bool], wo
         while True:
             is_over = over(state)
             history.catch_up()
-            rule = workflow and workflow.stop_rule(loading.checked(workflow, history.settings()["params"]))
+            params = history.settings()["params"] if workflow else {}
+            rule = workflow.stop_rule(loading.checked(workflow, params)) if workflow else None
             shown.show(state, rule, time.time())
             if is_over:
                 break

@@ -254,7 +254,7 @@ class _Progress:
 
     def expect(self, received: int, ended: int) -> None:
         """Args: received: bytes of an answer; ended: files that it completed. Raises: BadAnswer: too little, again."""
-        self._missed += not ended and received < transfer.MOST_BYTES // 2
+        self._missed += not ended and transfer.is_little(received)
         if self._missed > MISSES:
             raise BadAnswer("piece after piece of a file, without ever coming to its end")
 

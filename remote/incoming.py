@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +22,7 @@ OURS = (*transfer.PRIVATE, copies.FOLDER)  # at the top of a run directory, and 
 MOST_FILES = 500_000  # in a listing
 MOST_PATH, MOST_NAME = 1000, 200  # bytes: something still fits behind a name
 
+T = TypeVar("T")
 Size = Annotated[int, Meta(ge=0, le=2**50)]
 Moment = Annotated[float, Meta(ge=0, le=1e11)]
 
@@ -146,7 +147,7 @@ def place(folder: Path, path: str) -> Path:
     return found
 
 
-def _taken(decode: Callable[[], Any]) -> Any:
+def _taken(decode: Callable[[], T]) -> T:
     try:
         return decode()
     except (ValueError, RecursionError) as error:

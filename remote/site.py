@@ -200,7 +200,7 @@ class Site:
         if done["code"]:
             raise FailedThere(name, _last_line(done["err"]))
         try:
-            found = decode(done["out"], incoming.Answer)
+            found: incoming.Answer = decode(done["out"], incoming.Answer)
         except ValueError as error:
             raise AnswerLost(name, str(error)) from None
         if found.protocol != PROTOCOL:

@@ -48,6 +48,11 @@ def listing(run: Path, groups: Sequence[str]) -> dict[str, tuple[int, str]]:
     return found
 
 
+def is_little(received: int) -> bool:
+    """Whether an answer of so many bytes has room left: a file that it does not end would have filled it."""
+    return received < MOST_BYTES // 2
+
+
 def identity(name: str, status: os.stat_result) -> str:
     return f"{status.st_ino}" if name in GROWING else f"{status.st_ino}-{status.st_mtime_ns}"
 

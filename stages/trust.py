@@ -98,4 +98,4 @@ def _files(workflow: Path) -> Iterator[Path]:
         for name in folders:
             if not stat.S_ISDIR(os.lstat(Path(folder, name)).st_mode):
                 raise reading.OddFile(str(Path(folder, name)), "it is a symbolic link to a folder")
-        yield from (Path(folder, name) for name in sorted(names))
+        yield from (Path(folder, name) for name in sorted(names) if name != "__pycache__")  # a file, see `modules.keep`

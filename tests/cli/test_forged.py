@@ -12,12 +12,16 @@ from pathlib import Path
 import pytest
 
 import steersman
+from steersman.cli import remote
 from steersman.cli.__main__ import main
 from steersman.data.run import open_run
 from steersman.executors import site_files
 from steersman.journal import copies, run_directory
 from steersman.journal.run_directory import RunDirectory
 from steersman.models.errors import UnreadableModel
+from steersman.remote import known
+from steersman.remote.known import Endpoint, Sent
+from steersman.remote.submit import _keep_code
 from steersman.stages import modules, trust
 from steersman.system.errors import BadInput
 from tests.dashboard.conftest import MadeRun
@@ -127,3 +131,31 @@ def test_neither_page_nor_python_runs_it(forged: RunDirectory, marker: Path) -> 
     with pytest.raises(UnreadableModel):
         steersman.open_run(forged.path, trust=True).plot.mine()
     assert marker.exists()
+
+
+class Fetched:
+    """What `remote watch` has of a run at a site."""
+
+    begun, sent = True, Sent("fold", "fold", Endpoint("there", "1"), "login", 0.0)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def catch_up(self) -> dict[str, object]:
+        return {"state": "ended", "code": 0, "path": "/there/fold", "log": "", "log_end": 0}
+
+
+def test_remote_watch_takes_its_rule_from_what_was_submitted(
+    forged: RunDirectory, marker: Path, call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(forged.path.parent / "config"))
+    monkeypatch.setattr(remote, "_view", lambda name: Fetched(forged.path))
+    assert call("remote", "watch", "fold") == 0
+    assert "% of the budget" not in capsys.readouterr().out
+    own = forged.path.parent / "own.py"
+    own.write_text('from steersman import Workflow, budget\nwf = Workflow("fold", stop=budget(frames=120))\n'
+                   "@wf.simulate()\ndef simulate(p, start, out): pass\n")  # fmt: skip
+    _keep_code(own, known.submitted("fold"))
+    assert call("remote", "watch", "fold") == 0
+    assert "50 % of the budget" in capsys.readouterr().out
+    assert not marker.exists()

@@ -65,13 +65,18 @@ def folder_link(path: Path, elsewhere: Path) -> None:
     return None
 
 
+def huge(path: Path, elsewhere: Path) -> None:
+    path.touch()
+    os.truncate(path, 2**40)
+
+
 ODD: dict[str, Callable[[Path, Path], Any]] = {
     "link": link,
     "folder link": folder_link,
     "pipe": lambda path, elsewhere: os.mkfifo(path),
     "device": lambda path, elsewhere: path.symlink_to("/dev/zero"),
     "folder": lambda path, elsewhere: path.mkdir(),
-    "huge": lambda path, elsewhere: (path.touch(), os.truncate(path, 2**40)),
+    "huge": huge,
 }
 
 

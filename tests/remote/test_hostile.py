@@ -163,7 +163,7 @@ def test_a_fetch_ends_though_the_site_has_other_files_each_time(home: Path, near
 
     def hostile(questions: Any, answers: list[Any]) -> list[Any]:
         """A new head in every listing, and whatever is asked for is another file than before."""
-        found = []
+        found: list[Any] = []
         for (name, given), answer in zip(questions, answers, strict=True):
             if name == "listing":
                 found.append({f"models/{next(numbers)}/card.json": (3, "1-1")})

@@ -60,6 +60,8 @@ def test_what_was_run_here_is_known_wherever_it_lies(run: Path, tmp_path: Path) 
     shutil.copytree(tmp_path / "moved", tmp_path / "copied")  # its links become files
     assert asked_anew(tmp_path / "copied" / "workflow.py")
     assert asked_anew(begun(tmp_path / "source" / "mine.py", tmp_path / "again") / "workflow.py")
+    shutil.copytree(tmp_path / "moved", tmp_path / "backup", ignore=shutil.ignore_patterns("__pycache__"))
+    assert asked_anew(tmp_path / "backup" / "workflow.py")
     list_ = tmp_path / "state" / "steersman" / "trusted"
     assert (list_.stat().st_mode & 0o777, len(list_.read_text().splitlines())) == (0o600, 1)
 
