@@ -120,7 +120,7 @@ class Bias:
 
     def _rows(self, z: Any) -> np.ndarray:
         z = np.asarray(z, np.float64)
-        return z[..., None] if self.dimensions == 1 and (z.ndim < 2 or z.shape[-1] != 1) else z
+        return np.asarray(z[..., None] if self.dimensions == 1 and (z.ndim < 2 or z.shape[-1] != 1) else z)
 
     def _spline(self, z: Any, along: int | None) -> np.ndarray:
         z = self._rows(z)
