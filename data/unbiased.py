@@ -1,4 +1,4 @@
-"""A biased run -> what its frames say of the unbiased system: averages, populations and free energies with intervals."""
+"""A biased run -> what its frames say of the unbiased system: averages and free energies with intervals."""
 
 from __future__ import annotations
 

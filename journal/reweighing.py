@@ -63,7 +63,7 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
 
 
 def _versions(history: History, scores: Scores, made: np.ndarray) -> np.ndarray:
-    """(n,) int: the version of the bias of each frame, where it is along the coordinate of the scores' model, else 0."""
+    """(n,) int: the version of the bias of each frame; 0 where it is not along the coordinate of the scores' model."""
     state = history.state
     of_model = {each.bias for each in state.biases if each.model == scores.model}
     biased = np.array([k if k in of_model else 0 for k in [*state.biased, 0]])  # the last one is of those without
