@@ -7,14 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from steersman.analysis import figure
 from steersman.analysis.markov import CONNECTED, MarkovStateModel
 from steersman.analysis.trajectories import Trajectories
 from steersman.analysis.weighted import weighted
+from steersman.analysis.write import Analysis
 from steersman.steering import Policy, Scores, WeightedEnsemble
 
 MOST_LABELS = 20  # of a yardstick whose populations are listed
 SUPPORTED = "The data support this: states are connected, the lag is long enough, and flows balance each other."
 WIDE = 10.0  # an interval whose ends differ by more than this factor says little
+
+
+def analysis(found: Trajectories, model: MarkovStateModel, policy: Policy) -> Analysis:
+    said = {**answer(found, model), **by_weights(found, policy)}
+    facts = [(name, f"{said[name]:.6g}") for name in ("frames", "pieces", "states", "lag", "connected")]
+    results = {"With 95 % intervals": rows(said), "By the weights of the ensemble": rows_by_weights(said)}
+    return Analysis(said, figure.draw(found, model), figure.CAPTION, facts, results, lines(said))
 
 
 def answer(found: Trajectories, model: MarkovStateModel) -> dict[str, Any]:
@@ -53,7 +62,7 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
     longest = model.lags[-1].frames * found.step
     if model.connected < CONNECTED:
         said.append(
-            f"Not connected: {_percent(1 - model.connected)} of the frames lie in states that the dynamics did not "
+            f"Not connected: {percent(1 - model.connected)} of the frames lie in states that the dynamics did not "
             "both reach and leave. All results are for the other states. Simulate more, or start segments there."
         )
     if np.count_nonzero(model.stationary[0]) == 1:
@@ -73,13 +82,13 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
         said.append("The slowest process was seen too seldom: its time scale is not determined. Simulate more.")
     if model.net_flow:
         said.append(
-            f"No detailed balance: {_percent(model.net_flow)} of the flow between groups of states goes one way only, "
+            f"No detailed balance: {percent(model.net_flow)} of the flow between groups of states goes one way only, "
             "as in a driven system or a cycle. The model is of equilibrium and cannot describe that: do not use the "
             "results."
         )
     if found.stopped:
         said.append(
-            f"{_count(found.stopped, 'segment')} ended early. If a prune rule ended them for what they reached, the "
+            f"{count(found.stopped, 'segment')} ended early. If a prune rule ended them for what they reached, the "
             "results are biased: run without that rule."
         )
     return said
@@ -135,15 +144,15 @@ def rows_by_weights(said: Mapping[str, Any]) -> list[tuple[str, str]]:
 def lines(said: Mapping[str, Any]) -> list[str]:
     """The same for a terminal."""
     text = [
-        f"{said['frames']:,} frames in {_count(said['pieces'], 'piece')} of plain dynamics; Markov state model: "
+        f"{said['frames']:,} frames in {count(said['pieces'], 'piece')} of plain dynamics; Markov state model: "
         f"{said['states']} states, lag time {said['lag']:.3g}{_unit(said['unit'])}",
         "Results with 95 % intervals:",
-        *_table(rows(said)),
+        *table(rows(said)),
     ]
     if found := rows_by_weights(said):
         rounds = said["weighted"].get("rounds")
         of = f", the later half of {rounds} rounds" if rounds else ""
-        text += [f"By the weights of the ensemble{of}:", *_table(found)]
+        text += [f"By the weights of the ensemble{of}:", *table(found)]
     return [*text, *(said["problems"] or [SUPPORTED])]
 
 
@@ -156,7 +165,7 @@ def _shares(populations: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _table(found: Sequence[tuple[str, str]]) -> list[str]:
+def table(found: Sequence[tuple[str, str]]) -> list[str]:
     width = max((len(name) for name, _ in found), default=0)
     return [f"  {name:<{width}}   {text}" for name, text in found]
 
@@ -169,11 +178,11 @@ def interval(each: Any, unit: str = "", unknown: str = "not known") -> str:
     return f"{value:.3g} ({low:.3g} {'or more' if np.isinf(high) else f'to {high:.3g}'}){unit}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' if number != 1 else ''}"
 
 

@@ -10,6 +10,10 @@ from steersman.analysis.markov import MarkovStateModel
 from steersman.analysis.trajectories import Trajectories
 from steersman.dashboard import style
 
+CAPTION = (
+    "Left: implied time scales by lag with 95 % intervals; below the dotted line nothing can be seen; the upright line "
+    "is the lag that was chosen. Right: free energy over the two slowest coordinates, frames weighted by the model."
+)
 BINS = 40
 COLOURS = (style.BLUE, style.VERMILION, style.GREEN)
 

@@ -5,43 +5,60 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from steersman.analysis.answer import rows, rows_by_weights
 from steersman.dashboard import page
 from steersman.dashboard.figures import Drawing, save_svg
 from steersman.system.files import replace_file
 
-CAPTION = (
-    "Left: implied time scales by lag with 95 % intervals; below the dotted line nothing can be seen; the upright line "
-    "is the lag that was chosen. Right: free energy over the two slowest coordinates, frames weighted by the model."
-)
+Rows = Sequence[tuple[str, str]]
 
 
-def write(folder: Path, title: str, said: Mapping[str, Any], figure: Figure) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Analysis:
+    """What is said of runs.
+
+    Args:
+        said: plain values, with `problems` in words.
+        facts: rows of what it was made with.
+        results: rows by the title of their table.
+        lines: the same for a terminal.
+    """
+
+    said: Mapping[str, Any]
+    figure: Figure
+    caption: str
+    facts: Rows
+    results: Mapping[str, Rows]
+    lines: Sequence[str]
+
+
+def write(folder: Path, title: str, origin: Mapping[str, Any], made: Analysis) -> dict[str, Any]:
     """Write analysis.json, figure.png, figure.svg and report.html; returns what the JSON holds.
 
     Under `report` it has what the report of a run shows: `rows` and a `caption`.
+
+    Args:
+        origin: what the JSON begins with.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    shown = {"rows": [*rows(said), *rows_by_weights(said)], "caption": CAPTION}
-    plain: dict[str, Any] = _plain({**said, "report": shown})
+    shown = {"rows": [row for rows in made.results.values() for row in rows], "caption": made.caption}
+    plain: dict[str, Any] = _plain({**origin, **made.said, "report": shown})
     replace_file(folder / "analysis.json", json.dumps(plain, indent=1) + "\n")
-    figure.savefig(png := io.BytesIO(), format="png")
+    made.figure.savefig(png := io.BytesIO(), format="png")
     replace_file(folder / "figure.png", png.getvalue())
-    svg = save_svg(figure, folder / "figure.svg")
-    facts = [(name, f"{said[name]:.6g}") for name in ("frames", "pieces", "states", "lag", "connected")]
+    svg = save_svg(made.figure, folder / "figure.svg")
     sections = [
         page.header(f"{title}: what equilibrium would be"),
-        *(page.paragraph(problem, "failed") for problem in said["problems"]),
-        page.section("The model", page.facts(facts)),
-        page.section("With 95 % intervals", page.facts(rows(said))),
-        page.section("By the weights of the ensemble", page.facts(rows_by_weights(said))),
-        page.section("Figure", page.figure(Drawing("analysis", "Time scales and free energy", CAPTION, svg))),
+        *(page.paragraph(problem, "failed") for problem in made.said["problems"]),
+        page.section("The model", page.facts(made.facts)),
+        *(page.section(name, page.facts(rows)) for name, rows in made.results.items()),
+        page.section("Figure", page.figure(Drawing("analysis", "Time scales and free energy", made.caption, svg))),
     ]
     replace_file(folder / "report.html", page.page(title, sections))
     return plain

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steersman.cli.options import Json, Trust
 from steersman.cli.printing import say
 from steersman.journal.errors import BadDirectory
+from steersman.system.errors import BadRequest
+
+if TYPE_CHECKING:
+    from steersman.analysis.write import Analysis
+    from steersman.journal.run_directory import RunDirectory
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="run directories of one workflow")]
 
@@ -30,13 +36,16 @@ def analyse(
         ),
     ] = None,
     code: Trust = False,
+    regions: Annotated[
+        list[str] | None,
+        typer.Option("--region", metavar="EXPRESSION", help="a state of a biased run, e.g. '0 < phi < 2'; repeatable"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Estimate equilibrium properties by a Markov state model: time scales, populations and free energy.
+    """Estimate equilibrium properties: populations and free energy, and time scales by a Markov state model.
 
-    The report of a single run shows the results, too.
+    Of a biased run it weighs the frames instead of making a model. The report of a single run shows the results, too.
     """
-    from steersman.analysis import answer, figure, markov, trajectories
     from steersman.analysis.write import write
     from steersman.dashboard import style
     from steersman.dashboard.report import write_report
@@ -52,20 +61,35 @@ def analyse(
     if not alone:
         folder = folder or runs[0].parent / f"{runs[0].name}-analysis"
         _make(folder)
-    with reading(directories[0]):
-        found = trajectories.read(directories, score)
-        model = markov.build(found, states, lag)
-        steering = trust.load(directories[0].workflow).steering
-        by_weights = answer.by_weights(found, steering.policy)
-    said = {"runs": [str(run) for run in runs], **answer.answer(found, model), **by_weights}
     folder = folder or directories[0].analysis
     check_inside(folder, directories[0].path) if alone else None
     with style.applied():
-        written = write(folder, runs[0].name, said, figure.draw(found, model))
+        with reading(directories[0]):
+            made = _analysis(directories, score, states, lag, regions or [])
+        written = write(folder, runs[0].name, {"runs": [str(run) for run in runs]}, made)
     if alone:
         write_report(alone)
         manifest.renew(alone, alone.analysis, alone.report, alone.figures)
-    say(json.dumps(written) if as_json else "\n".join([*answer.lines(said), f"Page, figure and JSON: {folder}"]))
+    say(json.dumps(written) if as_json else "\n".join([*made.lines, f"Page, figure and JSON: {folder}"]))
+
+
+def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, regions: Sequence[str]) -> Analysis:
+    """By the weights of a biased run, or else by a Markov state model."""
+    from steersman.analysis import answer, biased, markov, trajectories
+    from steersman.data.unbiased import Unbiased
+    from steersman.journal.history import History
+    from steersman.stages import trust
+
+    workflow = trust.load(runs[0].workflow)
+    histories = [History(run) for run in runs]
+    if any(history.state.biases for history in histories):
+        if len(runs) > 1 or states or lag:
+            raise BadRequest("a biased run is analysed alone, by its weights; leave --states and --lag out")
+        return biased.analysis(Unbiased(histories[0]), workflow, score, regions)
+    if regions:
+        raise BadRequest("--region is of biased runs; write a @wf.yardstick() that returns the number of a state")
+    found = trajectories.read(runs, score)
+    return answer.analysis(found, markov.build(found, states, lag), workflow.steering.policy)
 
 
 def _make(folder: Path) -> None:

@@ -3,6 +3,7 @@
 BadInput
 ├── NoFrame           a frame was asked for that the run does not have
 ├── NoFrames          there are no frames of what was asked for
+├── BadExpression     a quantity or a state of frames that cannot be understood
 └── CannotExport      frames cannot be written as they were asked for
 DamagedPart           a warning: a part of the run cannot be read, and is left out
 Unconverted           a warning: what a file should have in its own unit is written as it is
@@ -38,6 +39,15 @@ class CannotExport(BadInput):
 
     def __str__(self) -> str:
         return f"{self.what}: {self.problem}"
+
+
+class BadExpression(BadInput):
+    text: str
+    problem: str
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.text!r}: {self.problem}; write an expression of these columns: {', '.join(self.columns)}"
 
 
 class DamagedPart(UserWarning):

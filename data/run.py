@@ -17,6 +17,7 @@ from steersman.data.clusters import clusters
 from steersman.data.errors import NoFrame
 from steersman.data.export import trajectory
 from steersman.data.plot import Plots
+from steersman.data.unbiased import Unbiased
 from steersman.journal import copies, facts, run_directory
 from steersman.journal import file as journal
 from steersman.journal.file import Place
@@ -98,9 +99,19 @@ class Run:
         """Every frame that counts, a row each: segment, walker, row, time since the prepared start, and its scores.
 
         Its row `i` is `run.frame(i)`. Scores are those of the newest model; a score of several dimensions is several
-        columns, `z_0`, `z_1`, ...
+        columns, `z_0`, `z_1`, ... Of a biased run `weight` is what a frame counts in equilibrium; their sum is 1, and
+        frames that were not biased along the newest model have 0.
         """
         return tables.scores(self._history)
+
+    @property
+    def unbiased(self) -> Unbiased:
+        """Of a biased run: averages, free energies and differences between states of the unbiased system.
+
+        Raises: BadRequest: the run has no bias.
+        """
+        with reading(self._directory):
+            return Unbiased(self._history)
 
     @property
     def frames(self) -> xarray.DataTree:

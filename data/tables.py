@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pandas
 from steersman.data.frames import warn_of_damage
 from steersman.data.lineage import since_prepared
 from steersman.journal import file as journal
-from steersman.journal import published, records
+from steersman.journal import published, records, reweighing
 from steersman.journal.decisions import read
 from steersman.journal.facts import summary
 from steersman.journal.frame_keys import frame_key, places
@@ -24,6 +25,7 @@ from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.scoreboard import Scoreboard
 from steersman.steering import Scores
+from steersman.steering.reweighting import Reweighted
 from steersman.system import reading
 
 _MODELS = ("epochs", "seconds", "loss", "held_out", "predecessor")
@@ -118,7 +120,27 @@ def scores(history: History) -> pandas.DataFrame:
     wanted = frame_key(found["walker"].to_numpy(), found["row"].to_numpy())
     at = places(frame_key(scored.walker, scored.row), wanted)
     values = {name: np.where(at >= 0, column[at], np.nan) for name, column in flat(scored)}
-    return _described(found.assign(**values), history, time=None)
+    found = found.assign(**values)
+    if history.state.biases and "weight" not in found:
+        try:
+            found["weight"] = reweighted(history, found).weight
+        except Exception as error:  # whatever a damaged version makes its reader raise
+            warn_of_damage("the weights", error)
+    return _described(found, history, time=None)
+
+
+def reweighted(history: History, along: pandas.DataFrame) -> Reweighted:
+    """What the frames of a biased run count in equilibrium, by the rows of their scores.
+
+    Raises: as `steersman.journal.reweighing.reweighted`.
+    """
+    scored = _scored(history)
+    found = reweighing.reweighted(history, scored)
+    wanted = frame_key(along["walker"].to_numpy(), along["row"].to_numpy())
+    at = places(wanted, frame_key(scored.walker, scored.row))
+    weight = np.zeros(len(along))
+    weight[at] = found.weight
+    return replace(found, weight=weight, order=at[found.order])
 
 
 def frames(history: History) -> pandas.DataFrame:

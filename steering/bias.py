@@ -163,5 +163,7 @@ class Bias:
 
 def nearest(difference: np.ndarray, periods: np.ndarray) -> np.ndarray:
     """Of all images of a difference the smallest."""
+    if not periods.any():
+        return difference
     period = np.where(periods > 0, periods, np.inf)
     return np.asarray(difference - np.where(periods > 0, periods, 0.0) * np.round(difference / period))

@@ -142,28 +142,42 @@ class Mean:
 
 
 def mean_of_rounds(values: np.ndarray, skip: float = 0.5) -> Mean:
-    """Average over rounds, and its interval by the autocorrelation of the rounds (the Gamma method).
+    """Average over rounds, and its interval.
 
-    The autocorrelation is summed up to the window that makes its error smallest. Student's interval has half as many
-    degrees of freedom as there are windows in the series: a whole one each is for Gaussian rounds, and weights are
-    skewed. Where no round is negative, the interval is that of the logarithm: the error of a weight grows with it.
+    Where no round is negative, the interval is that of the logarithm: the error of a weight grows with it.
 
     Args:
         values: (rounds,) float.
         skip: share of the rounds that is left out at the beginning, where the ensemble still knows where it began.
     Raises: ValueError: fewer than 10 rounds are left.
+    """
+    kept = np.asarray(values, float)[int(skip * len(values)) :]
+    if len(kept) < FEWEST:
+        raise ValueError(f"{len(values)} rounds are too few: {FEWEST} are needed after the first {100 * skip:.0f} %")
+    value, half = float(kept.mean()), half_width(kept)
+    if not half:
+        return Mean(value, value, value)
+    if kept.min() < 0:
+        return Mean(value, value - half, value + half)
+    factor = float(np.exp(half / value))
+    return Mean(value, value / factor, value * factor)
+
+
+def half_width(series: np.ndarray) -> float:
+    """Half of the 95 % interval of the mean of a series by its autocorrelation (the Gamma method); 0 of a constant.
+
+    The autocorrelation is summed up to the window that makes its error smallest. Student's interval has half as many
+    degrees of freedom as there are windows in the series: a whole one each is for Gaussian rounds, and weights are
+    skewed.
+
     Source: Wolff (2004), Monte Carlo errors with less errors.
     """
     from scipy.special import stdtrit  # it takes 0.25 s, and every process of a campaign imports this file
 
-    kept = np.asarray(values, float)[int(skip * len(values)) :]
-    count = len(kept)
-    if count < FEWEST:
-        raise ValueError(f"{len(values)} rounds are too few: {FEWEST} are needed after the first {100 * skip:.0f} %")
-    value = float(kept.mean())
-    covariance = np.fft.irfft(np.abs(np.fft.rfft(kept - value, 2 * count)) ** 2)[: count // 2] / count
+    count = len(series)
+    covariance = np.fft.irfft(np.abs(np.fft.rfft(series - series.mean(), 2 * count)) ** 2)[: count // 2] / count
     if not covariance[0]:
-        return Mean(value, value, value)
+        return 0.0
     time = np.maximum(0.5 + np.cumsum(covariance[1:] / covariance[0]), 0.5 + 1e-9)  # of memory: 0.5 is none
     window = np.arange(1, len(time) + 1)
     decay = MEMORY / np.log((2 * time + 1) / (2 * time - 1))
@@ -171,11 +185,7 @@ def mean_of_rounds(values: np.ndarray, skip: float = 0.5) -> Mean:
     at = int(enough.argmax()) if enough.any() else len(time) - 1
     windows = count / (2 * window[at] + 1)
     error = np.sqrt(2 * time[at] * covariance[0] / count * (1 + 1 / windows))
-    half = float(stdtrit(max(windows / 2, 1.0), (1 + LEVEL) / 2) * error)
-    if kept.min() < 0:
-        return Mean(value, value - half, value + half)
-    factor = float(np.exp(half / value))
-    return Mean(value, value / factor, value * factor)
+    return float(stdtrit(max(windows / 2, 1.0), (1 + LEVEL) / 2) * error)
 
 
 def averages(scores: Scores, value: np.ndarray) -> np.ndarray:

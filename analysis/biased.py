@@ -1,0 +1,215 @@
+"""A biased run -> what is said and drawn of it: populations, averages and free energies of the unbiased system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from steersman.analysis.answer import MOST_LABELS, count, interval, percent, table
+from steersman.analysis.trajectories import BATCH
+from steersman.analysis.write import Analysis
+from steersman.dashboard import style
+from steersman.data.unbiased import Unbiased
+from steersman.journal import published
+from steersman.stages import loading
+from steersman.stages.workflow import Workflow
+from steersman.steering.opes import ENERGY
+from steersman.steering.reweighting import COLLAPSED, FEW_PASSAGES
+from steersman.steering.weighted_ensemble import Mean
+from steersman.store import Span, Window
+from steersman.system.errors import UnknownName
+
+PLACE = ("segment", "walker", "row", "time", "weight", ENERGY)  # columns of scores that are no scores, or the bias's
+CAPTION = (
+    "Free energy of the unbiased system above its lowest bin. Left: along the first coordinate, with 95 % intervals. "
+    "Right: over the first two coordinates, or, where there is one, where the frames of each lineage lie, in order of "
+    "time; each passage back and forth makes the result surer."
+)
+SUPPORTED = "The data support this: the weights have not collapsed, and every state was entered and left several times."
+UNASKED = "The weights have not collapsed. Name states with --region, or by a yardstick, to compare them."
+
+
+def analysis(run: Unbiased, workflow: Workflow, score: str, states: Sequence[str]) -> Analysis:
+    """What the frames say by their weights.
+
+    Args:
+        score: along which the free energy is drawn; "": that of the bias.
+        states: see `answer`.
+    Raises: UnknownName: there is no such score. BadExpression, BadRequest, BadScores.
+    """
+    said = answer(run, workflow, states)
+    bias = workflow.steering.bias
+    figure = draw(run, score or (bias.score if bias else ""))
+    return Analysis(said, figure, CAPTION, facts(said), {"With 95 % intervals": rows(said)}, lines(said))
+
+
+def answer(run: Unbiased, workflow: Workflow, states: Sequence[str]) -> dict[str, Any]:
+    """Populations, averages, and free energies of states in kT, with 95 % intervals; and the problems.
+
+    Args:
+        states: expressions of scores; the first one is what the others are compared with.
+    Raises: BadExpression, BadRequest, BadScores.
+    """
+    state = run.history.state
+    averages = _scalars(run)
+    groups = {"": {each: run.state(each) for each in states}}
+    for name, value in _yardsticks(run, workflow).items():
+        if np.issubdtype(value.dtype, np.floating):
+            averages[name] = _plain(run.average(value))
+        elif len(known := np.unique(value[run.weights.order])) <= MOST_LABELS:
+            groups[name] = {f"{name} = {label}": value == label for label in known[known >= 0]}
+    masks = {each: mask for group in groups.values() for each, mask in group.items()}
+    first, *others = states or [""]
+    differences = {f"{each} above {first}": _plain(run.difference(each, first)) for each in others}
+    if len(states) == 1:
+        differences = {f"{first} above all else": _plain(run.difference(first, ~masks[first]))}
+    return {
+        "frames": len(run.table), "counted": len(run.weights), "model": state.scored_with,
+        "versions": sum(bias.model == state.scored_with for bias in state.biases),
+        "effective": run.weights.effective, "newest": run.weights.newest,
+        "populations": {each: _plain(run.average(mask)) for each, mask in masks.items()},
+        "averages": averages, "free_energies": differences, "problems": list(_problems(run, groups.values())),
+    }  # fmt: skip
+
+
+def _scalars(run: Unbiased) -> dict[str, list[float]]:
+    """Averages of the scores that have one dimension or are a dimension of one."""
+    names = [name for name in run.table if name not in PLACE and run.table[name].dtype.kind == "f"]
+    return {name: _plain(run.average(name)) for name in names}
+
+
+def _yardsticks(run: Unbiased, workflow: Workflow) -> dict[str, np.ndarray]:
+    """Yardstick -> (n,) its values along `run.table`; of frames that do not count 0, or -1 of labels."""
+    params = loading.checked(workflow, run.history.settings()["params"])
+    found: dict[str, np.ndarray] = {}
+    for rows, frames in _batches(run):
+        for name, yardstick in workflow.yardsticks.items():
+            value = np.asarray(yardstick.function(params, frames))
+            if value.ndim == 1:
+                none = 0.0 if np.issubdtype(value.dtype, np.floating) else -1
+                found.setdefault(name, np.full(len(run.table), none))[rows] = value
+    return found
+
+
+def _batches(run: Unbiased) -> Iterator[tuple[np.ndarray, Window]]:
+    """Frames that count with those of their segments, some at a time, and their rows in `run.table`."""
+    spans: list[Span] = []
+    rows: list[np.ndarray] = []
+    begin = 0
+    for span in published.spans(run.history.state):
+        mine = np.arange(begin, begin + span.rows)
+        begin += span.rows
+        if run.weights.weight[mine].any():
+            spans, rows = [*spans, span], [*rows, mine]
+        if sum(map(len, rows)) > BATCH:
+            yield np.concatenate(rows), Window(run.history.directory.frames, spans)
+            spans, rows = [], []
+    if spans:
+        yield np.concatenate(rows), Window(run.history.directory.frames, spans)
+
+
+def _problems(run: Unbiased, groups: Iterable[Mapping[str, np.ndarray]]) -> Iterator[str]:
+    weights = run.weights
+    if weights.collapsed:
+        worth = (
+            f"an effective sample size of {weights.effective:.0f}, the newest a mean log weight of {weights.newest:.1f}"
+        )
+        yield (
+            f"The weights have collapsed: {len(weights):,} frames have {worth} (less than {COLLAPSED:g} is lost). The "
+            "walkers are where the unbiased system hardly ever is. Do not use the results; take fewer dimensions or "
+            "another barrier."
+        )
+    if weights.odd:
+        yield (
+            f"{count(weights.odd, 'frame')} are left out: in their segments the stored `bias` is not the energy of the "
+            "version that pushed them, in kT."
+        )
+    seldom = [words for group in groups for words in _seldom(run, group)]
+    if seldom:
+        yield f"Few passages: {'; '.join(seldom)}. The intervals may be too narrow. Simulate more."
+
+
+def _seldom(run: Unbiased, states: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """States that were entered from the others or left for them too seldom; of one alone, all else is the other."""
+    anywhere = np.logical_or.reduce([*states.values()]) if len(states) > 1 else np.ones(len(run.table), bool)
+    for name, state in states.items():
+        left, entered = run.weights.passages(state, anywhere & ~state)
+        if min(left, entered) < FEW_PASSAGES:
+            yield f"{name} was entered {entered} and left {left} times"
+
+
+def _plain(mean: Mean) -> list[float]:
+    return [mean.value, mean.low, mean.high]
+
+
+def facts(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("frames", f"{said['frames']:,}"), ("frames that count", f"{said['counted']:,}"),
+        ("model", str(said["model"])), ("versions of its bias", str(said["versions"])),
+        ("effective sample size", f"{said['effective']:,.0f}"),
+    ]  # fmt: skip
+
+
+def rows(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Free energies, populations and averages by name, with their intervals."""
+    unknown = "not known: no frame that counts is in one of them"
+    free = [(f"free energy of {name}", interval(each, " kT", unknown)) for name, each in said["free_energies"].items()]
+    shares = [(f"population of {name}", interval(each)) for name, each in said["populations"].items()]
+    return [*free, *shares, *((f"average of {name}", interval(each)) for name, each in said["averages"].items())]
+
+
+def lines(said: Mapping[str, Any]) -> list[str]:
+    """The same for a terminal."""
+    share = percent(said["counted"] / max(said["frames"], 1))
+    return [
+        f"{said['counted']:,} of {said['frames']:,} frames ({share}) were biased along the newest model, "
+        f"{said['model']}; those of before are left out",
+        f"Weights by {count(said['versions'], 'version')} of the bias; effective sample size {said['effective']:,.0f}",
+        "Results of the unbiased system with 95 % intervals:",
+        *table(rows(said)),
+        *(said["problems"] or [SUPPORTED if said["populations"] else UNASKED]),
+    ]
+
+
+def draw(run: Unbiased, score: str) -> Figure:
+    """The free energy along a score. Raises: UnknownName: there is no such score."""
+    names = [name for name in run.table if name == score or name.rpartition("_")[0] == score]
+    if not names:
+        raise UnknownName("score", score, [name for name in run.table if name not in PLACE])
+    figure = style.sheet(3.0)
+    left, right = figure.subplots(1, 2)
+    _profile(left, run, names[0])
+    if len(names) > 1:
+        _map(figure, right, run, names[:2])
+    else:
+        _track(right, run, names[0])
+    return figure
+
+
+def _profile(axes: Axes, run: Unbiased, name: str) -> None:
+    found = run.free_energy(name)
+    at = found.index.to_numpy()
+    axes.plot(at, found["free_energy"], color=style.BLUE)
+    axes.fill_between(at, found["low"], found["high"], color=style.BLUE, alpha=0.2, linewidth=0)
+    highest = float(np.nanmax(found["free_energy"]))
+    axes.set(xlabel=name, ylabel="free energy / kT", ylim=(min(float(np.nanmin(found["low"])), 0.0), 1.3 * highest + 1))
+
+
+def _map(figure: Figure, axes: Axes, run: Unbiased, names: Sequence[str]) -> None:
+    energy = run.free_energy(*names)["free_energy"].unstack()
+    x, y = energy.index.to_numpy(), energy.columns.to_numpy()
+    shown = axes.pcolormesh(x, y, energy.to_numpy().T, cmap="viridis", shading="nearest", rasterized=True)
+    figure.colorbar(shown, ax=axes, label="free energy / kT")
+    axes.set(xlabel=names[0], ylabel=names[1])
+
+
+def _track(axes: Axes, run: Unbiased, name: str) -> None:
+    value = run.values(name)[run.weights.order]
+    axes.plot(value, ".", color=style.BLUE, markersize=1, rasterized=True)
+    for begin in np.flatnonzero(np.diff(run.weights.lineage)) + 1:
+        axes.axvline(begin, color=style.FAINT, linewidth=0.8)
+    axes.set(xlabel="frames, lineage after lineage", ylabel=name)

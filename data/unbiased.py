@@ -1,0 +1,109 @@
+"""A biased run -> what its frames say of the unbiased system: averages and free energies with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas
+
+from steersman.data import tables
+from steersman.data.errors import BadExpression
+from steersman.journal import published
+from steersman.journal.history import History
+from steersman.steering.reweighting import Reweighted
+from steersman.steering.weighted_ensemble import Mean
+from steersman.store import Window
+from steersman.system.errors import BadRequest
+
+BINS = 50
+
+
+@dataclass(frozen=True)
+class Unbiased:
+    """Results of the unbiased system, in kT, with 95 % intervals from blocks of time of each lineage.
+
+    Quantities and states are columns of `Run.scores` ("phi"), stored variables of one number a frame ("energy"),
+    expressions of columns ("phi > 0 and z_1 < 1"), or arrays (n,) along `Run.scores`.
+
+    Raises: BadRequest: the run has no bias, or too few frames of it. BadScores: the stored energies are not the bias's.
+    """
+
+    history: History
+
+    def __post_init__(self) -> None:
+        if not self.history.state.biases:
+            raise BadRequest("this run has no bias; `steersman analyse RUN` makes a Markov state model of such a run")
+
+    @cached_property
+    def table(self) -> pandas.DataFrame:
+        """`Run.scores`."""
+        return tables.scores(self.history)
+
+    @cached_property
+    def weights(self) -> Reweighted:
+        """Weights of the frames, along `table`."""
+        return tables.reweighted(self.history, self.table)
+
+    def values(self, of: str | np.ndarray) -> np.ndarray:
+        """(n,) of a quantity or state along `table`. Raises: BadExpression: it is none."""
+        found = self._found(of) if isinstance(of, str) else np.asarray(of)
+        if found.shape != (len(self.table),) or found.dtype.kind not in "biuf":
+            raise self._bad(of, "it is not one number for each frame")
+        return found
+
+    def _found(self, of: str) -> np.ndarray:
+        if of in self.table:
+            return self.table[of].to_numpy()
+        window = Window(self.history.directory.frames, published.spans(self.history.state))
+        if of in list(window):
+            return window[of]
+        try:
+            return np.asarray(self.table.eval(of))
+        except Exception as error:  # whatever pandas makes of what a person wrote
+            raise self._bad(of, str(error)) from None
+
+    def _bad(self, of: str | np.ndarray, problem: str) -> BadExpression:
+        return BadExpression(str(of), problem, tuple(self.table))
+
+    def state(self, of: str | np.ndarray) -> np.ndarray:
+        """(n,) bool, whether a frame is in a state. Raises: BadExpression."""
+        found = self.values(of)
+        if found.dtype != bool:
+            raise self._bad(of, "it is not true or false, as 0 < phi < 2 is")
+        return found
+
+    def difference(self, state: str | np.ndarray, other: str | np.ndarray) -> Mean:
+        """Free energy of a state less that of another, in kT."""
+        self._check()
+        return self.weights.difference(self.state(state), self.state(other))
+
+    def average(self, of: str | np.ndarray) -> Mean:
+        """Average of a quantity; of a state its population."""
+        self._check()
+        values = self.values(of)
+        return self.weights.population(values) if values.dtype == bool else self.weights.average(values)
+
+    def free_energy(self, *along: str | np.ndarray, bins: int = BINS) -> pandas.DataFrame:
+        """Free energy in kT above the lowest bin, along one or two quantities.
+
+        Returns: by the middles of the bins, one index for each quantity: `free_energy`, `low` and `high` (95 %, of the
+            bin against all others); NaN where no frame is. `found["free_energy"].unstack()` is the map of two.
+        """
+        self._check()
+        values = np.stack([np.asarray(self.values(each), float) for each in along], axis=1)
+        counted = values[self.weights.order]
+        edges = [np.linspace(low, high, bins + 1) for low, high in zip(counted.min(0), counted.max(0), strict=True)]
+        found = self.weights.free_energy(values, edges).reshape(-1, 3)
+        names = [each if isinstance(each, str) else f"quantity {i + 1}" for i, each in enumerate(along)]
+        index = pandas.MultiIndex.from_product([(each[1:] + each[:-1]) / 2 for each in edges], names=names)
+        if len(along) == 1:
+            index = index.get_level_values(0)
+        return pandas.DataFrame(found, index, columns=["free_energy", "low", "high"])
+
+    def _check(self) -> None:
+        try:
+            self.weights.check()
+        except ValueError as error:
+            raise BadRequest(f"{self.history.directory.path}: {error}; simulate more") from None

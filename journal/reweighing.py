@@ -1,0 +1,101 @@
+"""Scores and versions of the bias of a run -> what each of its frames counts in equilibrium."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from steersman.journal.history import History
+from steersman.journal.segment_table import SegmentTable
+from steersman.steering import Bias, Scores
+from steersman.steering.errors import BadScores
+from steersman.steering.opes import ENERGY
+from steersman.steering.reweighting import NEWEST, Reweighted, log_normalisations
+
+SAMPLE = 20_000  # frames that the normalisations are found from
+SAME_KT = 0.1  # a stored energy and that of the version differ by less: single precision, at worst
+
+_kept: WeakKeyDictionary[History, tuple[tuple[int, ...], Reweighted]] = WeakKeyDictionary()
+
+
+def reweighted(history: History, scores: Scores) -> Reweighted:
+    """Weights of the frames that were biased along the coordinate of the model of the scores; all others have none.
+
+    What was before that model was pushed along another coordinate, or by nothing and has seen one basin only. A segment
+    whose stored energy is not that of its version is left out too: a softer copy, or one of a version that is unknown.
+
+    Raises: BadScores: no score is the coordinate of the bias, or the stored energy is not that of the bias.
+    """
+    key = (scores.model, len(scores), len(history.state.biases))
+    if history not in _kept or _kept[history][0] != key:
+        _kept[history] = key, _reweighted(history, scores)
+    return _kept[history][1]
+
+
+def _reweighted(history: History, scores: Scores) -> Reweighted:
+    segments = history.segments
+    made = segments.of_frames(scores.walker, scores.row)
+    version = _versions(history, scores, made)
+    at = np.flatnonzero(version)
+    if not len(at):
+        return Reweighted(np.zeros(len(scores)), at, at)
+    biases = {int(k): Bias.from_bytes(history.directory.bias(int(k)).read_bytes()) for k in np.unique(version[at])}
+    z, wrong = _coordinate(scores, at, version[at], biases)
+    kept = ~np.isin(made[at], made[at[wrong]])
+    odd = int((~kept).sum())
+    at, z = at[kept], z[kept]
+    if not len(at):
+        problem = "in no segment is it the energy of start.bias in kT at the score that is biased; return frame.bias"
+        raise BadScores(ENERGY, problem)
+    sample = slice(None, None, -(-len(at) // SAMPLE))
+    used, counts = np.unique(version[at][sample], return_counts=True)
+    logs = log_normalisations(np.stack([biases[k].energy(z[sample]) for k in used.tolist()]), counts)
+    mixture = np.full(len(at), -np.inf)
+    for k, log in zip(used.tolist(), logs, strict=True):
+        mixture = np.logaddexp(mixture, np.log((version[at] == k).sum()) - log - biases[k].energy(z))
+    weight = np.zeros(len(scores))
+    weight[at] = np.exp(mixture.min() - mixture)
+    lineage = _lineages(segments)[made[at]]
+    order = np.lexsort((scores.row[at], made[at], lineage))
+    newest = scores.matrix(ENERGY)[at[-max(int(NEWEST * len(at)), 1) :], 0].mean()
+    return Reweighted(weight / weight.sum(), at[order], lineage[order], float(newest), odd)
+
+
+def _versions(history: History, scores: Scores, made: np.ndarray) -> np.ndarray:
+    """(n,) int: the version of the bias of each frame; 0 where it is not along the coordinate of the scores' model."""
+    state = history.state
+    of_model = {each.bias for each in state.biases if each.model == scores.model}
+    biased = np.array([k if k in of_model else 0 for k in [*state.biased, 0]])  # the last one is of those without
+    start = np.where(made >= 0, history.segments.start[made], -1) if len(history.segments) else made
+    return np.asarray(biased[np.where(start < len(state.biased), start, -1)])
+
+
+def _coordinate(
+    scores: Scores, at: np.ndarray, version: np.ndarray, biases: dict[int, Bias]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(m, d) float, the score that was biased: the one by which stored energies are those of their versions; and (m,)
+    bool, which of them still are not."""
+    dimensions = next(iter(biases.values())).dimensions
+    stored = scores.matrix(ENERGY)[at, 0] if ENERGY in scores.values else np.full(len(at), np.nan)
+    found: list[tuple[np.ndarray, np.ndarray]] = []
+    for name in scores.values:
+        z = scores.matrix(name)[at]
+        if name == ENERGY or z.shape[1] != dimensions:
+            continue
+        energy = np.empty(len(at))
+        for k, bias in biases.items():
+            energy[version == k] = bias.energy(z[version == k])
+        found.append((z, ~(np.abs(energy - stored) < SAME_KT)))
+    if not found:
+        raise BadScores("", f"no score has the {dimensions} dimensions of the bias; return the one that is biased")
+    return min(found, key=lambda each: int(each[1].sum()))
+
+
+def _lineages(segments: SegmentTable) -> np.ndarray:
+    """(segments,) int: a segment belongs to that of its parent if it is the first to go on from its end."""
+    found, goes_on = np.arange(len(segments)), np.zeros(len(segments), bool)
+    for i, (parent, row) in enumerate(zip(segments.parent.tolist(), segments.parent_row.tolist(), strict=True)):
+        if parent >= 0 and row == segments.end[parent] - 1 and not goes_on[parent]:
+            found[i], goes_on[parent] = found[parent], True
+    return found

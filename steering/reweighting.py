@@ -1,0 +1,165 @@
+"""Frames of biased segments -> what each counts in equilibrium: averages and free energies of the unbiased system.
+
+Every version of a bias is a frozen function. So the frames of all versions are one sample of a mixture that is known
+but for one number per version, its normalisation, and MBAR finds these. A frame counts the inverse of the mixture's
+density: a function of where it lies, whichever version it was simulated under.
+
+Axes: k versions, n frames, m of them that count. Energies in kT.
+Source: Shirts and Chodera (2008), Statistically optimal analysis of samples from multiple equilibrium states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steersman.steering.weighted_ensemble import FEWEST, Mean, half_width
+
+MOST_STEPS, LONGEST_STEP, TOLERANCE = 200, 2.0, 1e-7
+PIECES = 100  # of the frames, in order of lineages and time: between them the autocorrelation is measured
+FEW_PASSAGES = 5  # an interval from fewer, in either direction, says little
+COLLAPSED, FEW_EFFECTIVE = -10.0, 10.0  # mean log weight of the newest frames; effective size of the sample
+NEWEST = 0.1  # share of the frames
+
+
+def log_normalisations(energies: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(k,) float: the logarithm of the equilibrium average of exp(-V) of each version, but for a common constant.
+
+    Args:
+        energies: (k, n) float, V of each version at all frames; zeros for no bias.
+        counts: (k,) int > 0, how many of the frames were simulated under each.
+    """
+    offered = np.log(counts)[:, None] - energies
+    found = np.zeros(len(counts))
+    for _ in range(MOST_STEPS):
+        chance = offered - found[:, None]
+        chance = np.exp(chance - chance.max(axis=0))
+        chance /= chance.sum(axis=0)  # that a frame is of a version
+        expected = chance.sum(axis=1)
+        excess = expected - counts
+        if np.abs(excess / counts).max() < TOLERANCE:
+            break
+        step = np.linalg.lstsq(np.diag(expected) - chance @ chance.T, excess)[0]
+        found += step * min(1.0, LONGEST_STEP / np.abs(step).max())
+    return np.asarray(found - found[0])
+
+
+@dataclass(frozen=True)
+class Reweighted:
+    """Frames, and what each counts.
+
+    Args:
+        weight: (n,) float, their sum is 1; 0 of a frame that is left out.
+        order: (m,) int, positions of the frames that count: one lineage after the other, each in order of time.
+        lineage: (m,) int, which one that is.
+        newest: mean logarithm of the weights of the newest frames under the biases they had, in kT.
+        odd: how many frames of the same model are left out, for their stored energy is not that of their version.
+    """
+
+    weight: np.ndarray
+    order: np.ndarray
+    lineage: np.ndarray
+    newest: float = 0.0
+    odd: int = 0
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def check(self) -> None:
+        """Raises: ValueError: too few frames count."""
+        if len(self) < FEWEST:
+            raise ValueError(f"{len(self)} frames were biased along the newest model; at least {FEWEST} are needed")
+
+    @property
+    def effective(self) -> float:
+        """How many independent frames would say as much, if those that there are were independent."""
+        total = float(np.square(self.weight).sum())
+        return 1 / total if total else 0.0
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether the weights say next to nothing."""
+        return self.newest < COLLAPSED or self.effective < FEW_EFFECTIVE
+
+    def difference(self, state: np.ndarray, other: np.ndarray) -> Mean:
+        """Free energy of a state less that of another, in kT, with its 95 % interval; infinite where one has no frame.
+
+        Args:
+            state, other: (n,) bool, whether a frame is in it.
+        Raises: ValueError: fewer than 10 frames count.
+        """
+        above, below = (self._pieces(np.asarray(each, float)) for each in (state, other))
+        if not above.sum() or not below.sum():
+            value = np.inf if below.sum() else -np.inf if above.sum() else np.nan
+            return Mean(value, np.nan, np.nan)
+        value = float(np.log(below.sum() / above.sum()))
+        half = half_width(above / above.mean() - below / below.mean())
+        return Mean(value, value - half, value + half)
+
+    def population(self, state: np.ndarray) -> Mean:
+        """Share of a state, (n,) bool, with its 95 % interval, which is that of its free energy above all others."""
+        share = self._pieces(np.asarray(state, float)).sum()
+        if not 0 < share < 1 - 1e-12:
+            return Mean(float(round(share)), np.nan, np.nan)
+        energy = self.difference(state, ~np.asarray(state, bool))
+        value, high, low = (float(1 / (1 + np.exp(each))) for each in (energy.value, energy.low, energy.high))
+        return Mean(value, low, high)
+
+    def average(self, value: np.ndarray) -> Mean:
+        """Average of a value, (n,) float, with its 95 % interval; the logarithm's where no value is negative.
+
+        Raises: ValueError: fewer than 10 frames count.
+        """
+        value = np.asarray(value, float)
+        total, weight = self._pieces(value), self._pieces(np.ones(len(value)))
+        mean = float(total.sum() / weight.sum())
+        half = half_width((total - mean * weight) / weight.mean())
+        if mean > 0 and value[self.order].min() >= 0:
+            factor = float(np.exp(half / mean))
+            return Mean(mean, mean / factor, mean * factor)
+        return Mean(mean, mean - half, mean + half)
+
+    def free_energy(self, along: np.ndarray, edges: Sequence[np.ndarray]) -> np.ndarray:
+        """(b, ..., 3) float: free energy in kT of each bin above the lowest, and its 95 % interval; NaN without frames.
+
+        The interval is that of the bin against all frames.
+
+        Args:
+            along: (n, d) float.
+            edges: of the bins, evenly spaced, in each of the d dimensions.
+        """
+        counted, weight, piece = along[self.order].T, self.weight[self.order], self._of_pieces
+        shape = tuple(len(each) - 1 for each in edges)
+        inside, cell, pieces = np.ones(len(weight), bool), np.zeros(len(weight), int), piece[-1] + 1
+        for column, each in zip(counted, edges, strict=True):
+            inside &= (column >= each[0]) & (column <= each[-1])
+            cell = cell * (len(each) - 1) + np.digitize(column, each[1:-1])
+        size = int(np.prod(shape))
+        sums = np.bincount((cell * pieces + piece)[inside], weight[inside], minlength=size * pieces)
+        sums = sums.reshape(size, pieces)
+        whole = np.bincount(piece, weight)
+        found = np.full((len(sums), 3), np.nan)
+        for i in np.flatnonzero(sums.sum(axis=1)):
+            value, half = -np.log(sums[i].sum()), half_width(sums[i] / sums[i].mean() - whole / whole.mean())
+            found[i] = value, value - half, value + half
+        return (found - np.nanmin(found[:, 0])).reshape(*shape, 3)
+
+    def passages(self, state: np.ndarray, other: np.ndarray) -> tuple[int, int]:
+        """How often a lineage came from one state, (n,) bool, to the other, and back."""
+        side = (np.asarray(state, np.int8) - np.asarray(other, np.int8))[self.order]
+        known = np.flatnonzero(side)
+        same = self.lineage[known[1:]] == self.lineage[known[:-1]]
+        change = np.where(same, np.diff(side[known]), 0)
+        return int((change < 0).sum()), int((change > 0).sum())
+
+    @property
+    def _of_pieces(self) -> np.ndarray:
+        """(m,) int: the piece of each frame that counts. Raises: ValueError: see `check`."""
+        self.check()
+        return np.arange(len(self)) * min(PIECES, len(self)) // len(self)
+
+    def _pieces(self, value: np.ndarray) -> np.ndarray:
+        """(pieces,) float: sum of the weighted value over each."""
+        return np.bincount(self._of_pieces, (self.weight * value)[self.order])
