@@ -15,7 +15,7 @@ import numpy as np
 
 from steersman.dashboard import style, yardsticks
 from steersman.dashboard.errors import NothingToDraw, PanelFails
-from steersman.dashboard.figures import svg_of
+from steersman.dashboard.figures import FIGURES, svg_of
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.results import Results
@@ -27,7 +27,7 @@ from steersman.stages.workflow import Params, Workflow
 from steersman.system.errors import EngineError, told
 
 AGAIN_S = 20.0  # between two drawings
-YARDSTICKS = "yardsticks"
+BIAS, YARDSTICKS = "bias", "yardsticks"
 Draw = Callable[[History], Any]
 
 _drawing = threading.Lock()  # matplotlib draws one figure at a time
@@ -35,14 +35,15 @@ _drawing = threading.Lock()  # matplotlib draws one figure at a time
 
 def listed(watched: Watched) -> dict[str, Any]:
     """Names and titles of what the workflow file draws, and why there is nothing."""
+    trouble, found = "", None
     try:
         found = watched.workflow()
+        if found is None and not watched.trusted:
+            trouble = str(UntrustedCode(str(watched.directory.workflow)))
     except EngineError as error:
-        return {"panels": [], "trouble": str(error)}
-    if found is None:
-        why = str(UntrustedCode(str(watched.directory.workflow)))
-        return {"panels": [], "trouble": "" if watched.trusted else why}
-    return {"panels": [{"name": name, "title": title} for name, title, _ in _drawn(*found)], "trouble": ""}
+        trouble = str(error)
+    drawn = [*_own(watched), *(_drawn(*found) if found else ())]
+    return {"panels": [{"name": name, "title": title} for name, title, _ in drawn], "trouble": trouble}
 
 
 def panel(watched: Watched, name: str) -> bytes:
@@ -51,8 +52,9 @@ def panel(watched: Watched, name: str) -> bytes:
     Raises: NothingToDraw: there is no such panel, or nothing to draw yet. PanelFails. BadInput: the file can no longer
         be read.
     """
-    found = watched.workflow()
-    wanted = [(title, draw) for each, title, draw in (_drawn(*found) if found else ()) if each == name]
+    own = [(title, draw) for each, title, draw in _own(watched) if each == name]
+    found = None if own else watched.workflow()
+    wanted = own or [(title, draw) for each, title, draw in (_drawn(*found) if found else ()) if each == name]
     if not wanted:
         raise NothingToDraw(f"the workflow has no panel {name!r}")
     with _drawing:
@@ -80,6 +82,12 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
         raise
     except Exception as error:  # whatever its author's program raises is its author's to see
         raise PanelFails(told(error)) from None
+
+
+def _own(watched: Watched) -> Iterator[tuple[str, str, Draw]]:
+    """The same of what every run shows that has it: this runs no code of the run."""
+    if watched.history.state.biases:
+        yield BIAS, *FIGURES[BIAS]
 
 
 def _drawn(workflow: Workflow, params: Params) -> Iterator[tuple[str, str, Draw]]:
