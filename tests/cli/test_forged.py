@@ -96,8 +96,11 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     return call
 
 
-@pytest.mark.parametrize("words", LOOKING, ids=" ".join)
-@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize(
+    ("words", "copied"),
+    [*((words, False) for words in LOOKING), (["watch"], True), (["report"], True)],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "copy" if each else "run",
+)
 def test_no_command_that_looks_runs_the_code_of_a_stranger(
     words: list[str], copied: bool, forged: RunDirectory, marker: Path, call: Call
 ) -> None:
