@@ -143,10 +143,11 @@ def _held(block: np.ndarray, dtype: np.dtype) -> np.ndarray:
     with np.errstate(all="ignore"):
         cast = block.astype(dtype)
         if block.dtype.kind in "fc":
-            return np.isfinite(cast) | ~np.isfinite(block)
+            return np.asarray(np.isfinite(cast) | ~np.isfinite(block))
         back = cast.astype(block.dtype)
     nothing = np.isnat(block) & np.isnat(cast) if block.dtype.kind in "mM" else np.False_
-    return nothing | (back == block) & ((cast < 0) == (block < 0) if block.dtype.kind in "iu" else np.True_)
+    same_sign = (cast < 0) == (block < 0) if block.dtype.kind in "iu" else np.True_
+    return np.asarray(nothing | (back == block) & same_sign)
 
 
 def check_new(name: str, block: np.ndarray, n: int, meaning: Variable | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -15,12 +16,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from steersman.dashboard import figures, lineage, slots, structure, style
 from steersman.dashboard.live.frame import shown
 from steersman.dashboard.scored import Plane, Scored, plane
-from steersman.dashboard.stored import StoredVariable, on_sphere
+from steersman.dashboard.stored import StoredVariable, on_sphere, variables
 from steersman.journal import slot_time
 from steersman.journal.clock import Clock, simulated_scale, wall_scale
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segment_table import SegmentTable
+from steersman.store import FRAME, Frames, GroupWriter, Variable
 
 
 @pytest.fixture
@@ -192,6 +194,24 @@ def test_a_field_is_on_the_sphere_by_its_dimensions_and_not_by_its_shape(
     dims: tuple[str, ...], units: dict[str, str], sphere: bool
 ) -> None:
     assert on_sphere(dims, units) is sphere
+
+
+def test_fields_that_are_stored_say_whether_they_are_on_the_sphere(tmp_path: Path) -> None:
+    """By the names that the workflow gives, or the units of its coordinates; of another shape than a Gaussian grid's
+    nothing is known."""
+    degrees = {
+        "y": Variable(units="degrees_north", points=np.arange),
+        "x": Variable(units="degrees_east", points=np.arange),
+    }
+    fields = {"plane": (("row", "column"), (4, 8)), "named": (("lat", "lon"), (4, 8)), "units": (("y", "x"), (3, 6))}
+    fields["other"] = (("lat", "lon"), (4, 6))
+    writer = GroupWriter(
+        tmp_path / "w0", variables=degrees | {name: Variable(dims) for name, (dims, _) in fields.items()}
+    )
+    writer.append(FRAME, {name: np.zeros(shape) for name, (_, shape) in fields.items()} | {"time": 0.0})
+    writer.close()
+    history: Any = SimpleNamespace(directory=SimpleNamespace(frames=Frames(tmp_path)))
+    assert {name for name, each in variables(history).items() if each.sphere} == {"named", "units"}
 
 
 def test_a_planar_field_of_twice_as_many_columns_is_an_image() -> None:

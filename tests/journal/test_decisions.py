@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,14 @@ def run(tmp_path: Path) -> RunDirectory:
     for number in range(STARTS):
         (start,) = journal.append(Start(start=number, seed=0, policy="p", reason="r"))
         journal.append(Began(walker=0, segment=number, start=number, first_row=0))
-        line = {"t": start.t, "candidates": 7, "frame": None, "refused": [], "start": number, "model": 0}
+        line: dict[str, Any] = {
+            "t": start.t,
+            "candidates": 7,
+            "frame": None,
+            "refused": [],
+            "start": number,
+            "model": 0,
+        }
         lines.append(json.dumps(line | {"policy": "p", "reason": "r", "ranked_s": 1.0}))
     journal.close()
     directory.decisions.write_text("\n".join(lines) + "\n")

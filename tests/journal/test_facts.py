@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -19,7 +20,7 @@ from steersman.journal.why import why
 from steersman.steering import budget
 
 
-def outcome(directory: RunDirectory) -> object:
+def outcome(directory: RunDirectory) -> tuple[str, list[str]]:
     opened = open_run(directory.path)
     found = summary(History(directory).state, directory.path)["outcome"]
     assert opened.state["outcome"] == found
@@ -49,8 +50,8 @@ def test_a_frame_has_one_name_wherever_it_is_shown(tmp_path: Path) -> None:
     """That which `tell RUN pin` takes: in the display, the report, `why` and on the page."""
     directory = create(tmp_path, "run")
     journal = Journal(directory.journal)
-    first = {"walker": 0, "segment": 0, "start": 0, "first_row": 0}
-    second = {"walker": 0, "segment": 1, "start": 1, "first_row": 20}
+    first: dict[str, Any] = {"walker": 0, "segment": 0, "start": 0, "first_row": 0}
+    second: dict[str, Any] = {"walker": 0, "segment": 1, "start": 1, "first_row": 20}
     parent = FrameId(0, 27, 1)
     journal.append(
         Run(workflow="w", seed=0), Start(start=0, seed=0), Start(start=1, seed=0), Hired(walker=0, slot=0),

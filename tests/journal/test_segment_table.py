@@ -1,6 +1,7 @@
 """When segments ended: by their own record, with their walker, with their session, or not yet."""
 
 from pathlib import Path
+from typing import Any
 
 from steersman.journal.file import Journal
 from steersman.journal.history import History
@@ -16,7 +17,9 @@ def test_a_segment_ends_when_it_ends_or_its_walker_is_lost_or_its_driver_was_las
     """Walker 0 leaves a whole segment; 1 is lost at 40; 2 dies with its driver, heard of at 50; 3 lives, at 100."""
     at = [NOW]
     recorder = Recorder(Journal(tmp_path / "journal.jsonl", clock=lambda: at[0]), State())
-    begins = [(walker, {"walker": walker, "segment": 0, "start": walker, "first_row": 0}) for walker in range(4)]
+    begins: list[tuple[int, dict[str, Any]]] = [
+        (walker, {"walker": walker, "segment": 0, "start": walker, "first_row": 0}) for walker in range(4)
+    ]
     story = [
         (0, Run(workflow="w", seed=0)), (1, Session(host="h", pid=1)),
         *((2, Start(start=number, seed=0)) for number, _ in begins),
