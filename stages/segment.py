@@ -86,7 +86,7 @@ class Segment:
         known = self._writer.names(FRAME)
         if known and (odd := known ^ {*variables, "segment"}):
             raise BadVariable(min(odd), "some frames have it and others have not; all must have the same variables")
-        if np.ndim(variables.get("time", 0.0)):
+        if np.ndim(given := variables.get("time", 0.0)) or isinstance(given, np.datetime64 | np.timedelta64):
             raise BadVariable("time", "it must be one number, the simulated time since the segment's start")
         for name, value in variables.items():
             try:

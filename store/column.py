@@ -41,7 +41,8 @@ class Column:
 
     def __init__(self, path: Path, dimension: str, meaning: Variable | None, like: np.ndarray) -> None:
         self.name, self.dimension = path.name, dimension
-        self._path, self._row, self._dtype = path, like.shape[1:], like.dtype.newbyteorder("=")
+        self._path, self._row = path, like.shape[1:]
+        self._dtype = np.dtype(like.dtype.newbyteorder("=").str)  # of C's long long, which zarr does not know, int64
         self._fill = np.nan if self._dtype.kind == "f" else self._dtype.type()
         self._chunk_rows, self._shard_rows = chunk_and_shard(math.prod(self._row) * self._dtype.itemsize)
         self._metadata = self._described(meaning or Variable(tuple(f"{self.name}_{i}" for i in range(like.ndim - 1))))

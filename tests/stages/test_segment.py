@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.stages.segment import Segment, look_every_s
-from steersman.store import SEGMENT, GroupWriter, StoreError
+from steersman.store import SEGMENT, Frames, GroupWriter, Span, StoreError
 
 
 def test_a_stop_is_late_by_a_tenth_and_a_long_segment_asks_seldom() -> None:
@@ -36,6 +36,8 @@ def test_a_stop_is_late_by_a_tenth_and_a_long_segment_asks_seldom() -> None:
         ([{"a/b": 1.0}], "'a/b': this name cannot be used for a folder"),
         ([{"segment": 1}], "'segment': the engine uses this name"),
         ([{"time": [1.0]}], "'time': it must be one number"),
+        ([{"time": np.datetime64("2020-01-01")}], "'time': it must be one number"),
+        ([{"time": np.timedelta64(1, "s")}], "'time': it must be one number"),
         ([{"time": -1e-9}], "'time': it is -1e-09 after 0"),
         ([{"time": 2.0}, {"time": 2.0}, {"time": 1.0}], "'time': it is 1 after 2"),
     ],
@@ -72,3 +74,16 @@ def test_a_seed_for_programs_that_take_an_int_is_one_and_a_function_of_the_seed(
         first, again = (Segment("w0.0", 0, seed, writer).seed31 for _ in range(2))
     assert first == again
     assert 1 <= first <= 2**31 - 1
+
+
+def test_a_long_long_of_c_is_an_int64(tmp_path: Path) -> None:
+    writer = GroupWriter(tmp_path / "w0")
+    out = Segment("w0.0", 0, 1, writer)
+    for number in (np.arange(3, dtype=np.longlong), np.arange(3, dtype=np.int64)):
+        out.append(x=number, y=np.ulonglong(2**63 + 5), z=2**63)
+    writer.publish()
+    found = Frames(tmp_path)
+    assert found.read("x", Span("w0", 0, 2)).tolist() == [[0, 1, 2]] * 2
+    assert found.read("x", Span("w0", 0, 2)).dtype == np.int64
+    assert found.read("y", Span("w0", 0, 2)).tolist() == [2**63 + 5] * 2
+    assert found.read("z", Span("w0", 0, 2)).tolist() == [2**63] * 2
