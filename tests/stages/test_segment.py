@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.stages.segment import Segment, look_every_s
-from steersman.store import GroupWriter, StoreError
+from steersman.store import Frames, GroupWriter, Span, StoreError
 
 
 def test_a_stop_is_late_by_a_tenth_and_a_long_segment_asks_seldom() -> None:
@@ -75,3 +75,16 @@ def test_a_seed_for_programs_that_take_an_int_is_one_and_a_function_of_the_seed(
         first, again = (Segment("w0.0", 0, seed, writer).seed31 for _ in range(2))
     assert first == again
     assert 1 <= first <= 2**31 - 1
+
+
+def test_a_long_long_of_c_is_an_int64(tmp_path: Path) -> None:
+    writer = GroupWriter(tmp_path / "w0")
+    out = Segment("w0.0", 0, 1, writer)
+    for number in (np.arange(3, dtype=np.longlong), np.arange(3, dtype=np.int64)):
+        out.append(x=number, y=np.ulonglong(2**63 + 5), z=2**63)
+    writer.publish()
+    found = Frames(tmp_path)
+    assert found.read("x", Span("w0", 0, 2)).tolist() == [[0, 1, 2]] * 2
+    assert found.read("x", Span("w0", 0, 2)).dtype == np.int64
+    assert found.read("y", Span("w0", 0, 2)).tolist() == [2**63 + 5] * 2
+    assert found.read("z", Span("w0", 0, 2)).tolist() == [2**63] * 2
