@@ -60,7 +60,7 @@ class Work:
                 self._again("it did not come back", 0.0)
             return None
         error = self._job.exception()
-        if lost(error) and self._losses:
+        if error and lost(error) and self._losses:
             self._losses -= 1
             self._again(told(error), 0.0)
             return None

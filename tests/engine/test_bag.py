@@ -301,7 +301,7 @@ def test_words_that_nobody_is_left_to_hear_are_taken_off_the_bus(
     recorder.record(Began(**began))
     crew.stop_segment("w1.0", "enough", by="somebody")
     crew.advance()
-    words = [(LEAVE, int, str), (stop_name("w1.0"), str)]
+    words: list[tuple[Any, ...]] = [(LEAVE, int, str), (stop_name("w1.0"), str)]
     assert [space.count(*word) for word in words] == [1, 1]
     recorder.record(Ended(**began, end_row=0, how="finished"))
     jobs.walkers[0].set_exception(RuntimeError("the worker is gone"))

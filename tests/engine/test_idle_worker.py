@@ -199,7 +199,7 @@ def test_a_parsl_that_lost_its_interchange_leaves_nothing_in_the_driver(
     with orphans.guarded(tmp_path):
         mine = Jobs(config, space, tmp_path / "bus", begins_s=BEGINS_S)
         mine._pools["training"]._executor.interchange_proc.kill()
-        until(lambda: mine.broken)
+        until(lambda: bool(mine.broken))
         mine.close()
     until(lambda: not set(threading.enumerate()) - before)
     assert driver.num_fds() < files + 5
