@@ -28,6 +28,7 @@ from steersman.steering.decide import CHOSE_NONE
 
 POINTS = 200
 FEW = 4  # seeds, of which an interval begins to mean something
+BLIND = "it measures nothing: no segment looked at start.frame or left a state, so all began at the prepared start"
 SEED = 0  # of the bootstrap: a table that is made again is the same
 
 
@@ -40,6 +41,7 @@ class Runs:
         cost: part -> seconds, all seeds together.
         starts: of all seeds together.
         own: of them, those that the arm's policy itself chose.
+        blind: its policy chooses frames, and in some run no segment began at the frame that was chosen for it.
     """
 
     arm: Arm
@@ -49,6 +51,7 @@ class Runs:
     unit: str = "frames"
     starts: int = 0
     own: int = 0
+    blind: bool = False
 
     @property
     def share(self) -> float:
@@ -76,6 +79,7 @@ class Row:
     times: Mapping[float, Times]
     sooner: Mapping[float, Interval]
     more: Interval
+    blind: bool = False
 
     @property
     def verdict(self) -> str:
@@ -84,6 +88,8 @@ class Row:
             return "plain sampling: what the others are compared with"
         if self.share == 0:
             return CHOSE_NONE
+        if self.blind:
+            return BLIND
         said = [self._sooner(level, ratio) for level, ratio in self.sooner.items()]
         better, worse = self.more.low > 0, self.more.high < 0
         if self.less:
@@ -127,7 +133,9 @@ def collect(
         runs.seeds.append(seed)
         runs.cost.update(_cost(history))
         runs.starts += history.state.chosen.total()
-        runs.own += steering_of(arm, workflow).own(history.state.chosen)
+        steering = steering_of(arm, workflow)
+        runs.own += steering.own(history.state.chosen)
+        runs.blind |= history.state.reads is False and not (history.state.exact or steering.policy.draws)
         runs.unit = history.state.time_unit if history.state.simulated else "frames"
     return runs
 
@@ -159,6 +167,7 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
     return Row(
         runs.arm, name, yardstick.less, runs.share, mine, times,
         {level: speed_up(before[level], times[level], rng) for level in levels}, difference(base, mine),
+        runs.blind,
     )  # fmt: skip
 
 
