@@ -27,6 +27,7 @@ from steersman.stages.yardstick import Yardstick
 from steersman.steering.decide import CHOSE_NONE
 
 POINTS = 200
+BLIND = "it measures nothing: no segment looked at start.frame or left a state, so all began at the prepared start"
 SEED = 0  # of the bootstrap: a table that is made again is the same
 
 
@@ -40,6 +41,7 @@ class Runs:
         starts: of all seeds together.
         own: of them, those that the arm's policy itself chose.
         trained: seeds in which a model was trained.
+        blind: its policy chooses frames, and in some run no segment began at the frame that was chosen for it.
     """
 
     arm: Arm
@@ -50,6 +52,7 @@ class Runs:
     starts: int = 0
     own: int = 0
     trained: int = 0
+    blind: bool = False
 
     @property
     def share(self) -> float:
@@ -79,6 +82,7 @@ class Row:
     times: Mapping[float, Times]
     sooner: Mapping[float, Interval]
     more: Interval
+    blind: bool = False
 
     @property
     def verdict(self) -> str:
@@ -89,6 +93,8 @@ class Row:
             return f"unknown: {self.yardstick} has no value in {unknown} of {2 * len(self.final)} campaigns"
         if self.share == 0:
             return CHOSE_NONE
+        if self.blind:
+            return BLIND
         said = [self._sooner(level, ratio) for level, ratio in self.sooner.items()]
         better, worse = self.more.low > 0, self.more.high < 0
         if self.less:
@@ -137,8 +143,10 @@ def collect(
         runs.seeds.append(seed)
         runs.cost.update(_cost(history))
         runs.starts += history.state.chosen.total()
+        steering = steering_of(arm, workflow)
         runs.trained += any(model.fit for model in history.state.models)
-        runs.own += steering_of(arm, workflow).own(history.state.chosen)
+        runs.own += steering.own(history.state.chosen)
+        runs.blind |= history.state.reads is False and not (history.state.exact or steering.policy.draws)
         runs.unit = history.state.time_unit if history.state.simulated else "frames"
     return runs
 
@@ -177,6 +185,7 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
     return Row(
         runs.arm, name, yardstick.less, runs.share, mine, base, times,
         {level: speed_up(before[level], times[level], rng) for level in levels}, difference(base, mine),
+        runs.blind,
     )  # fmt: skip
 
 

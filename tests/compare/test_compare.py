@@ -4,6 +4,7 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from steersman.cli.compare import _print as print_rows
 from steersman.compare import campaigns
 from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
-from steersman.compare.comparison import Runs, collect, rows
+from steersman.compare.comparison import BLIND, Runs, collect, rows
 from steersman.compare.errors import CampaignFailed
 from steersman.compare.figure import draw
 from steersman.compare.files import write_variant
@@ -272,6 +273,7 @@ def test_a_policy_that_chose_no_start_is_not_judged(
     each = {"cells": wells.yardsticks["cells"]}
     found = [(row, runs) for runs in (plain, idle, chose) for row in rows(plain, runs, each)]
     assert [row.verdict == CHOSE_NONE for row, _ in found] == [False, True, False]
+    assert [replace(row, blind=True).verdict == BLIND for row, _ in found] == [False, False, True]
     lines = [line.split(" | ") for line in table(found).splitlines() if line.count("%")]
     assert [line[-2] for line in lines] == ["90 %", "0 %", "25 %"]
     written: Any = write(tmp_path, [plain, idle, chose], found)
