@@ -18,7 +18,7 @@ from steersman.journal import published
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
 from steersman.steering.opes import ENERGY
-from steersman.steering.reweighting import COLLAPSED, FEW_PASSAGES
+from steersman.steering.reweighting import COLLAPSED
 from steersman.steering.weighted_ensemble import Mean
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName
@@ -130,7 +130,10 @@ def _problems(run: Unbiased, groups: Iterable[Mapping[str, np.ndarray]]) -> Iter
         )
     seldom = [words for group in groups for words in _seldom(run, group)]
     if seldom:
-        yield f"Few passages: {'; '.join(seldom)}. The intervals may be too narrow. Simulate more."
+        yield (
+            f"Few passages: {'; '.join(seldom)}, and {run.weights.enough_passages} are enough. The intervals may be "
+            "too narrow. Simulate more."
+        )
 
 
 def _seldom(run: Unbiased, states: Mapping[str, np.ndarray]) -> Iterator[str]:
@@ -138,7 +141,7 @@ def _seldom(run: Unbiased, states: Mapping[str, np.ndarray]) -> Iterator[str]:
     anywhere = np.logical_or.reduce([*states.values()]) if len(states) > 1 else np.ones(len(run.table), bool)
     for name, state in states.items():
         left, entered = run.weights.passages(state, anywhere & ~state)
-        if min(left, entered) < FEW_PASSAGES:
+        if min(left, entered) < run.weights.enough_passages:
             yield f"{name} was entered {entered} and left {left} times"
 
 

@@ -11,9 +11,8 @@ from steersman.journal.segment_table import SegmentTable
 from steersman.steering import Bias, Scores
 from steersman.steering.errors import BadScores
 from steersman.steering.opes import ENERGY
-from steersman.steering.reweighting import NEWEST, Reweighted, log_normalisations
+from steersman.steering.reweighting import NEWEST, Reweighted, weights
 
-SAMPLE = 20_000  # frames that the normalisations are found from
 SAME_KT = 0.1  # a stored energy and that of the version differ by less: single precision, at worst
 
 _kept: WeakKeyDictionary[History, tuple[tuple[int, ...], Reweighted]] = WeakKeyDictionary()
@@ -48,18 +47,12 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
     if not len(at):
         problem = "in no segment is it the energy of start.bias in kT at the score that is biased; return frame.bias"
         raise BadScores(ENERGY, problem)
-    sample = slice(None, None, -(-len(at) // SAMPLE))
-    used, counts = np.unique(version[at][sample], return_counts=True)
-    logs = log_normalisations(np.stack([biases[k].energy(z[sample]) for k in used.tolist()]), counts)
-    mixture = np.full(len(at), -np.inf)
-    for k, log in zip(used.tolist(), logs, strict=True):
-        mixture = np.logaddexp(mixture, np.log((version[at] == k).sum()) - log - biases[k].energy(z))
-    weight = np.zeros(len(scores))
-    weight[at] = np.exp(mixture.min() - mixture)
+    version, weight = version[at], np.zeros(len(scores))
+    weight[at] = weights(version, lambda k, some: biases[k].energy(z[some]))
     lineage = _lineages(segments)[made[at]]
     order = np.lexsort((scores.row[at], made[at], lineage))
     newest = scores.matrix(ENERGY)[at[-max(int(NEWEST * len(at)), 1) :], 0].mean()
-    return Reweighted(weight / weight.sum(), at[order], lineage[order], float(newest), odd)
+    return Reweighted(weight, at[order], lineage[order], float(newest), odd)
 
 
 def _versions(history: History, scores: Scores, made: np.ndarray) -> np.ndarray:

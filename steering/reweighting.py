@@ -10,7 +10,7 @@ Source: Shirts and Chodera (2008), Statistically optimal analysis of samples fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +18,9 @@ import numpy as np
 from steersman.steering.weighted_ensemble import FEWEST, Mean, half_width
 
 MOST_STEPS, LONGEST_STEP, TOLERANCE = 200, 2.0, 1e-7
+SAMPLE = 20_000  # frames that the normalisations are found from, evenly chosen
 PIECES = 100  # of the frames, in order of lineages and time: between them the autocorrelation is measured
-FEW_PASSAGES = 5  # an interval from fewer, in either direction, says little
+FEW_PASSAGES, EACH = 5, 2  # in either direction, of all lineages and of each: an interval from fewer is too narrow
 COLLAPSED, FEW_EFFECTIVE = -10.0, 10.0  # mean log weight of the newest frames; effective size of the sample
 NEWEST = 0.1  # share of the frames
 
@@ -32,7 +33,7 @@ def log_normalisations(energies: np.ndarray, counts: np.ndarray) -> np.ndarray:
         counts: (k,) int > 0, how many of the frames were simulated under each.
     """
     offered = np.log(counts)[:, None] - energies
-    found = np.zeros(len(counts))
+    found = -energies.mean(axis=1)  # so that a constant in a version changes nothing
     for _ in range(MOST_STEPS):
         chance = offered - found[:, None]
         chance = np.exp(chance - chance.max(axis=0))
@@ -44,6 +45,23 @@ def log_normalisations(energies: np.ndarray, counts: np.ndarray) -> np.ndarray:
         step = np.linalg.lstsq(np.diag(expected) - chance @ chance.T, excess)[0]
         found += step * min(1.0, LONGEST_STEP / np.abs(step).max())
     return np.asarray(found - found[0])
+
+
+def weights(version: np.ndarray, energy: Callable[[int, slice], np.ndarray]) -> np.ndarray:
+    """(n,) float: what each frame counts in equilibrium; their sum is 1.
+
+    Args:
+        version: (n,) int, of the bias that each frame was simulated under.
+        energy: gives V of a version at the frames of a slice, (m,) float.
+    """
+    sample = slice(None, None, -(-len(version) // SAMPLE))
+    used, counts = np.unique(version[sample], return_counts=True)
+    logs = log_normalisations(np.stack([energy(k, sample) for k in used.tolist()]), counts)
+    mixture = np.full(len(version), -np.inf)
+    for k, log in zip(used.tolist(), logs, strict=True):
+        mixture = np.logaddexp(mixture, np.log((version == k).sum()) - log - energy(k, slice(None)))
+    found = np.exp(mixture.min() - mixture)
+    return np.asarray(found / found.sum())
 
 
 @dataclass(frozen=True)
@@ -153,6 +171,12 @@ class Reweighted:
         same = self.lineage[known[1:]] == self.lineage[known[:-1]]
         change = np.where(same, np.diff(side[known]), 0)
         return int((change < 0).sum()), int((change > 0).sum())
+
+    @property
+    def enough_passages(self) -> int:
+        """How many passages in either direction it takes for an interval that can be trusted."""
+        long = np.bincount(self.lineage) * PIECES >= len(self)
+        return max(FEW_PASSAGES, EACH * int(long.sum()))
 
     @property
     def _of_pieces(self) -> np.ndarray:

@@ -131,10 +131,16 @@ class Run:
     Args:
         difference: (runs,) free energy of the right well less that of the left one, kT.
         crossings: (runs,) from well to well.
+        z, version: (runs, n), of each frame, in order of segments; walker: (n,).
+        energies: of each run, (nodes,) of each version; the first one is no bias.
     """
 
     difference: np.ndarray
     crossings: np.ndarray
+    z: np.ndarray
+    version: np.ndarray
+    walker: np.ndarray
+    energies: list[list[np.ndarray]]
 
 
 def simulated(walkers: int, segments: int, *, delay: int = 0, runs: int = 20, held_back: int = 0) -> Run:
@@ -147,6 +153,7 @@ def simulated(walkers: int, segments: int, *, delay: int = 0, runs: int = 20, he
     x, side = -np.ones((runs, walkers)), -np.ones((runs, walkers))
     slope, energy = np.zeros((runs, len(GRID))), np.zeros((runs, len(GRID)))
     frames, felt, biased = [-1 + 0.1 * rng.normal(size=(runs, 1, held_back))], [np.zeros((runs, 1, held_back))], [False]
+    energies, version = [[energy[run].copy()] for run in range(runs)], [np.zeros((runs, held_back), int)]
     known, crossings, each = np.zeros(runs, int), np.zeros(runs), np.arange(runs)[:, None]
 
     def cell(x: np.ndarray) -> np.ndarray:
@@ -165,6 +172,7 @@ def simulated(walkers: int, segments: int, *, delay: int = 0, runs: int = 20, he
         frames.append(np.moveaxis(kept, 0, 2))
         felt.append(energy[each[..., None], cell(frames[-1])])
         biased.append(bool(known.all()))
+        version.append(np.repeat([[len(made) - 1] for made in energies], frames[-1][0].size, axis=1))
         seen = len(frames) - delay
         if seen < 2:
             continue
@@ -183,11 +191,13 @@ def simulated(walkers: int, segments: int, *, delay: int = 0, runs: int = 20, he
             )  # fmt: skip
             made = opes.made(scores)
             slope[run], energy[run], known[run] = made.gradient(GRID), made.energy(GRID), len(z)
+            energies[run].append(energy[run].copy())
     z, v = (np.concatenate([part.reshape(runs, -1) for part in parts], axis=1) for parts in (frames, felt))
     now = np.repeat(biased, [part[0].size for part in frames])
     weight = np.where(now, np.exp(v), 0.0)
     left, right = ((weight * (z * sign > 0)).sum(axis=1) for sign in (-1, 1))
-    return Run(np.log(left / right), crossings)
+    walker = np.concatenate([np.repeat(np.arange(part.shape[1]), part.shape[2]) for part in frames])
+    return Run(np.log(left / right), crossings, z, np.concatenate(version, axis=1), walker, energies)
 
 
 @pytest.mark.slow
