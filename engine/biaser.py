@@ -53,7 +53,9 @@ class Biaser:
     def unless_lost(self, start: Start, scores: Scores, rng: np.random.Generator) -> Start:
         """The start, or where its walker is lost one from a heavy frame in its place; as far as there are scores."""
         newest, lost = self._recorder.state.bias, self._bias.lost
-        if lost is None or newest is None or newest.model != scores.model or not (start.exact and start.parent):
+        if lost is None or newest is None or newest.model != scores.model or self._bias.lacks(scores.values):
+            return start
+        if not (start.exact and start.parent):
             return start
         rows = self._newest_rows(start.parent, scores)
         if not len(rows) or (weight := self._bias.log_weight(scores, rows)) > lost:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,7 +43,7 @@ from steersman.journal.records import (
 )
 from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.scoreboard import Scoreboard
+from steersman.journal.scoreboard import Scoreboard, unscored
 from steersman.journal.state import State
 from steersman.journal.why import given_words, lines, why
 from steersman.steering import Bias, Opes, Scores, Steering, Unsteered
@@ -278,6 +279,18 @@ def test_whether_a_walker_is_lost_is_seen_by_the_newest_segment_that_has_scores(
         .unless_lost(start, scores, np.random.default_rng(1))
         .instead
     )
+
+
+def test_without_scores_nobody_is_lost(unbroken: Ran) -> None:
+    """As when they were set aside, for they were damaged."""
+    story = unbroken.story()
+    state = State(story[: next(at for at, each in enumerate(story) if isinstance(each, Training))])
+    assert state.bias is not None
+    assert state.bias.model == 0
+    biaser = Biaser(unbroken.directory, replace(BIAS, lost=-1e-9), SimpleNamespace(state=state))  # type: ignore[arg-type]
+    segment = next(each for each in state.segments)
+    start = Start(start=99, seed=1, parent=FrameId(segment.walker, FRAMES - 1, segment.number), exact=True)
+    assert biaser.unless_lost(start, unscored(state), np.random.default_rng(1)) is start
 
 
 def test_segments_and_why_say_which_model_and_which_version_pushed(unbroken: Ran) -> None:
