@@ -41,6 +41,32 @@ def test_what_a_coordinate_fluctuates_does_not_depend_on_the_numbers_of_walkers(
             assert one.tolist() == other.tolist()
 
 
+def test_what_a_coordinate_fluctuates_is_seen_within_segments_alone() -> None:
+    """Wherever each of them begins."""
+    found = scores()
+    z = found.matrix("z")
+    far = z + 50.0 * (found.segment + 7 * found.walker)[:, None]
+    for one, other in zip(_fluctuation(found, z, np.zeros(2)), _fluctuation(found, far, np.zeros(2)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_frames_of_before_the_model_count_as_so_many_at_most() -> None:
+    """By Kish's effective size of 200 frames that count 40 together, and of 100 that count 1 each."""
+    of = Opes("z", barrier_kT=9, most=40)
+    found = replace(scores(), model=2, values=dict(scores().values) | {"bias": np.zeros(300)})
+    by = np.repeat([0, 1, 2], 100)
+    for biased_by, weight in ((by, 40 / 200 * (by < 2) + (by == 2)), (np.full(300, 2), np.ones(300))):
+        effective = of.made(replace(found, biased_by=biased_by)).effective
+        assert effective == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+
+
+def test_a_density_is_that_of_one_frame_in_all() -> None:
+    bias = Opes("z", barrier_kT=8, width=(0.3, 1.5)).made(scores())
+    for dimension in range(2):
+        at = np.linspace(-60, 60, 20_001)
+        assert np.trapezoid(bias.density(at, dimension), at) == pytest.approx(1.0, abs=1e-4)
+
+
 @pytest.mark.parametrize("barrier_kT", [0, 1, 1000, float("nan")])
 def test_a_barrier_that_cannot_be_crossed_or_needs_no_bias_is_refused(barrier_kT: float) -> None:
     with pytest.raises(BadBias):

@@ -86,3 +86,5 @@ def test_seeds_of_starts_are_different_and_fit_where_they_go() -> None:
     assert len(seeds) == 2000
     assert all(1 <= seed < 2**63 for seed in seeds)
     assert len({decision_rng(seed, number).random() for seed in (0, 1) for number in range(1000)}) == 2000
+    drawn = {int(decision_rng(0, number).integers(1, 2**63 - 1)) for number in range(1000)}
+    assert not drawn & seeds, "what a choice draws is not what its segment draws"

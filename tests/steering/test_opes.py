@@ -71,14 +71,14 @@ def test_what_is_saved_is_the_same_bias_bit_for_bit_and_small() -> None:
     assert read.to_bytes() == data
 
 
-def test_kernels_stand_for_the_density_of_all_frames() -> None:
+@pytest.mark.parametrize(("exploring", "strength"), [(False, 1 - 1 / 14), (True, 14 - 1)])
+def test_kernels_stand_for_the_density_of_all_frames(exploring: bool, strength: float) -> None:
     x = np.random.default_rng(3).normal(size=2000)
-    bias = Opes("z", barrier_kT=14, width=0.2).made(scored(x))
+    bias = Opes("z", barrier_kT=14, width=0.2, exploring=exploring).made(scored(x))
     at = np.linspace(-1.5, 1.5, 31)
     every = np.exp(-0.5 * ((at[:, None] - x) / 0.2) ** 2).mean(axis=1)
-    v = bias.energy(at) / (1 - 1 / 14)
-    shift = np.log(every) - v
-    assert np.ptp(shift) < 0.02  # the logarithm of the density but for its norm
+    made = np.exp(bias.energy(at) / strength) - np.exp(-14 / strength)
+    assert np.ptp(np.log(every / made)) < 0.02  # the density but for its norm
 
 
 def test_a_constant_in_the_weights_changes_nothing() -> None:

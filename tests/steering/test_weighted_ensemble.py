@@ -109,6 +109,12 @@ def test_averages_and_passage_times_of_a_process_that_is_known() -> None:
     assert (found.low, found.value, found.high) == pytest.approx((9.5, 9.5, 9.5))
 
 
+def test_a_member_that_stays_in_the_target_arrives_at_its_first_frame_there() -> None:
+    """Half of the round is left then; of one that comes with its last frame nothing is."""
+    scores = ended([0.3, 0.5, 0.2], {"there": [1, 1, 0, 1, 0, 0]})
+    assert arrivals(scores, scores.values["there"] > 0).tolist() == [[0.8], [0.15]]
+
+
 def test_intervals_of_means_hold_the_truth_as_often_as_they_say() -> None:
     """95 % of 4,000 series, or a little more, within 3 standard errors: of independent numbers, of slow ones, which
     forget within 40 rounds, and of weights, which are skewed."""
