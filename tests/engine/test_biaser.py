@@ -7,6 +7,7 @@ model's version and one.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing, suppress
@@ -42,6 +43,7 @@ from steersman.journal.records import (
     Training,
 )
 from steersman.journal.replay import replay
+from steersman.journal.reweighing import reweighted
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, unscored
 from steersman.journal.state import State
@@ -311,3 +313,28 @@ def test_segments_and_why_say_which_model_and_which_version_pushed(unbroken: Ran
     assert (
         given_words({"with_model": 2, "bias": 5, "share": 0.25}) == "model 2, pushed by bias 5 with 25 % of its energy"
     )
+
+
+def test_frames_of_a_version_that_was_set_aside_have_no_weight_and_all_others_have(
+    unbroken: Ran, tmp_path: Path
+) -> None:
+    run = RunDirectory(shutil.copytree(unbroken.directory.path, tmp_path / "run"))
+    scores = unbroken.board.scores(unbroken.state)
+    before = reweighted(History(run), scores)
+    pushed = np.array([starts_of(unbroken)[walker, segment].bias for walker, segment in
+                       zip(scores.walker.tolist(), scores.segment.tolist(), strict=True)])  # fmt: skip
+    weighed = pushed[before.weight > 0]
+    set_aside = int(weighed[-1])
+    assert set(weighed) > {set_aside}
+    run.bias(set_aside).unlink()
+    writer = Journal(run.journal)
+    writer.append(Damaged(bias=set_aside, reason="it is missing"))
+    writer.close()
+    after = reweighted(History(run), scores)
+    np.testing.assert_array_equal(after.weight > 0, (before.weight > 0) & (pushed != set_aside))
+
+
+def starts_of(ran: Ran) -> dict[tuple[int, int], Start]:
+    """By walker and segment."""
+    starts = {each.start: each for each in ran.story() if isinstance(each, Start)}
+    return {(each.walker, each.number): starts[each.start] for each in ran.state.segments}
