@@ -49,6 +49,7 @@ class Standing:
         self.scored_with = 0
         self.scoring_s = 0.0
         self.biases: list[records.Biased] = []
+        self.next_bias = 1  # a version that none had, also where the record of one was lost
         self.biased = array("q")  # version of the bias of each start; empty of a run that has none
         self.parents = array(
             "q"
@@ -119,11 +120,6 @@ class Standing:
         start = self.walkers[segment[0]].segments[segment[1]].start
         key = self.parents[start] if start < len(self.parents) else -1
         return None if key < 0 else divmod(key, int(WALKER))
-
-    @property
-    def next_bias(self) -> int:
-        """A version that none had, also where the record of one was lost."""
-        return 1 + max([*(bias.bias for bias in self.biases), *self.biased], default=0)
 
     @property
     def sound_biases(self) -> list[records.Biased]:

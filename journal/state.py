@@ -127,6 +127,7 @@ class State(Standing):
         if record.bias:
             self.biased.extend([0] * (record.start + 1 - len(self.biased)))
             self.biased[record.start] = record.bias
+            self.next_bias = max(self.next_bias, record.bias + 1)
             self.parents.extend([-1] * (record.start + 1 - len(self.parents)))
             if record.parent:
                 self.parents[record.start] = frame_key(record.parent.walker, record.parent.segment)
@@ -265,6 +266,7 @@ class State(Standing):
 
     def _on_bias(self, record: records.Biased) -> None:
         self.biases.append(record)
+        self.next_bias = max(self.next_bias, record.bias + 1)
 
     def _on_metrics(self, record: records.Metrics) -> None:
         for name, value in record.values.items():
