@@ -60,11 +60,14 @@ class Biaser:
         rows = self._newest_rows(start.parent, scores)
         if not len(rows) or (weight := self._bias.log_weight(scores, rows)) > lost:
             return start
-        parent = FrameId(*scores.frame(self._bias.drawn(scores, self._read(newest), rng)) or start.parent)
+        drawn = self._bias.drawn(scores, self._read(newest), rng)
+        if drawn is None:
+            return start
+        parent = FrameId(int(scores.walker[drawn]), int(scores.row[drawn]), int(scores.segment[drawn]))
         end = self._recorder.state.name_of(start.parent)
         reason = f"drawn by its weight: the walker that came to {end} is lost, at a mean log weight of {weight:.1f}"
         return replace(
-            start, parent=parent, exact=False, instead=start.parent, policy=self._bias.name, reason=reason,
+            start, parent=parent, exact=scores.exact, instead=start.parent, policy=self._bias.name, reason=reason,
             model=scores.model,
         )  # fmt: skip
 

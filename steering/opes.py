@@ -118,11 +118,19 @@ class Opes:
         most = energy.max()
         return float(energy[rows].mean() - most - np.log(np.exp(energy - most).mean()))
 
-    def drawn(self, scores: Scores, bias: Bias, rng: np.random.Generator) -> int:
-        """Draw a frame from the equilibrium under a version of the bias, as far as it was sampled."""
-        log = scores.matrix(ENERGY)[:, 0] - bias.energy(scores.matrix(self.score))
+    def drawn(self, scores: Scores, bias: Bias, rng: np.random.Generator) -> int | None:
+        """Draw a frame from the equilibrium under a version of the bias, as far as it was sampled; None: there is none.
+
+        It is one where a segment can begin, and not the newest of a segment that nobody has gone on from.
+        """
+        frame = (scores.walker.astype(np.int64) << 32) + scores.row
+        newest = scores.ends | ~np.isin(frame + 1, frame)
+        among = scores.startable(np.flatnonzero(~newest | (scores.starts > 0)))
+        if not len(among):
+            return None
+        log = scores.matrix(ENERGY)[among, 0] - bias.energy(scores.matrix(self.score)[among])
         chance = np.exp(log - log.max())
-        return int(rng.choice(len(chance), p=chance / chance.sum()))
+        return int(rng.choice(among, p=chance / chance.sum()))
 
     def made(self, scores: Scores) -> Bias:
         """Make the bias of all scored frames.
