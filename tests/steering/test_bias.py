@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from steersman.engine.campaign import plan
+from steersman.engine.check import check_plan
 from steersman.steering import Bias, Opes, Scores
 from steersman.steering.errors import BadBias
 from steersman.steering.opes import _fluctuation
@@ -107,3 +110,9 @@ def test_a_log_weight_is_relative_to_the_mean_weight_of_all() -> None:
 def test_a_weight_that_is_no_loss_is_refused(lost: float) -> None:
     with pytest.raises(BadBias):
         Opes("z", barrier_kT=6, lost=lost)
+
+
+def test_check_says_along_what_a_bias_pushes_and_how_far(tmp_path: Path) -> None:
+    source = Path(__file__).parents[1] / "faults" / "biased.py"
+    found = {each.what: each.found for each in check_plan(plan(str(source)), tmp_path)}
+    assert "Opes pushes along x, over barriers of up to 10 kT" in found["steering"]
