@@ -88,11 +88,11 @@ def test_a_frame_is_drawn_by_its_weight_under_the_version_that_pushes_now(exact:
     chance = np.where(may, np.exp(found.values["bias"] - now.energy(found.values["z"])), 0.0)
     chance /= chance.sum()
     drawn = np.bincount(
-        [bias.drawn(replace(found, exact=exact), now, rng) or 0 for _ in range(6000)], minlength=len(chance)
+        [bias.drawn(replace(found, exact=exact), now, rng) or 0 for _ in range(2000)], minlength=len(chance)
     )
     assert not drawn[~may].any()
     for part in np.array_split(np.flatnonzero(may)[np.argsort(chance[may])], 4 if exact else 10):  # of like chances
-        expected = 6000 * chance[part].sum()
+        expected = 2000 * chance[part].sum()
         assert abs(drawn[part].sum() - expected) < 5 * np.sqrt(expected)
     found.starts[:] = 0
     assert bias.drawn(replace(found, exact=True), now, rng) is None
