@@ -169,8 +169,8 @@ def lines(said: Mapping[str, Any]) -> list[str]:
     """The same for a terminal."""
     share = percent(said["counted"] / max(said["frames"], 1))
     return [
-        f"{said['counted']:,} of {said['frames']:,} frames ({share}) were biased along the newest model, "
-        f"{said['model']}; those of before are left out",
+        f"{said['counted']:,} of {said['frames']:,} frames ({share}) count: those that were biased along the newest "
+        f"model, {said['model']}, without the first fifth of each lineage",
         f"Weights by {count(said['versions'], 'version')} of the bias; effective sample size {said['effective']:,.0f}",
         "Results of the unbiased system with 95 % intervals:",
         *table(rows(said)),

@@ -11,7 +11,7 @@ from steersman.journal.segment_table import SegmentTable
 from steersman.steering import Bias, Scores
 from steersman.steering.errors import BadScores
 from steersman.steering.opes import ENERGY
-from steersman.steering.reweighting import NEWEST, Reweighted, weights
+from steersman.steering.reweighting import NEWEST, Reweighted, settled, weights
 
 SAME_KT = 0.1  # a stored energy and that of the version differ by less: single precision, at worst
 
@@ -21,8 +21,9 @@ _kept: WeakKeyDictionary[History, tuple[tuple[int, ...], Reweighted]] = WeakKeyD
 def reweighted(history: History, scores: Scores) -> Reweighted:
     """Weights of the frames that were biased along the coordinate of the model of the scores; all others have none.
 
-    What was before that model was pushed along another coordinate, or by nothing and has seen one basin only. A segment
-    whose stored energy is not that of its version is left out too: a softer copy, or one of a version that is unknown.
+    What was before that model was pushed along another coordinate, or by nothing and has seen one basin only. In the
+    first fifth of what came after it a lineage still knows where it began: that is left out, too. So is a segment whose
+    stored energy is not that of its version: a softer copy, or one of a version that is unknown.
 
     Raises: BadScores: no score is the coordinate of the bias, or the stored energy is not that of the bias.
     """
@@ -47,12 +48,14 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
     if not len(at):
         problem = "in no segment is it the energy of start.bias in kT at the score that is biased; return frame.bias"
         raise BadScores(ENERGY, problem)
-    version, weight = version[at], np.zeros(len(scores))
-    weight[at] = weights(version, lambda k, some: biases[k].energy(z[some]))
     lineage = _lineages(segments)[made[at]]
     order = np.lexsort((scores.row[at], made[at], lineage))
-    newest = scores.matrix(ENERGY)[at[-max(int(NEWEST * len(at)), 1) :], 0].mean()
-    return Reweighted(weight, at[order], lineage[order], float(newest), odd)
+    order = order[settled(lineage[order])]
+    at, z, lineage = at[order], z[order], lineage[order]
+    version, weight = version[at], np.zeros(len(scores))
+    weight[at] = weights(version, lambda k, some: biases[k].energy(z[some]))
+    newest = scores.matrix(ENERGY)[np.sort(at)[-max(int(NEWEST * len(at)), 1) :], 0].mean()
+    return Reweighted(weight, at, lineage, float(newest), odd)
 
 
 def _versions(history: History, scores: Scores, made: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from steersman.steering.weighted_ensemble import FEWEST, Mean, half_width
 
 MOST_STEPS, LONGEST_STEP, TOLERANCE = 200, 2.0, 1e-7
 SAMPLE = 20_000  # frames that the normalisations are found from, evenly chosen
+SKIP = 0.2  # of the frames of a lineage
 PIECES = 100  # of the frames, in order of lineages and time: between them the autocorrelation is measured
 FEW_PASSAGES, EACH = 5, 2  # in either direction, of all lineages and of each: an interval from fewer is too narrow
 COLLAPSED, FEW_EFFECTIVE = -10.0, 10.0  # mean log weight of the newest frames; effective size of the sample
@@ -62,6 +63,16 @@ def weights(version: np.ndarray, energy: Callable[[int, slice], np.ndarray]) -> 
         mixture = np.logaddexp(mixture, np.log((version == k).sum()) - log - energy(k, slice(None)))
     found = np.exp(mixture.min() - mixture)
     return np.asarray(found / found.sum())
+
+
+def settled(lineage: np.ndarray) -> np.ndarray:
+    """(m,) bool, whether a frame is behind the first fifth of its lineage, in which that still knows where it began.
+
+    Args:
+        lineage: (m,) int, of each frame: one lineage after the other, each in order of time.
+    """
+    _, first, which, count = np.unique(lineage, return_index=True, return_inverse=True, return_counts=True)
+    return np.asarray(np.arange(len(lineage)) - first[which] >= (SKIP * count[which]).astype(int))
 
 
 @dataclass(frozen=True)

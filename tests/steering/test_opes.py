@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,6 +144,7 @@ class Run:
     energies: list[list[np.ndarray]]
 
 
+@functools.cache
 def simulated(walkers: int, segments: int, *, delay: int = 0, runs: int = 20, held_back: int = 0) -> Run:
     """Overdamped Langevin dynamics in segments, each under the newest bias of `delay` segments ago.
 

@@ -12,7 +12,7 @@ from steersman.apps import six_wells
 from steersman.apps.six_wells import exact, landscape, simulation
 from steersman.steering import Bias, Opes, Scores
 from steersman.steering.opes import ENERGY
-from steersman.steering.reweighting import Reweighted, log_normalisations, weights
+from steersman.steering.reweighting import Reweighted, log_normalisations, settled, weights
 from tests.steering.test_opes import GRID, simulated
 
 U = 12 * (GRID**2 - 1) ** 2 + GRID  # a double well whose right well lies higher
@@ -111,6 +111,11 @@ def test_free_energies_of_bins_are_those_of_the_potential() -> None:
     assert np.isnan(both[0, 5]).all(), "no frame is there"
 
 
+def test_what_knows_where_it_began_is_left_out_of_every_lineage() -> None:
+    found = settled(np.array([7] * 10 + [3] * 5 + [4]))
+    assert found.tolist() == [False] * 2 + [True] * 8 + [False] + [True] * 4 + [True]
+
+
 def test_lineages_are_counted_apart_and_what_was_not_seen_is_not_known() -> None:
     z = np.tile([-1.0, 0, 1, 1, 0, -1], 10)
     found = Reweighted(np.full(60, 1 / 60), np.arange(60), np.repeat([0, 1], 30))
@@ -135,15 +140,16 @@ def test_collapsed_weights_are_seen(newest: float, heavy: float, collapsed: bool
 def test_dynamics_under_a_sequence_of_biases_gives_the_free_energy_of_the_wells() -> None:
     """However many walkers share the time: plain dynamics crosses once in 15,400 units of it, these are runs of 400."""
     errors, held, number = {}, 0, 0
-    for walkers, segments in ((2, 200), (8, 50)):
-        run = simulated(walkers, segments, runs=8)
+    for walkers, segments, delay in ((4, 100, 0), (8, 50, 2)):
+        run = simulated(walkers, segments, delay=delay, runs=8)
         found = []
         for z, version, energies in zip(run.z, run.version, run.energies, strict=True):
             at = np.flatnonzero(version > 0)
             order = at[np.lexsort((at, run.walker[at]))]
+            order = order[settled(run.walker[order])]
             node = np.clip((z - GRID[0]) / (GRID[1] - GRID[0]) + 0.5, 0, len(GRID) - 1).astype(int)
             weight = np.zeros(len(z))
-            weight[at] = weights(version[at], _energies(energies, node[at]))
+            weight[order] = weights(version[order], _energies(energies, node[order]))
             found.append(Reweighted(weight, order, run.walker[order]).difference(z > 0, z < 0))
         errors[walkers] = float(np.sqrt(np.mean([mean.value**2 for mean in found])))
         held += sum(mean.low < 0 < mean.high for mean in found)
@@ -180,9 +186,10 @@ def test_averages_of_biased_six_wells_equal_the_exact_ones() -> None:
         biases.append(opes.made(scores))
     walker = np.tile(np.repeat(np.arange(walkers), 20), 40)
     at = np.flatnonzero(version > 0)
-    weight = np.zeros(len(z))
-    weight[at] = weights(version[at], lambda k, some: biases[k - 1].energy(z[at][some]))
     order = at[np.lexsort((at, walker[at]))]
+    order = order[settled(walker[order])]
+    weight = np.zeros(len(z))
+    weight[order] = weights(version[order], lambda k, some: biases[k - 1].energy(z[order][some]))
     found, well = Reweighted(weight, order, walker[order]), six_wells.wells(z)
     shares = [found.population(well == each) for each in range(6)]
     held = [mean.low < truth < mean.high for mean, truth in zip(shares, exact.populations(), strict=True)]

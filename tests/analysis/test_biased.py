@@ -1,0 +1,252 @@
+"""A biased run, written with the real journal and the real store: which frames count, what they say, what is drawn."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import steersman
+from steersman.analysis import biased
+from steersman.cli.__main__ import main
+from steersman.data.errors import BadExpression, DamagedPart
+from steersman.executors import site_files
+from steersman.journal import records, run_directory
+from steersman.journal.file import Journal
+from steersman.journal.records import FrameId
+from steersman.journal.run_directory import RunDirectory
+from steersman.stages import loading
+from steersman.steering import Opes, Scores
+from steersman.steering.opes import ENERGY
+from steersman.steering.reweighting import weights
+from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, GroupWriter
+from steersman.system.errors import BadRequest
+from tests.steering.test_reweighting import GRID, U, drawn
+
+WALKERS, SEGMENTS, FRAMES = 2, 24, 50
+PLAIN, OF_MODEL_1 = 2, 6  # segments of each walker without a bias, and before model 2
+SOFT = 20  # a segment of walker 0 whose frames had half of the energy
+FILE = """
+import numpy as np
+from steersman import Workflow, budget
+from steersman.steering import Opes
+
+wf = Workflow("pushed", stop=budget(frames=9))
+
+@wf.simulate()
+def segment(p, start, out): out.append(z=0.0)
+
+@wf.score()
+def place(p, model, frames): return {"z": frames["z"], "bias": frames["bias"]}
+
+wf.steer(bias=Opes("z", barrier_kT=14))
+
+@wf.yardstick()
+def well(p, frames): return (frames["z"] > 0).astype(int)
+
+@wf.yardstick()
+def square(p, frames): return frames["z"].astype(float) ** 2
+"""
+
+
+def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
+    """A run whose frames are drawn from the biased equilibrium of every segment.
+
+    Args:
+        unit: of the stored energy; other than 1, the workflow file is wrong.
+    """
+    directory = run_directory.create(path.parent, "pushed", path)
+    (path / "pushed.py").write_text(FILE)
+    site = site_files.load_site("laptop").model_dump(mode="json")
+    settings = {"workflow": "pushed", "seed": 1, "rounds": False, "params": {}, "site": site}
+    run_directory.write_settings(directory, settings, path / "pushed.py")
+    journal, rng, opes = Journal(directory.journal), np.random.default_rng(0), Opes("z", barrier_kT=14)
+    journal.append(records.Run(workflow="pushed", seed=1, slots=2), records.Session(host="here", pid=1))
+    journal.append(*(records.Hired(walker=walker, slot=walker) for walker in range(WALKERS)))
+    writers = [GroupWriter(directory.frames.path / f"w{walker}") for walker in range(WALKERS)]
+    biases, energies = [], [np.zeros(len(GRID))]
+    z, felt, by = (np.empty((WALKERS, 0)) for _ in range(3))
+    for number in range(SEGMENTS):
+        model = 0 if number < PLAIN else 1 if number < OF_MODEL_1 else 2
+        if number in (PLAIN, OF_MODEL_1):
+            journal.append(records.Training(model=model, frames=z.size))
+            journal.append(records.Trained(model=model, accepted=True, reason="new", frames=z.size))
+        if model and number % 2 == 0:
+            row = np.arange(z.size)
+            scores = Scores(
+                row * 0, row, row // FRAMES, row, row, {"z": z.ravel(), ENERGY: felt.ravel()}, model,
+                biased_by=by.ravel().astype(int),
+            )  # fmt: skip
+            biases.append(opes.made(scores))
+            energies.append(biases[-1].energy(GRID))
+            directory.bias(len(biases)).parent.mkdir(exist_ok=True)
+            directory.bias(len(biases)).write_bytes(biases[-1].to_bytes())
+            journal.append(records.Biased(bias=len(biases), model=model, frames=z.size, sha256=""))
+        nodes = drawn(U + energies[-1], WALKERS * FRAMES, rng).reshape(WALKERS, FRAMES)
+        share = np.where((np.arange(WALKERS) == 0) & (number == SOFT), 0.5, 1.0)[:, None]
+        z, felt = np.hstack([z, GRID[nodes]]), np.hstack([felt, share * energies[-1][nodes]])
+        by = np.hstack([by, np.full((WALKERS, FRAMES), model)])
+        for walker, writer in enumerate(writers):
+            start = WALKERS * number + walker
+            parent = FrameId(walker, number * FRAMES - 1, number - 1) if number else None
+            span = {"walker": walker, "segment": number, "start": start, "first_row": number * FRAMES}
+            journal.append(records.Start(
+                start=start, seed=start, slot=walker, parent=parent, policy="Unsteered", exact=True, with_model=model,
+                bias=len(biases),
+            ))  # fmt: skip
+            journal.append(records.Began(**span))
+            journal.append(records.Ended(**span, end_row=(number + 1) * FRAMES, how="finished", simulated=1.0))
+            for i in range(-FRAMES, 0):
+                frame = {"time": (FRAMES + i) * 0.02, "z": z[walker, i], "bias": felt[walker, i] * unit}
+                writer.append(
+                    FRAME, {**{name: np.float64(v) for name, v in frame.items()}, "segment": np.int32(number)}
+                )
+            table = dict.fromkeys(SEGMENT_FIELDS, -1) | {"number": number, "start": start}
+            writer.append(SEGMENT, {"segments": np.array(list(table.values()))})
+    for walker, writer in enumerate(writers):
+        rows = writer.publish()
+        journal.append(records.Published(walker=walker, frames=rows[FRAME], segments=rows[SEGMENT]))
+    scored = GroupWriter(directory.scores / "0002", attributes={"model": 2})
+    walker, row = (each.ravel() for each in np.indices(z.shape))
+    values = {"z": z.ravel(), "other": rng.normal(size=z.size), "bias": felt.ravel() * unit}
+    scored.extend(FRAME, {"walker": walker.astype(np.int32), "row": row.astype(np.int64), **values})
+    scored.close()
+    journal.append(records.Scored(model=2, frames=z.size), records.End(outcome="budget", reason="spent"))
+    journal.close()
+    return directory
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    return written(tmp_path_factory.mktemp("runs") / "pushed-0001")
+
+
+@pytest.fixture
+def run(directory: RunDirectory) -> steersman.Run:
+    return steersman.open_run(directory.path)
+
+
+def test_frames_count_that_the_newest_model_biased_with_the_energy_that_they_say(run: steersman.Run) -> None:
+    scores, unbiased = run.scores, run.unbiased
+    number = scores["segment"].astype(str).str.split(".").str[1].astype(int)
+    counts = (number >= OF_MODEL_1) & ~((scores["walker"] == 0) & (number == SOFT))
+    behind = counts.groupby(scores["walker"]).cumsum() > counts.groupby(scores["walker"]).transform("sum") // 5
+    assert ((scores["weight"] > 0) == (counts & behind)).all(), "each lineage without its first fifth"
+    assert scores["weight"].sum() == pytest.approx(1)
+    assert unbiased.weights.odd == FRAMES
+    assert len(unbiased.weights) == (counts & behind).sum()
+    assert list(scores)[-1] == "weight"
+
+
+def test_weights_are_those_of_the_versions_in_the_directory(run: steersman.Run, directory: RunDirectory) -> None:
+    scores = run.scores
+    used = scores[scores["weight"] > 0]
+    number = used["segment"].astype(str).str.split(".").str[1].astype(int).to_numpy()
+    version, z = 1 + (number - PLAIN) // 2, used["z"].to_numpy()
+    biases = {k: steersman.steering.Bias.from_bytes(directory.bias(k).read_bytes()) for k in np.unique(version)}
+    truth = weights(version, lambda k, some: biases[k].energy(z[some]))
+    np.testing.assert_allclose(used["weight"], truth, rtol=1e-5)
+
+
+def test_lineages_go_on_where_a_segment_ended(run: steersman.Run) -> None:
+    found, scores = run.unbiased.weights, run.scores
+    walker, row = scores["walker"].to_numpy()[found.order], scores["row"].to_numpy()[found.order]
+    assert len(np.unique(found.lineage)) == WALKERS
+    assert (np.diff(walker[np.argsort(found.lineage, kind="stable")]) != 0).sum() == WALKERS - 1
+    assert all((np.diff(row[found.lineage == each]) > 0).all() for each in np.unique(found.lineage))
+
+
+def test_states_and_quantities_are_columns_variables_expressions_and_arrays(run: steersman.Run) -> None:
+    unbiased, chance = run.unbiased, np.exp(-U) / np.exp(-U).sum()
+    right = chance[GRID > 0].sum()
+    found = unbiased.difference("z > 0", "z < 0")
+    assert found.low < np.log((1 - right) / right) < found.high
+    z = run.scores["z"].to_numpy()
+    assert unbiased.difference(z > 0, z < 0) == found
+    assert unbiased.average("0 < z < 9").value == pytest.approx(right, abs=0.05)
+    assert unbiased.average("z") == unbiased.average(z)
+    assert unbiased.average("time").value == pytest.approx(12, abs=8), "a column before it is a stored variable"
+    along = unbiased.free_energy("z", bins=20)
+    assert (along.index.name, list(along)) == ("z", ["free_energy", "low", "high"])
+    assert along["free_energy"].min() == 0
+    assert unbiased.free_energy("z", "other", bins=8)["free_energy"].unstack().shape == (8, 8)
+    for wrong in ("z >", "nope < 1", "segment", np.zeros(3)):
+        with pytest.raises(BadExpression):
+            unbiased.average(wrong)
+    with pytest.raises(BadExpression):
+        unbiased.difference("z", "z < 0")
+
+
+def test_an_energy_in_another_unit_is_not_used(tmp_path: Path) -> None:
+    opened = steersman.open_run(written(tmp_path / "pushed-0001", unit=2.494).path)
+    with pytest.warns(DamagedPart):
+        assert "weight" not in opened.scores
+
+
+def test_analyse_says_what_the_weights_say(run: steersman.Run, directory: RunDirectory) -> None:
+    workflow = loading.load(directory.workflow)
+    said = biased.answer(run.unbiased, workflow, ["z < 0", "z > 0"])
+    assert said["frames"] == WALKERS * SEGMENTS * FRAMES
+    assert said["counted"] == 0.8 * (WALKERS * (SEGMENTS - OF_MODEL_1) * FRAMES - FRAMES)
+    found = run.unbiased.difference("z > 0", "z < 0")
+    assert said["free_energies"] == {"z > 0 above z < 0": [found.value, found.low, found.high]}
+    assert said["populations"]["well = 1"] == said["populations"]["z > 0"]
+    square = run.unbiased.average(run.scores["z"].to_numpy() ** 2)
+    assert said["averages"]["square"] == [square.value, square.low, square.high]
+    assert [problem.split()[0] for problem in said["problems"]] == [str(FRAMES)], "only the soft segment is a problem"
+    alone = biased.answer(run.unbiased, workflow, ["z > 0"])["free_energies"]
+    assert list(alone.values()) == list(said["free_energies"].values())
+
+
+def test_states_that_were_seldom_entered_and_collapsed_weights_are_said(run: steersman.Run) -> None:
+    unbiased = run.unbiased
+    problems = list(biased._problems(unbiased, [{"far": unbiased.state("z > 1.25")}]))
+    assert any(problem.startswith("Few passages: far") for problem in problems)
+    object.__setattr__(unbiased.weights, "newest", -12.0)
+    assert any("collapsed" in problem for problem in biased._problems(unbiased, []))
+    object.__setattr__(unbiased.weights, "newest", 0.0)
+
+
+@pytest.mark.parametrize("score", ["z", "other"])
+def test_the_figure_shows_the_free_energy_along_a_score(run: steersman.Run, score: str) -> None:
+    left, right = biased.draw(run.unbiased, score).axes
+    assert (left.get_xlabel(), right.get_ylabel()) == (score, score)
+    assert np.nanmin(left.lines[0].get_ydata()) == 0
+
+
+@pytest.mark.slow
+def test_the_command_writes_it_and_refuses_what_has_no_meaning(
+    directory: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*words: str, status: int) -> str:
+        monkeypatch.setattr(sys, "argv", ["steersman", "analyse", *words, "--out", str(tmp_path / "out")])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert (ended.value.code or 0) == status
+        return capsys.readouterr().out
+
+    run = str(directory.path)
+    found = json.loads(said(run, "--region", "z > 0", "--json", status=0))
+    assert found == json.loads((tmp_path / "out" / "analysis.json").read_text())
+    assert found["report"]["rows"][0][0] == "free energy of z > 0 above all else"
+    assert {file.suffix for file in (tmp_path / "out").iterdir()} == {".json", ".png", ".svg", ".html"}
+    for wrong in ((run, run), (run, "--states", "8"), (run, "--of", "nope"), (run, "--region", "z >")):
+        said(*wrong, status=2)
+
+
+def test_a_run_without_a_bias_has_no_weights(directory: RunDirectory, tmp_path: Path) -> None:
+    """Its frames may have been steered: equal weights would be wrong."""
+    plain = run_directory.create(tmp_path, "plain", tmp_path / "plain-0001")
+    journal = Journal(plain.journal)
+    journal.append(records.Run(workflow="plain", seed=1, slots=1), records.Session(host="here", pid=1))
+    journal.close()
+    opened = steersman.open_run(plain.path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "weight" not in opened.scores
+    with pytest.raises(BadRequest):
+        opened.unbiased  # noqa: B018
