@@ -214,5 +214,5 @@ def _track(axes: Axes, run: Unbiased, name: str) -> None:
     value = run.values(name)[run.weights.order]
     axes.plot(value, ".", color=style.BLUE, markersize=1, rasterized=True)
     for begin in np.flatnonzero(np.diff(run.weights.lineage)) + 1:
-        axes.axvline(begin, color=style.FAINT, linewidth=0.8)
+        axes.axvline(float(begin), color=style.FAINT, linewidth=0.8)
     axes.set(xlabel="frames, lineage after lineage", ylabel=name)
