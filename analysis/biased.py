@@ -213,6 +213,6 @@ def _map(figure: Figure, axes: Axes, run: Unbiased, names: Sequence[str]) -> Non
 def _track(axes: Axes, run: Unbiased, name: str) -> None:
     value = run.values(name)[run.weights.order]
     axes.plot(value, ".", color=style.BLUE, markersize=1, rasterized=True)
-    for begin in np.flatnonzero(np.diff(run.weights.lineage)) + 1:
+    for begin in (np.flatnonzero(np.diff(run.weights.lineage)) + 1).tolist():
         axes.axvline(begin, color=style.FAINT, linewidth=0.8)
     axes.set(xlabel="frames, lineage after lineage", ylabel=name)

@@ -55,7 +55,7 @@ class Unbiased:
 
     def _found(self, of: str) -> np.ndarray:
         if of in self.table:
-            return self.table[of].to_numpy()
+            return np.asarray(self.table[of])
         window = Window(self.history.directory.frames, published.spans(self.history.state))
         if of in list(window):
             return window[of]

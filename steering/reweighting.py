@@ -173,7 +173,7 @@ class Reweighted:
         for i in np.flatnonzero(sums.sum(axis=1)):
             value, half = -np.log(sums[i].sum()), half_width(sums[i] / sums[i].mean() - whole / whole.mean())
             found[i] = value, value - half, value + half
-        return (found - np.nanmin(found[:, 0])).reshape(*shape, 3)
+        return np.asarray(found - np.nanmin(found[:, 0])).reshape(*shape, 3)
 
     def passages(self, state: np.ndarray, other: np.ndarray) -> tuple[int, int]:
         """How often a lineage came from one state, (n,) bool, to the other, and back."""

@@ -6,6 +6,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,8 @@ from steersman.steering.opes import ENERGY
 from steersman.steering.reweighting import weights
 from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, GroupWriter
 from steersman.system.errors import BadRequest
-from tests.steering.test_reweighting import GRID, U, drawn
+from tests.steering.test_opes import GRID
+from tests.steering.test_reweighting import U, drawn
 
 WALKERS, SEGMENTS, FRAMES = 2, 24, 50
 PLAIN, OF_MODEL_1 = 2, 6  # segments of each walker without a bias, and before model 2
@@ -93,7 +95,7 @@ def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
         for walker, writer in enumerate(writers):
             start = WALKERS * number + walker
             parent = FrameId(walker, number * FRAMES - 1, number - 1) if number else None
-            span = {"walker": walker, "segment": number, "start": start, "first_row": number * FRAMES}
+            span: dict[str, Any] = {"walker": walker, "segment": number, "start": start, "first_row": number * FRAMES}
             journal.append(records.Start(
                 start=start, seed=start, slot=walker, parent=parent, policy="Unsteered", exact=True, with_model=model,
                 bias=len(biases),
@@ -111,9 +113,9 @@ def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
         rows = writer.publish()
         journal.append(records.Published(walker=walker, frames=rows[FRAME], segments=rows[SEGMENT]))
     scored = GroupWriter(directory.scores / "0002", attributes={"model": 2})
-    walker, row = (each.ravel() for each in np.indices(z.shape))
+    walkers, rows_of = (each.ravel() for each in np.indices(z.shape))
     values = {"z": z.ravel(), "other": rng.normal(size=z.size), "bias": felt.ravel() * unit}
-    scored.extend(FRAME, {"walker": walker.astype(np.int32), "row": row.astype(np.int64), **values})
+    scored.extend(FRAME, {"walker": walkers.astype(np.int32), "row": rows_of.astype(np.int64), **values})
     scored.close()
     journal.append(records.Scored(model=2, frames=z.size), records.End(outcome="budget", reason="spent"))
     journal.close()
