@@ -65,6 +65,8 @@ def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
             f"Not connected: {percent(1 - model.connected)} of the frames lie in states that the dynamics did not "
             "both reach and leave. All results are for the other states. Simulate more, or start segments there."
         )
+    if np.count_nonzero(model.stationary[0]) == 1:
+        return [*said, "One state: all of these frames lie in a single state, so nothing is known of any process."]
     if len(model.lags) == 1:
         said.append(
             f"Lag not checked: only a lag of {longest:.3g}{unit} was tried, so the time scales may be longer. Leave "

@@ -88,7 +88,7 @@ def _yardsticks(run: Unbiased, workflow: Workflow) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     for rows, frames in _batches(run):
         for name, yardstick in workflow.yardsticks.items():
-            value = np.asarray(yardstick.function(params, frames))
+            value = yardstick.rows(name, params, frames)
             if value.ndim == 1:
                 none = 0.0 if np.issubdtype(value.dtype, np.floating) else -1
                 found.setdefault(name, np.full(len(run.table), none))[rows] = value

@@ -21,9 +21,10 @@ from steersman.dashboard.results import Results, place_of
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
-from steersman.stages import loading
+from steersman.stages import loading, trust
 from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
+from steersman.steering.decide import UNITY
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName
 
@@ -60,10 +61,11 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
 
     Args:
         score: name of the features, one of the score stage; "": the one with the most dimensions.
-    Raises: UnknownName: no such score. UnevenFrames. TooLittle.
+    Raises: UntrustedCode. UnknownName: no such score. BadYardstick: one does not give one row for each frame.
+        UnevenFrames. TooLittle.
     """
     first = History(runs[0])
-    workflow = loading.load(runs[0].workflow)
+    workflow = trust.load(runs[0].workflow)
     results = Results(runs[0], first.state)
     if workflow.scoring is None or not results.scores.values:
         raise TooLittle(f"{runs[0].path} has no scores; analyse a run whose score stage has worked")
@@ -111,7 +113,7 @@ def _one(
         frames = Window(run.frames, spans)
         features.append(look(params, frames))
         for name, yardstick in workflow.yardsticks.items():
-            labels[name].append(np.asarray(yardstick.function(params, frames)))
+            labels[name].append(yardstick.rows(name, params, frames))
     timed = segments.simulated[own] > 0
     return (
         np.concatenate(features) if features else np.empty((0, 1)),
@@ -127,10 +129,22 @@ def _members(history: History, scores: Scores) -> Scores:
     own = segments.made
     rows = (segments.end - segments.first)[own]
     row = np.concatenate([np.arange(segments.first[i], segments.end[i]) for i in own])
-    at = places(frame_key(scores.walker, scores.row), frame_key(np.repeat(segments.walker[own], rows), row))
-    columns = {each: getattr(scores, each)[at] for each in ("walker", "row", "segment", "starts", "ends")}
+    return in_order(scores, np.repeat(segments.walker[own], rows), row)
+
+
+def in_order(scores: Scores, walker: np.ndarray, row: np.ndarray) -> Scores:
+    """The scores of frames in another order; frames of a round that is not scored whole weigh nothing yet.
+
+    Args:
+        walker, row: (n,) int, all frames, also those that have no score.
+    """
+    at = places(frame_key(scores.walker, scores.row), frame_key(walker, row))
+    ended = np.bincount(scores.round, weights=scores.weight * scores.ends)
+    whole = (at >= 0) & (np.abs(ended - 1) <= UNITY)[scores.round[at]]
+    columns = {each: getattr(scores, each)[at] for each in ("segment", "starts", "ends")}
     values = {name: value[at] for name, value in scores.values.items()}
-    return Scores(**columns, values=values, model=scores.model, weight=scores.weight[at], round=scores.round[at])
+    weight, number = np.where(whole, scores.weight[at], 0.0), np.where(whole, scores.round[at], 0)
+    return Scores(walker, row, **columns, values=values, model=scores.model, weight=weight, round=number)
 
 
 def _pieces(history: History, own: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 
 from steersman.dashboard import page
 from steersman.dashboard.figures import Drawing, save_svg
+from steersman.system.files import replace_file
 
 Rows = Sequence[tuple[str, str]]
 
@@ -47,8 +49,9 @@ def write(folder: Path, title: str, origin: Mapping[str, Any], made: Analysis) -
     folder.mkdir(parents=True, exist_ok=True)
     shown = {"rows": [row for rows in made.results.values() for row in rows], "caption": made.caption}
     plain: dict[str, Any] = _plain({**origin, **made.said, "report": shown})
-    (folder / "analysis.json").write_text(json.dumps(plain, indent=1) + "\n")
-    made.figure.savefig(folder / "figure.png")
+    replace_file(folder / "analysis.json", json.dumps(plain, indent=1) + "\n")
+    made.figure.savefig(png := io.BytesIO(), format="png")
+    replace_file(folder / "figure.png", png.getvalue())
     svg = save_svg(made.figure, folder / "figure.svg")
     sections = [
         page.header(f"{title}: what equilibrium would be"),
@@ -57,7 +60,7 @@ def write(folder: Path, title: str, origin: Mapping[str, Any], made: Analysis) -
         *(page.section(name, page.facts(rows)) for name, rows in made.results.items()),
         page.section("Figure", page.figure(Drawing("analysis", "Time scales and free energy", made.caption, svg))),
     ]
-    (folder / "report.html").write_text(page.page(title, sections))
+    replace_file(folder / "report.html", page.page(title, sections))
     return plain
 
 

@@ -3,7 +3,7 @@
 AppError
 ├── OutOfRange            a setting that no simulation can run with
 ├── UnknownResidue        a sequence letter that is no amino acid
-├── IncompleteStructure   a file without the atoms that are needed
+├── IncompleteStructure   a file without the atoms that are needed, or with others
 ├── UnusableSystem        a prepared system that does not fit its structure
 ├── PlatformUnavailable   OpenMM cannot run where it was asked to
 ├── WrongStart            a start that does not fit the molecule
@@ -12,11 +12,13 @@ AppError
 ├── UnknownCase           a shallow-water case that does not exist
 └── CommandFailed         an external executable ended badly
     └── CommandNotFound   or never began
+AlternateLocations        a warning: a file has several places for an atom
 """
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from numbers import Real
 
 from steersman.system.errors import BadInput, EngineError
@@ -30,7 +32,7 @@ class OutOfRange(AppError, BadInput):
     """A setting that no simulation can run with."""
 
     setting: str
-    value: float
+    value: float | str
     allowed: str
 
     def __str__(self) -> str:
@@ -62,10 +64,23 @@ class IncompleteStructure(AppError, BadInput):
     residue: str
     atoms: tuple[str, ...]
     reason: str = "misses the atoms"
+    advice: str = "complete the structure (e.g. with PDBFixer) and try again"
 
     def __str__(self) -> str:
         what = " ".join([self.residue, self.reason, ", ".join(self.atoms)]).strip()
-        return f"{self.path}: {what}; complete the structure (e.g. with PDBFixer) and try again"
+        return f"{self.path}: {what}; {self.advice}"
+
+
+class AlternateLocations(UserWarning):
+    """A structure file with alternate locations: which are taken."""
+
+    def __init__(self, path: str, residues: int, taken: Sequence[str]) -> None:
+        super().__init__(path, residues, taken)
+        self.path, self.residues, self.taken = path, residues, taken
+
+    def __str__(self) -> str:
+        more = ", ..." if self.residues > len(self.taken) else ""
+        return f"{self.path}: of alternate locations the most occupied are taken: {', '.join(self.taken)}{more}"
 
 
 class UnusableSystem(AppError, BadInput):

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def steps(sequence: str, capped: bool, platform: str, pairs: int) -> dict[str, f
     molecule = md.build_peptide(sequence, capped=capped)
     features = md.Distances.between(molecule) if capped else md.Distances.of_residues(molecule)
     settings = Settings(300.0, platform=platform)
-    start = {"temperature_K": 300.0, "duration_ps": 4.0, "seed": 1, "platform": platform}
+    start: dict[str, Any] = {"temperature_K": 300.0, "duration_ps": 4.0, "seed": 1, "platform": platform}
     path = np.array([features.values(frame.positions) for frame in md.run(Start(molecule), **start)])
     rng = np.random.default_rng(0)
     scale = path.std() * np.sqrt(features.count)

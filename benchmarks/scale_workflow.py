@@ -3,6 +3,7 @@
 import time
 
 from steersman import Params, Workflow, budget
+from steersman.steering import Random
 from steersman.store import Variable
 
 FRAMES = 4
@@ -15,6 +16,7 @@ class Scale(Params):
 
 
 wf = Workflow("scale", Scale, stop=lambda p: budget(hours=p.hours))
+wf.steer(Random())
 
 
 @wf.simulate(

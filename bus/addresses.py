@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from steersman.bus.errors import ServerRefused
 SCHEMES = ("redis", "rediss", "unix")
 BUS_FILE = "bus.json"
 LOG_FILE = "server.log"  # of an embedded server, beside it
+DEFAULT = "default"  # the space of who names none
 TUNNEL = "STEERSMAN_TUNNEL"  # on nodes, the host at which a tunnel to the servers of a run begins, if there is one
 
 
@@ -82,19 +84,42 @@ class Bus:
         places: of the servers.
         spread: families of names, "x" of x and of x.1, that live on the servers after the first; all other names live
             on the first. (): every name lives on any.
+        space: that its clients use who name none.
     """
 
     places: tuple[Place, ...]
     spread: tuple[str, ...] = ()
+    space: str = DEFAULT
 
 
 def bus_of(places: Sequence[Place]) -> Bus:
     """The bus whose servers these are, or the one that a single bus.json names."""
     if len(places) == 1 and "://" not in str(places[0]):
         file = _file(Path(places[0]))
-        if file.exists() and "servers" in (record := _record(file)):
-            return Bus(tuple(file.parent / name for name in record["servers"]), tuple(record["spread"]))
+        record = _record(file) if file.exists() else {}
+        space = str(record.get("space", DEFAULT))
+        if "servers" in record:
+            return Bus(tuple(file.parent / name for name in record["servers"]), tuple(record["spread"]), space)
+        return Bus(tuple(places), space=space)
     return Bus(tuple(places))
+
+
+def own_space(directory: Path) -> str:
+    """A space for what uses the bus of a directory: the one that it had there before, or one that nobody else has.
+
+    A copy of the directory gets another than its original: both may be on one server.
+    """
+    try:
+        record = _record(directory / BUS_FILE)
+    except ServerRefused:  # none, or damaged
+        record = {}
+    known = str(record.get("space", DEFAULT))
+    return known if known != DEFAULT and record.get("home") == home_of(directory) else f"run-{secrets.token_hex(8)}"
+
+
+def home_of(directory: Path) -> list[Any]:
+    """Which directory it is: a copy has another path and another number."""
+    return [str(directory.resolve()), directory.stat().st_ino]
 
 
 def resolver(place: Place) -> Resolve:

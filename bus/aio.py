@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 import hiredis
 
-from steersman.bus.addresses import Address, Place, Resolve
+from steersman.bus.addresses import Address, Place, Resolve, bus_of
 from steersman.bus.connection import CONNECT_S, READ_BYTES
 from steersman.bus.errors import BusTimeout, LeaseExpired, ServerLost, ServerRefused, ServersDiffer
 from steersman.bus.keys import Keys
@@ -129,12 +129,12 @@ class AsyncTupleSpace:
 
     @classmethod
     def connect(
-        cls, *places: Place, space: str = "default", patience_s: float = PATIENCE_S, clock: Clock | None = None
+        cls, *places: Place, space: str = "", patience_s: float = PATIENCE_S, clock: Clock | None = None
     ) -> AsyncTupleSpace:
         """As TupleSpace.connect(); connects when first used."""
         if not places:
             raise ServerRefused("connect()", "no server given; pass a bus.json, a directory with one, or a URL")
-        return cls(list(places), space, patience_s, clock)
+        return cls(list(places), space or bus_of(places).space, patience_s, clock)
 
     async def put(
         self, name: str, *fields: Any, ttl_s: float | None = None, once: str = "", timeout_s: float | None = None
@@ -240,6 +240,11 @@ class AsyncTupleSpace:
     async def clear(self, name: str) -> int:
         """As TupleSpace.clear()."""
         return await self._run(name, self._operations.clear(name))
+
+    async def erase(self) -> None:
+        """As TupleSpace.erase()."""
+        for pool in self._routes.all():
+            await self._run_on(pool, self._operations.erase())
 
     async def names(self) -> list[str]:
         """As TupleSpace.names()."""

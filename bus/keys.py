@@ -17,9 +17,9 @@ class Keys:
         """The key that all keys of a name begin with."""
         return _base(self.space, name)
 
-    def pattern(self) -> bytes:
-        """The glob of the keys that each name in use has one of."""
-        return re.sub(r"([\[\]*?\\^])", r"\\\1", f"steersman:{self.space}:").encode() + b"{*:m"
+    def pattern(self, end: bytes = b"") -> bytes:
+        """The glob of all keys of the space that end so; of `:m` each name in use has one."""
+        return re.sub(r"([\[\]*?\\^])", r"\\\1", f"steersman:{self.space}:").encode() + b"{*" + end
 
     def name(self, base: bytes) -> str:
         """The name again from a base key."""

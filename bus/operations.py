@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from steersman.bus.errors import (
 )
 from steersman.bus.keys import Keys
 from steersman.bus.parcels import Damaged, decoded, is_parcel, parcel, tuple_of
-from steersman.bus.programs import Operation, Program, Session, call, command, listen
+from steersman.bus.programs import Operation, Program, Session, call, command, listen, scan
 from steersman.bus.statistics import Statistics
 from steersman.bus.tuples import Template, Tuple
 
@@ -29,6 +30,8 @@ ALL = -1
 HEARTBEAT_S = 15.0  # a blocked client asks again this often, in case a note was lost with its connection
 ROOM_S = 2.0  # the same for a blocked put
 ORPHAN_MS = 3_600_000  # chunks whose tuple is not put within an hour belonged to a producer that died
+
+log = logging.getLogger("steersman.bus")
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class Operations:
     def take(self, want: Want) -> Operation[list[Tuple]]:
         """Take or read up to n; an empty list when there is none within timeout_s.
 
-        Raises: DamagedMessage: what matched was no tuple of ours; it was moved aside.
+        Raises: DamagedMessage: all that matched was no tuple of ours; it was moved aside.
         """
         template = want.template
         base = self.keys.base(template.name)
@@ -134,8 +137,7 @@ class Operations:
                     yield from call(session, "received", [base], [session.id])
                 return (yield from self._opened(session, template.name, answer, want.lease_s))
             except Damaged as damaged:
-                yield from call(session, "aside", [base], [self._now(), damaged.number, damaged.data])
-                raise DamagedMessage(template.name, int(damaged.number), damaged.reason) from None
+                raise (yield from self._aside(session, template.name, damaged)) from None
             except (BusError, GeneratorExit):
                 raise
             except BaseException:
@@ -179,14 +181,27 @@ class Operations:
         return answer
 
     def _opened(self, session: Session, name: str, answer: bytes, lease_s: float | None) -> Program[list[Tuple]]:
-        found = []
+        """Those that can be read; what cannot is moved aside. Raises: DamagedMessage: that was all."""
+        found, errors = [], []
         for number, deliveries, data, history in parcel(answer):
-            fields = decoded(number, data)
-            for place, value in enumerate(fields):
-                if type(value) is BlobField:
-                    fields[place] = yield from self._fetched(session, name, number, data, value)
+            try:
+                fields = decoded(number, data)
+                for place, value in enumerate(fields):
+                    if type(value) is BlobField:
+                        fields[place] = yield from self._fetched(session, name, number, data, value)
+            except Damaged as damaged:
+                errors.append((yield from self._aside(session, name, damaged)))
+                continue
             found.append(tuple_of(name, fields, [number, deliveries], lease_s, history))
+        if errors and not found:
+            raise errors[0]
+        for error in errors:  # the others were taken with it, and would be lost
+            log.warning("%s", error)
         return found
+
+    def _aside(self, session: Session, name: str, damaged: Damaged) -> Program[DamagedMessage]:
+        yield from call(session, "aside", [self.keys.base(name)], [self._now(), damaged.number, damaged.data])
+        return DamagedMessage(name, int(damaged.number), damaged.reason)
 
     def _fetched(self, session: Session, name: str, number: bytes, data: bytes, blob: BlobField) -> Program[Any]:
         whole = bytearray()
@@ -286,15 +301,19 @@ class Operations:
 
     def names(self) -> Operation[list[str]]:
         """The names this server holds, in alphabetical order."""
-        pattern = self.keys.pattern()
 
         def program(session: Session) -> Program[list[str]]:
-            cursor: bytes | None = None
-            bases: set[bytes] = set()
-            while cursor != b"0":
-                cursor, page = yield from command(session, b"SCAN", cursor or b"0", b"MATCH", pattern, b"COUNT", 1000)
-                bases.update(key.removesuffix(b":m") for key in page)
-            return sorted(map(self.keys.name, bases))
+            found = yield from scan(session, self.keys.pattern(b":m"))
+            return sorted(self.keys.name(key.removesuffix(b":m")) for key in found)
+
+        return program
+
+    def erase(self) -> Operation[None]:
+        """Delete every key of the space."""
+
+        def program(session: Session) -> Program[None]:
+            for key in (yield from scan(session, self.keys.pattern())):
+                yield from command(session, b"DEL", key)
 
         return program
 

@@ -12,6 +12,7 @@ import itertools
 import logging
 import os
 import random
+import re
 import time
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
@@ -125,6 +126,16 @@ def command(session: Session, *words: Any) -> Program[Any]:
     return (yield from _persist(session, list(words), 0, b""))
 
 
+def scan(session: Session, pattern: bytes) -> Program[set[bytes]]:
+    """The keys of this server that match."""
+    cursor: bytes | None = None
+    found: set[bytes] = set()
+    while cursor != b"0":
+        cursor, page = yield from command(session, b"SCAN", cursor or b"0", b"MATCH", pattern, b"COUNT", 1000)
+        found.update(page)
+    return found
+
+
 def _persist(session: Session, words: list[Any], retry_at: int, channel: bytes) -> Program[Any]:
     """Send until answered: reconnect with backoff, load the library where it is missing."""
     outage = _Outage(session)
@@ -186,19 +197,25 @@ def _note(session: Session, push: Any) -> None:
 def _greet(session: Session) -> Program[None]:
     session.channels.clear()
     session.notes.clear()
-    session.address = yield Connect()
-    session.connected = True
-    words: list[Any] = [b"HELLO", b"3"]
-    if session.address.password:
-        words += [b"AUTH", session.address.user or b"default", session.address.password]
-    answer = yield from _ask(session, pack(*words))
-    if isinstance(answer, hiredis.ReplyError):
-        yield from _recover(session, str(answer), _Outage(session))
+    refused: Address | None = None
+    while True:
+        session.address = yield Connect()
+        session.connected = True
+        words: list[Any] = [b"HELLO", b"3"]
+        if session.address.password:
+            words += [b"AUTH", session.address.user or b"default", session.address.password]
+        answer = yield from _ask(session, pack(*words))
+        if not isinstance(answer, hiredis.ReplyError):
+            return
+        if not str(answer).startswith("WRONGPASS") or session.address == refused:
+            return (yield from _recover(session, str(answer), _Outage(session)))
+        refused = session.address  # a server that was started again meanwhile has another password, which is read now
 
 
 def _recover(session: Session, message: str, outage: _Outage) -> Program[None]:
     """An error answer: what passes is waited for, what is missing is loaded, the rest is raised."""
     if "unction not found" in message:
+        yield from expect_no_eviction(session)
         answer = yield from _ask(session, pack(b"FUNCTION", b"LOAD", library()[0]))
         if isinstance(answer, hiredis.ReplyError) and "already exists" not in str(answer):
             raise ServerRefused(str(session.address), str(answer))
@@ -206,6 +223,18 @@ def _recover(session: Session, message: str, outage: _Outage) -> Program[None]:
         raise Disconnected(message)
     else:
         raise ServerRefused(str(session.address), message)
+
+
+def expect_no_eviction(session: Session) -> Program[None]:
+    """Ask a server what it does when its memory is full. Raises: ServerRefused: it would throw tuples away."""
+    answer = yield from _ask(session, pack(b"INFO", b"memory"))
+    found = re.search(rb"maxmemory_policy:(\S+)", answer) if isinstance(answer, bytes) else None
+    if found is None:
+        log.warning("%s does not say its maxmemory-policy; with one of allkeys-* tuples get lost", session.address)
+    elif found[1].startswith(b"allkeys-"):
+        cure = "set it to noeviction, or use another server"
+        words = f"its maxmemory-policy is {found[1].decode()}, which throws tuples away when its memory is full; {cure}"
+        raise ServerRefused(str(session.address), words)
 
 
 _JITTER = random.Random()  # its own: the numbers that a program draws are not ours to change

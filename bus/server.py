@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
+import itertools
 import json
+import logging
 import os
 import random
 import secrets
@@ -14,23 +16,26 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from steersman.bus.addresses import BUS_FILE, LOG_FILE, Address
+from steersman.bus.addresses import BUS_FILE, DEFAULT, LOG_FILE, Address, home_of
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusError, ServerFailed, ServerLost, ServerRefused
-from steersman.bus.programs import command
+from steersman.bus.programs import Operation, Program, Session, command, expect_no_eviction
 from steersman.system.files import locked, replace_file
-from steersman.system.processes import end, lives
+from steersman.system.processes import end, holds_port, lives
 
 USER = "steersman"
+ATTEMPTS = 4
 START_S = 60.0  # a long AOF is loaded at some 100 MB a second
 STOP_S = 10.0
 PROBE_S = 0.5
 LATE_S = 5.0  # on a machine with a hundred processes for each core an answer may take seconds
+DATA = "appendonlydir"  # what an embedded server has written, beside its log
 MOST_CLIENTS = 100_000  # or as many as files may be open; a walker has two, and the server's default is 10,000
 # What the library and its clients call, and nothing else: no KEYS, CONFIG, FLUSHALL or DEBUG, and no EVAL.
 CONNECTION_COMMANDS = (
@@ -40,6 +45,8 @@ STRING_COMMANDS = "time getrange set del persist pexpire rpush lpop lrem llen lt
 HASH_COMMANDS = "hget hset hsetnx hdel hexists hmget hincrby hkeys hlen"
 ORDERED_SET_COMMANDS = "zadd zrem zpopmin zrange zrevrange zrangebyscore zscore zcard"
 COMMANDS = f"{CONNECTION_COMMANDS} {STRING_COMMANDS} {HASH_COMMANDS} {ORDERED_SET_COMMANDS}"
+
+log = logging.getLogger("steersman.bus")
 
 
 def binary() -> str:
@@ -79,11 +86,16 @@ class Settings:
 
 @dataclass
 class Server:
-    """A server and its address; a context manager that stops what it started."""
+    """A server and its address; a context manager that stops what it started.
+
+    Attributes:
+        set_aside: where its data lie, if they were damaged: it began without them.
+    """
 
     directory: Path
     address: Address
     pid: int | None
+    set_aside: Path | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @classmethod
@@ -92,6 +104,7 @@ class Server:
         directory: str | Path,
         url: str | None = None,
         *,
+        space: str = DEFAULT,
         bind: str = "127.0.0.1",
         fsync: str = "everysec",
         maxmemory: int = 0,
@@ -99,13 +112,15 @@ class Server:
         program: str = "",
         ports: tuple[int, int] | None = None,
     ) -> Server:
-        """Start a server in a directory, or adopt the one that lives there; after a crash it comes back with its data.
+        """Start a server in a directory, or adopt the one that was started there and lives; after a crash it comes
+        back with its data. Data that are damaged are set aside, and it begins empty.
 
         Args:
-            directory: gets bus.json, the append-only file, the log; only we can read it (0700) and them (0600). The
-                password is kept over restarts, and the port unless somebody else has taken it; who connects by the
-                directory finds the new one.
+            directory: gets bus.json, the append-only file, the log; only we can read it (0700) and them (0600). Each
+                start has a new password, and the port of before unless somebody else has taken it; who connects by
+                the directory finds both.
             url: use this server instead and start none; bus.json then says so.
+            space: that clients use who connect to the directory and name none.
         Raises: ServerFailed: it did not start. ServerRefused: the server at url cannot be used.
         """
         home = Path(directory).absolute()
@@ -113,43 +128,55 @@ class Server:
         settings = Settings(bind, fsync, maxmemory, tls, program, ports)
         with locked(home / ".bus.lock"):  # two drivers that start at once get one server
             if url is not None:
-                return cls._borrow(home, url)
+                return cls._borrow(home, url, space)
             known = _known(home)
-            if known is not None and (_answers(known[0]) or _is_busy(*known)):
-                return cls(home, known[0], known[1])
-            return cls._launch(home, settings, known)
+            if known is not None and _is_ours(known[1], home):
+                if _answers(known[0]) or _is_busy(*known):
+                    _record(home, *known, space)
+                    return cls(home, *known)
+                _expect_gone(home, *known)
+            return cls._launch(home, settings, known[0] if known else None, space)
 
     @classmethod
-    def _borrow(cls, home: Path, url: str) -> Server:
+    def _borrow(cls, home: Path, url: str, space: str) -> Server:
         address = Address.of_url(url)
         if not _answers(address):
             raise ServerRefused(str(address), "does not answer; check the address, and that the server runs")
-        write_private(home / BUS_FILE, json.dumps({"url": address.url, "pid": None}))
+        _run(address, PROBE_S, _keeps_tuples)
+        _record(home, address, None, space)
         return cls(home, address, None)
 
     @classmethod
-    def _launch(cls, home: Path, settings: Settings, known: tuple[Address, int | None] | None) -> Server:
-        before, pid = known or (None, None)
-        password = before.password if before else secrets.token_urlsafe(24)
-        for attempt in range(3):
-            port = before.port if before and attempt == 0 else _free_port(settings, home)
+    def _launch(cls, home: Path, settings: Settings, before: Address | None, space: str) -> Server:
+        port, aside = before.port if before else _free_port(settings, home), None
+        for _ in range(ATTEMPTS):
+            password = secrets.token_urlsafe(24)  # whoever took the port meanwhile was told the one of before
             ca = settings.tls[2] if settings.tls else ""
             address = Address(_reachable(settings.bind), port, "", USER, password, settings.tls is not None, ca)
             write_private(home / "users.acl", _users(password))
             write_private(home / "server.conf", _configuration(home, settings, port))
             program = settings.program or binary()
-            with open(os.open(home / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+            with open(os.open(home / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as said:
                 process = subprocess.Popen(
-                    [program, str(home / "server.conf")], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    [program, str(home / "server.conf")], stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                     start_new_session=True, cwd=home, umask=0o077,  # tuples are in its append-only file
                 )  # fmt: skip
+            _record(home, address, process.pid, space)  # before it listens: who finds it there has its password
             if _comes_up(process, address):
                 # Whenever it ends, and whoever still holds this object, somebody waits for it: no zombie is left.
                 threading.Thread(target=process.wait, name="bus server", daemon=True).start()
-                write_private(home / BUS_FILE, json.dumps({"url": address.url, "pid": process.pid}))
-                return cls(home, address, process.pid, process)
-            if "in use" not in _tail(home) or (pid is not None and lives(pid)):  # two servers would spoil one file
+                if aside is not None:
+                    log.warning("the data of a server were damaged; they are in %s, and it begins empty", aside)
+                return cls(home, address, process.pid, aside, process)
+            if "in use" in _tail(home):
+                port = _free_port(settings, home)
+            elif (process.returncode or 0) > 0 and aside is None and (home / DATA).exists():
+                aside = _set_aside(home / DATA)
+            else:
                 break
+        if aside is not None:  # it was something else
+            shutil.rmtree(home / DATA, ignore_errors=True)
+            aside.rename(home / DATA)
         raise ServerFailed(str(home), _tail(home))
 
     @property
@@ -230,12 +257,49 @@ def write_private(path: Path, text: str) -> None:
     replace_file(path, text, mode=0o600)
 
 
+def write_record(home: Path, record: Mapping[str, Any], space: str) -> None:
+    """Write the bus.json of a directory."""
+    write_private(home / BUS_FILE, json.dumps({**record, "space": space, "home": home_of(home)}))
+
+
+def _record(home: Path, address: Address, pid: int | None, space: str) -> None:
+    write_record(home, {"url": address.url, "pid": pid}, space)
+
+
 def _known(home: Path) -> tuple[Address, int | None] | None:
+    """What bus.json names; nothing where it names the server of the directory that this one is a copy of."""
     try:
         record: dict[str, Any] = json.loads((home / BUS_FILE).read_text())
-    except FileNotFoundError:
+        known = Address.of_url(record["url"]), record["pid"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return (Address.of_url(record["url"]), record["pid"]) if "url" in record else None
+    own = known[1] is not None
+    return None if own and record.get("home", home_of(home)) != home_of(home) else known
+
+
+def _is_ours(pid: int | None, home: Path) -> bool:
+    """Whether a process is the server of this directory, or (None) one that was there already."""
+    if pid is None:
+        return True
+    with contextlib.suppress(OSError):
+        return lives(pid) and os.path.samefile(f"/proc/{pid}/cwd", home)
+    return False
+
+
+def _expect_gone(home: Path, address: Address, pid: int | None) -> None:
+    """A second server beside one that is only silent would spoil its files. Raises: ServerFailed: it is there."""
+    deadline = time.monotonic() + STOP_S
+    while pid is not None and lives(pid):
+        if not _refuses(address) or time.monotonic() > deadline:
+            raise ServerFailed(str(home), f"its process {pid} lives, but does not answer at {address}")
+        time.sleep(0.1)  # it is ending
+
+
+def _set_aside(data: Path) -> Path:
+    """Move the data of a server out of its way; nothing is deleted."""
+    aside = next(path for n in itertools.count(1) if not (path := data.with_name(f"{data.name}.damaged-{n}")).exists())
+    data.rename(aside)
+    return aside
 
 
 def _answers(address: Address, within_s: float = PROBE_S) -> bool:
@@ -246,9 +310,18 @@ def _answers(address: Address, within_s: float = PROBE_S) -> bool:
 
 def _pong(address: Address, within_s: float) -> bool:
     """Raises: ServerLost: it is silent. BusError: it answers with an error."""
+    return bool(_run(address, within_s, lambda session: command(session, b"PING")) == b"PONG")
+
+
+def _keeps_tuples(session: Session) -> Program[None]:
+    yield from command(session, b"PING")
+    yield from expect_no_eviction(session)
+
+
+def _run(address: Address, within_s: float, operation: Operation[Any]) -> Any:
     connection = Connection(lambda: address, within_s)
     try:
-        return bool(connection.run(lambda session: command(session, b"PING")) == b"PONG")
+        return connection.run(operation)
     finally:
         connection.close()
 
@@ -270,7 +343,7 @@ def _comes_up(process: subprocess.Popen[bytes], address: Address) -> bool:
     deadline, pause = time.monotonic() + START_S, 0.005
     try:
         while time.monotonic() < deadline and process.poll() is None:
-            if _answers(address):
+            if _answers(address) and holds_port(process.pid, address.port):
                 return process.poll() is None
             time.sleep(pause)
             pause = min(0.1, pause * 1.5)

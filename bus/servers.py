@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from steersman.bus.addresses import BUS_FILE
-from steersman.bus.server import Server, private_folder, write_private
+from steersman.bus.addresses import DEFAULT
+from steersman.bus.server import Server, private_folder, write_record
 
 
 @dataclass(frozen=True)
@@ -21,23 +20,26 @@ class Servers:
     each: tuple[Server, ...]
 
     @classmethod
-    def start(cls, directory: str | Path, count: int = 1, *, spread: Sequence[str] = (), **settings: Any) -> Servers:
+    def start(
+        cls, directory: str | Path, count: int = 1, *, spread: Sequence[str] = (), space: str = DEFAULT, **settings: Any
+    ) -> Servers:
         """Start servers, or those of a bus that are not there any more; after a crash they come back with their data.
 
         Args:
             directory: one server lives there itself; several in its folders 1, 2, ..., which its bus.json lists.
             spread: families of names, "x" of x and of x.1, that live on the servers after the first; all other names
                 live on the first. () spreads every name.
+            space: that clients use who connect to the directory and name none.
             settings: of each, as Server.start() takes them; of a server given by `url` there is one.
         Raises: ServerFailed: one did not start; those that this call launched are stopped. ServerRefused: that at
             `url` is not usable.
         """
         home = Path(directory).absolute()
         if count == 1 or settings.get("url") is not None:
-            return cls((Server.start(home, **settings),))
+            return cls((Server.start(home, space=space, **settings),))
         names = [str(number) for number in range(1, count + 1)]
         private_folder(home)
-        write_private(home / BUS_FILE, json.dumps({"servers": names, "spread": list(spread)}))
+        write_record(home, {"servers": names, "spread": list(spread)}, space)
         each: list[Server] = []
         with contextlib.ExitStack() as launched:
             for name in names:

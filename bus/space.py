@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from steersman.bus.addresses import Place
+from steersman.bus.addresses import Place, bus_of
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusTimeout, LeaseExpired, ServerLost, ServerRefused, ServersDiffer
 from steersman.bus.keys import Keys
@@ -37,19 +37,20 @@ class TupleSpace:
 
     @classmethod
     def connect(
-        cls, *places: Place, space: str = "default", patience_s: float = PATIENCE_S, clock: Clock | None = None
+        cls, *places: Place, space: str = "", patience_s: float = PATIENCE_S, clock: Clock | None = None
     ) -> TupleSpace:
         """A space on one server or spread over several.
 
         Args:
             places: each a bus.json, a directory with one, or a redis://, rediss:// or unix:// URL.
-            space: spaces of different names on one server do not see each other.
+            space: spaces of different names on one server do not see each other; "": the one that bus.json names,
+                else "default".
             patience_s: how long a server may be silent before its operations fail with ServerLost.
             clock: seconds since 1970, for leases and lives; None takes the server's clock.
         """
         if not places:
             raise ServerRefused("connect()", "no server given; pass a bus.json, a directory with one, or a URL")
-        return cls(list(places), space, patience_s, clock)
+        return cls(list(places), space or bus_of(places).space, patience_s, clock)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.places, self.space, self.patience_s, self.clock)
@@ -207,6 +208,11 @@ class TupleSpace:
     def clear(self, name: str) -> int:
         """Remove all tuples of a name, leased ones too, and what `once` knew of it. Returns: how many."""
         return self._run(name, self._operations.clear(name))
+
+    def erase(self) -> None:
+        """Leave nothing of this space on its servers: no tuples, no limits, no counts."""
+        for pool in self._routes.all():
+            self._run_on(pool, self._operations.erase())
 
     def names(self) -> list[str]:
         """The names in use, on all servers."""

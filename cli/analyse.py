@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steersman.cli.options import Json
+from steersman.cli.options import Json, Trust
+from steersman.cli.printing import say
 from steersman.journal.errors import BadDirectory
 from steersman.system.errors import BadRequest
 
@@ -34,6 +35,7 @@ def analyse(
             "--out", help="folder for JSON, figure and page (default: in the run, or beside the first of several)"
         ),
     ] = None,
+    code: Trust = False,
     regions: Annotated[
         list[str] | None,
         typer.Option("--region", metavar="EXPRESSION", help="a state of a biased run, e.g. '0 < phi < 2'; repeatable"),
@@ -48,21 +50,27 @@ def analyse(
     from steersman.dashboard import style
     from steersman.dashboard.report import write_report
     from steersman.journal import manifest
-    from steersman.journal.run_directory import open_run
+    from steersman.journal.run_directory import open_run, reading
+    from steersman.stages import trust
+    from steersman.system.reading import check_inside
 
     directories = [open_run(run) for run in runs]
+    if code:
+        trust.trust(directories[0].workflow)
     alone = directories[0] if len(runs) == 1 and folder is None else None
     if not alone:
         folder = folder or runs[0].parent / f"{runs[0].name}-analysis"
         _make(folder)
     folder = folder or directories[0].analysis
+    check_inside(folder, directories[0].path) if alone else None
     with style.applied():
-        made = _analysis(directories, score, states, lag, regions or [])
+        with reading(directories[0]):
+            made = _analysis(directories, score, states, lag, regions or [])
         written = write(folder, runs[0].name, {"runs": [str(run) for run in runs]}, made)
     if alone:
         write_report(alone)
         manifest.renew(alone, alone.analysis, alone.report, alone.figures)
-    typer.echo(json.dumps(written) if as_json else "\n".join([*made.lines, f"Page, figure and JSON: {folder}"]))
+    say(json.dumps(written) if as_json else "\n".join([*made.lines, f"Page, figure and JSON: {folder}"]))
 
 
 def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, regions: Sequence[str]) -> Analysis:
@@ -70,9 +78,9 @@ def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, r
     from steersman.analysis import answer, biased, markov, trajectories
     from steersman.data.unbiased import Unbiased
     from steersman.journal.history import History
-    from steersman.stages import loading
+    from steersman.stages import trust
 
-    workflow = loading.load(runs[0].workflow)
+    workflow = trust.load(runs[0].workflow)
     histories = [History(run) for run in runs]
     if any(history.state.biases for history in histories):
         if len(runs) > 1 or states or lag:

@@ -81,7 +81,7 @@ def _print(space: TupleSpace, last: int, count: int, *, as_json: bool) -> None:
             time.sleep(DRAW_S)
         found = rows(space, last=last)
         if as_json:
-            typer.echo(json.dumps({row.name: asdict(row.statistics) | {"last": list(row.last)} for row in found}))
+            say(json.dumps({row.name: asdict(row.statistics) | {"last": list(row.last)} for row in found}))
         else:
             out.print(_view(found))
 

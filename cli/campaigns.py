@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +32,7 @@ from steersman.cli.options import (
     WorkflowName,
     site_changes,
 )
-from steersman.cli.printing import err, out, print_checks
+from steersman.cli.printing import err, out, print_checks, say
 from steersman.cli.summary import summary
 from steersman.cli.trying import print_steps, steps
 from steersman.journal import manifest, run_directory
@@ -82,9 +83,9 @@ def run(
     directory, made = campaign.begin(plan, run_dir=run_dir, bus_url=bus)
     place, facts = escape(str(directory.path)), f"(seed {plan.seed}, {made.slots} slots)"
     err.print(f"[bold]{plan.workflow.name}[/] runs in {place}   [dim]{facts}[/]", soft_wrap=True)
-    page = beside(directory.path) if dashboard else ""
-    if page:
-        err.plain(page)
+    page = beside(directory.path) if dashboard else str
+    if dashboard:
+        err.plain(page())
     _execute(directory, made)
     _finish(directory, made, require_goal=require_goal, as_json=as_json, page=page)
 
@@ -155,7 +156,7 @@ def check(
     checks = check_plan(plan)
     if as_json:
         tried = list(steps(plan.workflow, plan.params, plan.source)) if with_try else []
-        typer.echo(json.dumps({"checks": [each._asdict() for each in checks], "stages": list(map(vars, tried))}))
+        say(json.dumps({"checks": [each._asdict() for each in checks], "stages": list(map(vars, tried))}))
         ok = all(step.ok for step in tried)
     else:
         print_checks(checks)
@@ -188,10 +189,12 @@ def _describe(directory: RunDirectory, state: State) -> None:
 
 
 def _print_json(directory: RunDirectory, state: State) -> None:
-    typer.echo(json.dumps({"run": str(directory.path), **summary(directory, state)}))
+    say(json.dumps({"run": str(directory.path), **summary(directory, state)}))
 
 
-def _finish(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: bool, page: str = "") -> None:
+def _finish(
+    directory: RunDirectory, made: Run, *, require_goal: bool, as_json: bool, page: Callable[[], str] = str
+) -> None:
     state = made.state
     assert state.end is not None
     _describe(directory, state)
@@ -209,14 +212,15 @@ def _finish(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: 
             ).name
             words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"
             out.plain(words)
-        if page:
-            out.plain(f"{page}   (until {IDLE_S / 60:g} minutes after the last viewer has left)")
+        if link := page():  # it may have ended
+            out.plain(f"{link}   (until {IDLE_S / 60:g} minutes after the last viewer has left)")
     raise typer.Exit(_exit_code(outcome, require_goal))
 
 
 def unsteered(state: State, steering: Steering) -> str:
     """Why the policy chose no start of a run whose budget is spent, or ""."""
-    return CHOSE_NONE if steering.policy.needs and not steering.own(state.chosen) else ""
+    sees = steering.policy.needs or steering.policy.draws
+    return CHOSE_NONE if sees and not steering.own(state.chosen) else ""
 
 
 def _check_goal(rule: StopRule, *, required: bool) -> None:

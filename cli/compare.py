@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,12 +14,14 @@ from rich.text import Text
 from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
 from steersman.cli.printing import columns, counting, err, out
 from steersman.system.errors import BadValue
+from steersman.system.node import cores
 
 if TYPE_CHECKING:  # the others start sooner without what this one imports
     from steersman.compare.comparison import Row
 
 
 def compare(
+    context: typer.Context,
     workflow: WorkflowName,
     policy: Annotated[
         list[str],
@@ -42,7 +43,7 @@ def compare(
     site: SiteName = "laptop",
     workers: Workers = None,
     rounds: Rounds = False,
-    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = os.cpu_count() or 1,
+    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = cores(),
     folder: Annotated[
         Path | None, typer.Option("--out", help="folder of the comparison; an existing one is continued")
     ] = None,
@@ -62,7 +63,7 @@ def compare(
     from steersman.compare.campaigns import Job, run_all
     from steersman.compare.comparison import collect, rows
     from steersman.compare.errors import NoYardstick
-    from steersman.compare.files import write_once, write_variant
+    from steersman.compare.files import alone, write_once, write_variant
     from steersman.compare.latent import yardstick_of
     from steersman.compare.metric import parse
     from steersman.compare.write import write
@@ -85,6 +86,7 @@ def compare(
     known = score_names(loaded, checked, source)
     if known is not None:
         of.check_needs(chosen, loaded, known)
+    context.with_resource(alone(folder))
     write_once(folder / "settings.json", json.dumps(settings).encode())
     jobs: dict[of.Arm, dict[int, Job]] = {}
     for arm in chosen:
@@ -112,7 +114,7 @@ def compare(
     found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.varied], runs[arm], measures)]
     written = write(folder, list(runs.values()), found)
     if as_json:
-        typer.echo(json.dumps(written))
+        say(json.dumps(written))
     else:
         _print([row for row, _ in found])
         out.plain(f"Figure, tables with times and costs, CSV and JSON: {folder}")

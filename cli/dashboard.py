@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -33,8 +35,17 @@ def dashboard(
     read_only: Annotated[bool, typer.Option("--read-only", help="no link allows actions")] = False,
     trust: Annotated[
         bool | None,
-        typer.Option("--trust/--no-trust", help="run the code of workflow files (default: only for your own runs)"),
+        typer.Option(
+            "--trust/--no-trust",
+            help="allow the runs' own code here (default: only code that you ran or submitted)",
+        ),
     ] = None,
+    hosts: Annotated[
+        list[str], typer.Option("--host", metavar="NAME", help="name of a proxy that serves the page, as of JupyterHub")
+    ] = [],  # noqa: B006 (Typer wants a list)
+    base: Annotated[
+        str, typer.Option("--base-path", metavar="PATH", help="path of the page there, e.g. /user/me/proxy/8000")
+    ] = "",
     idle_s: Annotated[
         float,
         typer.Option(
@@ -56,19 +67,29 @@ def dashboard(
         raise BadRequest(f"--all {folder}: this folder does not exist")
     gallery = Gallery(runs or [], folder, baseline=baseline, trusted=trust)
     gallery.begin()
-    access = Access.kept([*(runs or []), *([folder] if folder else [])])
-    app = application(gallery, access, tell=None if read_only else people.tell, look=_Buses())
+    access = Access.new([*(runs or []), *([folder] if folder else [])], [host.lower() for host in hosts])
+    app = application(gallery, access, base=base, tell=None if read_only else people.tell, look=_Buses())
     served = Dashboard(app, access, port)
     signal.signal(signal.SIGTERM, lambda *_: served.stop())
     for line in links(served, read_only=read_only):
         out.plain(line)
+    for host in hosts:
+        token = urlsplit(_link(served, read_only=read_only)).fragment
+        out.plain(f"behind the proxy: https://{host}{base.rstrip('/')}/#{token}")
     if idle_s:
-        served.stop_when(lambda: time.monotonic() - gallery.looked > idle_s and not gallery.goes_on)
+        served.stop_when(lambda: idle(gallery, idle_s))
     served.serve()
 
 
-def beside(run: Path) -> str:
-    """Serve a run's page in a process of its own, which outlives this one; returns a line that says where."""
+def idle(gallery: Any, idle_s: float) -> bool:
+    """Whether for so long no run went on and nobody looked. A night's run is looked at in the morning."""
+    if gallery.goes_on:
+        gallery.looked = time.monotonic()
+    return bool(time.monotonic() - gallery.looked > idle_s)
+
+
+def beside(run: Path) -> Callable[[], str]:
+    """Serve a run's page in a process of its own, which outlives this one; gives a line that says where, or ""."""
     command = [sys.executable, "-P", "-m", "steersman.cli", "dashboard", str(run), "--end-idle", str(IDLE_S)]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(
@@ -77,16 +98,20 @@ def beside(run: Path) -> str:
     assert process.stdout is not None
     with process.stdout:
         lines = [process.stdout.readline().strip() for _ in range(LINES)]
-    return lines[0] or f"the dashboard did not start; `steersman dashboard {run}` shows the reason"
+    first = lines[0] or f"the dashboard did not start; `steersman dashboard {run}` shows the reason"
+    return lambda: first if process.poll() is None or not lines[0] else ""
 
 
 def links(served: Any, *, read_only: bool) -> list[str]:
     """What to open, and how to get there from another machine."""
-    shown = served.read_only_link if read_only else served.link
-    lines = [f"Dashboard: {shown}"]
+    lines = [f"Dashboard: {_link(served, read_only=read_only)}"]
     if not read_only:
         lines.append(f"read-only: {served.read_only_link}")
     return [*lines, f"from another machine: ssh -L {served.port}:127.0.0.1:{served.port} {platform.node()}"]
+
+
+def _link(served: Any, *, read_only: bool) -> str:
+    return str(served.read_only_link if read_only else served.link)
 
 
 class _Buses:

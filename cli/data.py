@@ -15,7 +15,7 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from steersman.cli.options import Json, RunPath
+from steersman.cli.options import Json, RunPath, Trust
 from steersman.cli.printing import err, say
 from steersman.journal import manifest, run_directory
 from steersman.journal.history import History
@@ -94,11 +94,14 @@ def export(
     err.plain(f"wrote {len(found):,} frames to {path}{beside}")
 
 
-def report(run: RunPath) -> None:
+def report(run: RunPath, code: Trust = False) -> None:
     """Make report.html and the figures of a run again, whether it has ended or not."""
     from steersman.dashboard.report import write_report
+    from steersman.stages import trust
 
     directory = run_directory.open_run(run)
+    if code:
+        trust.trust(directory.workflow)
     with err.status("drawing figures and the report"):
         write_report(directory)
     manifest.renew(directory, directory.report, directory.figures)
@@ -116,7 +119,7 @@ def ls(
         raise BadRequest(f"{folder}: this folder does not exist; name the folder with your runs")
     found = listed(folder)
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in found]}))
+        say(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in found]}))
         return
     if not found:
         err.plain(f"there are no runs in {folder}")
@@ -142,14 +145,15 @@ def diff(run: RunPath, other: Annotated[Path, typer.Argument(metavar="RUN")], as
 
 @contextlib.contextmanager
 def _damage_in_a_line() -> Iterator[None]:
-    from steersman.data.errors import DamagedPart
+    from steersman.data.errors import DamagedPart, Unconverted
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         err.print(f"[yellow]warning:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", DamagedPart)
+        for shown in (DamagedPart, Unconverted):
+            warnings.simplefilter("always", shown)
         warnings.showwarning = show
         yield
 

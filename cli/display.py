@@ -17,7 +17,7 @@ from rich.text import Text
 
 from steersman.cli.printing import Lasting, Shown, columns, out
 from steersman.journal.facts import clock, facts, failing, simulated, starting
-from steersman.journal.records import FrameId, words
+from steersman.journal.records import words
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
 from steersman.steering import StopRule
@@ -25,12 +25,12 @@ from steersman.steering import StopRule
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
 DRAW_S = 0.25
 LOG_S = 10.0
-PROFILE = {  # of training, under DeepEx's labels
-    "IpUpdateTime": "Ip", "FwdTime": "Fwd", "BwdTime": "Bwd", "WtUpdateTime": "Wt", "SyncTime": "Sync",
+PROFILE = {  # of training, by DeepEx's labels
+    "IpUpdateTime": "input", "FwdTime": "forward", "BwdTime": "backward", "WtUpdateTime": "update", "SyncTime": "sync",
 }  # fmt: skip
 
 
-def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
+def view(state: State, rule: StopRule | None, name: str, now: float) -> RenderableType:
     """The whole display at one moment; `now` in seconds since 1970."""
     return Panel(
         Group(
@@ -41,16 +41,17 @@ def view(state: State, rule: StopRule, name: str, now: float) -> RenderableType:
     )
 
 
-def line(state: State, rule: StopRule, now: float) -> str:
-    """One line for logs."""
-    share, wall_s = rule.share(state.progress(now)), 3600 * state.hours(now)
+def line(state: State, rule: StopRule | None, now: float) -> str:
+    """One line for logs; without a rule, what is left is not known."""
+    wall_s = 3600 * state.hours(now)
+    ahead = [f"{100 * rule.share(state.progress(now)):.0f} % of the budget", _rest(state, rule, now)] if rule else []
     marks = ["PAUSED"] if state.paused else []
     marks += [f"walkers: {lacking}"] if (lacking := starting(state)) else []
     segments = state.ended.total()
     return ", ".join([
         *marks, f"{clock(wall_s)}  {state.frames:,} frames", simulated(state),
         f"{segments:,} segment{'s' if segments != 1 else ''}",
-        f"model {state.model or '-'}", f"{100 * share:.0f} % of the budget", _rest(state, rule, now),
+        f"model {state.model or '-'}", *ahead,
     ])  # fmt: skip
 
 
@@ -67,17 +68,15 @@ def left(state: State, rule: StopRule, now: float) -> str:
     return "?" if share < 0.01 else clock(3600 * state.hours(now) * (1 - share) / share)
 
 
-def _progress(state: State, rule: StopRule, now: float) -> RenderableType:
-    share = rule.share(state.progress(now))
+def _progress(state: State, rule: StopRule | None, now: float) -> RenderableType:
+    ran, done = f"[dim]run for[/] {clock(3600 * state.hours(now))}", (f"{state.frames:,} frames", simulated(state))
     grid = Table.grid(padding=(0, 2))
-    grid.add_row(
-        ProgressBar(total=1.0, completed=share, width=30),
-        f"{100 * share:.0f} %",
-        f"[dim]run for[/] {clock(3600 * state.hours(now))}",
-        _rest(state, rule, now),
-        f"{state.frames:,} frames",
-        simulated(state),
-    )
+    if rule:
+        share = rule.share(state.progress(now))
+        bar = ProgressBar(total=1.0, completed=share, width=30)
+        grid.add_row(bar, f"{100 * share:.0f} %", ran, _rest(state, rule, now), *done)
+    else:
+        grid.add_row(ran, *done)
     metrics = "   ".join(f"[dim]{name}[/] {values[-1]:.4g}" for name, values in state.metrics.items())
     lacking = starting(state)
     alarms = [text for text in (lacking and f"walkers: {lacking}", paused(state), *failing(state)) if text]
@@ -149,24 +148,20 @@ def _fate(model: ModelVersion, now: float) -> str:
 
 
 def _profile(spent: Mapping[str, float]) -> str:
-    """`Ip 2 Fwd 31 Bwd 52 Wt 14 Sync 1 %`: DeepEx's labels and their shares."""
+    """`input 2, forward 31, backward 52, update 14, sync 1 %`: where the time went."""
     shown = {label: spent[label] for label in PROFILE if label in spent}
     whole = sum(shown.values())
-    shares = " ".join(f"{PROFILE[label]} {100 * seconds / whole:.0f}" for label, seconds in shown.items() if whole > 0)
+    shares = ", ".join(f"{PROFILE[label]} {100 * seconds / whole:.0f}" for label, seconds in shown.items() if whole > 0)
     return f"{shares} %" if shares else ""
 
 
 def _newest(state: State) -> RenderableType:
     lines = [
-        f"[dim]start {start.start}[/] {_origin(start.parent)} [dim]{escape(start.policy)}:[/] {escape(start.reason)}"
+        f"[dim]start {start.start}[/] {state.origin(start)} [dim]{escape(start.policy)}:[/] {escape(start.reason)}"
         for start in list(state.decisions)[-4:]
     ]
     lines += [f"[yellow]{escape(words(note))}[/]" for note in list(state.notes)[-2:]]
     return Text.from_markup("\n".join(lines) or "no decisions yet", emoji=False)
-
-
-def _origin(parent: FrameId | None) -> str:
-    return f"from {parent or 'the prepared start'}"
 
 
 class Display:
@@ -178,7 +173,7 @@ class Display:
         self._live: Live | None = None
         self._shown, self._noted = 0.0, time.time()
 
-    def show(self, state: State, rule: StopRule, now: float) -> None:
+    def show(self, state: State, rule: StopRule | None, now: float) -> None:
         if now - self._shown < (DRAW_S if self._live else LOG_S):
             return
         self._shown = now

@@ -74,7 +74,7 @@ def template(
 
     if not schema and name not in shipped.names():
         raise UnknownName("endpoint configuration", name, shipped.names())
-    say((shipped.SCHEMA if schema else shipped.template(name)).read_text().rstrip("\n"))
+    say((shipped.SCHEMA if schema else shipped.template(name)).read_text(encoding="utf-8").rstrip("\n"))
 
 
 @endpoints.command()

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from steersman.cli.printing import results_alone
 from steersman.executors import values
 from steersman.system.errors import BadValue
 
@@ -49,7 +50,18 @@ Since = Annotated[str, typer.Option("--since", help="a time (2026-11-21T09:30), 
 RequireGoal = Annotated[
     bool, typer.Option("--require-goal", help="exit code 3, not 0, if the budget is spent before the goal is reached")
 ]
-Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="allow the run's own code here (default: only code that you ran or submitted)")
+]
+
+
+def _alone(context: typer.Context, value: bool) -> bool:
+    if value:
+        context.with_resource(results_alone())
+    return value
+
+
+Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output", callback=_alone)]
 
 
 def site_changes(

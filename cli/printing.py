@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import typer
 from rich.console import Console
@@ -30,16 +32,52 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
+_results: list[TextIO] = []  # where `say` prints in place of standard output
+
+
+@contextmanager
+def results_alone() -> Iterator[None]:
+    """Keep standard output for what `say` prints: what a workflow file prints, a program that it starts too, goes to
+    standard error."""
+    try:
+        real = sys.stdout.fileno() == 1
+    except (OSError, ValueError):  # a test reads it, say
+        real = False
+    sys.stdout.flush()
+    with ExitStack() as kept:
+        if real:
+            saved = os.dup(1)
+            kept.callback(os.close, saved)
+            kept.callback(os.dup2, saved, 1)
+            kept.callback(sys.stdout.flush)
+            os.dup2(2, 1)
+            _results.append(kept.enter_context(open(os.dup(saved), "w", encoding=sys.stdout.encoding)))
+        else:
+            _results.append(sys.stdout)
+            kept.enter_context(redirect_stdout(sys.stderr))
+        kept.callback(_results.pop)
+        yield
+
+
 def say(text: str, *, to_stderr: bool = False, newline: bool = True) -> None:
     """Print a text as it is, without any markup."""
-    typer.echo(shown(text), err=to_stderr, nl=newline)
+    typer.echo(shown(text), file=_results[-1] if _results and not to_stderr else None, err=to_stderr, nl=newline)
 
 
 class Shown(Console):
     """A terminal to which the words of others are shown, whatever they are printed with; styles are ours alone."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(emoji=False, **options)  # else w2.0:-1: has a thumb
+        colours: Literal["standard", "auto"] = "standard" if os.environ.get("FORCE_COLOR") else "auto"
+        super().__init__(emoji=False, color_system=colours, **options)  # else w2.0:-1: has a thumb
+
+    @property
+    def is_terminal(self) -> bool:
+        """By what it writes to alone: FORCE_COLOR, which Jupyter sets, would move the cursor in a file, too."""
+        try:
+            return self.file.isatty()
+        except (AttributeError, ValueError):  # no file, or a closed one
+            return False
 
     def render(self, *args: Any, **options: Any) -> Iterable[Segment]:
         for segment in super().render(*args, **options):
@@ -97,7 +135,7 @@ def columns(*names: str | Column) -> Table:
 
 def first_line(file: Path) -> str:
     """What a file says of itself: its first line, without what marks it as a comment."""
-    return file.read_text().partition("\n")[0].strip("#\"' ")
+    return file.read_text(encoding="utf-8").partition("\n")[0].strip("#\"' ")
 
 
 def print_checks(checks: Sequence[Finding]) -> None:

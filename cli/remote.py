@@ -25,6 +25,7 @@ from steersman.remote.errors import EndpointOffline, NoAnswer, ServiceSilent
 from steersman.remote.known import Endpoint, Sent
 from steersman.remote.pace import growing
 from steersman.remote.transfer import GROUPS
+from steersman.stages import loading
 from steersman.system.errors import BadInput, BadRequest, EngineError
 
 LATER = (ServiceSilent, EndpointOffline, NoAnswer)  # what may be well again the next time
@@ -71,7 +72,7 @@ def list_runs(
         return
     table = columns("run", "at", "submitted", "state")
     for row in rows:
-        table.add_row(row["name"], row["at"], _date(row["submitted"]), escape(_in_words(row)))
+        table.add_row(escape(row["name"]), row["at"], _date(row["submitted"]), escape(_in_words(row)))
     out.print(table) if rows else say("nothing was submitted from here yet", to_stderr=True)
 
 
@@ -100,9 +101,10 @@ def watch(name: RunName) -> None:
         look = view.catch_up()
     if view.begun:
         polls = _Polls(view.catch_up, out)
+        sent = known.submitted(name) / "workflow.py"  # that of the site is not run here
         runs.follow(
             RunDirectory(view.path), f"{name} at {view.sent.endpoint.name}",
-            lambda state: polls.over(ends=state.end is not None),
+            lambda state: polls.over(ends=state.end is not None), loading.load(sent) if sent.exists() else None,
         )  # fmt: skip
         look = polls.look or look
     _print_driver(view.sent, look, begun=view.begun)
@@ -349,7 +351,7 @@ def _in_words(look: dict[str, Any]) -> str:
     words = STATES.get(look["state"], "not known")
     if look["state"] == "ended":
         words += f" with exit code {look['code']}"
-        words += f" ({signal.Signals(-look['code']).name})" if look["code"] < 0 else ""
+        words += f" ({signal.strsignal(-look['code'])})" if look["code"] < 0 else ""
     if look["state"] == "lost":
         words += f": {look['why']}; `steersman remote resume` continues it"
     return words
@@ -360,8 +362,8 @@ def _too_large(sent: Sent, path: str, group: str, size: int, most: float, to: Pa
     names = GROUPS.get(group, ("",))
     commands = [f"globus transfer --recursive {place}:{path}/{name} HERE:{to.absolute()}/{name}" for name in names]
     return (
-        f"{group} are {size / 1e6:,.0f} MB, more than the limit of {most:g} MB (--most): they are in {path}; "
-        f"with Globus Transfer: {'; '.join(commands)}"
+        f"{group or 'the small files'} are {size / 1e6:,.0f} MB, more than the limit of {most:g} MB (--most): "
+        f"they are in {path}; with Globus Transfer: {'; '.join(commands)}"
     )
 
 

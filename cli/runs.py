@@ -12,10 +12,11 @@ import typer
 from rich.markup import escape
 
 from steersman.cli import display, records
-from steersman.cli.options import Json, Kinds, OfSim, RunPath, SegmentName, Since, Tree, Words
+from steersman.cli.options import Json, Kinds, OfSim, RunPath, SegmentName, Since, Tree, Trust, Words
 from steersman.cli.printing import err, out, say
 from steersman.cli.summary import summary
 from steersman.engine import files, people
+from steersman.executors import site_files
 from steersman.executors.site import Site
 from steersman.journal import copies, run_directory
 from steersman.journal import replay as replaying
@@ -27,8 +28,10 @@ from steersman.journal.lock import driven as is_driven
 from steersman.journal.lock import owner
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.stages import loading
+from steersman.stages import loading, trust
+from steersman.stages.errors import UntrustedCode
 from steersman.stages.modules import MODULE
+from steersman.stages.workflow import Workflow
 from steersman.steering.expression import parse
 from steersman.system.errors import DamagedFile
 
@@ -39,12 +42,12 @@ def status(run: RunPath, as_json: Json = False) -> None:
     with run_directory.reading(directory):
         state = _read(directory)
         found = summary(directory, state)
-        site = Site.model_validate(directory.site())
+        site = site_files.checked(str(directory.settings_file), directory.site())
     copy, driven = copies.of(directory.path), is_driven(directory.path)
     tell = f"remote tell {copy.run}" if copy else f"tell {run}"
     jobs = _jobs(site, directory) if site.scheduler and not driven and not copy else []
     if as_json:
-        typer.echo(json.dumps(found | {"jobs": jobs}))
+        say(json.dumps(found | {"jobs": jobs}))
         return
     out.print(display.closing(state, copies.known_until(run) if driven and not state.end else state.now))
     if copy:
@@ -89,25 +92,37 @@ def _read(directory: RunDirectory) -> State:
     return history.state
 
 
-def watch(run: RunPath) -> None:
+def watch(run: RunPath, code: Trust = False) -> None:
     """Show a run live, from this or another terminal, until it ends or its driver is gone."""
     directory = run_directory.open_run(run)
-    state = follow(directory, str(run), lambda state: state.end is not None or not is_driven(directory.path))
+    if code:
+        trust.trust(directory.workflow)
+    try:
+        workflow = trust.load(directory.workflow)
+    except UntrustedCode as untrusted:
+        workflow = None
+        err.plain(f"without a budget: {untrusted}")
+    over = lambda state: state.end is not None or not is_driven(directory.path)  # noqa: E731
+    state = follow(directory, str(run), over, workflow)
     if not state.end:
         out.plain(_without_driver(directory, run))
 
 
-def follow(directory: RunDirectory, name: str, over: Callable[[State], bool]) -> State:
-    """Show a run live until it is over, which is asked a few times a second before the journal is read again."""
-    workflow = loading.load(directory.workflow)
+def follow(directory: RunDirectory, name: str, over: Callable[[State], bool], workflow: Workflow | None) -> State:
+    """Show a run live until it is over, which is asked a few times a second before the journal is read again.
+
+    Args:
+        workflow: with the rule that ends it; None: that is not shown.
+    """
     history = History(directory)
     state, shown = history.state, display.Display(name, out)
     with shown.live():
         while True:
             is_over = over(state)
             history.catch_up()
-            params = loading.checked(workflow, history.settings()["params"])
-            shown.show(state, workflow.stop_rule(params), time.time())
+            params = history.settings()["params"] if workflow else {}
+            rule = workflow.stop_rule(loading.checked(workflow, params)) if workflow else None
+            shown.show(state, rule, time.time())
             if is_over:
                 break
             time.sleep(display.DRAW_S)
@@ -135,7 +150,8 @@ def why(
     directory = run_directory.open_run(run)
     with run_directory.reading(directory):
         found = ask(History(directory), segment)
-    say(json.dumps(found) if as_json else "\n".join(words(found)))
+        said = json.dumps(found) if as_json else "\n".join(words(found))
+    say(said)
 
 
 def replay(
@@ -144,11 +160,14 @@ def replay(
         str,
         typer.Option("--policy", help="""arguments of wf.steer, e.g. 'Novelty("z")' (default: those of the run)"""),
     ] = "",
+    code: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Repeat the decisions of a run on its recorded scores, and show where a policy would choose differently."""
     directory = run_directory.open_run(run)
-    own = loading.load(directory.workflow).steering
+    if code:
+        trust.trust(directory.workflow)
+    own = trust.load(directory.workflow).steering
     other = parse(policy, vars(sys.modules[MODULE])) if policy else None
     with run_directory.reading(directory):
         found = replaying.replay(directory, own, other)
@@ -180,7 +199,7 @@ def verify(
     if repair and problems:
         verification.repair(directory, problems)
     if as_json:
-        typer.echo(json.dumps({"whole": not problems, "problems": [vars(problem) for problem in problems]}))
+        say(json.dumps({"whole": not problems, "problems": [vars(problem) for problem in problems]}))
     for problem in [] if as_json else problems:
         out.print(f"[red]damaged[/] {escape(problem.where)}: {escape(problem.problem)}", highlight=False)
     if not problems:

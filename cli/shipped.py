@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.options import Json
-from steersman.cli.printing import first_line, out
+from steersman.cli.printing import first_line, out, say
 from steersman.cli.template import TEMPLATE
 from steersman.stages import loading
 from steersman.system.errors import BadRequest, UnknownName
@@ -32,7 +32,7 @@ def workflows(as_json: Json = False) -> None:
     """List the workflow files that come with Steersman."""
     found = loading.shipped()
     if as_json:
-        typer.echo(json.dumps({name: first_line(path) for name, path in found.items()}))
+        say(json.dumps({name: first_line(path) for name, path in found.items()}))
         return
     for folder, title in (loading.SHIPPED, ""), (loading.REFERENCE, "\nReference problems, for `steersman compare`:"):
         table = Table.grid(padding=(0, 2))
@@ -51,7 +51,7 @@ def new(
     """Write a workflow file that works, to start from: a random walk, or a copy of one that comes with Steersman."""
     if not name.replace("_", "").replace("-", "").isalnum():
         raise BadRequest(f"{name!r} cannot be the name of a workflow: use letters, digits, - and _")
-    text = loading.find(source).read_text() if source else TEMPLATE.replace("NAME", name)
+    text = loading.find(source).read_text(encoding="utf-8") if source else TEMPLATE.replace("NAME", name)
     path = Path(f"{name}.py")
     try:
         with path.open("x") as file:

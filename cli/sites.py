@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.options import SITE, Account, Json, Queue, SiteName, site_changes
-from steersman.cli.printing import err, first_line, out, print_checks, print_text
+from steersman.cli.printing import err, first_line, out, print_checks, print_text, say
 from steersman.executors.errors import BadSite
 from steersman.executors.site import SHIPPED, Site, own
 from steersman.executors.site import sites as all_sites
@@ -35,7 +35,7 @@ def list_sites(context: typer.Context, as_json: Json = False) -> None:
         return
     known = {name: _loaded(name) for name in all_sites()}
     if as_json:
-        typer.echo(json.dumps({name: _plain(site) for name, site in known.items()}))
+        say(json.dumps({name: _plain(site) for name, site in known.items()}))
         return
     table = Table.grid(padding=(0, 2))
     for name, path in all_sites().items():
@@ -73,10 +73,10 @@ def show(
     loaded = load_site(site)
     scripts = submit_scripts(loaded)
     if as_json:
-        typer.echo(json.dumps({"site": loaded.model_dump(mode="json"), "scripts": scripts}))
+        say(json.dumps({"site": loaded.model_dump(mode="json"), "scripts": scripts}))
         return
     path = file_of(site)
-    print_text(str(path), path.read_text())
+    print_text(str(path), path.read_text(encoding="utf-8"))
     for role, script in scripts.items():
         print_text(f"script of {role}", script)
 
@@ -98,7 +98,7 @@ def doctor(
         found = examine(loaded, Path.cwd(), within)
     if as_json:
         facts = {"probes": [asdict(each) for each in found.probes], "findings": [f._asdict() for f in found.findings]}
-        typer.echo(json.dumps(facts))
+        say(json.dumps(facts))
     else:
         out.print(_table(found.probes))
         print_checks(found.findings)

@@ -12,4 +12,4 @@ from steersman.journal.state import State
 
 def summary(directory: RunDirectory, state: State) -> dict[str, Any]:
     """A run in plain values, and how many files it has."""
-    return {**facts.summary(state), "files": files.count(directory.path)}
+    return {**facts.summary(state, directory.path), "files": files.count(directory.path)}

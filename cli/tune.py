@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +11,13 @@ import typer
 from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
 from steersman.cli.printing import counting, err
 from steersman.system.errors import UnknownName
+from steersman.system.node import cores
 
 SHOWN = 10
 
 
 def tune(
+    context: typer.Context,
     workflow: WorkflowName,
     over: Annotated[
         list[str], typer.Option("--over", metavar="KEY=RANGE", help="KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c")
@@ -36,7 +37,7 @@ def tune(
     site: SiteName = "laptop",
     workers: Workers = None,
     rounds: Rounds = False,
-    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = os.cpu_count() or 1,
+    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = cores(),
     folder: Annotated[
         Path | None, typer.Option("--out", help="folder of the trials; an existing one is continued")
     ] = None,
@@ -47,7 +48,7 @@ def tune(
     from steersman.compare import arms as of
     from steersman.compare.campaigns import Job
     from steersman.compare.errors import NoYardstick
-    from steersman.compare.files import write_variant
+    from steersman.compare.files import alone, write_variant
     from steersman.compare.tuning import WORKFLOW, Search, begin_anew, ends, results, space_of, tune
     from steersman.stages import loading
 
@@ -63,6 +64,7 @@ def tune(
     folder = (folder or Path("runs") / f"tune-{loaded.name}").absolute()
     limits = of.budget_of("--budget", budget)
     score_names(loaded, checked[0], source)  # a yardstick that does not work ends it here
+    context.with_resource(alone(folder))
     begin_anew(folder)
     file = folder / WORKFLOW
     write_variant(file, of.variant(source, of.Arm(of.OWN), limits), source)
@@ -81,7 +83,7 @@ def tune(
     found = results(study)
     (folder / "trials.json").write_text(json.dumps(found, indent=1) + "\n")
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder), "yardstick": judged, "trials": found}))
+        say(json.dumps({"folder": str(folder), "yardstick": judged, "trials": found}))
         return
     ended = sum(each["state"] == "pruned" for each in found)
     typer.echo(f"{judged} after {len(found)} trials, {ended} of them ended early; the best:")

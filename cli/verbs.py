@@ -85,7 +85,7 @@ def _summary(name: str) -> str:
 
 @cache
 def _functions(file: str) -> list[ast.FunctionDef]:
-    tree = ast.parse(Path(__file__).with_name(f"{file}.py").read_text())
+    tree = ast.parse(Path(__file__).with_name(f"{file}.py").read_text(encoding="utf-8"))
     return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 import sys
+import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,8 +58,9 @@ class Arm:
 
     @property
     def slug(self) -> str:
-        """A name for folders."""
-        return re.sub(r"[^A-Za-z0-9.]+", "-", self.label).strip("-")
+        """A name for folders, of each arm another: bias=-1 and bias=1 read alike in front of the hash."""
+        words = re.sub(r"[^A-Za-z0-9.]+", "-", self.label).strip("-")
+        return f"{words[:100]}-{hashlib.sha256(self.label.encode()).hexdigest()[:8]}"
 
     @property
     def plain(self) -> bool:
@@ -121,10 +124,12 @@ def budget_of(option: str, text: str) -> dict[str, float]:
         raise BadValue(option, text, f"{error}; write e.g. frames=10000 or sim_ns=4") from None
 
 
-def variant(source: Path, arm: Arm, limits: Mapping[str, float]) -> str:
-    """The text of a workflow file that steers as an arm does, and stops at the budget."""
+def variant(source: Path, arm: Arm, limits: Mapping[str, float]) -> bytes:
+    """A workflow file, as it is, that steers as an arm does, and stops at the budget."""
     module: dict[str, Any] = vars(sys.modules[MODULE])
     name = next(name for name, value in module.items() if isinstance(value, Workflow))
-    text = source.read_text() + APPENDED
-    text += f"{name}.steer({arm.steer})\n" if arm.steer else ""
-    return text + (f"{name}.stop = _steering.budget(**{dict(limits)!r})\n" if limits else "")
+    text = APPENDED + (f"{name}.steer({arm.steer})\n" if arm.steer else "")
+    text += f"{name}.stop = _steering.budget(**{dict(limits)!r})\n" if limits else ""
+    with source.open("rb") as file:
+        encoding = tokenize.detect_encoding(file.readline)[0].removesuffix("-sig")  # the mark stays in front alone
+    return source.read_bytes() + text.encode(encoding)

@@ -17,6 +17,7 @@ from steersman.journal.file import read
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.system.files import text_of
 from steersman.system.processes import end_with_parent
 
 LOOK_S = 0.2
@@ -72,7 +73,7 @@ def failed(job: Job) -> CampaignFailed:
     """It did not come to its end: with how its journal ends, and the last that it printed."""
     journal = RunDirectory(Path(job.run)).journal
     end = State(read(journal)).end if journal.exists() else None
-    said = [f"{end.outcome}: {end.reason}" if end else "", log_of(job).read_text()[-2000:].strip()]
+    said = [f"{end.outcome}: {end.reason}" if end else "", text_of(log_of(job))[-2000:].strip()]
     return CampaignFailed(job.run, "\n".join(text for text in said if text) or "it was killed, or ended without a word")
 
 

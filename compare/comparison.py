@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from steersman.compare.arms import Arm, steering_of
-from steersman.compare.errors import NoYardstick
+from steersman.compare.errors import NothingMeasured, NoYardstick
 from steersman.compare.metric import HeldOutMetric
-from steersman.compare.statistics import Interval, Times, difference, median_time, speed_up
+from steersman.compare.statistics import ENOUGH, LEVEL, Interval, Times, difference, median_time, speed_up
 from steersman.dashboard.yardsticks import Curve, measure
 from steersman.journal.decisions import ranking_seconds
 from steersman.journal.history import History
@@ -27,7 +27,7 @@ from steersman.stages.yardstick import Yardstick
 from steersman.steering.decide import CHOSE_NONE
 
 POINTS = 200
-FEW = 4  # seeds, of which an interval begins to mean something
+BLIND = "it measures nothing: no segment looked at start.frame or left a state, so all began at the prepared start"
 SEED = 0  # of the bootstrap: a table that is made again is the same
 
 
@@ -40,6 +40,8 @@ class Runs:
         cost: part -> seconds, all seeds together.
         starts: of all seeds together.
         own: of them, those that the arm's policy itself chose.
+        trained: seeds in which a model was trained.
+        blind: its policy chooses frames, and in some run no segment began at the frame that was chosen for it.
     """
 
     arm: Arm
@@ -49,6 +51,8 @@ class Runs:
     unit: str = "frames"
     starts: int = 0
     own: int = 0
+    trained: int = 0
+    blind: bool = False
 
     @property
     def share(self) -> float:
@@ -62,7 +66,8 @@ class Row:
 
     Args:
         share: of the starts that its policy itself chose, and not the fallback, `explore` or a person.
-        final: (K,) float, the values when as much was spent as every run did spend.
+        final: (K,) float, the values when as much was spent as every run did spend; NaN: there was none.
+        base: (K,) float, plain's at the same time.
         times: level -> when each seed reached it.
         sooner: level -> how many times sooner than plain.
         more: final value minus plain's.
@@ -73,17 +78,23 @@ class Row:
     less: bool
     share: float
     final: np.ndarray
+    base: np.ndarray
     times: Mapping[float, Times]
     sooner: Mapping[float, Interval]
     more: Interval
+    blind: bool = False
 
     @property
     def verdict(self) -> str:
         """In plain words."""
         if self.arm.plain:
             return "plain sampling: what the others are compared with"
+        if unknown := int(np.isnan(self.final).sum() + np.isnan(self.base).sum()):
+            return f"unknown: {self.yardstick} has no value in {unknown} of {2 * len(self.final)} campaigns"
         if self.share == 0:
             return CHOSE_NONE
+        if self.blind:
+            return BLIND
         said = [self._sooner(level, ratio) for level, ratio in self.sooner.items()]
         better, worse = self.more.low > 0, self.more.high < 0
         if self.less:
@@ -92,7 +103,7 @@ class Row:
             amount = f"{self.more.value:+.3g} ({self.more.low:+.3g} to {self.more.high:+.3g})"
             said.insert(0, f"{'better' if better else 'worse'} at the end, {amount}")
         found = "; ".join(word for word in said if word) or "no difference shown"
-        return found if len(self.final) >= FEW else f"{found}, by only {len(self.final)} seeds"
+        return found if len(self.final) >= ENOUGH else f"{found}, by only {len(self.final)} seeds"
 
     def _sooner(self, level: float, ratio: Interval) -> str:
         low, high = (float(f"{bound:.2g}") for bound in (ratio.low, ratio.high))  # as they are said
@@ -102,8 +113,13 @@ class Row:
 
 
 def _times(ratio: Interval) -> str:
-    bounds = f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}"
-    return f"{'at least ' if ratio.at_least else ''}{ratio.value:.2g} times ({bounds})"
+    return f"{'at least ' if ratio.at_least else ''}{ratio.value:.2g} times ({bounds(ratio)})"
+
+
+def bounds(ratio: Interval) -> str:
+    """An interval in words, with how often it holds the truth where that is less than 95 %."""
+    level = f", {100 * ratio.level:.0f} %" if ratio.level < LEVEL else ""
+    return f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}{level}"
 
 
 def collect(
@@ -127,7 +143,10 @@ def collect(
         runs.seeds.append(seed)
         runs.cost.update(_cost(history))
         runs.starts += history.state.chosen.total()
-        runs.own += steering_of(arm, workflow).own(history.state.chosen)
+        steering = steering_of(arm, workflow)
+        runs.trained += any(model.fit for model in history.state.models)
+        runs.own += steering.own(history.state.chosen)
+        runs.blind |= history.state.reads is False and not (history.state.exact or steering.policy.draws)
         runs.unit = history.state.time_unit if history.state.simulated else "frames"
     return runs
 
@@ -145,8 +164,15 @@ def _cost(history: History) -> dict[str, float]:
 
 
 def rows(plain: Runs, runs: Runs, measures: Mapping[str, Yardstick | HeldOutMetric]) -> list[Row]:
-    """One arm beside plain sampling, by every measure."""
-    return [_row(plain, runs, name, measure) for name, measure in measures.items()]
+    """One arm beside plain sampling, by every measure.
+
+    Raises: NothingMeasured: neither has a value of one.
+    """
+    found = [_row(plain, runs, name, measure) for name, measure in measures.items()]
+    for row in found:
+        if np.isnan([*row.final, *row.base]).all():
+            raise NothingMeasured(row.yardstick, len(runs.seeds), plain.trained + runs.trained)
+    return found
 
 
 def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetric) -> Row:
@@ -157,8 +183,9 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
     before = {level: _reached(plain.curves[name], level, less=yardstick.less) for level in levels}
     times = {level: _reached(runs.curves[name], level, less=yardstick.less) for level in levels}
     return Row(
-        runs.arm, name, yardstick.less, runs.share, mine, times,
+        runs.arm, name, yardstick.less, runs.share, mine, base, times,
         {level: speed_up(before[level], times[level], rng) for level in levels}, difference(base, mine),
+        runs.blind,
     )  # fmt: skip
 
 
@@ -194,7 +221,7 @@ def as_json(row: Row, runs: Runs) -> dict[str, object]:
             {
                 "level": level, "median_time": _number(median_time(times)), "reached": int(times.reached.sum()),
                 "times": times.time.tolist(), "censored": (~times.reached).tolist(),
-                "sooner": _finite(row.sooner[level]),
+                "sooner": _finite(row.sooner[level]), "holds": row.sooner[level].level,
             }
             for level, times in row.times.items()
         ],

@@ -1,7 +1,9 @@
 """What can keep policies from being compared.
 
 EngineError
+├── FolderInUse       another process works in the folder
 ├── CampaignFailed    a campaign of the comparison did not spend its budget
+├── NothingMeasured   no campaign has a value to compare
 └── NoYardstick       the workflow has none
 """
 
@@ -10,12 +12,29 @@ from __future__ import annotations
 from steersman.system.errors import EngineError
 
 
+class FolderInUse(EngineError):
+    folder: str
+
+    def __str__(self) -> str:
+        return f"{self.folder} is in use by another `steersman compare` or `tune`; wait for it, or take another --out"
+
+
 class CampaignFailed(EngineError):
     run: str
     log: str
 
     def __str__(self) -> str:
         return f"{self.run} did not come to its end; the same command goes on with the others' runs kept:\n{self.log}"
+
+
+class NothingMeasured(EngineError):
+    measure: str
+    seeds: int
+    trained: int
+
+    def __str__(self) -> str:
+        why = "" if self.trained else ": no model was trained, so take a larger budget, or train with fewer frames"
+        return f"{self.measure} has no value in {self.seeds} campaigns of an arm, nor in those of plain sampling{why}"
 
 
 class NoYardstick(EngineError):

@@ -1,4 +1,4 @@
-"""Runs of all arms -> figure: each yardstick against what was spent, median of the seeds with its 95 % band."""
+"""Runs of all arms -> figure: each yardstick against what was spent, the median of the seeds and their spread."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from textwrap import fill
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steersman.compare.comparison import SEED, Runs, grid
-from steersman.compare.statistics import band
+from steersman.compare.comparison import Runs, grid
+from steersman.compare.statistics import ENOUGH, band
 from steersman.dashboard import style
 
 COLOURS = (
@@ -28,16 +29,31 @@ def draw(all_runs: Sequence[Runs]) -> Figure:
         for runs, arm, colour in zip(all_runs, arms, COLOURS * len(all_runs), strict=False):
             x = grid(runs, name)
             values = np.array([curve.at(x) for curve in runs.curves[name]])
-            middle, low, high = band(values, np.random.default_rng(SEED))
-            axes.plot(x, middle, color=colour, label=arm)
-            axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+            spread(axes, x, values, colour, arm)
         axes.set(xlabel=_spent(all_runs[0].unit), ylabel=style.words(name))
         if not (axes.dataLim.y0 % 1 or axes.dataLim.y1 % 1):
             axes.locator_params(axis="y", integer=True)
     handles, labels = panels[0].get_legend_handles_labels()
-    what = f"lines: median of {len(all_runs[0].seeds)} seeds; bands: 95 % intervals of the median"
-    figure.legend(handles, labels, loc="outside upper left", ncols=1, title=what, alignment="left")
+    figure.legend(handles, labels, loc="outside upper left", ncols=1, title=meaning(runs.seeds), alignment="left")
     return figure
+
+
+def spread(axes: Axes, x: np.ndarray, values: np.ndarray, colour: str, label: str) -> None:
+    """The median of curves (K, m), and its band, or each of them where they are too few for one."""
+    axes.plot(x, np.median(values, axis=0), color=colour, label=label)
+    if len(values) < ENOUGH:
+        axes.plot(x, values.T, color=colour, linewidth=0.6, alpha=0.5)
+    else:
+        low, high, _ = band(values)
+        axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+
+
+def meaning(seeds: Sequence[int]) -> str:
+    """What the lines are."""
+    if len(seeds) < ENOUGH:
+        return f"thick lines: median of {len(seeds)} seeds; thin lines: each seed"
+    level = band(np.zeros((len(seeds), 1)))[-1]
+    return f"lines: median of {len(seeds)} seeds; bands: its {100 * level:.0f} % intervals"
 
 
 def _spent(unit: str) -> str:

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
+from steersman.compare.errors import FolderInUse
 from steersman.stages.modules import imported
 from steersman.system.errors import BadValue
 
 
-def write_variant(file: Path, text: str, source: Path) -> None:
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Have a folder, which is made, to this process. Raises: FolderInUse."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(os.open(folder / ".lock", os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderInUse(str(folder)) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+
+
+def write_variant(file: Path, content: bytes, source: Path) -> None:
     """Write a variant of a workflow file, and beside it what the file imports from its own folder.
 
     Raises: BadValue: the folder holds another comparison.
     """
     for module in sorted(imported(source)):
         write_once(file.parent / module.relative_to(source.parent), module.read_bytes())
-    write_once(file, text.encode())
+    write_once(file, content)
 
 
 def write_once(file: Path, content: bytes) -> None:

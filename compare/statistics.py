@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import bdtr, stdtrit
 
 DRAWS = 2000
 LEVEL = 0.95
+ENOUGH = 6  # seeds, of which an interval without a formula for their spread can hold the truth 19 times in 20
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,18 @@ class Times:
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its 95 % interval.
+    """An estimate with its interval.
 
     Args:
         at_least: the value is a lower bound, for the runs were too short to say more.
+        level: how often such an interval holds the truth.
     """
 
     value: float
     low: float
     high: float
     at_least: bool = False
+    level: float = LEVEL
 
 
 def survival(times: Times) -> tuple[np.ndarray, np.ndarray]:
@@ -65,15 +68,19 @@ def median_time(times: Times) -> float:
 def speed_up(plain: Times, other: Times, rng: np.random.Generator) -> Interval:
     """How many times sooner the other one got there: ratio of median times, by a paired bootstrap over seeds.
 
+    Of fewer seeds than ENOUGH the interval is that from the smallest ratio of a pair to the largest, which holds the
+    median ratio unless all pairs lie on one side of it: of four seeds 7 times in 8.
     A median that was not reached lies somewhere behind the end of the runs: the lower bound takes plain's at the end
     and the other's at infinity, the upper bound the other way round.
     """
-    draws = rng.integers(len(plain.time), size=(DRAWS, len(plain.time)))
+    n = len(plain.time)
+    few = n < ENOUGH
+    draws = np.arange(n)[:, None] if few else rng.integers(n, size=(DRAWS, n))
     bounds = np.array([_bounds(plain.of(seeds), other.of(seeds)) for seeds in draws])
-    tail, (low, high) = (1 - LEVEL) / 2, _bounds(plain, other)
+    tail, (low, high) = 0.0 if few else (1 - LEVEL) / 2, _bounds(plain, other)
     lowest = float(np.quantile(bounds[:, 0], tail, method="lower"))
     highest = float(np.quantile(bounds[:, 1], 1 - tail, method="higher"))
-    return Interval(low, lowest, highest, at_least=low != high)
+    return Interval(low, lowest, highest, at_least=low != high, level=1 - 0.5 ** (n - 1) if few else LEVEL)
 
 
 def difference(plain: np.ndarray, other: np.ndarray) -> Interval:
@@ -87,11 +94,15 @@ def difference(plain: np.ndarray, other: np.ndarray) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-def band(values: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Median over seeds of (K, m) curves, and the 95 % band of it by bootstrap: three of (m,)."""
-    drawn = np.median(values[rng.integers(len(values), size=(DRAWS // 10, len(values)))], axis=1)
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return np.median(values, axis=0), low, high
+def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Between which of (K, m) sorted values the median of each column lies, whatever they are drawn from: two of (m,).
+
+    Returns: the bounds, and how often they hold it: 95 % at least, if K is at least ENOUGH.
+    """
+    count, ordered, at = len(values), np.sort(values, axis=0), 0
+    while at + 1 < count / 2 and 1 - 2 * bdtr(at + 1, count, 0.5) >= LEVEL:
+        at += 1
+    return ordered[at], ordered[count - 1 - at], float(1 - 2 * bdtr(at, count, 0.5))
 
 
 def _bounds(plain: Times, other: Times) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.compare.comparison import Row, Runs, as_json
+from steersman.compare.comparison import Row, Runs, as_json, bounds
 from steersman.compare.figure import draw
 from steersman.compare.statistics import Interval, median_time
 from steersman.dashboard import style
@@ -19,8 +19,8 @@ def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs
     """Write table.md, runs.csv, comparison.json and figure.png; returns what the JSON holds."""
     found: dict[str, object] = {"folder": str(folder), "rows": [as_json(row, runs) for row, runs in rows]}
     (folder / "comparison.json").write_text(json.dumps(found, indent=1) + "\n")
-    (folder / "table.md").write_text(table(rows))
-    with (folder / "runs.csv").open("w", newline="") as file:
+    (folder / "table.md").write_text(table(rows), encoding="utf-8")
+    with (folder / "runs.csv").open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
         out.writerow(["arm", "guided", "yardstick", "seed", "final", "level", "time", "reached", "chosen_by_policy"])
         for row, runs in rows:
@@ -71,8 +71,7 @@ def _reached(row: Row, level: float) -> str:
 def _ratio(ratio: Interval) -> str:
     if not ratio.value and np.isinf(ratio.high):
         return "ratio unknown"
-    bounds = f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}"
-    return f"{'> ' if ratio.at_least else ''}{ratio.value:.2g}x, {bounds}"
+    return f"{'> ' if ratio.at_least else ''}{ratio.value:.2g}x, {bounds(ratio)}"
 
 
 def _costs(rows: Sequence[tuple[Row, Runs]]) -> list[str]:

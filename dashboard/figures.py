@@ -26,7 +26,9 @@ from steersman.dashboard import (
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.results import Results
 from steersman.journal.history import History
-from steersman.stages import loading
+from steersman.stages import loading, trust
+from steersman.system.errors import told
+from steersman.system.files import replace_file
 
 Draw = Callable[[History], tuple[Figure, str]]
 
@@ -69,11 +71,11 @@ def draw_all(history: History, folder: Path, figures: Mapping[str, tuple[str, Dr
 def contributed(history: History) -> dict[str, tuple[str, Draw]]:
     """The figures that the run's own workflow file draws.
 
-    Raises: BadInput: the file, or the run's parameters, can no longer be read.
+    Raises: UntrustedCode. BadInput: the file, or the run's parameters, can no longer be read.
     """
     if not (history.directory.settings_file.exists() and history.directory.workflow.exists()):
         return {}
-    workflow = loading.load(history.directory.workflow)
+    workflow = trust.load(history.directory.workflow)
     params = loading.checked(workflow, history.settings()["params"])
 
     def drawn_by(function: Callable[[Any, Any], Any]) -> Draw:
@@ -92,12 +94,19 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
     return drawn | {name: (title, drawn_by(function)) for name, (title, function) in workflow.figures.items()}
 
 
+def svg_of(figure: Figure) -> str:
+    """All of a figure: one without a layout of its own is as large as what it holds, for its labels may reach out."""
+    text = io.StringIO()
+    around = "tight" if figure.get_layout_engine() is None else None
+    figure.savefig(text, format="svg", metadata=SVG_METADATA, bbox_inches=around)
+    return text.getvalue()
+
+
 def save_svg(figure: Figure, path: Path) -> str:
     """Save a figure; returns its SVG without the heading of a file, to stand in a page."""
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata=SVG_METADATA)
-    path.write_text(text.getvalue(), encoding="utf-8")
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    text = svg_of(figure)
+    replace_file(path, text)  # what lies there may be a link to another file
+    return text[text.index("<svg") :]
 
 
 def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) -> Drawing:
@@ -108,4 +117,4 @@ def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) ->
     except NothingToDraw as nothing:
         return Drawing(name, title, trouble=str(nothing))
     except Exception as error:  # whatever is wrong with one figure, the run is finished and its report is wanted
-        return Drawing(name, title, trouble=f"{type(error).__name__}: {error}", failed=True)
+        return Drawing(name, title, trouble=told(error), failed=True)

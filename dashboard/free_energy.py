@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,7 +21,7 @@ SHOWN, NODES, FEWEST = 4, 300, 10
 
 def draw(history: History) -> tuple[Figure, str]:
     """Free energy in kT along the first dimension by some versions of the last model, and the effective sample size."""
-    versions = history.state.biases
+    versions = history.state.sound_biases
     if not versions:
         raise NothingToDraw("no bias was made")
     of_last = [version for version in versions if version.model == versions[-1].model]
@@ -43,7 +44,9 @@ def _surfaces(axes: Axes, records: list[Biased], biases: list[Bias]) -> None:
         energy = np.where(energy - energy.min() < 1.5 * barrier, energy - energy.min(), np.nan)
         newest = number == len(biases) - 1
         shade = 0.25 + 0.5 * number / max(1, len(biases) - 1)
-        look = {"color": style.BLUE, "linewidth": 2} if newest else {"color": style.GREY, "alpha": shade}
+        look: dict[str, Any] = (
+            {"color": style.BLUE, "linewidth": 2} if newest else {"color": style.GREY, "alpha": shade}
+        )
         axes.plot(at, energy, label=f"{record.frames:,} frames", **look)
     axes.set(xlabel="first dimension of the biased score", ylabel="free energy / kT", ylim=(0, None))
     axes.legend(title="by", loc="best")
@@ -65,11 +68,11 @@ def _caption(versions: list[Biased], of_last: list[Biased], newest: Bias) -> str
     few = ""
     if last.effective < FEWEST:
         few = (
-            f" The weights have collapsed: {last.frames:,} frames are worth {last.effective:.0f}. The walkers are where "
-            "the unbiased system hardly ever is; take fewer dimensions or a lower barrier."
+            f" The weights have collapsed: {last.frames:,} frames are worth {last.effective:.0f}. The walkers are "
+            "where the unbiased system hardly ever is; take fewer dimensions or a lower barrier."
         )
     return (
         f"Version {last.bias} of the bias, of {last.frames:,} frames, along the score of model {last.model}, which has "
-        f"had {len(of_last)} versions. By their weights the frames are worth {last.effective:,.0f} of the unbiased system. "
+        f"had {len(of_last)} versions. By their weights the frames are worth {last.effective:,.0f} unbiased ones. "
         f"The barrier is {newest.barrier_kT:g} kT.{few}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -72,6 +73,13 @@ def figure(drawing: Drawing) -> str:
     width = f'style="width: min(100%, {COLUMN_REM * share:.4g}rem)"'
     named = drawing.svg.replace("<svg", f'<svg {width} role="img" aria-label="{escape(drawing.title)}"', 1)
     return f"<figure>\n{named}\n<figcaption>{escape(drawing.caption)}</figcaption>\n</figure>"
+
+
+def picture(title: str, caption: str, svg: str) -> str:
+    """A drawing of others: as an image, in which nothing is executed and nothing is loaded."""
+    source = base64.b64encode(svg.encode()).decode()
+    image = f'<img style="width: 100%" alt="{escape(title)}" src="data:image/svg+xml;base64,{source}">'
+    return f"<figure>\n{image}\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
 
 
 def details(summary: str, text: str) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
 from steersman.dashboard import page, tables
-from steersman.dashboard.figures import FIGURES, Draw, Drawing, contributed, draw_all
+from steersman.dashboard.figures import FIGURES, Draw, contributed, draw_all
 from steersman.dashboard.live import offline
 from steersman.journal import copies
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
-from steersman.system.errors import BadInput
+from steersman.system import reading
+from steersman.system.errors import BadInput, told
 from steersman.system.files import replace_file
+from steersman.system.reading import OddFile
 
 MODELS = ("version", "frames", "epochs", "seconds", "loss", "held out", "predecessor", "verdict", "because")
 NOTES = ("noted", "times")
@@ -25,8 +26,9 @@ def write_report(directory: RunDirectory) -> None:
     """Write the report of a run, whatever it holds: a part that cannot be made says so in its place."""
     try:
         directory.figures.mkdir(exist_ok=True)
+        reading.check_inside(directory.figures, directory.path)
         replace_file(directory.report, _page(directory))
-    except OSError as error:  # a full disk, say: the run is finished all the same
+    except (OSError, OddFile) as error:  # a full disk, say: the run is finished all the same
         print(f"the report cannot be written: {error}", file=sys.stderr)
 
 
@@ -34,7 +36,7 @@ def _page(directory: RunDirectory) -> str:
     try:
         history = History(directory)
     except Exception as error:  # a page that says what is wrong is better than none
-        words = page.paragraph(f"The journal cannot be read: {type(error).__name__}: {error}", "failed")
+        words = page.paragraph(f"The journal cannot be read: {told(error)}", "failed")
         return page.page(directory.path.name, [words])
     return page.page(f"{history.name} - {directory.path.name}", _sections(history), *_views(history))
 
@@ -52,11 +54,11 @@ def _sections(history: History) -> Iterator[str]:
     yield _part("The run", lambda: page.facts(tables.facts(history)))
     try:  # what the run is for comes before how it went
         yield from _figures(history, contributed(history))
-    except BadInput as error:  # of an older Steersman, say: the run is reported all the same
+    except BadInput as error:  # a stranger's, or of an older Steersman: the run is reported all the same
         yield page.section("The workflow's own figures", page.paragraph(str(error), "failed"))
     yield from _figures(history, FIGURES)
     if history.directory.analysis.exists():
-        yield _part("Equilibrium", lambda: _equilibrium(history.directory.analysis))
+        yield _part("Equilibrium", lambda: _equilibrium(history.directory))
     yield _part("Models", lambda: page.table(MODELS, tables.models(history)))
     yield _part("The most influential starts", lambda: page.table(STARTS, tables.influential(history)))
     yield _part("Failures", lambda: _failures(history))
@@ -90,17 +92,17 @@ def _part(title: str, make: Callable[[], str]) -> str:
     try:
         return page.section(title, make())
     except Exception as error:  # a damaged file may cost its own table, never the report
-        words = f"This part is missing: {type(error).__name__}: {error}."
+        words = f"This part is missing: {told(error)}."
         return page.section(title, page.paragraph(words, "failed"))
 
 
-def _equilibrium(folder: Path) -> str:
-    """What `steersman analyse` wrote there."""
-    said = json.loads((folder / "analysis.json").read_text())
-    svg = (folder / "figure.svg").read_text()
-    drawing = Drawing("analysis", "Time scales and free energy", said["report"]["caption"], svg)
+def _equilibrium(directory: RunDirectory) -> str:
+    """What `steersman analyse` wrote there, or somebody else."""
+    said = json.loads(directory.read(directory.analysis / "analysis.json"))
+    svg = directory.read(directory.analysis / "figure.svg").decode()
     problems = [page.paragraph(problem, "failed") for problem in said["problems"]]
-    return "\n".join([*problems, page.facts(said["report"]["rows"]), page.figure(drawing)])
+    picture = page.picture("Time scales and free energy", said["report"]["caption"], svg)
+    return "\n".join([*problems, page.facts(said["report"]["rows"]), picture])
 
 
 def _failures(history: History) -> str:

@@ -13,6 +13,7 @@ from steersman.journal import published
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard
 from steersman.journal.state import State
+from steersman.stages import trust
 from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
 from steersman.store import Window
@@ -45,7 +46,8 @@ class Results:
 
         threadpool_limits(1)  # of a torch that comes within a drawing, too
         version = self._state.model
-        return Model.load(self._directory.model(version)) if version else None
+        trusted = trust.trusted(self._directory.workflow)
+        return Model.load(self._directory.model(version), trusted=trusted) if version else None
 
     @functools.cached_property
     def held_out(self) -> Window | None:

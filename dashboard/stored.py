@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,18 +16,24 @@ ANGSTROM = {"nm": 10.0, "angstrom": 1.0, "A": 1.0, "Å": 1.0, "pm": 0.01, "m": 1
 MOST_BLOCKS = 300  # a block is a run of frames of one segment
 MOST_ROWS = 20  # of a block
 MOST_BYTES = 400 * 2**20  # read for one figure
+LATITUDE, LONGITUDE = ("lat", "latitude"), ("lon", "longitude")  # names of dimensions; else their units say it
 _RAISED = dict(zip("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹", strict=True))
 
 
 @dataclass(frozen=True)
 class StoredVariable:
-    """One per-frame variable: the shape of a row, and what its attributes say."""
+    """One per-frame variable: the shape of a row, and what its attributes say.
+
+    Args:
+        sphere: it is a field on a Gaussian grid of the whole sphere: of latitude and longitude, (n, 2n).
+    """
 
     name: str
     shape: tuple[int, ...]
     kind: str
     units: str
     long_name: str
+    sphere: bool = False
 
     @property
     def label(self) -> str:
@@ -54,11 +60,23 @@ def variables(history: History) -> dict[str, StoredVariable]:
     walker = next((walker for walker in frames.walkers() if frames.count(walker)), None)
     if walker is None:
         return {}
-    found = {}
-    for name, stored in frames.stored(walker, FRAME).items():
-        texts = str(stored.attributes.get("units", "1")), str(stored.attributes.get("long_name", name))
-        found[name] = StoredVariable(name, stored.like.shape, stored.like.dtype.kind, *texts)
+    arrays, found = frames.stored(walker), {}
+    units = {name: str(each.attributes.get("units", "1")) for name, each in arrays.items()}
+    for name, stored in arrays.items():
+        if stored.dims[0] == FRAME:
+            shape, long_name = stored.like.shape, str(stored.attributes.get("long_name", name))
+            sphere = on_sphere(stored.dims[1:], units) and shape[1] == 2 * shape[0]
+            found[name] = StoredVariable(name, shape, stored.like.dtype.kind, units[name], long_name, sphere)
     return found
+
+
+def on_sphere(dims: Sequence[str], units: Mapping[str, str]) -> bool:
+    """Whether a field's dimensions are latitude and longitude, by their names or the units of their coordinates."""
+    kinds = ((LATITUDE, "north"), (LONGITUDE, "east"))
+    return len(dims) == 2 and all(
+        name.lower() in names or re.fullmatch(f"degrees?_{way}", units.get(name, "")) is not None
+        for name, (names, way) in zip(dims, kinds, strict=True)
+    )
 
 
 def blocks(history: History, variable: StoredVariable, *, first: float = 0.0, last: float = 1.0) -> Iterator[Block]:

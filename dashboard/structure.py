@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,18 @@ from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.stored import POSITIONS, StoredVariable, blocks, variables
 from steersman.journal.history import History
+from steersman.system.files import text_of
 
 NEAR = 3  # residues closer than this along the chain touch always
 TENTH = 0.1
 MOST_QUANTITIES = 4
 MOST_COLUMNS = 3  # of a vector that is shown column by column
 BELOW: dict[str, Any] = {"location": "bottom", "aspect": 40, "pad": 0.02}
-BINS = 40  # of time, for the median line
+BINS, SEGMENTS_A_BIN = 40, 8  # of time, for the median line: of few segments it would join strangers
+POLYMER = (  # residues of proteins and nucleic acids, with caps and protonation states
+    "ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL ACE NME NHE NH2 ASH GLH CYX CYM "
+    "HID HIE HIP HSD HSE HSP LYN MSE A C G U DA DC DG DT"
+)
 Measure = Callable[[np.ndarray], np.ndarray]  # rows of a variable -> one number a row
 
 
@@ -55,7 +60,7 @@ def draw_quantities(history: History) -> tuple[Figure, str]:
     column = figure.subplots(len(measured), 1, sharex=True, squeeze=False)[:, 0]
     words = [over_time(axes, history, *quantity) for axes, quantity in zip(column, measured, strict=True)]
     column[-1].set_xlabel(history.clock.progress_scale.label)
-    return figure, " ".join(["Dots are sampled frames, lines their median.", *words])
+    return figure, " ".join(["Dots are sampled frames.", *words])
 
 
 def is_contact_map(variable: StoredVariable) -> bool:
@@ -74,6 +79,13 @@ def radius_of_gyration(positions: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt((centred**2).sum(axis=-1).mean(axis=-1)), dtype=float)
 
 
+def is_one_molecule(pdb: str) -> bool:
+    """Whether a topology is one chain of a polymer, or one residue: the size of a liquid is that of its box."""
+    residues = {line[17:27] for line in pdb.splitlines() if line.startswith(("ATOM", "HETATM"))}
+    chains = {residue[4] for residue in residues}
+    return len(residues) == 1 or (len(chains) == 1 and {each[:3].strip() for each in residues} <= {*POLYMER.split()})
+
+
 def column(i: int) -> Measure:
     """Measures one column of a vector, or a scalar itself."""
     return lambda values: np.asarray(values.reshape(len(values), -1)[:, i], dtype=float)
@@ -86,7 +98,8 @@ def quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
         if name == "contacts" and is_contact_map(stored):
             found.append((f"contacts of residues at least {NEAR} apart", stored, number_of_contacts))
         elif name == POSITIONS and len(stored.shape) == 2:
-            found.append((stored.named("radius of gyration"), stored, radius_of_gyration))
+            if is_one_molecule(text_of(history.directory.topology)):
+                found.append((stored.named("radius of gyration"), stored, radius_of_gyration))
         elif stored.shape == () and stored.kind in "fiu" and name not in ("time", "segment"):
             found.append((stored.label, stored, column(0)))
         elif len(stored.shape) == 1 and stored.shape[0] <= MOST_COLUMNS and stored.kind == "f":
@@ -100,19 +113,27 @@ def over_time(axes: Axes, history: History, label: str, stored: StoredVariable, 
     read = [(history.clock.progress(block.moments), measure(block.values)) for block in blocks(history, stored)]
     made, values = np.concatenate([x for x, _ in read]), np.concatenate([y for _, y in read])
     axes.scatter(made, values, s=3, color=style.SKY, linewidths=0, alpha=0.6, rasterized=True)
-    at, medians = _running_median(made, values)
-    axes.plot(at, medians, color=style.INK)
+    bins = min(BINS, len(read) // SEGMENTS_A_BIN)
+    if bins >= 2:
+        at, medians = _running_median(read, bins)
+        axes.plot(at, medians, color=style.INK)
+        said = f"The line is the median of {label}: {medians[0]:.4g} at first, {medians[-1]:.4g} at last."
+    else:
+        for x, y in read:
+            axes.plot(x, y, color=style.INK, linewidth=0.5, alpha=0.6)
+        said = f"Each line is a segment; {label} lies in {np.nanmin(values):.4g} to {np.nanmax(values):.4g}."
     axes.set_title(label, fontweight="normal", fontsize=8.5)
     axes.set(xlim=(0, history.clock.progress(history.state.now)), ylim=_span(values))
     if (values % 1 == 0).all():
         axes.locator_params(axis="y", integer=True)
-    return f"Median {label}: {medians[0]:.4g} at first, {medians[-1]:.4g} at last."
+    return said
 
 
-def _running_median(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(x, kind="stable")
-    parts = np.array_split(order, min(BINS, max(1, len(order) // 10)))
-    return np.array([x[part].mean() for part in parts]), np.array([np.median(y[part]) for part in parts])
+def _running_median(read: Sequence[tuple[np.ndarray, np.ndarray]], bins: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of segments that were made one after another, as many in each bin."""
+    parts = np.array_split(np.argsort([x.mean() for x, _ in read], kind="stable"), bins)
+    pooled = [[np.concatenate([read[i][axis] for i in part]) for axis in (0, 1)] for part in parts]
+    return np.array([x.mean() for x, _ in pooled]), np.array([np.median(y) for _, y in pooled])
 
 
 def _span(values: np.ndarray) -> tuple[float, float]:

@@ -41,6 +41,7 @@ SETTINGS = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7, "axes.edgecolor": INK,
     "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
     "xtick.major.width": 0.7, "ytick.major.width": 0.7, "legend.frameon": False, "lines.linewidth": 1.4,
+    "text.usetex": False,  # whatever a workflow file sets: there may be no LaTeX
     "axes.formatter.useoffset": False,  # a curve says 12.243, not 0.003 beside +1.224e1
     "figure.dpi": 110, "savefig.dpi": 200, "svg.hashsalt": "steersman", "figure.facecolor": PAPER,
 }  # fmt: skip

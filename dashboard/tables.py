@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 
 from steersman.executors.site import Site
+from steersman.journal.decisions import read
 from steersman.journal.history import History
 from steersman.journal.records import End
 from steersman.journal.slot_time import shares
-from steersman.system.files import text_of
+from steersman.system import reading
 from steersman.system.plain import flat
 
 MOST_STARTS = 20
@@ -81,7 +81,7 @@ def influential(history: History) -> list[Row]:
     for i in top:
         number = int(segments.start[i])
         start = history.start(number)
-        origin = str(start.parent or "prepared start")
+        origin = history.state.name_of(start.parent) if start.parent else "prepared start"
         known = f"{among[number]:,}" if among.get(number) else "-"
         model = str(start.model or "-")
         rows.append((segments.name(i), f"{below[i]:,}", origin, start.policy, start.reason, known, model))
@@ -92,7 +92,13 @@ def failures(history: History) -> list[Row]:
     """Segment, cause, and what its file in errors/ holds."""
     rows: list[Row] = []
     for name, cause in list(history.causes.items())[:MOST_FAILURES]:
-        rows.append((name, cause, text_of(history.directory.errors / f"{name}.txt")[-CAUSE_CHARACTERS:]))
+        rows.append(
+            (
+                name,
+                cause,
+                reading.text(history.directory.errors / f"{name}.txt", history.directory.path)[-CAUSE_CHARACTERS:],
+            )
+        )
     return rows
 
 
@@ -152,12 +158,10 @@ def _models(history: History) -> str:
 
 def _candidates(history: History, wanted: set[int]) -> dict[int, int]:
     """Start -> among how many frames it was chosen."""
-    file = history.directory.decisions
-    if not wanted or not file.exists():
+    if not wanted:
         return {}
-    with file.open(encoding="utf-8") as lines:
-        words = (json.loads(line) for line in lines if line.endswith("\n"))
-        return {each["start"]: each["candidates"] for each in words if each["start"] in wanted}
+    found = (decision for _, decision in read(history.directory) if decision)
+    return {each["start"]: each["candidates"] for each in found if each["start"] in wanted}
 
 
 def _number(value: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from steersman.journal.facts import summary
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
-from steersman.system.files import text_of
+from steersman.system import reading
 from steersman.system.plain import flat
 
 NOT_COMPARED = ("params", "source", "workflow")  # parameters are a part of their own, and not the path of the code
@@ -47,7 +47,7 @@ def _settings(history: History) -> dict[str, Any]:
 def _code(one: History, other: History) -> Iterator[str]:
     a, b = one.directory.path, other.directory.path
     for name in sorted(_files(one.directory) | _files(other.directory)):
-        before, after = (text_of(run / name).splitlines() for run in (a, b))
+        before, after = (reading.text(run / name, run).splitlines() for run in (a, b))
         yield from difflib.unified_diff(before, after, str(a / name), str(b / name), lineterm="", n=1)
 
 
@@ -58,7 +58,7 @@ def _files(directory: RunDirectory) -> set[Path]:
 
 
 def _outcome(history: History) -> dict[str, Any]:
-    found = summary(history.state)
+    found = summary(history.state, history.directory.path)
     counts = {f"{key} {name}": number for key in ("segments", "starts") for name, number in found[key].items()}
     used = {"models used": sum(bool(model["accepted"]) for model in found["models"])}
     plain: dict[str, Any] = {key: value for key, value in found.items() if key not in NO_OUTCOME}

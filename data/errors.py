@@ -6,6 +6,7 @@ BadInput
 ├── BadExpression     a quantity or a state of frames that cannot be understood
 └── CannotExport      frames cannot be written as they were asked for
 DamagedPart           a warning: a part of the run cannot be read, and is left out
+Unconverted           a warning: what a file should have in its own unit is written as it is
 """
 
 from __future__ import annotations
@@ -51,3 +52,7 @@ class BadExpression(BadInput):
 
 class DamagedPart(UserWarning):
     """A part of a run cannot be read, and is left out; the rest is whole."""
+
+
+class Unconverted(UserWarning):
+    """A quantity without a known unit is written to a file as its numbers are."""

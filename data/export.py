@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import warnings
 from collections.abc import Iterator
@@ -11,19 +12,27 @@ from typing import Any
 
 import numpy as np
 import pandas
+import xarray
 
 from steersman.dashboard.stored import ANGSTROM, POSITIONS
 from steersman.data import frames, lineage, tables
-from steersman.data.errors import CannotExport, NoFrames
+from steersman.data.errors import CannotExport, NoFrames, Unconverted
 from steersman.data.frames import units
 from steersman.journal.history import History
+from steersman.steering import SECONDS
+from steersman.system import reading
 from steersman.system.errors import MissingExtra
 from steersman.system.files import replace_file
 
-BOX = "box"  # variable of a frame: (3,) lengths or (3, 3) vectors
+BOX = "box"  # variable of a frame
+BOXES = {
+    (3,): "lengths (3,)",
+    (6,): "lengths and angles in degrees (6,)",
+    (3, 3): "vectors (3, 3) of the form (x, 0, 0), (x, y, 0), (x, y, z)",
+}
 FORMATS = (".xtc", ".dcd", ".pdb", ".nc")
 BLOCK_BYTES = 32 * 2**20  # of positions that are read at once
-PICOSECOND = {"fs": 1e-3, "ps": 1.0, "ns": 1e3, "us": 1e6}
+MOST_STEPS = 1000  # of a DCD file, between two frames
 
 
 def trajectory(
@@ -39,7 +48,8 @@ def trajectory(
         chosen: walker, row and time of each frame, as in `Run.scores`.
         topology: file that MDAnalysis opens; None takes the run's own.
         overwrite: a file that is there is replaced.
-    Raises: CannotExport: they cannot be written so or there, or there is a file. NoFrames. MissingExtra: MDAnalysis.
+    Raises: CannotExport: they cannot be written so or there, or there is a file. NoFrames. MissingExtra: MDAnalysis,
+        or netCDF4 for a .nc.
     """
     if missing := [name for name in ("segment", "walker", "row", "time") if name not in chosen]:
         raise CannotExport("these frames", f"the table has no {', '.join(missing)}; take rows of `run.scores`")
@@ -48,9 +58,15 @@ def trajectory(
     if path.suffix not in FORMATS:
         raise CannotExport(str(path), f"the suffix says the format; take one of {', '.join(FORMATS)}")
     check_new(path, overwrite)
+    if topology is None and history.directory.topology.exists():
+        reading.opened(history.directory.topology, history.directory.path).close()
     if path.suffix == ".nc" and topology is None and not history.directory.topology.exists():
         return _fields(history, chosen, path)
-    return _atoms(_Atoms(history, chosen, topology or history.directory.topology), path)
+    source = _Atoms(history, chosen, topology or history.directory.topology)
+    if path.suffix != ".pdb" and source.times_ps.any() and (unit := history.state.time_unit) not in SECONDS:
+        text = f"{path}: times are written as they are, for their unit is no known one: {unit!r}; the format has ps"
+        warnings.warn(Unconverted(text), stacklevel=2)
+    return _atoms(source, path)
 
 
 def write_tables(history: History, folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
@@ -123,7 +139,7 @@ def _fields(history: History, chosen: pandas.DataFrame, path: Path) -> Iterator[
         found = lineage.dataset(history, chosen)
         booleans = {name: found[name].astype("i1") for name in found if found[name].dtype.kind == "b"}
         with _writing(path):
-            found.assign(booleans).to_netcdf(partial)  # NetCDF has no type for them
+            found.assign(booleans).to_netcdf(partial, engine="scipy")  # NetCDF has no type for them
         yield len(chosen)
 
 
@@ -143,30 +159,43 @@ class _Atoms:
             raise CannotExport(str(history.directory.path), f"its frames need {wanted}; they have {found}")
         if (unit := units(like[POSITIONS].attrs)) not in ANGSTROM:
             raise CannotExport(POSITIONS, f"their unit is {unit!r}; known are {', '.join(ANGSTROM)}")
-        self.to_angstrom, self.has_box = ANGSTROM[unit], BOX in like
-        self.times_ps = chosen["time"].fillna(0.0).to_numpy() * PICOSECOND.get(history.state.time_unit, 1.0)
+        self.to_angstrom = ANGSTROM[unit]
+        self.box_to_angstrom = self._box_unit(like[BOX], unit) if BOX in like else None
+        picosecond = SECONDS.get(history.state.time_unit, 1e-12) / 1e-12
+        self.times_ps = chosen["time"].fillna(0.0).to_numpy() * picosecond
+
+    def _box_unit(self, box: xarray.DataArray, of_positions: str) -> float:
+        if box.shape[1:] not in BOXES:
+            raise CannotExport(BOX, f"a frame's has the shape {box.shape[1:]}; known are {', '.join(BOXES.values())}")
+        unit = units(box.attrs)
+        if unit not in ("1", *ANGSTROM):
+            raise CannotExport(BOX, f"its unit is {unit!r}; known are {', '.join(ANGSTROM)}")
+        return ANGSTROM[of_positions if unit == "1" else unit]
 
     def set(self, first: int, rows: int) -> Iterator[int]:
         """Give the universe one frame after another, of a block that is read at once."""
         part = self.chosen.iloc[first : first + rows]
         where = part["walker"].to_numpy(), part["row"].to_numpy()
         positions = frames.rows(self.stored, POSITIONS, *where) * self.to_angstrom
-        boxes = frames.rows(self.stored, BOX, *where) * self.to_angstrom if self.has_box else None
+        boxes = frames.rows(self.stored, BOX, *where) if self.box_to_angstrom else None
         for i in range(len(part)):
             self.universe.atoms.positions = positions[i]
             if boxes is not None:
-                self.universe.dimensions = _box(boxes[i])
+                self.universe.dimensions = _box(boxes[i], self.box_to_angstrom or 1.0)
             self.universe.trajectory.ts.time = self.times_ps[first + i]
             yield first + i
 
 
 def _atoms(source: _Atoms, path: Path) -> Iterator[int]:
-    block = max(1, BLOCK_BYTES // (12 * source.atoms))
+    block, box = max(1, BLOCK_BYTES // (12 * source.atoms)), np.array(None)
     with _replaced(path) as partial, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what a PDB file has no words for, and of a slower way to write NetCDF
         with _writer(partial, source.atoms, source.times_ps) as writer:
             for first in range(0, len(source.chosen), block):
                 for number in source.set(first, block):
+                    box = np.array(source.universe.dimensions) if number == 0 else box
+                    if path.suffix == ".pdb" and not np.array_equal(box, source.universe.dimensions):
+                        raise CannotExport(str(path), f"frame {number} has another box, and a .pdb has one; take .xtc")
                     try:
                         with _writing(path):
                             writer.write(source.universe.atoms)
@@ -188,27 +217,53 @@ def _universe(topology: Path) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if topology.suffix == ".pdb":
+                return MDAnalysis.Universe(io.StringIO(_readable(topology.read_text())), format="PDB")
             return MDAnalysis.Universe(str(topology))
     except Exception as error:  # whatever a parser of MDAnalysis raises
         raise CannotExport(str(topology), f"MDAnalysis cannot read it: {error!s:.200}") from None
 
 
+def _readable(pdb: str) -> str:
+    """A PDB file without bonds of atoms from 100,000 on: their numbers have letters, which MDAnalysis refuses."""
+    lines = pdb.splitlines(keepends=True)
+    return "".join(line for line in lines if line[:6] != "CONECT" or line[6:].replace(" ", "").strip().isdigit())
+
+
 def _writer(path: Path, atoms: int, times_ps: np.ndarray) -> Any:
     import MDAnalysis
 
+    if path.suffix == ".nc":
+        try:
+            import netCDF4  # noqa: F401  (without it MDAnalysis writes the whole file again for each frame)
+        except ModuleNotFoundError:
+            raise MissingExtra("netCDF4", "data") from None
     by_format: dict[str, dict[str, Any]] = {".xtc": {"precision": 4}, ".pdb": {"multiframe": True}}
-    options = by_format.get(path.suffix, {})
-    if path.suffix == ".dcd":
-        apart = float(np.median(np.diff(times_ps))) if len(times_ps) > 1 else 1.0
-        apart = apart if apart > 0 else 1.0
-        options = {"dt": apart, "istart": round(times_ps[0] / apart)}
+    options = _dcd_times(path, times_ps) if path.suffix == ".dcd" else by_format.get(path.suffix, {})
     return MDAnalysis.Writer(str(path), atoms, **options)
 
 
-def _box(vectors_or_lengths: np.ndarray) -> np.ndarray:
-    """(6,): lengths and angles of a box."""
+def _dcd_times(path: Path, times_ps: np.ndarray) -> dict[str, Any]:
+    """What a DCD file knows of times: steps before the first frame and between two, and how long a step is."""
+    apart = float(np.median(np.diff(times_ps))) if len(times_ps) > 1 else 1.0
+    apart = apart if apart > 0 else 1.0
+    first = float(times_ps[0]) / apart
+    parts = (each for each in range(1, MOST_STEPS) if abs(first * each - round(first * each)) < 0.01)
+    steps = next(parts, MOST_STEPS)
+    if not -(2**31) <= first * steps < 2**31 - 1:
+        raise CannotExport(path.name, f"a .dcd cannot hold a first time of {times_ps[0]:g} ps; take .xtc")
+    return {"dt": apart, "nsavc": steps, "istart": round(first * steps)}
+
+
+def _box(box: np.ndarray, to_angstrom: float) -> np.ndarray:
+    """(6,): lengths in Angstrom and angles of a box of one of the shapes in BOXES."""
     from MDAnalysis.lib.mdamath import triclinic_box
 
-    if vectors_or_lengths.shape == (3,):
-        return np.array([*vectors_or_lengths, 90, 90, 90], np.float32)
-    return np.asarray(triclinic_box(*vectors_or_lengths))
+    box = np.asarray(box, np.float64)
+    if box.shape != (3, 3):
+        angles = box[3:] if len(box) == 6 else (90, 90, 90)
+        return np.array([*(box[:3] * to_angstrom), *angles], np.float32)
+    found = np.asarray(triclinic_box(*(box * to_angstrom)))
+    if not np.allclose(np.triu(box, 1), 0, atol=1e-6) or (box.any() and not found.any()):
+        raise CannotExport(BOX, f"vectors {box.tolist()}; known are {BOXES[3, 3]}")  # others: positions must turn
+    return found

@@ -13,7 +13,7 @@ from xarray.core import indexing
 
 from steersman.data.errors import DamagedPart
 from steersman.journal.run_directory import RunDirectory
-from steersman.store import FRAME, Frames, MissingVariable, Span, Stored
+from steersman.store import FRAME, Frames, MissingVariable, ShapeMismatch, Span, Stored
 
 DENSE = 16  # rows that are read together for one that is wanted: a read of one row alone costs as much
 COORDINATES = ("time", "segment")  # of a frame, where a group of Steersman 0.1 does not say so itself
@@ -85,7 +85,7 @@ def dataset(frames: Frames, walker: np.ndarray, row: np.ndarray, names: Sequence
 def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.ndarray:
     """(n, ...) of one variable, one read for each walker; single rows where few are wanted of many.
 
-    Raises: MissingVariable. MissingFrame.
+    Raises: MissingVariable. MissingFrame. ShapeMismatch: walkers have it in other shapes.
     """
     found: np.ndarray | None = None
     for number in np.unique(walker):
@@ -97,6 +97,9 @@ def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.n
             array = frames.array(name, Span(f"w{number}", first, end))
             read = np.stack([array.row(int(each)) for each in row[at]])
         found = np.empty((len(row), *read.shape[1:]), read.dtype) if found is None else found
+        if read.shape[1:] != found.shape[1:]:
+            raise ShapeMismatch(name, f"shape {found.shape[1:]}", f"shape {read.shape[1:]} (of w{number})")
+        found = found.astype(np.result_type(found, read), copy=False)  # each walker's first frame decides its dtype
         found[at] = read
     assert found is not None
     return found

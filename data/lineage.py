@@ -11,9 +11,10 @@ import xarray
 from steersman.data import frames
 from steersman.data.errors import NoFrames
 from steersman.journal.history import History
+from steersman.steering import SECONDS
 from steersman.store import FRAME, Frames, MissingVariable, Span, Window
 
-CF_TIME = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}  # units of fields on a sphere
+CF_TIME = {1.0: "seconds", 60.0: "minutes", 3600.0: "hours", 86400.0: "days"}  # by their seconds, of fields on a sphere
 BEGINNING = "2000-01-01 00:00:00"  # of a calendar for times that have none
 
 
@@ -109,6 +110,7 @@ def dataset(history: History, chosen: pandas.DataFrame, names: Sequence[str] | N
 def _described(unit: str, on_sphere: bool) -> dict[str, str]:
     """What CF asks of a time; one that is no calendar's stays a duration."""
     name = {"long_name": "simulated time since the prepared start"}
-    if on_sphere and unit in CF_TIME:
-        return {"standard_name": "time", "units": f"{CF_TIME[unit]} since {BEGINNING}", "calendar": "standard", **name}
+    calendar = CF_TIME.get(SECONDS.get(unit, 0.0))
+    if on_sphere and calendar:
+        return {"standard_name": "time", "units": f"{calendar} since {BEGINNING}", "calendar": "standard", **name}
     return {"units": unit, **name}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steersman.journal import file as journal
-from steersman.journal.lock import driven
+from steersman.journal.facts import outcome
 from steersman.journal.run_directory import RunDirectory, runs_in
 from steersman.journal.state import State
 
@@ -51,7 +51,7 @@ def _listed(directory: RunDirectory) -> Listed:
     metric = next(iter(state.metrics), None)
     value = state.metrics[metric][-1] if metric else None
     return Listed(
-        path.name, state.run.workflow, _word(state, path), state.frames, metric, value,
+        path.name, state.run.workflow, outcome(state, path), state.frames, metric, value,
         max(0.0, time.time() - state.now), size(path),
     )  # fmt: skip
 
@@ -71,11 +71,3 @@ def size(path: Path) -> int:
             except FileNotFoundError:  # of a run that goes on
                 continue
     return total
-
-
-def _word(state: State, path: Path) -> str:
-    if state.end is not None:
-        return state.end.outcome
-    if not driven(path):
-        return "not driven"
-    return "paused" if state.paused else "running"

@@ -25,18 +25,24 @@ from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.records import Record
 from steersman.journal.run_directory import reading
+from steersman.stages import trust as allowed
 
 LOOK_EVERY_S = 0.5
 
 
-def open_run(path: str | os.PathLike[str]) -> Run:
+def open_run(path: str | os.PathLike[str], *, trust: bool = False) -> Run:
     """Open the directory of a run that goes on, has ended, or was copied here.
 
+    Args:
+        trust: allow the code of its workflow file, which only the figures that it draws need; remembered for this
+            code. That of runs which you made or submitted is allowed.
     Raises:
         BadDirectory: there is no run.
         JournalTooNew: a newer Steersman wrote it; that of an older one is read.
         RunDamaged: its journal cannot be read.
     """
+    if trust:
+        allowed.trust(run_directory.open_run(Path(path)).workflow)
     return Run(Path(path))
 
 
@@ -44,7 +50,8 @@ class Run:
     """A run as its directory records it, at the moment of each look: what is asked for again is read again.
 
     Nothing is written, nothing is unpickled, and no code of the run is executed, but for figures that its workflow file
-    draws. A part that cannot be read is left out with a warning (`DamagedPart`).
+    draws, where you made the run or allowed its code. A part that cannot be read is left out with a warning
+    (`DamagedPart`).
     """
 
     def __init__(self, path: Path) -> None:

@@ -6,7 +6,6 @@ Times of day are UTC. Simulated times are in the run's unit, `run.state["time_un
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -19,20 +18,22 @@ from steersman.data.frames import warn_of_damage
 from steersman.data.lineage import since_prepared
 from steersman.journal import file as journal
 from steersman.journal import published, records, reweighing
+from steersman.journal.decisions import read
 from steersman.journal.facts import summary
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.history import History
+from steersman.journal.lock import driven
 from steersman.journal.scoreboard import Scoreboard
 from steersman.steering import Scores
 from steersman.steering.reweighting import Reweighted
-from steersman.system.files import text_of
+from steersman.system import reading
 
 _MODELS = ("epochs", "seconds", "loss", "held_out", "predecessor")
 
 
 def state(history: History) -> pandas.Series:
     """The run at its last record: workflow, outcome, reason, seed, frames, simulated, hours, segments, metrics, ..."""
-    return pandas.Series(summary(history.state), name=history.directory.path.name, dtype=object)
+    return pandas.Series(summary(history.state, history.directory.path), name=history.directory.path.name, dtype=object)
 
 
 def metrics(history: History) -> pandas.DataFrame:
@@ -55,10 +56,14 @@ def segments(history: History) -> pandas.DataFrame:
         "walker": of.walker, "number": of.number, "slot": of.slot, "start": of.start,
         "parent": np.where(of.parent >= 0, names[of.parent], "") if len(of) else names, "parent_row": of.parent_row,
         "policy": of.policy, "model": of.model, "how": of.how, "began": _utc(of.began), "ended": _utc(of.ended),
-        "simulated": of.simulated, "first_row": of.first, "frames": of.end - of.first,
+        "simulated": of.simulated, "first_row": of.first, "frames": of.end - of.first, "with_model": of.with_model,
         "cause": [history.causes.get(name, "") for name in names],
     }, index=pandas.Index(names, name="segment", dtype="str"))  # fmt: skip
     found.loc[running, "ended"] = pandas.NaT
+    if running.any() and not driven(history.directory.path):
+        found.loc[running, "how"] = "unknown"  # until it is resumed
+    if history.state.biases:
+        found["bias"], found["share"] = of.bias, of.share
     if len(members := history.state.weights):  # of a weighted ensemble
         at = np.where(of.start < len(members), of.start, -1)
         found["weight"] = np.append(np.array(members), 0.0)[at]
@@ -175,15 +180,12 @@ def _scored(history: History) -> Scores:
 
 def _lines(history: History) -> list[dict[str, Any]]:
     """What was written of the choices so far; a line that is being written is left for later."""
-    if not history.directory.decisions.exists():
-        return []
     found = []
-    with history.directory.decisions.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                found += [json.loads(line)] if line.endswith("\n") else []
-            except ValueError as error:
-                warn_of_damage(f"decisions.jsonl, line {number}", error)
+    for number, decision in read(history.directory):
+        if decision is None:
+            warn_of_damage(f"decisions.jsonl, line {number}", ValueError("it is no decision"))
+        else:
+            found.append(decision)
     return found
 
 
@@ -200,12 +202,24 @@ def _failure(history: History, record: records.Record) -> tuple[float, str, str,
     match record:
         case records.Ended():
             name = f"w{record.walker}.{record.segment}"
-            return record.t, "segment", name, record.cause, text_of(history.directory.errors / f"{name}.txt")
+            return (
+                record.t,
+                "segment",
+                name,
+                record.cause,
+                reading.text(history.directory.errors / f"{name}.txt", history.directory.path),
+            )
         case records.Stage():
             return record.t, "stage", record.stage, record.cause, ""
         case records.Lost():
             name = f"w{record.walker}"
-            return record.t, "walker", name, record.cause, text_of(history.directory.errors / f"{name}.stderr")
+            return (
+                record.t,
+                "walker",
+                name,
+                record.cause,
+                reading.text(history.directory.errors / f"{name}.stderr", history.directory.path),
+            )
     raise AssertionError(record)
 
 

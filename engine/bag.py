@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from steersman.bus import TupleSpace
+from steersman.engine.biaser import Biaser
+from steersman.journal.decisions import decoded
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Blame, FrameId, Start
 from steersman.journal.scoreboard import ends_without_scores, unscored
@@ -18,7 +22,8 @@ from steersman.journal.walkers import Broken, Failed
 from steersman.steering import HELD_OUT, NEW, Candidate, Choice, Decider, Scores, Steering
 from steersman.steering.decide import NO_POLICY
 from steersman.steering.streams import decision_rng, start_seed
-from steersman.system.files import replace_file
+from steersman.system.errors import told
+from steersman.system.files import replace_file, sync_folder
 from steersman.worker.orders import DONE, START, plain
 
 DEATHS = 2  # walkers that may die on a start before it is blamed
@@ -32,6 +37,7 @@ class Bag:
         seed: the run's; the n-th start's seed and choice depend on it and n alone, so that a resumed run agrees.
         rounds: give each start to a fixed slot, so that a run repeats bit for bit.
         held_out: draws that are started first, and that no training sees.
+        biaser: sees to walkers that are lost under a bias.
     """
 
     def __init__(
@@ -44,15 +50,17 @@ class Bag:
         seed: int,
         rounds: bool,
         held_out: Sequence[Mapping[str, float | Sequence[float]]] = (),
+        biaser: Biaser | None = None,
     ) -> None:
         self._recorder, self._space, self._steering = recorder, space, steering
         self._decider = Decider(steering)
-        self._seed, self._rounds, self._held_out = seed, rounds, held_out
+        self._seed, self._rounds, self._held_out, self._biaser = seed, rounds, held_out, biaser
         self.hopeless = ""  # why no further start can be chosen
         self._stand_ins: dict[int, int] = {}  # slots without a walker, and those whose walkers run their starts
         self._open: bool | None = None  # whether the waiting starts are on the bus; None: nobody knows
         _cut_decisions(decisions, recorder.state.next_start)
-        self._decisions = decisions.open("a", encoding="utf-8")
+        self._decisions, self._explained = decisions.open("a", encoding="utf-8"), False
+        sync_folder(decisions.parent)
 
     def name(self, slot: int) -> str:
         """Name of the tuples that the walker of a slot takes."""
@@ -113,17 +121,26 @@ class Bag:
             return
         if self._rounds:
             self._decider.forget()
-        self._offer(scores, [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)])
+        chosen = [self._choose(scores, state.next_start + i, slot) for i, slot in enumerate(wanted)]
+        if self._biaser is not None:
+            chosen = [(self._unless_lost(start, newest()), choice) for start, choice in chosen]
+        self._offer(scores, chosen)
+
+    def _unless_lost(self, start: Start, scores: Scores) -> Start:
+        assert self._biaser is not None
+        return self._biaser.unless_lost(start, scores, decision_rng(self._seed, start.start))
 
     def _fill_round(self, scores: Scores, slots: int) -> None:
         """Choose a whole round at once: the journal knows all of its starts or none. The round before is over."""
         state, number = self._recorder.state, self._recorder.state.next_start
         if not all(name in scores.values for name in self._steering.policy.needs):
             scores = unscored(state)
+        if words := self._steering.policy.warning(scores):
+            self._recorder.note(words)
         try:
             choices = self._decider.choose_round(scores, decision_rng(self._seed, number))
         except Exception as error:  # no fallback keeps the weights
-            self.hopeless = f"no further round can be chosen: {type(error).__name__}: {error}"
+            self.hopeless = f"no further round can be chosen: {told(error)}"
             return
         this = state.rounds[-1] + 1 if state.rounds else 1
         self._offer(scores, [
@@ -135,6 +152,7 @@ class Bag:
         for start, choice in chosen:
             self._explain(scores, start, choice)
         self._decisions.flush()
+        self._explained = True
         self._put(*self._recorder.record_all([start for start, _ in chosen]))
 
     def mend(self, retries: int) -> None:
@@ -152,8 +170,8 @@ class Bag:
                 self._go_on(number, broken)
         for number, start in list(state.starts.items()) if state.killed else []:
             if start.segment is None and (deaths := self._deaths(start.record, start.losses)):
-                self._space.take_nowait(self._offered_to(start.record.slot), number, dict)
-                self._space.put(DONE, number)
+                if self._space.take_nowait(self._offered_to(start.record.slot), number, dict) is None:
+                    self._space.put(DONE, number)  # it comes back by its lease
                 self._blame(number, start.record.parent, f"{deaths} walkers died on it")
 
     def _try_again(self, number: int, failed: Failed, retries: int) -> None:
@@ -161,10 +179,21 @@ class Bag:
         record = failed.record
         tried, walkers = record.attempt + 1, tuple(sorted({*record.failed_on, failed.walker}))
         if tried <= retries or len(walkers) < WALKERS:
-            self._again(replace(record, attempt=tried, failed_on=walkers), number)
+            self._again(self._softer(replace(record, attempt=tried, failed_on=walkers)), number)
             return
         cause = f"its segments failed {tried} times: {self._recorder.state.last_cause}"
         self._blame(number, record.parent, cause)
+
+    def _softer(self, record: Start) -> Start:
+        """The same with half the bias, if one pushed it: what it was pushed into may be why it failed."""
+        if not record.bias:
+            return record
+        share = record.share / 2
+        self._recorder.note(
+            f"start {record.start} failed under bias {record.bias}: it is tried again with {100 * share:g} % of its "
+            f"energy; {self._recorder.state.last_cause}"
+        )
+        return replace(record, share=share)
 
     def _deaths(self, record: Start, losses: int) -> int:
         """Walkers that died on a start, or on others from its frame; 0 while they are too few to blame it."""
@@ -178,11 +207,11 @@ class Bag:
         again = replace(record, start=fresh, seed=seed, again=number, set=dict(settings), pin="", **self._learned())
         self._put(self._recorder.record(again))
 
-    def _learned(self) -> dict[str, int]:
+    def _learned(self) -> dict[str, Any]:
         """What a simulation gets of what was learned: the newest bias and its model, or the newest model."""
         state = self._recorder.state
         bias = state.bias
-        return {"with_model": bias.model, "bias": bias.bias} if bias else {"with_model": state.model}
+        return {"with_model": bias.model if bias else state.model, "bias": bias.bias if bias else 0}
 
     def _go_on(self, number: int, broken: Broken) -> None:
         segment, record = broken.segment, replace(broken.record, losses=broken.losses, attempt=0, failed_on=())
@@ -190,6 +219,10 @@ class Bag:
         rows = segment.end - segment.first
         if not rows or record.draw or record.round:  # a member counts as a whole, so it is run from its beginning
             self._again(record, number)
+            return
+        if not (broken.exact or self._recorder.state.any_frame):
+            reason = f"{segment.name} was cut short after {rows} frames and left no state: its start is run again"
+            self._again(replace(record, reason=reason), number)
             return
         reason = f"{segment.name} was cut short after {rows} frames: it continues from the last one"
         parent = FrameId(segment.walker, segment.end - 1, segment.number)
@@ -215,16 +248,24 @@ class Bag:
                 pass
 
     def _renew(self) -> None:
-        """Starts that wait run with the parameters that people have set since they were chosen."""
-        settings = self._recorder.state.settings
-        for number, start in list(self._recorder.state.starts.items()) if settings else []:
+        """Starts that wait run with the parameters that people have set since they were chosen, and with no model and
+        no bias that was set aside."""
+        state, settings = self._recorder.state, self._recorder.state.settings
+        for number, start in list(state.starts.items()) if settings or state.unsound else []:
             old = start.record
-            if start.segment is not None or old.set == settings:
+            if start.segment is not None or (old.set == settings and state.is_sound(old)):
                 continue
             if not self._open or self._space.take_nowait(self._offered_to(old.slot), number, dict) is not None:
                 self._again(old, number)
 
+    def sync(self) -> None:
+        """Wait until the explanations are on the disk: before the journal's records of the same starts."""
+        if self._explained:
+            self._explained = False
+            os.fsync(self._decisions.fileno())
+
     def close(self) -> None:
+        self.sync()
         self._decisions.close()
 
     def _choose(self, scores: Scores, number: int, slot: int) -> tuple[Start, Choice]:
@@ -232,7 +273,8 @@ class Bag:
         if number - state.next_start < len(state.pins):
             pin = state.pins[number - state.next_start]
             choice = Choice(None, f"pinned by {pin.who}", "pin")
-            return replace(self._begin(scores, number, slot, choice), parent=pin.frame, pin=pin.id), choice
+            exact = pin.frame is not None and state.exact and state.can_begin_at(pin.frame)
+            return replace(self._begin(scores, number, slot, choice), parent=pin.frame, pin=pin.id, exact=exact), choice
         drawn = state.held_out_draws + number - state.next_start - len(state.pins)
         if drawn < len(self._held_out):
             reason = f"held out: draw {drawn + 1} of {len(self._held_out)}, before steering begins"
@@ -288,7 +330,8 @@ def _cut_decisions(path: Path, next_start: int) -> None:
     whole = 0
     with path.open("rb") as file:
         for line in file:
-            if not line.endswith(b"\n") or json.loads(line)["start"] >= next_start:
+            decision = decoded(line)  # None: it is damaged, and stays for `verify` to name
+            if not line.endswith(b"\n") or (decision and decision["start"] >= next_start):
                 break
             whole += len(line)
         if whole < path.stat().st_size:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 
+import numpy as np
+from msgspec.structs import replace
+
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Biased
+from steersman.journal.records import Biased, FrameId, Start
 from steersman.journal.run_directory import RunDirectory
-from steersman.steering import Opes, Scores
+from steersman.steering import Bias, Opes, Scores
 from steersman.system.files import replace_file
+
+LOOK_BACK = 8  # segments, for scores come a little after the frames
 
 
 class Biaser:
@@ -20,6 +25,7 @@ class Biaser:
     def __init__(self, directory: RunDirectory, bias: Opes, recorder: Recorder) -> None:
         self._directory, self._bias, self._recorder = directory, bias, recorder
         self._failed_at: Scores | None = None
+        self._newest: tuple[int, Bias] | None = None  # the version that was used last
 
     def advance(self, scores: Scores) -> None:
         """Make a version if one is due; where that fails, the one before stays in force."""
@@ -27,14 +33,14 @@ class Biaser:
         known = (newest.model, newest.frames) if newest else (-1, 0)
         if scores is self._failed_at or not self._bias.due(scores, *known):
             return
-        version = len(self._recorder.state.biases) + 1
+        version = self._recorder.state.next_bias
         try:
             made = self._bias.made(scores)
         except Exception as error:  # scores may be anything; the run goes on and says so
             self._failed_at = scores
             self._recorder.fails_here("bias", error)
             return
-        data = made.to_bytes()
+        self._newest, data = (version, made), made.to_bytes()
         file = self._directory.bias(version)
         file.parent.mkdir(exist_ok=True)
         replace_file(file, data)
@@ -43,3 +49,40 @@ class Biaser:
             kernels=len(made.heights), effective=made.effective,
         ))  # fmt: skip
         self._recorder.works("bias")
+
+    def unless_lost(self, start: Start, scores: Scores, rng: np.random.Generator) -> Start:
+        """The start, or where its walker is lost one from a heavy frame in its place; as far as there are scores."""
+        newest, lost = self._recorder.state.bias, self._bias.lost
+        if lost is None or newest is None or newest.model != scores.model or self._bias.lacks(scores.values):
+            return start
+        if not (start.exact and start.parent):
+            return start
+        rows = self._newest_rows(start.parent, scores)
+        if not len(rows) or (weight := self._bias.log_weight(scores, rows)) > lost:
+            return start
+        drawn = self._bias.drawn(scores, self._read(newest), rng)
+        if drawn is None:
+            return start
+        parent = FrameId(int(scores.walker[drawn]), int(scores.row[drawn]), int(scores.segment[drawn]))
+        end = self._recorder.state.name_of(start.parent)
+        reason = f"drawn by its weight: the walker that came to {end} is lost, at a mean log weight of {weight:.1f}"
+        return replace(
+            start, parent=parent, exact=scores.exact, instead=start.parent, policy=self._bias.name, reason=reason,
+            model=scores.model,
+        )  # fmt: skip
+
+    def _newest_rows(self, end: FrameId, scores: Scores) -> np.ndarray:
+        """Positions of the frames of a segment that has just ended, or of the newest before it that has scores."""
+        segment: tuple[int, int] | None = (end.walker, end.segment)
+        for _ in range(LOOK_BACK):
+            if segment is None:
+                break
+            if len(rows := np.flatnonzero((scores.walker == segment[0]) & (scores.segment == segment[1]))):
+                return rows
+            segment = self._recorder.state.before(segment)
+        return np.empty(0, int)
+
+    def _read(self, record: Biased) -> Bias:
+        if self._newest is None or self._newest[0] != record.bias:
+            self._newest = record.bias, Bias.from_bytes(self._directory.bias(record.bias).read_bytes())
+        return self._newest[1]

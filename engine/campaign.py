@@ -24,7 +24,7 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory, check_path, needing_room
 from steersman.journal.state import State
 from steersman.models.ranks.strategy import Strategy
-from steersman.stages import loading, modules
+from steersman.stages import loading, modules, trust
 from steersman.stages.workflow import Params, Workflow
 from steersman.system.errors import BadRequest, BadValue
 
@@ -91,6 +91,7 @@ def begin(
     }
     run_directory.write_settings(directory, settings, plan.source)
     modules.keep(plan.source, directory.path)
+    loading.adopt(directory.workflow, plan.workflow)
     run = resume(directory, bus_url=bus_url)
     run.show = show(directory, run)
     return directory, run
@@ -118,12 +119,14 @@ def resume(
     check_path(directory.path)
     directory = RunDirectory(directory.path.absolute())  # workers may be in another folder
     settings = directory.settings()
+    trust.trust(directory.workflow)
     workflow = loading.load(directory.workflow)
     params = loading.checked(workflow, settings["params"])
     state = State()
     with needing_room(directory.path):
         _expect_nobody(directory.path)  # to load takes seconds; of a driver that began meanwhile no line is to be cut
         recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
+        directory.unborn.unlink(missing_ok=True)
     told = people.set_to_go_on(assignments, state, lambda changed: _goes_on(workflow, params, changed, state))
     place = _place(directory, workflow, site, site_changes or {})
     moved = place.model_dump(mode="json") if site or site_changes else None

@@ -17,6 +17,8 @@ from steersman.executors.preflight import Finding as Check
 from steersman.executors.preflight import findings
 from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import check_path
+from steersman.stages.modules import ABSENT, looks_beside
+from steersman.steering import SECONDS
 from steersman.steering.stop import AnyOf, Budget, StopRule
 
 
@@ -24,12 +26,13 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
     """Check everything that a run would need; workflow, parameters and site were validated before."""
     workflow = plan.workflow
     stages = [name for name in ("prepare_function", "simulation", "training", "scoring") if getattr(workflow, name)]
-    rule = plan.workflow.train_rule(plan.params)
     return [
         Check("workflow", True, f"{plan.source} ({', '.join(name.split('_')[0] for name in stages)})"),
+        *([Check("files beside it", True, ABSENT)] if looks_beside(plan.source) else []),
         Check("parameters", True, ", ".join(f"{k}={v}" for k, v in plan.params.model_dump().items()) or "none"),
         Check("stop", True, str(workflow.stop_rule(plan.params))),
-        Check("training when", True, str(rule) if rule else "none"),
+        Check("simulated time", True, _time(workflow.time_unit)),
+        _training(plan),
         Check("held out", True, _held_out(plan)),
         Check("steering", True, _steering(plan)),
         *_site(plan),
@@ -38,6 +41,13 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         _space(root),
         _files(plan),
     ]
+
+
+def _time(unit: str) -> str:
+    if unit in SECONDS:
+        return f"in {unit}"
+    unknown = "has no unit" if unit == "1" else f"has the unit {unit!r}, which is no known one"
+    return f"{unknown}: budgets of simulated time are refused, and exports write its numbers as ps"
 
 
 def _site(plan: Plan) -> list[Check]:
@@ -51,10 +61,30 @@ def _site(plan: Plan) -> list[Check]:
 
 def _hours(rule: StopRule, gpus: int) -> float | None:
     """Maximum length of a run according to its budget; None: the budget has no hours."""
+    hours = [_limit("hours", rule), _limit("gpu_hours", rule) / gpus if gpus else math.inf]
+    return min(hours) if math.isfinite(min(hours)) else None
+
+
+def _training(plan: Plan) -> Check:
+    """A budget of frames may be spent before the first training: a draw that is held out makes one frame at least."""
+    rule = plan.workflow.train_rule(plan.params)
+    if rule is None:
+        return Check("training when", True, "none")
+    when = str(rule)
+    budget, draws = (
+        _limit("frames", plan.workflow.stop_rule(plan.params)),
+        len(plan.workflow.held_out_draws(plan.params)),
+    )
+    if budget - draws >= rule.first:
+        return Check("training when", True, when)
+    left = f"{budget:g} frames, of which {draws} or more are held out" if draws else f"{budget:g} frames"
+    return Check("training when", False, f"{when}, but the budget is {left}: no model will be trained; raise it")
+
+
+def _limit(name: str, rule: StopRule) -> float:
+    """The least limit of this kind among the budgets of a stop rule; inf: there is none."""
     rules = rule.rules if isinstance(rule, AnyOf) else (rule,)
-    limits = [each.limits for each in rules if isinstance(each, Budget)]
-    hours = [limit["hours"] for limit in limits if "hours" in limit]
-    return min(hours + [limit["gpu_hours"] / gpus for limit in limits if "gpu_hours" in limit and gpus], default=None)
+    return min((each.limits.get(name, math.inf) for each in rules if isinstance(each, Budget)), default=math.inf)
 
 
 def _held_out(plan: Plan) -> str:
@@ -66,7 +96,10 @@ def _steering(plan: Plan) -> str:
     steering = plan.workflow.steering
     guided = " (guided by a known reference)" if steering.guided else ""
     at_first = f"{steering.fallback.name} until scores exist{guided}"
-    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random; {at_first}"
+    exact = plan.workflow.simulation and plan.workflow.simulation.exact
+    where = "; starts only where segments gave their state" if exact else ""
+    pushed = f"; {steering.bias}" if steering.bias else ""
+    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random; {at_first}{where}{pushed}"
 
 
 def _bus(servers: int) -> Check:

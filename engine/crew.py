@@ -17,6 +17,8 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Aside, Hired, Left, Lost, Stop
 from steersman.journal.run_directory import FULL, RunDirectory
 from steersman.journal.walkers import Walker
+from steersman.store import finish
+from steersman.system.errors import told
 from steersman.worker import tasks
 from steersman.worker.last_words import last_words
 from steersman.worker.orders import LEAVE, stop_name
@@ -89,6 +91,7 @@ class Crew:
         self._stop_hanging()
         self._set_aside()
         self._replace_failing()
+        self._take_back()
         for number, why in self._leaving.items():
             self._say(LEAVE, number, why)
         for name in self._recorder.state.stopping:
@@ -164,6 +167,7 @@ class Crew:
     def _gone(self, number: int, job: Future[Any]) -> None:
         walker = self._recorder.state.walkers[number]
         adopt(self._recorder, self._directory.frames, walker)
+        finish(self._directory.frames.path / walker.name)
         error, why = job.exception(), self._leaving.pop(number, "")
         if error is None or why == REPLACED:
             reason = why if error else job.result()
@@ -174,7 +178,7 @@ class Crew:
                 self._hire(walker.slot)
             return
         words = last_words(self._directory.errors, number) if killed(error) else ""
-        self._cause = " ".join(filter(None, (f"{type(error).__name__}: {error}", words)))
+        self._cause = " ".join(filter(None, (told(error), words)))
         self._recorder.record(Lost(walker=number, cause=self._cause, keep=self._keep, blame=killed(error)))
         if isinstance(error, OSError) and error.errno in FULL and not self._own_disks:
             raise error
@@ -189,6 +193,15 @@ class Crew:
         if word not in self._said:
             self._space.put(*word)
             self._said.add(word)
+
+    def _take_back(self) -> None:
+        """Take the words off the bus that nobody is left to hear: of segments that have ended, of walkers that went."""
+        if not self._said:
+            return
+        heard_by = {segment.name for segment in self._recorder.state.running} | self._jobs_by_walker.keys()
+        for word in [word for word in self._said if word[0] != "end" and word[1] not in heard_by]:
+            self._space.take_nowait(*word)
+            self._said.remove(word)
 
     def _stop_hanging(self) -> None:
         """Ask politely; a process that does not hear it ends itself soon after, see worker/watchdog.py."""

@@ -40,14 +40,18 @@ from steersman.journal.records import End, Epoch, Prepared, Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.stages.modules import explained
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import StopRule
 from steersman.store import MOVE_EVERY_S
+from steersman.system.errors import told
+from steersman.system.node import busy
 from steersman.worker import tasks
+from steersman.worker.orders import THERE
 
 GATHER_S = 10e-6  # a slot: messages gather so long before a step, which takes about 1 us a slot however few there are
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
-SYNC_S = 1.0  # the journal is on the disk at most this much later: what a power failure may cost
+SYNC_S = 0.5  # the journal is on the disk this and a step later at most: a power failure may cost a second
 GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
 
 Show = Callable[[State, StopRule], None]
@@ -99,16 +103,18 @@ class Driver:
         directory, workflow, site, recorder = run.directory, run.workflow, run.site, run.recorder
         assert workflow.simulation is not None
         self._directory, self._workflow, self._site, self._params = directory, workflow, site, run.params
-        self._recorder, self._state, self._jobs, self._servers = recorder, run.state, jobs, servers
+        self._recorder, self._state, self._jobs, self._servers, self._space = recorder, run.state, jobs, servers, space
         self._rounds, self._interrupts, self._lock, self._show = run.rounds, run.interrupts, run.lock, run.show
         self._slots, self._simulation, self._until, self._clock = run.slots, workflow.simulation, until, clock
         self._settings: dict[str, Any] | None = None
-        self._synced = 0.0
+        self._synced, self._foretold = 0.0, False
         self._inbox = Inbox(space, recorder, clock)
         self._people = People(self._inbox, space, recorder, self._check)
+        bias = workflow.steering.bias
+        self._biaser = Biaser(directory, bias, recorder) if bias else None
         self._bag = Bag(
             recorder, space, workflow.steering, directory.decisions, seed=run.seed, rounds=run.rounds,
-            held_out=workflow.held_out_draws(run.params),
+            held_out=workflow.held_out_draws(run.params), biaser=self._biaser,
         )  # fmt: skip
         late_s = MOVE_EVERY_S if site.simulation.scratch else 0.0  # frames are heard of so much later
         self._crew = Crew(
@@ -117,8 +123,6 @@ class Driver:
         )  # fmt: skip
         self._scorer = Scorer(directory, workflow, recorder, jobs, site, clock, rounds=run.rounds)
         self._merger = Merger(directory.frames, recorder, clock=clock)
-        bias = workflow.steering.bias
-        self._biaser = Biaser(directory, bias, recorder) if bias else None
         self._trainer = Trainer(directory, workflow.training, recorder, jobs, clock) if workflow.training else None
 
     def run(self) -> End:
@@ -149,6 +153,7 @@ class Driver:
             self._people.listen()
             self._follow_settings()
             self._servers.look()
+            self._servers.look_for(self._space)
             if self._servers.troubles:
                 self._make_good()
             act()
@@ -156,6 +161,7 @@ class Driver:
             self._servers.mend(error)
         if self._clock() - self._synced > SYNC_S:
             self._synced = self._clock()
+            self._bag.sync()
             self._recorder.journal.sync()
         self._show(self._state, self._rule)
 
@@ -171,6 +177,7 @@ class Driver:
             return
         if self._learn():
             self._prune()
+        self._foretell()
         if (self._rounds and self._learning) or self._state.paused:
             return
         if self._biaser is not None:
@@ -182,7 +189,7 @@ class Driver:
         time.sleep(min(GATHER_S * self._slots, TICK_S))
         for message in self._inbox.events(TICK_S):
             if isinstance(message, JobBegan):
-                self._jobs.began(message.job, message.manager)
+                self._jobs.began(message.job, message.manager, message.worker)
             else:
                 self._take(message)
 
@@ -202,6 +209,8 @@ class Driver:
         catch_up(self._recorder, self._directory.frames)
         self._bag.doubt()
         self._crew.doubt()
+        if self._space.read_nowait(THERE) is None:
+            self._space.put(THERE)
         self._servers.troubles.clear()
 
     def _check_executors(self) -> None:
@@ -245,7 +254,8 @@ class Driver:
                 return end
         if error := job.exception():
             where = see(self._directory.traceback("prepare"))
-            return End(outcome="failed", reason=f"prepare: {type(error).__name__}: {error}{where}")
+            words = explained(told(error), self._directory.path)
+            return End(outcome="failed", reason=f"prepare: {words}{where}")
         self._recorder.record(Prepared(sha256=job.result() or ""))
         return None
 
@@ -274,6 +284,17 @@ class Driver:
         if self._trainer is not None and self._training_rule is not None:
             self._trainer.advance(self._training_rule, left_s)
         return self._scorer.advance(begin=not (self._rounds and self._training), at_once=math.isfinite(left_s))
+
+    def _foretell(self) -> None:
+        """Say once that there will be no model in time, while the run can still be given more."""
+        if self._foretold or self._training_rule is None:
+            return
+        draws = len(self._workflow.held_out_draws(self._params))
+        if words := ending.without_model(
+            self._state, self._rule, self._training_rule.first, draws, self._recorder.now()
+        ):
+            self._foretold = True
+            self._recorder.note(words + (f"; {busy()}" if busy() else ""))
 
     @property
     def _training(self) -> bool:
@@ -311,7 +332,7 @@ class Driver:
         if self._clock() >= self._until:  # another block would come to the same job, and leave at once
             return ending.interrupted("the job that drives it ends", self._directory.path)
         if self._lock.lost:
-            return End(outcome="interrupted", reason="another driver has taken this run over")
+            return End(outcome="interrupted", reason=self._lock.lost)
         if self._state.finish:
             return End(outcome="finished", reason=f"by {self._state.finish}")
         if hopeless := self._jobs.hopeless or self._crew.hopeless or self._scorer.hopeless or self._bag.hopeless:

@@ -12,6 +12,7 @@ from steersman.steering import StopRule
 
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
 UNTRIED = 30  # times as many until every slot and node has ended one: a broken node may be the first to come
+HALF = 0.5  # of a budget
 ROUNDING = 1e-6  # of a segment: a quotient that should be whole
 NEVER = 3  # failures in a row of a stage that has never worked
 STAGES = ("train", "score", "steer", "bias")  # that steering needs
@@ -49,6 +50,30 @@ def room(state: State, rule: StopRule) -> float:
     if allowed == 0 or math.isinf(allowed):
         return allowed
     return max(0, max(1, math.ceil(allowed - ROUNDING)) - state.open_starts)
+
+
+def without_model(state: State, rule: StopRule, first: int, draws: int, now: float) -> str:
+    """In words that the budget will be spent before there is a model, as far as can be foreseen; "" if not.
+
+    Args:
+        first: frames that the first training needs, those that are held out not counted.
+        draws: segments that are held out, before all others.
+        now: seconds since 1970.
+    """
+    segments, progress = state.whole
+    if state.model or not progress.frames:
+        return ""
+    if state.trained_at is None:
+        frames = progress.frames * (1.0 + rule.room(progress))
+        counted = frames - draws * progress.frames / segments
+        if round(counted) >= first:
+            return ""
+        words = f"the budget allows about {frames:.0f} frames, of which {max(counted, 0):.0f} are not held out"
+        return f"{words}: too few for the first training, which needs {first}; no model will steer this run"
+    if state.training is None or rule.share(state.progress(now)) < HALF:
+        return ""
+    words = "half of the budget is spent while the first model is trained, which may come too late to steer"
+    return f"{words}; a larger budget gives it time, and with --rounds walkers wait for it"
 
 
 def failed(state: State, slots: int, nodes: float, bounds: Mapping[str, int], errors: Path) -> End | None:

@@ -23,10 +23,11 @@ MOST_SENDERS = 50  # whose refused messages are noted
 
 
 class JobBegan(Struct, frozen=True):
-    """A job that Parsl was given begins on the workers of a manager."""
+    """A job that Parsl was given begins on a worker of a manager."""
 
     job: Number
     manager: Name
+    worker: Name = ""
 
 
 class Words(Struct, frozen=True):

@@ -14,7 +14,6 @@ import logging
 import signal
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -27,15 +26,20 @@ from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 
 from steersman.bus import BusError, TupleSpace
 from steersman.engine.errors import ExecutorLost
+from steersman.engine.process import no_process
+from steersman.engine.stuck import Stuck
 from steersman.executors.pool import pools
+from steersman.system.errors import EngineError, told
+from steersman.system.node import busy, load
 from steersman.worker import tasks
 from steersman.worker.orders import EVENT, JOB
 
 CLEANUP_S = 20.0  # Parsl's cleanup can hang; what it leaves the engine ends
-BROKEN_CLEANUP_S = 2.0  # on a broken executor it does hang
+BROKEN_CLEANUP_S = 2.0  # who asked an interchange that died waits longer for its answer than we do
 LOOK_S = 1.0  # managers are asked what they hold at most so often, and only while a job has not begun
 # What parsl.log keeps: its DEBUG is 370 MB a day for looking at blocks each second, and 2 kB a job.
 KEPT = {"parsl": logging.INFO, "parsl.dataflow": logging.WARNING}
+log = logging.getLogger(__name__)
 EAGER_S = 0.05  # Parsl asks for its first blocks at most so long after it has executors
 
 
@@ -57,7 +61,8 @@ class _Job:
     role: str
     submitted: float
     heard: Where
-    said: str | None = None  # by itself: the manager that runs it
+    said: str | None = None  # by itself: the manager that runs it,
+    worker: str = ""  # and which of its workers
 
     @property
     def manager(self) -> str | None:
@@ -71,7 +76,7 @@ class Jobs:
     Args:
         bus: where jobs say that they began.
         begins_s: a job that a manager has held for so long begins, or the manager's block is ended.
-        starts_s: the same for the first job of a manager, whose workers may take long to import what they need.
+        starts_s: the same where the first job of a worker is due, which may take long to import what it needs.
         clock: seconds, for this.
     Raises: ExecutorLost: an interchange died while Parsl was starting.
     """
@@ -92,9 +97,7 @@ class Jobs:
         self._numbers = itertools.count()
         self._open: dict[int, _Job] = {}
         self._lock = threading.Lock()
-        self._begins_s, self._starts_s = begins_s, starts_s
-        self._known: set[str | None] = set()  # managers that have begun a job
-        self._stuck_since: dict[str, float] = {}  # by manager
+        self._stuck = Stuck(begins_s, starts_s)
         self._looked = 0.0
         self._reported = {""}
 
@@ -115,15 +118,15 @@ class Jobs:
             function, app_args=args, executors=[role], cache=False, ignore_for_cache=None,
             app_kwargs={"parsl_resource_specification": resources} if resources else {},
         )  # fmt: skip
-        future.add_done_callback(lambda _: self._ended(number))
+        future.add_done_callback(lambda done: self._ended(number, died=killed(done.exception())))
         return future
 
-    def began(self, number: int, manager: str) -> None:
+    def began(self, number: int, manager: str, worker: str) -> None:
         """Take in what a job said."""
         with self._lock:
-            self._known.add(manager)
+            self._stuck.begins(manager, worker, self._clock())
             if number in self._open:
-                self._open[number].said = manager
+                self._open[number].said, self._open[number].worker = manager, worker
 
     def newly_lacking(self) -> list[str]:
         """In words what is waited for while no block runs, and the workers that blocks lack, each once."""
@@ -136,25 +139,29 @@ class Jobs:
         now = self._clock()
         with self._lock:
             jobs = list(self._open.values())
-        waiting = {job.role for job in jobs if now - job.submitted > self._begins_s and job.manager is None}
+        waiting = {job.role for job in jobs if now - job.submitted > self._stuck.begins_s and job.manager is None}
         if not waiting:
-            self._stuck_since.clear()
+            self._stuck.forget()
         if not waiting or now - self._looked < LOOK_S:
             return []
         self._looked = now
-        at_work = Counter((job.role, job.manager) for job in jobs)
         held = {m["manager"]: (role, m) for role in waiting for m in self._pools[role].managers()}
-        stuck = {name for name, (role, m) in held.items() if m["tasks"] > at_work[role, name] + at_work[role, ""]}
-        self._stuck_since = {name: self._stuck_since.get(name, now) for name in stuck}
-        first_s = max(self._begins_s, self._starts_s)
-        limits = {name: self._begins_s if name in self._known else first_s for name in stuck}
-        late = [held[name] for name in stuck if now - self._stuck_since[name] > limits[name]]
-        due = sorted({(role, manager["block_id"]) for role, manager in late})
-        ended = [role for role, block in due if self._pools[role].end(block)]
-        within = f"within {self._begins_s:.0f} s"
+        at_work = {
+            name: [job.worker for job in jobs if job.role == role and job.manager in ("", name)]
+            for name, (role, _) in held.items()
+        }
+        slow = {name: max(1.0, load()) for name, (role, _) in held.items() if self._pools[role].here}
+        with self._lock:
+            late = self._stuck.late({name: m["tasks"] for name, (_, m) in held.items()}, at_work, now, slow)
+        due = {(role, m["block_id"]): late[name] for name, (role, m) in held.items() if name in late}
+        ended = [(role, limit_s) for (role, block), limit_s in sorted(due.items()) if self._pools[role].end(block)]
         if ended:
-            self._begins_s *= 2  # perhaps all is well here, but slow
-        return [f"a {role} job did not begin {within}, although workers have it: they are replaced" for role in ended]
+            self._stuck.be_patient()
+        return [
+            f"a {role} job did not begin within {limit_s:.0f} s, although workers have it: they are replaced"
+            + (f"; {busy()}" if self._pools[role].here and busy() else "")
+            for role, limit_s in ended
+        ]
 
     @property
     def broken(self) -> str:
@@ -172,13 +179,21 @@ class Jobs:
             pool.hold(manager)
 
     def close(self) -> None:
-        cleanup = threading.Thread(target=self._kernel.cleanup, name="parsl-cleanup", daemon=True)
+        cleanup = threading.Thread(target=self._cleanup, name="parsl-cleanup", daemon=True)
         cleanup.start()
         cleanup.join(BROKEN_CLEANUP_S if self.broken else CLEANUP_S)
 
-    def _ended(self, number: int) -> None:
+    def _cleanup(self) -> None:
+        for pool in self._pools.values():
+            if pool.died:
+                pool.give_up()
+        self._kernel.cleanup()
+
+    def _ended(self, number: int, *, died: bool) -> None:
         with self._lock:
-            self._open.pop(number, None)
+            job = self._open.pop(number, None)
+            if job and job.said and died:
+                self._stuck.dies(job.said, job.worker)
         with contextlib.suppress(BusError):  # the engine looks at its jobs a few times a second anyway
             self._space.put(EVENT, JOB, {})
 
@@ -204,12 +219,21 @@ def _started(config: Config) -> DataFlowKernel:
         return starting.result()
     except BrokenPipeError:  # Parsl writes an interchange's settings into a pipe
         raise ExecutorLost("an interchange died before it received its settings") from None
+    except (EngineError, OSError):
+        raise
+    except Exception as error:  # Parsl has no names for what may happen
+        if no_process(error):
+            raise
+        log.exception("Parsl did not start")
+        raise ExecutorLost(f"Parsl did not start: {told(error)}") from None
 
 
 def _eager(config: Config) -> DataFlowKernel:
     """Parsl looks at its blocks each period; without this the first would be asked for a period late."""
     period_s, config.strategy_period = config.strategy_period, EAGER_S
     kernel = DataFlowKernel(config)
+    for pool in pools(config).values():
+        pool.bound_waits()
     for name, level in KEPT.items():
         logging.getLogger(name).setLevel(level)
     kernel.job_status_poller.interval = period_s

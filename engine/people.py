@@ -167,7 +167,12 @@ class People:
         end = self._state.walkers[segment.walker].rows_end(segment)
         if not segment.first <= row < end:
             raise BadValue("pin", frame, f"write SEGMENT:FRAME; {name} has frames 0 to {end - segment.first - 1}")
-        return FrameId(segment.walker, row, segment.number)
+        found = FrameId(segment.walker, row, segment.number)
+        if not self._state.can_begin_at(found):
+            instead = f"; pin {name}:{end - segment.first - 1}" if segment.state else ""
+            problem = "this workflow needs a restart state, so it begins only where a segment ended that gave one"
+            raise BadValue("pin", frame, problem + instead)
+        return found
 
     def _segment(self, name: str) -> Segment:
         walker, _, number = name.removeprefix("w").partition(".")

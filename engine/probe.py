@@ -68,7 +68,7 @@ def probe(folder: str, role: str, number: int, workers: int, site: Site) -> dict
             node=node.name(),
             role=role,
             versions=versions(),
-            cores=len(os.sched_getaffinity(0)),
+            cores=node.cores(),
             gpus=_gpus() if site.workers[role].gpu_names else None,
             behind_s=_behind_s(home / "bus"),
             bus=_bus(space, f"{role}-{number}", bus_bytes(workers)),

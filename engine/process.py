@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import resource
 import signal
 from pathlib import Path
@@ -10,9 +11,11 @@ from types import FrameType
 from typing import Any
 
 from steersman.journal.errors import NoRoom
+from steersman.system.node import processes_left
 
 M_MMAP_THRESHOLD = -3  # malloc.h
 LARGE_BYTES = 2**18
+OF_A_DRIVER, OF_AN_EXECUTOR, OF_A_WORKER = 40, 12, 4  # processes and threads: counted in small runs
 FEWEST_FILES = 256  # Parsl's sockets alone abort the process for want of fewer
 
 
@@ -33,6 +36,23 @@ def allow_many_files(run: Path) -> None:
         words = f"a process may open only {most} files here, a run needs {FEWEST_FILES} (`ulimit -n {FEWEST_FILES}`)"
         raise NoRoom(str(run), words)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def expect_processes(run: Path, executors: int, workers: int) -> None:
+    """See that the processes and threads of a run may be started. Raises: NoRoom.
+
+    Args:
+        executors, workers: on this machine.
+    """
+    wanted = OF_A_DRIVER + OF_AN_EXECUTOR * executors + OF_A_WORKER * workers
+    if (left := processes_left()) < wanted:
+        words = f"{left:.0f} more processes and threads may be started here, a run with {workers} workers has {wanted}"
+        raise NoRoom(str(run), f"{words} (`ulimit -u`, or `pids.max` of the container)")
+
+
+def no_process(error: BaseException) -> bool:
+    """Whether the system refused another thread or process."""
+    return "can't start new thread" in str(error) or (isinstance(error, OSError) and error.errno == errno.EAGAIN)
 
 
 class Interrupts:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from steersman.journal import published as published_frames
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, FrameId, Hired, Lost, Published, Record, Start
+from steersman.journal.records import UNKNOWN, Began, Ended, FrameId, Hired, Lost, Published, Record, Start
 from steersman.journal.walkers import Walker
-from steersman.store import ENDED, SEGMENT_FIELDS, Frames, StoreError
+from steersman.stages.start import looked
+from steersman.store import ENDED, SEGMENT_FIELDS, Frames, StoreError, finish
 
 
 def reconcile(recorder: Recorder, frames: Frames, *, keep: bool, cause: str) -> int:
@@ -30,6 +31,8 @@ def reconcile(recorder: Recorder, frames: Frames, *, keep: bool, cause: str) -> 
     for walker in list(state.walkers.values()):
         if walker.alive:
             recorder.record(Lost(walker=walker.number, cause=cause, keep=keep))
+        if frames.own(walker.name):  # one that was taken for dead may have gone on
+            finish(frames.path / walker.name)
     return state.frames - before
 
 
@@ -79,17 +82,19 @@ def _adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
             recorder.record(Began(**made, adopted=True))
         if walker.segments[row["number"]].end is None:
             time, how = _time(frames, name, row["first_row"], row["end_row"]), ENDED[row["ended"]]
-            recorder.record(Ended(**made, end_row=row["end_row"], how=how, simulated=time, adopted=True))
+            state = row["state_bytes"] != 0
+            recorder.record(Ended(**made, end_row=row["end_row"], how=how, simulated=time, state=state, adopted=True))
     simulated, running = 0.0, attributes.get("running")
     if running and running[0] >= len(walker.segments) and rows > running[2]:
         segment, start, first = running
         recorder.record(Began(walker=walker.number, segment=segment, start=start, first_row=first, adopted=True))
     if running and running[0] == published:
         simulated = _time(frames, name, running[2], rows)
-    if rows > walker.frames or len(fresh):
-        recorder.record(
-            Published(walker=walker.number, frames=rows, segments=published, simulated=simulated, adopted=True)
-        )
+    reads, known = looked(attributes, rows), recorder.state.reads
+    if rows > walker.frames or len(fresh) or (not known and reads not in (None, known)):
+        recorder.record(Published(
+            walker=walker.number, frames=rows, segments=published, simulated=simulated, reads=reads, adopted=True
+        ))  # fmt: skip
 
 
 def _time(frames: Frames, name: str, first: int, end: int) -> float:
@@ -106,6 +111,6 @@ def _start(recorder: Recorder, row: dict[str, int], slot: int) -> Start:
         made_by = published_frames.segment_of(recorder.state, row["parent_walker"], row["parent_row"])
         parent = FrameId(row["parent_walker"], row["parent_row"], made_by.number if made_by else 0)
     return Start(
-        start=row["start"], seed=row["seed"], model=row["model"], slot=slot, parent=parent, policy="unknown",
+        start=row["start"], seed=row["seed"], model=row["model"], slot=slot, parent=parent, policy=UNKNOWN,
         reason="the record of the decision was lost with the end of the journal; the start is known from the store",
     )  # fmt: skip

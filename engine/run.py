@@ -5,6 +5,7 @@ A fresh run is the resume of an empty journal; the death of Parsl is a resume wi
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import platform
@@ -15,29 +16,29 @@ from typing import Any
 
 import yaml
 
-from steersman.bus import TupleSpace
+from steersman.bus import BusError, TupleSpace
 from steersman.engine import ending, merger, orphans, people
 from steersman.engine.driver import Driven, Driver
 from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import TELL
 from steersman.engine.jobs import Jobs
 from steersman.engine.log import logged
-from steersman.engine.process import allow_many_files, give_large_arrays_back
+from steersman.engine.process import allow_many_files, expect_processes, give_large_arrays_back, no_process
 from steersman.engine.reconcile import reconcile
 from steersman.engine.servers import RunServers
 from steersman.executors import batch
 from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
 from steersman.journal import manifest, run_directory
+from steersman.journal.errors import NoRoom
 from steersman.journal.records import End, Note, Record, Session, Tell
 from steersman.journal.records import Run as RunRecord
 from steersman.journal.run_directory import needing_room
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import StopRule
-from steersman.system.files import replace_file
+from steersman.system.files import replace_file, sync_folder, sync_tree
 
-BEGINS_LEASES = 2  # a job that workers were given begins within so many leases, or they are replaced
 PARSLS = 5  # that may be lost in a row without a frame between: what is wrong will not go away
 PATIENCE_S = 2.0  # a server that is silent for so long is looked after
 
@@ -76,6 +77,8 @@ class Run(Driven):
         """
         path = self.directory.path
         allow_many_files(path)
+        here = [one for one in self.site.workers.values() if not one.nodes]
+        expect_processes(path, len(here), sum(one.count for one in here))
         give_large_arrays_back()
         log = logged(self.directory.log)
         with needing_room(path), self.lock.held(), log, orphans.guarded(path), self.interrupts:
@@ -92,9 +95,18 @@ class Run(Driven):
                 end = None
                 while end is None:
                     end = self._work()
+                if not self._servers.pids:  # it is somebody else's, who goes on with it
+                    with contextlib.suppress(BusError):
+                        self._space.erase()
         except KeyboardInterrupt:
             self.recorder.record(ending.interrupted("at once, by a second Ctrl-C or signal", self.directory.path))
             raise
+        except (RuntimeError, OSError) as error:
+            if not no_process(error):
+                raise
+            problem = f"no further process or thread may be started ({error})"
+            self.recorder.record(ending.interrupted(problem, self.directory.path))
+            raise NoRoom(str(self.directory.path), problem) from None
         self.recorder.record(end)
         self.recorder.journal.sync()
 
@@ -104,7 +116,7 @@ class Run(Driven):
         try:
             jobs = Jobs(
                 parsl_config(self.site, self.directory.parsl), self._space, self.directory.bus,
-                begins_s=BEGINS_LEASES * self.site.lease, starts_s=self.site.starts_s,
+                begins_s=self.site.begins, starts_s=self.site.starts_s,
             )  # fmt: skip
         except ExecutorLost as error:
             orphans.reap_earlier(self.directory.path, keep=self._servers.pids)
@@ -137,15 +149,19 @@ class Run(Driven):
         return None
 
     def _clear_bus(self) -> None:
-        """Whatever an earlier session left on the bus goes."""
+        """Whatever an earlier session left in the run's space goes."""
         for name in self._space.names():
             if not name.startswith(TELL):
                 self._space.clear(name)
+        self._servers.troubles.add("the bus is empty")
 
     def _record_session(self, left_over: int) -> None:
         recorder, state = self.recorder, self.state
         after = state.now if state.sessions else None
         if not state.sessions:
+            sync_tree(self.directory.path)
+            for folder in self.directory.path.absolute().parents[:2]:  # a new one, and `runs` may be new too
+                sync_folder(folder)
             recorder.record(self._described())
         session = Session(host=platform.node(), pid=os.getpid(), after=after)
         if after is not None:
@@ -168,6 +184,7 @@ class Run(Driven):
         adopted = reconcile(recorder, self.directory.frames, keep=not self.rounds, cause="its driver died")
         if adopted:
             recorder.note(f"{adopted} frames were committed but missing in the journal; they were added to it")
+        recorder.journal.sync()
 
     def _cancel_jobs(self, site: Site) -> None:
         """Cancel what an earlier driver left in a queue: its workers could not reach this one."""
@@ -177,11 +194,9 @@ class Run(Driven):
             self.recorder.note(f"an earlier driver left jobs in the queue, {', '.join(jobs)}; {done}")
 
     def _described(self) -> RunRecord:
-        assert self.workflow.simulation is not None
-        time_variable = self.workflow.simulation.variables.get("time")
         return RunRecord(
             workflow=self.workflow.name, seed=self.seed, rounds=self.rounds, slots=self.slots,
             guided=self.workflow.steering.guided, gpus=self.site.gpus,
-            time_unit=time_variable.units if time_variable else "1",
-            files=run_directory.digests(self.directory),
+            time_unit=self.workflow.time_unit,
+            files=run_directory.digests(self.directory), exact=self.workflow.simulation.exact,
         )  # fmt: skip

@@ -15,8 +15,8 @@ from steersman.executors.site import Site
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Metrics, Scored
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.scoreboard import Scoreboard, stale, unscored
-from steersman.stages.workflow import Score, Workflow
+from steersman.journal.scoreboard import Scoreboard, misses_an_end, stale, unscored
+from steersman.stages.workflow import Score, Train, Workflow
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
 from steersman.steering.opes import GROWTH
@@ -70,7 +70,7 @@ class Scorer:
         self._unfit = set[int]()  # models that cannot score
         self._failed_at = (-1, -1)  # what was published when a scoring failed
         self._scores: Scores | None = None
-        self._seen = (-1, -1)
+        self._seen, self._ended = (-1, -1), -1  # what was published when they were put together
         state = recorder.state
         usable = {0, *(model.version for model in state.models if model.accepted)}
         known = workflow.scoring is not None and state.scored_with in usable and state.scored
@@ -102,8 +102,11 @@ class Scorer:
         """The newest scores, or all frames without values before there are any."""
         state = self._recorder.state
         if self._board is not None and self._board.frames:
-            if self._scores is None:
+            ended, patient = state.published[1], self._workflow.steering.policy.patient
+            late = patient and ended != self._ended and self._scores and misses_an_end(state, self._scores)
+            if self._scores is None or late:
                 self._scores = self._board.scores(state)
+            self._ended = ended
         elif self._scores is None or stale(self._seen, state.published, len(state.walkers)):
             self._scores, self._seen = unscored(state), state.published
         return self._scores
@@ -180,11 +183,16 @@ class Scorer:
         self._recorder.fails("score", cause, self._directory.traceback("scoring", board.model))
 
     def _check_needs(self) -> None:
-        """A score that steering looks at and that is not there never comes."""
-        there = self.scores().values
-        if missing := [name for name in self._workflow.steering.needs if name not in there]:
-            known = ", ".join(sorted(there)) or "none"
-            self.hopeless = f"steering needs the score {missing[0]!r}, but the score stage returns: {known}"
+        """A score that steering looks at, or the gate of models, and that is not there never comes."""
+        there, steering, training = self.scores().values, self._workflow.steering, self._workflow.training
+        known = ", ".join(sorted(there)) or "none"
+        needs = [("steering", name) for name in (*steering.needs, *steering.fallback.needs)]
+        needs += [("the gate of @wf.train", training.gate)] if training and training.gate != Train.gate else []
+        if steering.bias and (problem := steering.bias.lacks(there)):
+            self.hopeless = f"{problem}; it returns: {known}"
+        elif missing := [(who, name) for who, name in needs if name not in there]:
+            who, name = missing[0]
+            self.hopeless = f"{who} needs the score {name!r}, but the score stage returns: {known}"
 
     def _note_slow(self, batch: _Batch, hang_s: float) -> None:
         """A thread cannot be ended, as a worker that hangs ends itself: it is noted, once."""

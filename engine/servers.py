@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 
-from steersman.bus import BusError, ServerFailed, Servers
+from steersman.bus import BusError, ServerFailed, Servers, TupleSpace
+from steersman.bus.addresses import own_space
 from steersman.executors.network import driver_address
 from steersman.executors.site import Site
 from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory
-from steersman.worker.orders import STOP
+from steersman.worker.orders import STOP, THERE
 
 SPREAD = (STOP,)  # what walkers ask for most often, and what needs no order among the rest
+LOOK_S = 5.0  # between two looks whether the bus still holds what it was given
 AGAIN_S = 0.25  # a server that is there and refuses is tried again after so long
 
 
 class RunServers:
-    """Servers for as long as a run uses them; a context manager that stops them.
+    """Servers for as long as a run uses them, and on them its space; a context manager that stops them.
 
     Args:
         url: of a server that is there already, None where the run has its own.
@@ -27,6 +29,7 @@ class RunServers:
 
     def __init__(self, directory: RunDirectory, site: Site, recorder: Recorder, url: str | None = None) -> None:
         self._directory, self._site, self._recorder, self._url = directory, site, recorder, url
+        self._space, self._looked = own_space(directory.bus), time.monotonic()
         self.troubles: set[str] = set()
         self._servers = self._started()
 
@@ -45,6 +48,17 @@ class RunServers:
         """Bring back what is gone though nothing failed: a server of stops only is not missed by the driver."""
         if self._servers.gone:
             self.bring_back()
+
+    def look_for(self, space: TupleSpace) -> None:
+        """See now and then whether the space still holds that this run uses it: somebody may have deleted all of it,
+        though the server lives. Raises: BusError."""
+        if self.troubles or time.monotonic() - self._looked < LOOK_S:
+            return
+        self._looked = time.monotonic()
+        if space.read_nowait(THERE) is None:
+            words = "the bus has lost what it held, though its server lives; everything is offered again"
+            self._recorder.note(words)
+            self.troubles.add(words)
 
     def mend(self, error: BusError) -> None:
         """Note what a server refused, or bring it back where it is gone."""
@@ -72,7 +86,10 @@ class RunServers:
         self.troubles.add(words)  # made good in the next step, where a server may be gone again
 
     def _started(self) -> Servers:
-        return Servers.start(
-            self._directory.bus, self._site.servers, spread=SPREAD, url=self._url, bind=driver_address(self._site),
-            ports=self._site.ports,
+        servers = Servers.start(
+            self._directory.bus, self._site.servers, spread=SPREAD, space=self._space, url=self._url,
+            bind=driver_address(self._site), ports=self._site.ports,
         )  # fmt: skip
+        for aside in filter(None, (server.set_aside for server in servers.each)):
+            self._recorder.note(f"the data of the bus server were damaged; they are in {aside}, and it begins empty")
+        return servers

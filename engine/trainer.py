@@ -17,6 +17,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages.rules import Every
 from steersman.stages.workflow import Train
 from steersman.store import Span
+from steersman.system.errors import told
 from steersman.worker import tasks, training
 from steersman.worker.errors import JudgingFailed
 from steersman.worker.training_job import TrainingJob
@@ -115,7 +116,7 @@ class Trainer:
             self._recorder.works("train")
             self._recorder.fails("score", f"with model {version}: {error}", traceback)
             return
-        cause = f"{type(error).__name__}: {error}"
+        cause = told(error)
         self._recorder.record(Trained(model=version, accepted=False, reason=f"the training failed: {cause}"))
         self._recorder.fails("train", cause, traceback)
 

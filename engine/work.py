@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from steersman.engine.jobs import lost
+from steersman.system.errors import told
 from steersman.worker.errors import BlockEnds
 
 LOST_S = 60.0  # a job that Parsl lost is given up so long after its worker must have ended
@@ -59,12 +60,12 @@ class Work:
                 self._again("it did not come back", 0.0)
             return None
         error = self._job.exception()
-        if lost(error) and self._losses:
+        if error and lost(error) and self._losses:
             self._losses -= 1
-            self._again(f"{type(error).__name__}: {error}", 0.0)
+            self._again(told(error), 0.0)
             return None
         if isinstance(error, BlockEnds):
-            self._again("" if self._put_off else f"{type(error).__name__}: {error}", LATER_S)
+            self._again("" if self._put_off else told(error), LATER_S)
             self._put_off = True
             return None
         return self._job

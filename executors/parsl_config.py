@@ -29,7 +29,6 @@ from steersman.executors.together import Share, SideBySide, Together
 from steersman.executors.workers import Workers
 
 TITLE = "steersman"  # of jobs where no run is known yet
-NICE = 10  # of workers on the driver's machine
 
 
 def parsl_config(site: Site, run_directory: Path) -> Config:
@@ -106,7 +105,7 @@ def provider(site: Site, role: str, run: Path | None = None) -> Any:
         return _batch(site, named, run, wanted, launcher(site, role))
     # What computes makes way for driver and bus, whose work is short; a time limit is kept as by a scheduler.
     limit = "" if wanted.walltime_s is None else f" timeout --signal=KILL {int(wanted.walltime_s)}"
-    starts = WrappedLauncher(f"nice -n {NICE}{limit}")
+    starts = WrappedLauncher(f"nice -n {site.nice}{limit}")
     # A shell in which the driver is started may outlive the job that it began in.
     path = f"export PATH={shlex.quote(BINARIES)}:$PATH"
     return _local(wanted, [path, ONE_THREAD, SHORT_TMPDIR, "unset SLURM_JOB_END_TIME", *lines], starts)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from typing import Any
 
+import zmq
 from parsl.config import Config
 from parsl.executors import HighThroughputExecutor, MPIExecutor
 from parsl.executors.high_throughput.executor import DEFAULT_INTERCHANGE_LAUNCH_CMD, DEFAULT_LAUNCH_CMD
@@ -20,6 +22,7 @@ from steersman.system.node import LOOPBACK
 HERE_S = 1  # between two signs of life of workers on the driver's machine
 MISSED = 8  # so many in a row, and a worker is lost
 ANSWER_S = 5.0  # Parsl's interchange answers within so long
+REPLY_MS = 30_000  # or never
 
 
 def started(site: Site, role: str, provider: Any) -> HighThroughputExecutor:
@@ -38,6 +41,7 @@ def started(site: Site, role: str, provider: Any) -> HighThroughputExecutor:
         "block_error_handler": Registration(
             site.name,
             silent_s=site.starts_s,
+            here=not wanted.nodes,
             nodes=1 if wanted.on_first_node else max(1, wanted.nodes),
             succeeded_s=(wanted.walltime_s or math.inf) - wanted.ahead_s if wanted.ahead_s else math.inf,
         ),
@@ -57,6 +61,7 @@ def started(site: Site, role: str, provider: Any) -> HighThroughputExecutor:
         )
     if site.tunnel and wanted.nodes:
         made.all_addresses = {site.tunnel}  # what workers get; the interchange listens at `address`
+    made.here = not wanted.nodes
     made.interchange_launch_cmd = [STEADY, *DEFAULT_INTERCHANGE_LAUNCH_CMD]  # MPIExecutor takes no list of words
     return made
 
@@ -88,6 +93,11 @@ class Pool:
         return dict(self._executor.resources) if isinstance(self._executor, OverNodes) else {}
 
     @property
+    def here(self) -> bool:
+        """Whether its workers are on the driver's machine, and share its cores."""
+        return getattr(self._executor, "here", False)
+
+    @property
     def lacking(self) -> list[str]:
         """In words what is waited for while no block runs, and the workers that blocks lack."""
         handler = self._executor.block_error_handler
@@ -117,9 +127,12 @@ class Pool:
     def managers(self) -> list[dict[str, Any]]:
         """What is known of managers; nothing where the interchange died meanwhile, and will not answer."""
         found: list[dict[str, Any]] = []
-        asking = threading.Thread(
-            target=lambda: found.extend(self._executor.connected_managers()), name="managers", daemon=True
-        )
+
+        def ask() -> None:
+            with contextlib.suppress(zmq.Again):
+                found.extend(self._executor.connected_managers())
+
+        asking = threading.Thread(target=ask, name="managers", daemon=True)
         asking.start()
         asking.join(ANSWER_S)
         return found
@@ -132,9 +145,29 @@ class Pool:
         self._ended.add(block)
         return True
 
+    def give_up(self) -> None:
+        """Let go of an executor whose interchange died, and cancel its blocks.
+
+        Parsl would wait for the interchange's answers, with all its threads and sockets, for as long as we live.
+        """
+        executor = self._executor
+        executor.set_bad_state_and_fail_all(RuntimeError(self.died))  # nothing is asked of it any more
+        executor.command_client.ok = False
+        jobs = [executor.blocks_to_job_id[block] for block, of in executor.status_facade.items() if not of.terminal]
+        executor.provider.cancel(jobs)
+
     def hold(self, manager: str) -> None:
         """Give a manager no more work."""
-        self._executor._hold_manager(manager)  # Parsl has no public name for it
+        with contextlib.suppress(zmq.Again):  # the interchange died, as is seen in a moment
+            self._executor._hold_manager(manager)  # Parsl has no public name for it
+
+    def bound_waits(self) -> None:
+        """Let nobody wait forever for an answer of the interchange, which may die; Parsl has just been started."""
+        socket = self._executor.command_client.zmq_socket
+        for option in (zmq.RCVTIMEO, zmq.SNDTIMEO):
+            socket.setsockopt(option, REPLY_MS)
+        for option in (zmq.REQ_RELAXED, zmq.REQ_CORRELATE):  # after an answer that did not come one may ask again
+            socket.setsockopt(option, 1)
 
 
 def pools(config: Config) -> dict[str, Pool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from steersman.executors.parsl_config import submit_scripts
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.site import Site
 from steersman.executors.workers import Workers
+from steersman.system.node import cores
 
 TRIAL_S = 60.0  # modules and environments are loaded within so long
 WORKERS_OF_A_CORE = 64  # more processes on one machine exhaust its memory
@@ -120,10 +120,10 @@ def _gpus(site: Site) -> Iterator[Finding]:
 def _crowd(site: Site) -> Iterator[Finding]:
     """Of worker processes that would start on this machine."""
     here = 0 if site.parsl else sum(one.count for one in site.workers.values() if not one.nodes)
-    cores = len(os.sched_getaffinity(0))
-    if here > (most := WORKERS_OF_A_CORE * cores):
+    has = cores()
+    if here > (most := WORKERS_OF_A_CORE * has):
         cure = f"choose at most {most:,}, best one for each core, or a site whose scheduler gives nodes"
-        yield Finding("workers", False, f"{here:,} workers, but this machine has {_plural(cores, 'core')}: {cure}")
+        yield Finding("workers", False, f"{here:,} workers, but this machine has {_plural(has, 'core')}: {cure}")
 
 
 def _needs(site: Site) -> Finding:

@@ -21,6 +21,7 @@ from steersman.executors.registration import Registration
 from steersman.executors.site import Site
 from steersman.executors.threads import Threads
 from steersman.executors.workers import Scorers, Trainers, Walkers
+from steersman.system.errors import told
 from steersman.system.node import LOOPBACK
 
 
@@ -73,13 +74,13 @@ def _made(path: Path, run: Path) -> Config:
     except OSError as error:
         raise BadSite(str(path), f"cannot be read: {error.strerror}") from None
     except Exception as error:  # whatever a user's file may raise
-        raise BadSite(str(path), f"it cannot be run: {type(error).__name__}: {error}") from error
+        raise BadSite(str(path), f"it cannot be run: {told(error)}") from error
     if not callable(function):
         raise BadSite(str(path), "it has no function `config(run)` that returns a parsl.Config")
     try:
         made = function(run)
     except Exception as error:  # likewise
-        raise BadSite(str(path), f"config(run) fails: {type(error).__name__}: {error}") from error
+        raise BadSite(str(path), f"config(run) fails: {told(error)}") from error
     if not isinstance(made, Config):
         raise BadSite(str(path), f"config(run) returns {type(made).__name__}, not a parsl.Config")
     return made

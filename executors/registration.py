@@ -19,6 +19,7 @@ from parsl.jobs.states import JobState, JobStatus
 from steersman.executors.batch import JOB
 from steersman.executors.together import TOGETHER
 from steersman.system.errors import EngineError
+from steersman.system.node import busy, load
 
 FAILURES = 3  # blocks in a row that ended, or were refused, before a worker of theirs registered
 REFUSED_S = 120.0  # a scheduler that takes no job may be restarting
@@ -51,6 +52,7 @@ class Registration:
         silent_s: a block may run so long without a worker.
         refused_s: a scheduler may refuse for so long.
         queued_s: a block may wait so long in the queue before it is reported.
+        here: blocks are on the driver's machine: while that is busy, a block may be silent for longer.
         nodes: of a block that have workers, when it is whole.
         succeeded_s: once a block has run so long the next one is asked for.
     Attributes:
@@ -66,11 +68,12 @@ class Registration:
         refused_s: float = REFUSED_S,
         queued_s: float = QUEUED_S,
         *,
+        here: bool = False,
         nodes: int = 1,
         succeeded_s: float = math.inf,
     ) -> None:
         self.site, self.refused_s, self.silent_s, self.queued_s = site, refused_s, silent_s, queued_s
-        self.nodes, self.succeeded_s, self.missing = nodes, succeeded_s, list[str]()
+        self.here, self.nodes, self.succeeded_s, self.missing = here, nodes, succeeded_s, list[str]()
         self._counted: set[str] = set()  # blocks that are whole, or whose missing workers were reported
         self._begun: set[str] = set()  # blocks whose `worker_init` is over, or whose failure was reported
         self.waiting, self._waits_for, self._waits_since = "", "", 0.0
@@ -178,22 +181,23 @@ class Registration:
             return f"the scheduler takes no job for {executor.label}: {said}" if waited_s >= self.refused_s else ""
         file, tail = stderr(executor, ended[-1])
         words = f"{FAILURES} blocks of {executor.label} in a row ended before one of their workers connected"
-        hint = f"{_how_far(executor, ended[-1])} " if _began(executor, ended[-1]) else ""
+        hint = f"{_how_far(executor, ended[-1], self.here)} " if _began(executor, ended[-1]) else ""
         return f"{words}: {hint}{f'{tail} (see {file})' if tail else said}"
 
     def _silence(self, executor: Any, status: Mapping[str, JobStatus]) -> str:
         now = time.monotonic()
         running = [block for block in status if status[block].state is JobState.RUNNING]
         self._running_since = {block: self._running_since.get(block, now) for block in running}
-        late = [block for block, since in self._running_since.items() if now - since > self.silent_s]
+        silent_s = self.silent_s * (max(1.0, load()) if self.here else 1.0)
+        late = [block for block, since in self._running_since.items() if now - since > silent_s]
         silent = set(late) - set(executor.connected_blocks()) if late else ()
         if not silent:
             return ""
         block = min(silent, key=int)
         file, tail = stderr(executor, block)
         words = (
-            f"a block of {executor.label} has run for {self.silent_s:.0f} s, but none of its workers has connected: "
-            f"{_how_far(executor, block)} {tail} (see {file or 'parsl.log'})"
+            f"a block of {executor.label} has run for {silent_s:.0f} s, but none of its workers has connected: "
+            f"{_how_far(executor, block, self.here)} {tail} (see {file or 'parsl.log'})"
         )
         if not executor.connected_managers():
             return words
@@ -220,8 +224,12 @@ class Registration:
                 self.missing.append(f"{have}; the run goes on without the others: {words}")
 
 
-def _how_far(executor: Any, block: str) -> str:
+def _how_far(executor: Any, block: str, here: bool) -> str:
     """How far the workers of a block came that says nothing."""
+    if here and (why := busy()):
+        return f"{why}; try again when it is less so, or with fewer workers"
+    if here and _began(executor, block):
+        return f"they start, but do not reach the driver on this machine; see manager.log in {executor.worker_logdir}"
     if _began(executor, block):
         addresses = ", ".join(sorted(executor.all_addresses))
         return f"they start there but do not reach {addresses}; check whether `interface:` must name another network"

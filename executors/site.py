@@ -21,11 +21,14 @@ from steersman.executors.threads import Threads
 from steersman.executors.values import Line, Seconds, Strict, matching
 from steersman.executors.workers import Scorers, Trainers, Walkers, Workers
 from steersman.system import plain
+from steersman.system.files import home
+from steersman.system.node import cores
 
 SHIPPED = Path(steersman.site_configs.__file__).parent
 
 WALKERS_OF_A_SERVER = 8000
 LEASE_S, WALKERS_OF_A_LEASE = 15.0, 2500
+BEGINS_LEASES = 2
 
 # What may do the work of a role, worker processes first.
 KINDS: dict[str, tuple[type[Workers], *tuple[type[Blockless], ...]]] = {
@@ -112,7 +115,10 @@ class Site(Schedulers):
             one more for each 8,000 walkers.
         most_files: number of files of a run above which `check` and `status` warn. Large directories are slow on
             parallel file systems.
-        starts_s: maximum time from the start of a block to its first worker, in seconds.
+        starts_s: maximum time from the start of a block to its first worker, and for a worker to begin its first job,
+            in seconds.
+        begins_s: maximum time until a worker that is idle begins a job, in seconds; None: twice the lease.
+        nice: by how much the workers on the driver's machine make way for other processes, as of nice(1).
         heartbeat_s: interval of the heartbeats of workers on nodes, in seconds. A worker that misses eight is lost.
         poll_s: interval at which the scheduler is asked for the states of jobs, in seconds.
         ports: first and last of the ports at which workers reach the driver's machine; None: any.
@@ -140,6 +146,8 @@ class Site(Schedulers):
     bus_servers: int | None = Field(default=None, ge=1, le=64)
     most_files: int = Field(default=100_000, ge=1)
     starts_s: Seconds = Field(default=300.0, ge=1)
+    begins_s: Annotated[Seconds, Field(ge=1)] | None = None
+    nice: int = Field(default=10, ge=0, le=19)
     heartbeat_s: int = Field(default=15, ge=1)
     poll_s: int = Field(default=5, ge=1)
     ports: Ports | None = None
@@ -201,7 +209,7 @@ class Site(Schedulers):
     @model_validator(mode="after")
     def _a_node_has_what_is_asked(self) -> Self:
         for role, wanted in self.workers.items():
-            here = 0 if wanted.nodes or self.inside or wanted.affinity == "none" else len(os.sched_getaffinity(0))
+            here = 0 if wanted.nodes or self.inside or wanted.affinity == "none" else cores()
             if here and wanted.per_node > here:
                 raise ValueError(f"{role}.affinity: {wanted.per_node} workers, but this machine has {here} cores")
             if self.node and wanted.nodes and len(wanted.gpu_names) > self.node.gpus:
@@ -227,6 +235,11 @@ class Site(Schedulers):
     def lease(self) -> float:
         """How long a start is a walker's without a heartbeat, in seconds: renewals stay few among the requests."""
         return self.lease_s or LEASE_S * max(1.0, self.simulation.count / WALKERS_OF_A_LEASE)
+
+    @property
+    def begins(self) -> float:
+        """Within how many seconds a worker that is idle begins a job, or it is replaced."""
+        return self.begins_s or BEGINS_LEASES * self.lease
 
     @property
     def scheduler(self) -> Scheduler | None:
@@ -312,8 +325,8 @@ class Site(Schedulers):
 
 
 def own() -> Path:
-    """The folder of a user's own site files; it need not exist."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "steersman" / "sites"
+    """The folder of a user's own site files; it need not exist. One who has no home has to name it."""
+    return (home("XDG_CONFIG_HOME", ".config") or Path("$XDG_CONFIG_HOME")) / "steersman" / "sites"
 
 
 def sites() -> dict[str, Path]:

@@ -138,7 +138,8 @@ def _first_problem(error: ValidationError) -> str:
     if first["type"] == "value_error":  # a rule of ours
         return f"{key}: " * bool(key) + first["msg"].removeprefix("Value error, ")
     if first["type"] != "extra_forbidden":
-        return f"{key} = {first['input']!r}: {first['msg']}"
+        quote = "; put it in quotes, so that it stays as it is written" if first["type"] == "string_type" else ""
+        return f"{key} = {first['input']!r}: {first['msg']}{quote}"
     model = next((MODELS[part] for part in reversed(within) if part in MODELS), Site)
     others = [kind for kind in KINDS.get(within[0] if within else "", ()) if kind is not model and len(within) == 2]
     if issubclass(model, Blockless) and any(last in other.model_fields for other in others):

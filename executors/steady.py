@@ -3,6 +3,9 @@
 Parsl's interchange and managers measure durations by wall time: after a step of the clock they take each other for
 dead, and all that runs is lost. What a manager starts is a process of its own, which sees the true time.
 
+A manager's helper, which holds its queues, may be killed. The manager would then write about it as fast as it can, for
+ever; so it ends with it.
+
 A manager is ended by TERM, and then Python leaves the folder of its sockets in the temporary directory. So this program
 names the folder for all processes that it starts, and removes it.
 """
@@ -17,7 +20,10 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
+from multiprocessing.connection import wait
+from multiprocessing.managers import BaseManager
 from typing import Any
 
 STEADY = "steersman-steady"
@@ -27,9 +33,27 @@ def main() -> None:
     began = time.time() - time.monotonic()
     time.time = lambda: began + time.monotonic()
     _remove_at_end(tempfile.mkdtemp(prefix="pymp-"))
+    _end_with_helpers()
     del sys.argv[0]
     sys.argv[0] = shutil.which(sys.argv[0]) or sys.argv[0]
     runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def _end_with_helpers() -> None:
+    """End this process by TERM when a server process of multiprocessing dies that it has not shut down."""
+    start = BaseManager.start
+
+    def started(self: Any, *args: Any, **more: Any) -> None:
+        start(self, *args, **more)
+        threading.Thread(target=watched, args=(self._process.sentinel, self.shutdown), daemon=True).start()
+
+    def watched(sentinel: int, shutdown: Any) -> None:
+        wait([sentinel])
+        if shutdown.still_active():
+            print("steersman: this manager ends, because its helper was killed", file=sys.stderr)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    BaseManager.start = started  # type: ignore[method-assign]
 
 
 def _remove_at_end(sockets: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from steersman.executors.executor import Executor, Gpus, names
 from steersman.executors.values import Line, Seconds, Strict, matching
+from steersman.system.node import cores
 
 Count = Annotated[int, Field(ge=1)] | Literal["cores"]
 Affinity = Annotated[
@@ -100,7 +100,7 @@ class Workers(Executor):
 
     @property
     def per_node(self) -> int:
-        return len(os.sched_getaffinity(0)) if self.workers == "cores" else self.workers
+        return cores() if self.workers == "cores" else self.workers
 
     @property
     def per_block(self) -> int:

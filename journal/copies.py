@@ -10,7 +10,9 @@ from pathlib import Path
 import msgspec
 
 from steersman.journal.errors import IsACopy
+from steersman.system import reading
 from steersman.system.files import replace_file
+from steersman.system.reading import OddFile
 
 FOLDER = ".remote"  # in the copy; it is no part of the run
 
@@ -38,8 +40,8 @@ class Origin(msgspec.Struct, frozen=True):
 
 def of(run: Path) -> Origin | None:
     """What a run directory is a copy of; None when it is none."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
-        return msgspec.json.decode((run / FOLDER / "copy.json").read_bytes(), type=Origin)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, msgspec.DecodeError, OddFile):
+        return msgspec.json.decode(reading.read(run / FOLDER / "copy.json", run), type=Origin)
     return None
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
 from steersman.journal.clock import simulated_scale
+from steersman.journal.lock import driven
 from steersman.journal.records import Stage, words
 from steersman.journal.slot_time import SIMULATING, shares
 from steersman.journal.state import State
@@ -41,11 +43,20 @@ def facts(state: State, now: float) -> dict[str, str]:
     return found
 
 
-def summary(state: State) -> dict[str, Any]:
-    """A run in plain values; `simulated` is in `time_unit`."""
+def outcome(state: State, path: Path) -> str:
+    """How a run ended; running or paused; or "not driven", where it can be resumed."""
+    if state.end is not None:
+        return state.end.outcome
+    if not driven(path):
+        return "not driven"
+    return "paused" if state.paused else "running"
+
+
+def summary(state: State, path: Path) -> dict[str, Any]:
+    """The run of a directory in plain values; `simulated` is in `time_unit`."""
     return {
         "workflow": state.run.workflow,
-        "outcome": state.end.outcome if state.end else "running",
+        "outcome": outcome(state, path),
         "reason": state.end.reason if state.end else None,
         "seed": state.run.seed,
         "guided": state.run.guided,

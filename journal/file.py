@@ -25,6 +25,8 @@ from msgspec.structs import replace
 from steersman.journal import version_1
 from steersman.journal.errors import JournalTooNew, RunIsLocked
 from steersman.journal.records import KINDS, BadRecord, Record
+from steersman.system import reading
+from steersman.system.files import sync_folder
 
 R = TypeVar("R", bound=Record)
 VERSION, USUAL = 4, Record.format  # the newest that is read; that of nearly all lines
@@ -90,6 +92,8 @@ class Journal:
         place, self.repaired = cut_torn_end(self.path, replay)
         self.flaws, self._number, self._crc = place.flaws, place.number, place.crc or FIRST
         self._file, self._size = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644), place.offset
+        self._synced = -1
+        sync_folder(self.path.parent)
 
     def append(self, *records: R) -> list[R]:
         """Write records and hand them to the operating system, so that they survive the death of this process.
@@ -123,7 +127,9 @@ class Journal:
 
     def sync(self) -> None:
         """Wait until everything is on the disk, so that it survives the death of the machine."""
-        os.fsync(self._file)
+        if self._synced != self._size:
+            os.fsync(self._file)
+            self._synced = self._size
 
     def close(self) -> None:
         self.sync()
@@ -176,11 +182,13 @@ def read(path: Path, *kinds: type[Record]) -> Iterator[Record]:
 def follow(path: Path, place: Place) -> Iterator[Record]:
     """Read the records behind a place, which moves along: a later call goes on from there.
 
-    Raises: JournalTooNew: a newer Steersman wrote it.
+    Raises: JournalTooNew: a newer Steersman wrote it. OddFile: it is none, see `system.reading`.
     """
-    with path.open("rb") as file:
+    with reading.opened(path, path.parent) as file:
         file.seek(place.offset)
-        for line in file:
+        while line := file.readline(reading.MOST_LINE):
+            if len(line) == reading.MOST_LINE:
+                raise reading.OddFile(str(path), f"line {place.line + 1} has more than {reading.MOST_LINE:,} bytes")
             before = place.number, place.crc
             record, problem = _read(path, line, place)
             if record is None and not (line.endswith(b"\n") and file.peek(1)):
@@ -241,6 +249,9 @@ def rewrite(path: Path, story: Iterable[Record]) -> None:
         for number, record in enumerate(story):
             line, crc = encode(record, number, crc)
             file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
 
 
 def cut_torn_end(path: Path, replay: Callable[[Record], object] = lambda _: None) -> tuple[Place, str]:

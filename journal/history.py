@@ -19,12 +19,13 @@ from steersman.journal.file import Flaw, Place
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segment_table import SegmentTable, tabulate
+from steersman.journal.slot_time import gone_at
 from steersman.journal.state import State
 from steersman.journal.table import Table
 
 _START = np.dtype([
     ("moment", "f8"), ("walker", "i4"), ("row", "i8"), ("segment", "i4"), ("policy", "i2"), ("model", "i4"),
-    ("offset", "i8"),
+    ("with_model", "i4"), ("bias", "i4"), ("share", "f4"), ("offset", "i8"),
 ])  # fmt: skip
 _TIMES = np.dtype([("walker", "i4"), ("number", "i4"), ("began", "f8"), ("ended", "f8"), ("simulated", "f8")])
 
@@ -89,7 +90,8 @@ class History:
     @property
     def starts(self) -> np.ndarray:
         """(n,) of the chosen starts by number: moment (seconds since 1970), walker, row and segment of the frame (-1:
-        the prepared start), policy (in `policies`), model; a start that the journal lacks has moment 0."""
+        the prepared start), policy (in `policies`), model; with_model, bias and share, that it was given; a start that
+        the journal lacks has moment 0."""
         return self._starts.columns
 
     def start(self, number: int) -> records.Start:
@@ -100,7 +102,7 @@ class History:
             if isinstance(found, records.Start):
                 return found
         reason = "the record of this start is missing in the journal"
-        return records.Start(start=number, seed=0, policy="unknown", reason=reason)
+        return records.Start(start=number, seed=0, policy=records.UNKNOWN, reason=reason)
 
     @property
     def metrics(self) -> dict[str, np.ndarray]:
@@ -123,7 +125,7 @@ class History:
 
     def gone(self, walker: int) -> float:
         """When a walker left or was lost, or else when the run ended."""
-        return self.state.walkers[walker].gone or self.state.now
+        return gone_at(self.state, self.state.walkers[walker], self.state.now)
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, with what people changed since; empty when that is not kept."""
@@ -142,7 +144,8 @@ class History:
             self.policies.append(record.policy)
         parent = record.parent or (-1, -1, -1)
         policy = self.policies.index(record.policy)
-        self._starts.put(record.start, (record.t, *parent, policy, record.model, self.place.at))
+        given = record.with_model, record.bias, record.share
+        self._starts.put(record.start, (record.t, *parent, policy, record.model, *given, self.place.at))
 
     def _on_began(self, record: records.Began) -> None:
         row = len(self._times)

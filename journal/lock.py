@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import platform
@@ -16,7 +15,9 @@ from tempfile import TemporaryFile
 
 from steersman.journal import copies
 from steersman.journal.errors import RunIsLocked
-from steersman.system.files import PARTIAL, replace_file
+from steersman.system import reading
+from steersman.system.files import PARTIAL, locked, replace_file
+from steersman.system.reading import OddFile
 
 FILE = "driver.json"
 BEAT_S = 5.0
@@ -25,12 +26,20 @@ SILENT_S = 60.0  # a driver on another machine that has not been heard of for so
 
 @dataclass(frozen=True)
 class Owner:
-    """A driver. `started` separates a process from a later one of its number: clock ticks since its machine booted."""
+    """A driver.
+
+    Args:
+        started: separates a process from a later one of its number: clock ticks since its machine booted.
+        processes: the namespace that its number is of; "": nobody wrote it down.
+        elsewhere: the run that it drives, where that is another, of which this one is a copy.
+    """
 
     host: str
     pid: int
     started: int
     silent_s: float
+    processes: str = ""
+    elsewhere: str = ""
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
@@ -38,7 +47,9 @@ class Owner:
     @property
     def why_gone(self) -> str:
         """Why it cannot be driving any more; "" when it is."""
-        if self.host == platform.node():
+        if self.elsewhere:
+            return f"it drives {self.elsewhere}, of which this is a copy"
+        if self.host == platform.node() and self.processes in ("", _processes()):  # a container does not see all
             return "" if _started(self.pid) == self.started else "that process has ended"
         return "" if self.silent_s < SILENT_S else f"it has given no sign of life for {self.silent_s:.0f} s"
 
@@ -46,9 +57,12 @@ class Owner:
 def owner(run: Path) -> Owner | None:
     """The driver that the lock of a run names, dead or alive; None when it ended in good order."""
     file = run / FILE
-    with contextlib.suppress(FileNotFoundError, ValueError, TypeError, KeyError):
-        found = json.loads(file.read_text())
-        return Owner(found["host"], found["pid"], found["started"], _age_s(file))
+    with contextlib.suppress(FileNotFoundError, ValueError, TypeError, KeyError, OddFile):
+        found = json.loads(reading.read(file, run))
+        path, number = found.get("run", _run(run))
+        elsewhere = path if path != str(run.resolve()) and number != run.stat().st_ino else ""
+        which = found["host"], found["pid"], found["started"], _age_s(file), found.get("processes", "")
+        return Owner(*which, elsewhere)
     return None
 
 
@@ -65,13 +79,13 @@ class Lock:
 
     Attributes:
         took_over: who held it before and did not let go, in words, or "".
-        lost: another driver took it, because it could not hear of us.
+        lost: why it is not ours any more, in words, or "".
     """
 
     def __init__(self, run: Path) -> None:
         self._run, self._file = run, run / FILE
         self.took_over = ""
-        self.lost = False
+        self.lost = ""
         self._over = threading.Event()
 
     @contextlib.contextmanager
@@ -80,7 +94,7 @@ class Lock:
 
         Raises: RunIsLocked: a living driver holds it.
         """
-        with _alone(self._run):
+        with locked(self._run / ".lock"):  # two that want to take over at the same moment: one after the other
             before = owner(self._run)
             if before and not (gone := before.why_gone):
                 raise RunIsLocked(str(self._run), str(before))
@@ -101,14 +115,31 @@ class Lock:
         while not self._over.wait(BEAT_S):
             with contextlib.suppress(OSError):  # a full disk is reported by the journal; one that is away comes back
                 now = owner(self._run)
-                if now is None or (now.host, now.pid) != (platform.node(), os.getpid()):
-                    self.lost = True
+                if now is None:
+                    self.lost = f"its {FILE} was removed, or the whole folder was moved"
+                elif (now.host, now.pid, now.started, now.processes) != _us():
+                    self.lost = f"another driver has taken this run over: {now}"
+                if self.lost:
                     return
                 self._write()
 
     def _write(self) -> None:
-        us = {"host": platform.node(), "pid": os.getpid(), "started": _started(os.getpid())}
-        replace_file(self._file, json.dumps(us))
+        us = dict(zip(("host", "pid", "started", "processes"), _us(), strict=True))
+        replace_file(self._file, json.dumps({**us, "run": _run(self._run)}))
+
+
+def _us() -> tuple[str, int, int, str]:
+    return platform.node(), os.getpid(), _started(os.getpid()), _processes()
+
+
+def _processes() -> str:
+    """The namespace in which this process sees others."""
+    return os.readlink("/proc/self/ns/pid")
+
+
+def _run(run: Path) -> tuple[str, int]:
+    """Which directory it is: a copy has another path and another number; machines may know one by several paths."""
+    return str(run.resolve()), run.stat().st_ino
 
 
 def _started(pid: int) -> int:
@@ -127,12 +158,3 @@ def _age_s(file: Path) -> float:
     except OSError:  # we may only read here
         now = time.time()
     return now - file.stat().st_mtime
-
-
-@contextlib.contextmanager
-def _alone(run: Path) -> Iterator[None]:
-    """Two that want to take over at the same moment: one after the other."""
-    with (run / ".lock").open("w") as file:
-        with contextlib.suppress(OSError):  # some file systems of clusters are mounted without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -13,14 +13,16 @@ from pathlib import Path
 from steersman.journal import copies
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.system.files import PARTIAL, replace_file
+from steersman.system.reading import is_inside
 
+MOST_BYTES = 2**30  # of the manifest: ten million files
 # The file itself, what is of no run that ended, and Parsl's logs, to which a scheduler may add when all is over.
 UNSEALED = ("manifest.sha256", "driver.json", ".lock", "aside", ".remote", "__pycache__", "parsl")
 
 
 def seal(directory: RunDirectory) -> None:
     """Write down what every file is now."""
-    replace_file(directory.manifest, _text(_digests(directory.path)))
+    replace_file(directory.manifest, _text(_digests(directory.path)), sync=True)
 
 
 def unseal(directory: RunDirectory) -> None:
@@ -32,7 +34,7 @@ def renew(directory: RunDirectory, *made_again: Path) -> None:
     """Take files and folders that were made again as they are now; what else has changed since the seal still shows."""
     if not directory.manifest.exists():
         return
-    known = dict(_lines(directory.manifest.read_bytes()))
+    known = dict(_lines(directory.read(directory.manifest, MOST_BYTES)))
     known |= _digests(directory.path, lambda path: any(each in (path, *path.parents) for each in made_again))
     replace_file(directory.manifest, _text(known))
 
@@ -42,7 +44,7 @@ def changes(directory: RunDirectory) -> Iterator[tuple[str, str]]:
 
     Raises: OSError: the manifest cannot be read.
     """
-    text = directory.manifest.read_bytes()
+    text = directory.read(directory.manifest, MOST_BYTES)
     known = dict(_lines(text))
     if _text(known).encode() != text:
         yield directory.manifest.name, "it was changed since it was written"
@@ -53,7 +55,7 @@ def changes(directory: RunDirectory) -> Iterator[tuple[str, str]]:
     for name in sorted(there.keys() - known.keys()):
         yield name, "it was added after the run was sealed"
     for name in sorted(known.keys() & there.keys()):
-        if sha256(there[name]) != known[name]:
+        if sha256(there[name], directory.path) != known[name]:
             yield name, "it was changed after the run was sealed"
 
 
@@ -63,7 +65,7 @@ def _digests(top: Path, wanted: Callable[[Path], bool] = lambda path: True) -> d
     for name, path in _files(top):
         if wanted(path):
             with contextlib.suppress(FileNotFoundError):
-                found[_escaped(name)] = sha256(path)
+                found[_escaped(name)] = sha256(path, top)
     return found
 
 
@@ -76,7 +78,7 @@ def _files(top: Path) -> Iterator[tuple[str, Path]]:
             names = [name for name in names if name not in UNSEALED]
         for name in names:
             path = Path(folder, name)
-            if path.is_file() and path.suffix != PARTIAL:  # sockets of servers have no content
+            if path.is_file() and path.suffix != PARTIAL and is_inside(path, top):  # sockets of servers have no content
                 yield str(path.relative_to(top)), path
 
 

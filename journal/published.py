@@ -19,21 +19,22 @@ def segments(state: State) -> dict[str, np.ndarray]:
     """Columns of all segments, in order of walkers and their rows.
 
     Returns: (n,) int64 walker, number, start, first, end (RUNNING: none yet), how (of HOW) and published (the row
-        behind the last published one), and bool counts.
+        behind the last published one), and bool counts, state and settled (its end is published).
     """
     walkers = list(state.walkers.values())
     each = [walker.segments.columns() for walker in walkers]
     lengths = [len(columns) for columns in each]
     made = np.concatenate(each) if each else Segments(0).columns()
     start, first, end = (made[name].astype(np.int64) for name in ("start", "first", "end"))
-    walker, frames = (
+    walker, frames, ended = (
         np.repeat(np.array([getattr(walker, name) for walker in walkers], np.int64), lengths)
-        for name in ("number", "frames")
+        for name in ("number", "frames", "published_segments")
     )
     number = np.arange(len(made)) - np.repeat(np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
     return {
         "walker": walker, "number": number, "start": start, "first": first, "end": end, "counts": made["counts"],
-        "how": made["how"], "published": np.where(end == RUNNING, frames, np.minimum(frames, end)),
+        "how": made["how"], "state": made["state"], "settled": number < ended,
+        "published": np.where(end == RUNNING, frames, np.minimum(frames, end)),
     }  # fmt: skip
 
 

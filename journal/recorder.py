@@ -14,6 +14,7 @@ from steersman.journal.file import Journal
 from steersman.journal.records import Note, Record, Stage
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.system.errors import told
 
 R = TypeVar("R", bound=Record)
 TROUBLE = (records.Lost, records.Aside, records.Damaged, records.Blame)
@@ -66,7 +67,7 @@ class Recorder:
         file = RunDirectory(self.journal.path.parent).traceback(stage.replace(" ", "-"))
         file.parent.mkdir(exist_ok=True)
         file.write_text("".join(format_exception(error)), encoding="utf-8", errors="backslashreplace")
-        self.fails(stage, f"{type(error).__name__}: {error}{then}", file)
+        self.fails(stage, f"{told(error)}{then}", file)
 
     def now(self) -> float:
         """Seconds since 1970, by the clock that the journal's times are from."""

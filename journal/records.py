@@ -22,6 +22,7 @@ Number = Annotated[int, Meta(ge=0, lt=2**40)]
 Amount = Annotated[float, Meta(ge=0, lt=1e15)]  # of time; neither infinite nor NaN
 Text = Annotated[str, Meta(max_length=2**14)]
 Name = Annotated[str, Meta(max_length=256)]
+UNKNOWN = "unknown"  # in place of the policy of a start whose record was lost
 
 
 class FrameId(NamedTuple):
@@ -62,6 +63,7 @@ class Run(Record, tag="run", frozen=True):
     gpus: Number = 0  # of all slots together
     time_unit: str = "1"
     files: Mapping[str, str] = {}  # SHA-256 of what is written once, by name: run.yaml, workflow.py, environment.json
+    exact: bool | None = None  # as the workflow says: segments begin where another gave its state; None: it is seen
 
 
 class Session(Record, tag="session", frozen=True):
@@ -145,11 +147,13 @@ class Aside(Record, tag="aside", frozen=True):
 
 
 class Damaged(Record, tag="damaged", frozen=True):
-    """Something was not whole. Frames of a walker, or a model, were set aside; a file is taken as it is now."""
+    """Something was not whole. Frames of a walker, a model, or a version of the bias were set aside; a file is taken
+    as it is now."""
 
     reason: str
     walker: Number | None = None
     model: Number | None = None
+    bias: Number | None = None
     file: str = ""
     sha256: str = ""
 
@@ -178,8 +182,10 @@ class Start(Record, tag="start", frozen=True):
     failed_on: tuple[Number, ...] = ()  # walkers on which it did
     losses: Number = 0  # walkers that died while they ran it
     pin: str = ""  # id of the `tell` that pinned it
+    instead: FrameId | None = None  # the end of a segment that nobody goes on from, for its walker was lost
     with_model: Number = 0  # version of the model that simulate gets as `start.model`
     bias: Number = 0  # version of the bias that pushes it, along the coordinate of that model
+    share: Amount = 1.0  # of its energy: half of it each time that the start failed
 
     def __str__(self) -> str:
         """Its number, and below it a line for each field that says something."""
@@ -205,6 +211,7 @@ class Published(Record, tag="frames", frozen=True):
     frames: Number
     segments: Number
     simulated: Amount = 0.0  # of the segment that runs, as far as its frames are among them
+    reads: bool | None = None  # whether segments without a state look at `start.frame`; None: as said before, if it was
     adopted: bool = False
 
 
@@ -223,6 +230,7 @@ class Ended(Record, tag="ended", frozen=True):
     read_s: Amount = 0.0
     ran_s: Amount = 0.0
     cut: Name = ""  # its block ended: "exact", it left its full restart state, or "frame"
+    state: bool = True  # it left its full restart state; older journals do not say it
     adopted: bool = False
 
 

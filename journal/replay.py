@@ -6,6 +6,8 @@ led to. The run's own policy chooses again what it chose.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import sys
 from collections import deque
 from collections.abc import Sequence
@@ -16,9 +18,9 @@ from steersman.journal import file as journal
 from steersman.journal import records
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.scoreboard import Scoreboard, stale, unscored
+from steersman.journal.scoreboard import Scoreboard, misses_an_end, stale, unscored
 from steersman.journal.state import State
-from steersman.steering import Choice, Decider, Scores, Steering
+from steersman.steering import Choice, Decider, Opes, Scores, Steering
 from steersman.steering.streams import decision_rng
 from steersman.system.errors import BadValue
 
@@ -32,13 +34,14 @@ def replay(directory: RunDirectory, own: Steering, other: Steering | None = None
         own: how the run's workflow steers.
         other: how else to steer; None: as the run did. Starts that `explore` drew at random are kept in either case.
     Returns: policy, label, decisions, same, kept, and those that differ: start, recorded and chosen, each with frame
-        ([walker, row, segment] or None), policy and reason.
+        ([walker, row, segment] or None), policy and reason; of the run's own bias how many versions were made again,
+        and how many of these have the recorded SHA-256.
     Raises: BadValue: `other` needs scores that were not recorded, or rounds.
     """
     chosen = other or own
     if chosen.policy.rounds and not own.policy.rounds:
         raise BadValue("--policy", chosen.policy.name, "it chooses whole rounds, and this run chose its starts singly")
-    again = _Replay(directory, Decider(chosen))
+    again = _Replay(directory, Decider(chosen), own.bias)
     for record in journal.read(directory.journal):
         again.take(record)
     missing = [name for name in (*chosen.needs, *chosen.fallback.needs) if name not in again.names]
@@ -52,6 +55,8 @@ def replay(directory: RunDirectory, own: Steering, other: Steering | None = None
         "same": again.decisions - again.kept - len(again.different),
         "kept": again.kept,
         "different": again.different,
+        "biases": again.biases,
+        "same_biases": again.same_biases,
     }
 
 
@@ -62,6 +67,8 @@ def lines(found: dict[str, Any]) -> list[str]:
         f"{found['policy']} ({found['label']}): of {found['decisions']} decisions it chooses {found['same']} as "
         f"recorded, {len(different)} otherwise; {found['kept']} were drawn at random, held out or pinned"
     ]
+    if made := found["biases"]:
+        text.append(f"the bias: {made} versions are made again from their scores, {found['same_biases']} as recorded")
     for each in different[:SHOWN]:
         before, now = each["recorded"], each["chosen"]
         text.append(f"  start {each['start']:<5} {_words(before)} ({before['policy']}: {before['reason']})")
@@ -76,10 +83,11 @@ class _Replay:
 
     Attributes:
         names: of the scores that were recorded.
+        biases, same_biases: versions of the bias that were made again, and those of them that are as recorded.
     """
 
-    def __init__(self, directory: RunDirectory, decider: Decider) -> None:
-        self._directory, self._decider = directory, decider
+    def __init__(self, directory: RunDirectory, decider: Decider, bias: Opes | None) -> None:
+        self._directory, self._decider, self._bias = directory, decider, bias
         self._state = State()
         self._boards: dict[int, Scoreboard] = {}
         self._scores: Scores | None = None
@@ -87,10 +95,12 @@ class _Replay:
         self._round = deque[Choice]()  # of a policy of rounds: those that were not compared yet
         self._more = 0  # starts of the same act that follow
         self.names: set[str] = set()
-        self.decisions = self.kept = 0
+        self.decisions = self.kept = self.biases = self.same_biases = 0
         self.different: list[dict[str, Any]] = []
 
     def take(self, record: Record) -> None:
+        if isinstance(record, records.Biased) and self._bias:
+            self._make_again(record, self._bias)
         if isinstance(record, records.Start) and record.again is None:
             self._decide(record)
         self._state.apply(record)
@@ -99,6 +109,15 @@ class _Replay:
                 self._scores = self._scored(record.model, record.frames)
             case records.Session() | records.Note(anew=True):  # scores were read back, and ranked anew
                 self._scores, self._seen = None, (-1, -1)
+
+    def _make_again(self, record: records.Biased, bias: Opes) -> None:
+        """Of the scores that the engine knew; an error is another version than was recorded."""
+        self.biases += 1
+        if self._scores is None:
+            self._scores = self._scored(self._state.scored_with, self._state.scored)
+        with contextlib.suppress(Exception):
+            made = bias.made(self._scores).to_bytes()
+            self.same_biases += hashlib.sha256(made).hexdigest() == record.sha256
 
     def _decide(self, record: records.Start) -> None:
         state = self._state
@@ -125,7 +144,7 @@ class _Replay:
         candidate = choice.candidate
         chosen = None if candidate is None else scores.frame(candidate.index)
         same = (chosen, dict(candidate.draw), candidate.weight) if candidate else (chosen, {}, 0.0)
-        if same != (_frame(record.parent), dict(record.draw), record.weight):
+        if same != (_frame(record.instead or record.parent), dict(record.draw), record.weight):
             before = {"frame": self._name(_frame(record.parent)), "policy": record.policy, "reason": record.reason}
             now = {"frame": self._name(chosen), "policy": choice.policy, "reason": choice.reason}
             self.different.append({"start": record.start, "recorded": before, "chosen": now})
@@ -141,7 +160,8 @@ class _Replay:
             return unscored(state)
         if policy.patient and not policy.needs:
             return unscored(state)
-        if self._scores is None and state.scored:
+        late = policy.patient and self._scores and misses_an_end(state, self._scores)
+        if state.scored and (self._scores is None or late):
             self._scores = self._scored(state.scored_with, state.scored)
         elif self._scores is None or (not state.scored and stale(self._seen, state.published, len(state.walkers))):
             self._scores, self._seen = unscored(state), state.published

@@ -27,7 +27,7 @@ def reweighted(history: History, scores: Scores) -> Reweighted:
 
     Raises: BadScores: no score is the coordinate of the bias, or the stored energy is not that of the bias.
     """
-    key = (scores.model, len(scores), len(history.state.biases))
+    key = (scores.model, len(scores), len(history.state.sound_biases))
     if history not in _kept or _kept[history][0] != key:
         _kept[history] = key, _reweighted(history, scores)
     return _kept[history][1]
@@ -61,7 +61,7 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
 def _versions(history: History, scores: Scores, made: np.ndarray) -> np.ndarray:
     """(n,) int: the version of the bias of each frame; 0 where it is not along the coordinate of the scores' model."""
     state = history.state
-    of_model = {each.bias for each in state.biases if each.model == scores.model}
+    of_model = {each.bias for each in state.sound_biases if each.model == scores.model}
     biased = np.array([k if k in of_model else 0 for k in [*state.biased, 0]])  # the last one is of those without
     start = np.where(made >= 0, history.segments.start[made], -1) if len(history.segments) else made
     return np.asarray(biased[np.where(start < len(state.biased), start, -1)])

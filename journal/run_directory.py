@@ -11,16 +11,22 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from steersman.journal.errors import BadDirectory, NoRoom, RunDamaged
+from steersman.journal.file import Place, follow
 from steersman.store import Frames, make_root
+from steersman.system import plain
+from steersman.system import reading as reading_of
 from steersman.system.errors import EngineError
 from steersman.system.files import replace_file
 
@@ -57,6 +63,7 @@ class RunDirectory:
         self.analysis = self.path / "analysis"
         self.log = self.path / "driver.log"
         self.manifest = self.path / "manifest.sha256"
+        self.unborn = self.path / ".unborn"  # is there until the journal is
 
     def model(self, version: int) -> Path:
         return self.path / "models" / f"{version:04d}"
@@ -72,33 +79,50 @@ class RunDirectory:
         """Of a training that is under way, or was when its worker died."""
         return self.path / "checkpoints" / f"{version:04d}"
 
+    def read(self, file: Path, most: int = reading_of.MOST) -> bytes:
+        """A file of the run, which may be a stranger's. Raises: see `system.reading`."""
+        return reading_of.read(file, self.path, most)
+
     def settings(self) -> dict[str, Any]:
         """What the run is. Raises: BadDirectory: it cannot be read, or is not what the run wrote."""
-        return _settings(self.settings_file)
+        return self._settings(self.settings_file)
 
     def site(self) -> dict[str, Any]:
         """The site that it is on: that of its beginning, or of the last `resume --site`. Raises: as `settings`."""
         if self.site_file.exists():
-            return _settings(self.site_file)
+            return self._settings(self.site_file)
         found: dict[str, Any] = self.settings()["site"]
         return found
 
     def environment(self) -> dict[str, Any]:
         """What the run was made with, see `environment`; empty when that is not kept."""
         found = self.environment_file
-        return dict(json.loads(found.read_text())) if found.exists() else {}
+        return dict(json.loads(self.read(found))) if found.exists() else {}
 
     def card(self, version: int) -> dict[str, Any] | None:
         """The card of a model; None before it is saved whole."""
         try:
-            loaded: dict[str, Any] = json.loads((self.model(version) / "card.json").read_text())
+            loaded: dict[str, Any] = json.loads(self.read(self.model(version) / "card.json"))
         except FileNotFoundError:
             return None
         return loaded
 
     def cards(self) -> list[dict[str, Any]]:
         """Model cards in order of version."""
-        return [json.loads(path.read_text()) for path in sorted(self.path.glob("models/*/card.json"))]
+        return [json.loads(self.read(path)) for path in sorted(self.path.glob("models/*/card.json"))]
+
+    def _settings(self, file: Path) -> _Settings:
+        try:
+            loaded = plain.parse(self.read(file, 2 * plain.MOST_BYTES).decode(), dumped=True)
+        except OSError as error:
+            raise BadDirectory(str(file), f"cannot be read: {error.strerror}") from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise BadDirectory(str(file), f"this is not YAML: {error}") from None
+        if not isinstance(loaded, dict):
+            raise BadDirectory(str(file), "it has no `key: value` lines; see `steersman verify`")
+        if odd := [key for key in ("params", "site") if not isinstance(loaded.get(key, {}), dict)]:
+            raise BadDirectory(str(file), f"{odd[0]!r} has no `key: value` lines; see `steersman verify`")
+        return _Settings(file, loaded)
 
 
 class _Settings(dict[str, Any]):
@@ -112,18 +136,6 @@ class _Settings(dict[str, Any]):
         raise BadDirectory(str(self._file), f"it has no {key!r}; see `steersman verify`")
 
 
-def _settings(file: Path) -> _Settings:
-    try:
-        loaded = yaml.safe_load(file.read_text())
-    except OSError as error:
-        raise BadDirectory(str(file), f"cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: bytes that are no text
-        raise BadDirectory(str(file), f"this is not YAML: {error}") from None
-    if not isinstance(loaded, dict):
-        raise BadDirectory(str(file), "it has no `key: value` lines; see `steersman verify`")
-    return _Settings(file, loaded)
-
-
 def check_path(path: Path) -> None:
     """Raises: BadDirectory: the path has a character that the scripts of Parsl and schedulers do not bear."""
     if strange := "".join(sorted(set(re.findall(r"[^\w@+=:,./~-]", str(path.absolute()))))):
@@ -135,6 +147,8 @@ def check_path(path: Path) -> None:
 def create(root: Path, name: str, explicit: Path | None = None) -> RunDirectory:
     """Make a new run directory: root/<name>-<number>, or the explicit path.
 
+    One that is empty, or whose run was killed before it began, is made anew.
+
     Raises: BadDirectory: it exists, or cannot be written, or has a path that cannot be used.
     """
     path = explicit or _next(root, name)
@@ -144,16 +158,25 @@ def create(root: Path, name: str, explicit: Path | None = None) -> RunDirectory:
     except FileExistsError:
         if explicit is None:  # of another run that began at the same moment
             return create(root, name)
-        raise BadDirectory(
-            str(path), "this run directory exists; give another --run-dir, or look at it with `steersman status`"
-        ) from None
+        if not _unborn(path) and not (path.is_dir() and not any(path.iterdir())):
+            raise BadDirectory(
+                str(path), "this run directory exists; give another --run-dir, or look at it with `steersman status`"
+            ) from None
     except OSError as error:
         raise BadDirectory(str(path), f"cannot be made: {error.strerror}; choose a writable --run-dir") from None
     directory = RunDirectory(path)
+    directory.unborn.touch()
+    shutil.rmtree(directory.modules, ignore_errors=True)
     for folder in (directory.errors, directory.bus, directory.figures):
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
     make_root(directory.frames.path)
     return directory
+
+
+def _unborn(path: Path) -> bool:
+    """Whether a run was killed here before it began."""
+    directory = RunDirectory(path)
+    return directory.unborn.is_file() and not directory.journal.exists()
 
 
 @contextlib.contextmanager
@@ -169,13 +192,26 @@ def needing_room(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(directory: RunDirectory) -> Iterator[None]:
-    """Raises: RunDamaged: in place of whatever a damaged file makes its reader raise."""
+    """Raises: RunDamaged: in place of what a file that cannot be read or decoded makes its reader raise. A TypeError,
+    say, is a mistake of ours or of a caller, and passes."""
     try:
         yield
     except (EngineError, PermissionError):
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError, msgspec.MsgspecError) as error:
         raise RunDamaged(str(directory.path), f"{type(error).__name__}: {error!s:.200}") from None
+    except Exception as error:
+        if not _has_flaws(directory):  # a mistake of a caller's, or of ours
+            raise
+        raise RunDamaged(str(directory.path), f"{type(error).__name__}: {error!s:.200}") from None
+
+
+def _has_flaws(directory: RunDirectory) -> bool:
+    """Whether the journal has lines that are set aside, without which whatever is read may not fit together."""
+    place = Place()
+    with contextlib.suppress(Exception):
+        deque(follow(directory.journal, place), maxlen=0)
+    return bool(place.flaws)
 
 
 def runs_in(folder: Path) -> list[RunDirectory]:
@@ -188,6 +224,8 @@ def open_run(path: Path) -> RunDirectory:
 
     Raises: BadDirectory: there is no run here.
     """
+    if _unborn(path):
+        raise BadDirectory(str(path), "its run was ended before it began; start it again with this --run-dir")
     if not (path / "journal.jsonl").is_file():
         known = runs_in(Path("runs"))
         newest = max(known, key=lambda run: run.journal.stat().st_mtime, default=None)
@@ -199,7 +237,7 @@ def open_run(path: Path) -> RunDirectory:
 def write_settings(directory: RunDirectory, settings: Mapping[str, Any], source: Path) -> None:
     """Write what the run is: resolved settings, the exact workflow file, the environment."""
     replace_file(directory.settings_file, yaml.safe_dump(dict(settings), sort_keys=False))
-    replace_file(directory.workflow, source.read_text())
+    replace_file(directory.workflow, source.read_bytes())
     replace_file(directory.environment_file, json.dumps(environment(), indent=1))
 
 
@@ -209,8 +247,9 @@ def digests(directory: RunDirectory) -> dict[str, str]:
     return {file.name: sha256(file) for file in files if file.exists()}
 
 
-def sha256(file: Path) -> str:
-    with file.open("rb") as opened:
+def sha256(file: Path, folder: Path | None = None) -> str:
+    """Of a file of a run. Raises: see `system.reading.opened`, of its folder, or another."""
+    with reading_of.opened(file, folder or file.parent) as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from steersman.journal import published
 from steersman.journal.frame_keys import frame_key, places
-from steersman.journal.segments import RUNNING
+from steersman.journal.segments import LOST, RUNNING
 from steersman.journal.state import State
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
@@ -110,7 +110,8 @@ def unscored(state: State) -> Scores:
     """Published frames, in order of starts, without values: for policies that need none.
 
     Of more than `MOST` it is every second, third, ...; and the last ones of segments that nobody went on from, where
-    these are few, as in a run whose policy does go on from them (`Unsteered`).
+    these are few, as in a run whose policy does go on from them (`Unsteered`). Of a run that begins nowhere else it is
+    those of all segments that left a state.
     """
     made = published.segments(state)
     order = published.in_order(made)
@@ -119,7 +120,8 @@ def unscored(state: State) -> Scores:
     frames = int(behind[-1]) if len(behind) else 0
     chosen = np.arange(0, frames, max(-(-frames // MOST), 1))
     if frames > MOST:
-        waiting = behind[_waiting(state, ordered)] - 1
+        last = ordered["state"] & (ordered["published"] == ordered["end"])
+        waiting = behind[last if state.exact else _waiting(state, ordered)] - 1
         chosen = np.union1d(chosen, waiting) if len(waiting) <= FEW else chosen
     at = np.searchsorted(behind, chosen, side="right")
     row = ordered["published"][at] - (behind[at] - chosen)
@@ -127,20 +129,34 @@ def unscored(state: State) -> Scores:
 
 
 def ends_without_scores(state: State, scores: Scores) -> int:
-    """How many ended segments nobody went on from, whose frames are published, and whose last frame has no scores yet.
+    """How many ended segments nobody went on from, whose frames are published, and whose last frame is no end in these
+    scores: it has none yet, or the end, with the restart state, was not published before.
 
     What `scores` say of starts may be older than the state.
     """
     made = published.segments(state)
     last = frame_key(made["walker"], made["end"] - 1)
     waiting = _waiting(state, made) & made["counts"] & (made["end"] > made["first"])
-    return int((~np.isin(last[waiting], frame_key(scores.walker, scores.row))).sum())
+    return int((~np.isin(last[waiting], frame_key(scores.walker, scores.row)[scores.ends])).sum())
+
+
+def misses_an_end(state: State, scores: Scores) -> bool:
+    """Whether an end was published after these scores were put together, which have its frame."""
+    made = published.segments(state)
+    settled = _waiting(state, made) & made["settled"] & made["counts"] & (made["end"] > made["first"])
+    last = frame_key(made["walker"], made["end"] - 1)[settled]
+    return bool(np.isin(last, frame_key(scores.walker, scores.row)[~scores.ends]).any())
 
 
 def _waiting(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Whether a segment has ended, is published, and no segment was started from its last frame."""
+    """Whether a segment has ended, is published, can be gone on with, and none was started from its last frame."""
     last = frame_key(made["walker"], made["end"] - 1)
-    return np.asarray((made["published"] == made["end"]) & (_times_used(state, last) == 0))
+    return np.asarray(_can_end(state, made) & (made["published"] == made["end"]) & (_times_used(state, last) == 0))
+
+
+def _can_end(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Whether another segment may continue the end of one, once it is published; what was lost has none."""
+    return np.asarray((made["how"] != LOST) & (made["state"] | (not state.exact)))
 
 
 def _scores(
@@ -160,7 +176,8 @@ def _scores(
     known = at >= 0
     known[known] = made["walker"][at[known]] == walker[known]
     segment = (np.where(known, made["number"][at], -1) if len(kept) else np.full(len(row), -1)).astype(np.int32)
-    ends = known & (row == made["end"][at] - 1) if len(kept) else known
+    can_end = _can_end(state, made) & made["settled"]
+    ends = known & (row == made["end"][at] - 1) & can_end[at] if len(kept) else known
     counts = ~known | made["counts"][at] if len(kept) else np.ones(len(row), bool)
     keep = slice(None) if counts.all() else np.flatnonzero(counts)  # no second copy of all there is, where all of it is
     columns = {name: value[keep] for name, value in values.items()}
@@ -170,7 +187,9 @@ def _scores(
     if state.biased and len(kept):
         bias = np.array(state.biased)[np.where(known & (start_of < len(state.biased)), start_of, -1)]
         bias[~known | (start_of >= len(state.biased))] = 0
-        members["biased_by"] = np.array([0, *(each.model for each in state.biases)], np.int32)[bias][keep]
+        model_of = np.zeros(state.next_bias, np.int32)  # of each version
+        model_of[[each.bias for each in state.biases]] = [each.model for each in state.biases]
+        members["biased_by"] = model_of[bias][keep]
     if state.rounds and len(kept):
         start = np.where(known & (made["start"][at] < len(state.rounds)), made["start"][at], -1)[keep]
         for name, column in (("weight", state.weights), ("round", state.rounds)):
@@ -184,6 +203,7 @@ def _scores(
         columns,
         model,
         held_out=held_out,
+        exact=state.exact,
         **members,
     )
 

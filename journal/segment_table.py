@@ -12,6 +12,7 @@ from steersman.journal import published
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.segments import HOW
+from steersman.journal.slot_time import gone_at
 from steersman.journal.state import State
 
 
@@ -26,7 +27,10 @@ class SegmentTable:
         policy: (n,) str, who chose the start.
         how: (n,) str, how it ended: finished, stopped, failed or lost; running: it has not.
         model: (n,) int, version of the model that chose.
-        began, ended: (n,) float, seconds since 1970; one that runs ends now.
+        with_model: (n,) int, version of the model that the simulation got; 0: none.
+        bias: (n,) int, version of the bias that pushed it; 0: none.
+        share: (n,) float, of the energy of that bias; 1 unless its start had failed.
+        began, ended: (n,) float, seconds since 1970; one that runs ends now, one that was lost with its walker.
         simulated: (n,) float, in the run's unit of time; of one that runs 0.
         first, end: (n,) int, its rows [first, end) in its walker's group; none when it does not count.
     """
@@ -40,6 +44,9 @@ class SegmentTable:
     policy: np.ndarray
     how: np.ndarray
     model: np.ndarray
+    with_model: np.ndarray
+    bias: np.ndarray
+    share: np.ndarray
     began: np.ndarray
     ended: np.ndarray
     simulated: np.ndarray
@@ -123,16 +130,17 @@ def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequ
     known &= chosen["moment"] > 0
     names = np.array([*policies, "unknown"], dtype=object)
     parent = places(found, frame_key(np.where(known, chosen["walker"], -1), chosen["segment"]))
-    slots = np.zeros(state.next_walker + 1, int)
+    slots, gone = np.zeros(state.next_walker + 1, int), np.full(state.next_walker + 1, state.now)
     for walker in state.walkers.values():
-        slots[walker.number] = walker.slot
+        slots[walker.number], gone[walker.number] = walker.slot, gone_at(state, walker, state.now)
     return SegmentTable(
         walker=times["walker"].astype(int), number=times["number"].astype(int), slot=slots[times["walker"]],
         start=own["start"], parent=np.where(parent < np.arange(len(times)), parent, -1),
         parent_row=np.where(known, chosen["row"], -1),
         policy=names[np.where(known, chosen["policy"], -1)], how=np.array(HOW, dtype=object)[own["how"]],
-        model=np.where(known, chosen["model"], 0), began=times["began"],
-        ended=np.where(np.isnan(times["ended"]), state.now, times["ended"]),
+        **{name: np.where(known, chosen[name], 0) for name in ("model", "with_model", "bias")},
+        share=np.where(known, chosen["share"], 1.0), began=times["began"],
+        ended=np.where(np.isnan(times["ended"]), gone[times["walker"]], times["ended"]),
         simulated=_simulated(state, times, own["how"] == HOW.index("lost")),
         first=own["first"], end=np.where(own["counts"], np.maximum(own["published"], own["first"]), own["first"]),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The segments of one walker: those that nothing changes any more take 14 bytes each, for a run may have millions."""
+"""The segments of one walker: those that nothing changes any more take 15 bytes each, for a run may have millions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from steersman.store import ENDED
 
 RUNNING = -1  # the end of a segment that has none yet, in columns
 HOW = (*ENDED, "lost", "running")
-_PACKED = np.dtype([("start", "i4"), ("first", "i4"), ("end", "i4"), ("how", "i1"), ("counts", "?")])
+LOST = HOW.index("lost")
+_PACKED = np.dtype([("start", "i4"), ("first", "i4"), ("end", "i4"), ("how", "i1"), ("counts", "?"), ("state", "?")])
 _BLOCK = 64  # segments; what a thousand arrays leave behind that grow side by side was twice what they held
 
 
@@ -28,6 +29,7 @@ class Segment:
     how: str = "running"
     counts: bool = True  # False: lost with its walker or run twice; its frames are left out
     simulated: float = 0.0
+    state: bool = False  # it left its full restart state
 
     @property
     def name(self) -> str:
@@ -65,7 +67,7 @@ class Segments(Sequence[Segment]):
             each = self._open.pop(0)
             if self._packed % _BLOCK == 0:
                 self._blocks.append(np.empty(_BLOCK, _PACKED))
-            packed = (each.start, each.first, each.end, HOW.index(each.how), each.counts)
+            packed = (each.start, each.first, each.end, HOW.index(each.how), each.counts, each.state)
             self._blocks[-1][self._packed % _BLOCK] = packed
             self._packed += 1
 
@@ -78,9 +80,10 @@ class Segments(Sequence[Segment]):
             segment.counts = False
 
     def columns(self) -> np.ndarray:
-        """(n,) with fields start, first (row), end (RUNNING: none yet), how (of HOW) and whether it counts."""
+        """(n,) with fields start, first (row), end (RUNNING: none yet), how (of HOW), if it counts, left a state."""
         opened = [
-            (s.start, s.first, RUNNING if s.end is None else s.end, HOW.index(s.how), s.counts) for s in self._open
+            (s.start, s.first, RUNNING if s.end is None else s.end, HOW.index(s.how), s.counts, s.state)
+            for s in self._open
         ]
         packed = np.concatenate([np.empty(0, _PACKED), *self._blocks])[: self._packed]
         return np.concatenate([packed, np.array(opened, _PACKED)])
@@ -100,5 +103,5 @@ class Segments(Sequence[Segment]):
             raise IndexError(number)
         if at >= self._packed:
             return self._open[at - self._packed]
-        start, first, end, how, counts = self._blocks[at // _BLOCK][at % _BLOCK].item()
-        return Segment(self._walker, at, start, first, end, HOW[how], counts)
+        start, first, end, how, counts, state = self._blocks[at // _BLOCK][at % _BLOCK].item()
+        return Segment(self._walker, at, start, first, end, HOW[how], counts, state=state)

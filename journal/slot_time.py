@@ -21,7 +21,7 @@ def shares(state: State, now: float) -> dict[str, float]:
     seconds = dict.fromkeys((SIMULATING, STARTING, WAITING, READING, OTHER), 0.0)
     total = 0.0
     for walker in state.walkers.values():
-        gone = min(walker.gone or now, _session_ended(state, walker))
+        gone = gone_at(state, walker, now)
         here = max(0.0, gone - walker.started)
         total += here
         seconds[STARTING] += min(here, walker.seconds["started"]) if walker.segments else here
@@ -33,10 +33,11 @@ def shares(state: State, now: float) -> dict[str, float]:
     return {cause: value / whole for cause, value in seconds.items()} if whole else {}
 
 
-def _session_ended(state: State, walker: Walker) -> float:
-    """The last that was heard of its driver; one that was killed says nothing, and the next one gives its walkers up.
+def gone_at(state: State, walker: Walker, now: float) -> float:
+    """When a walker left or was lost, in seconds since 1970; `now` for one that lives.
 
-    Returns: seconds since 1970; inf for a walker of the newest session.
+    At the latest when its session was last heard of: a driver that is killed says nothing, and the next one gives its
+    walkers up.
     """
     later = (session.after or session.t for session in state.sessions if session.t > walker.started)
-    return next(later, math.inf)
+    return min(walker.gone or now, next(later, math.inf))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
@@ -9,7 +10,8 @@ from typing import Any
 
 from steersman.journal import records
 from steersman.journal.errors import FINISHED
-from steersman.journal.records import Record
+from steersman.journal.frame_keys import WALKER
+from steersman.journal.records import FrameId, Record
 from steersman.journal.segments import Segment
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
 from steersman.steering import SECONDS, Progress
@@ -33,7 +35,9 @@ class Standing:
         self.failed: dict[int, Failed] = {}  # starts whose segment failed: to be tried again, or blamed
         self.broken: dict[int, Broken] = {}  # starts whose segment lost its walker: to go on
         self.chosen = Counter[str]()  # starts by who chose them, those that are run again too
-        self.used = array("q")  # frame_key of each frame that a segment was started from, as often as that was
+        self.used = array("q")  # frame_key of each frame that a segment was started from, or is not to be, as often
+        self.reads: bool | None = None  # whether a segment without a state looks at its frame, as far as it was seen
+        self.leaves_state = False  # whether a segment left one
         self.weights, self.rounds = array("d"), array("q")  # of members of a weighted ensemble, by start; else empty
         self.held_out: set[int] = set()  # starts that were drawn to be held out
         self.held_out_draws = 0  # of them; one that is run again is one draw
@@ -45,7 +49,13 @@ class Standing:
         self.scored_with = 0
         self.scoring_s = 0.0
         self.biases: list[records.Biased] = []
+        self.next_bias = 1  # a version that none had, also where the record of one was lost
         self.biased = array("q")  # version of the bias of each start; empty of a run that has none
+        self.parents = array(
+            "q"
+        )  # frame_key of the walker and the segment that each of these starts goes on from, or -1
+        self.unsound = set[tuple[str, int]]()  # models and versions of the bias that were set aside
+        self.unversioned: set[int] = set()  # starts that no version pushed as it is: a softer copy, or nobody knows
         self.metrics: dict[str, list[float]] = {}
         self.begins: dict[str, list[int]] = {}  # where in them another model begins
         self._measured_with: dict[str, int] = {}
@@ -86,6 +96,11 @@ class Standing:
         return self.run.time_unit
 
     @property
+    def _second(self) -> float:
+        """One of the run's unit of time; NaN: that is no known one."""
+        return SECONDS.get(self.time_unit, math.nan)
+
+    @property
     def segments(self) -> Iterator[Segment]:
         return (segment for walker in self.walkers.values() for segment in walker.segments)
 
@@ -96,9 +111,24 @@ class Standing:
 
     @property
     def bias(self) -> records.Biased | None:
-        """The newest version of the bias whose model is still used."""
+        """The newest version of the bias that is whole and whose model is still used."""
         usable = {0, *(model.version for model in self.models if model.accepted)}
-        return next((bias for bias in reversed(self.biases) if bias.model in usable), None)
+        return next((bias for bias in reversed(self.sound_biases) if bias.model in usable), None)
+
+    def before(self, segment: tuple[int, int]) -> tuple[int, int] | None:
+        """Walker and number of the segment that one goes on from; None where none did, or it had no bias."""
+        start = self.walkers[segment[0]].segments[segment[1]].start
+        key = self.parents[start] if start < len(self.parents) else -1
+        return None if key < 0 else divmod(key, int(WALKER))
+
+    @property
+    def sound_biases(self) -> list[records.Biased]:
+        """All versions but those that were set aside."""
+        return [bias for bias in self.biases if ("bias", bias.bias) not in self.unsound]
+
+    def is_sound(self, start: records.Start) -> bool:
+        """Whether neither the model nor the bias that a start is given was set aside."""
+        return self.unsound.isdisjoint({("model", start.with_model), ("bias", start.bias)})
 
     @property
     def training(self) -> ModelVersion | None:
@@ -117,6 +147,30 @@ class Standing:
         """The walkers of this session, those that are gone too."""
         since = self.sessions[-1].t if self.sessions else 0.0
         return [walker for walker in self.walkers.values() if walker.started >= since]
+
+    @property
+    def exact(self) -> bool:
+        """Whether a segment begins at the prepared start, or exactly where another left its state, and nowhere else.
+
+        The workflow says so; or it is seen that those without a state do not look at their frame, but leave one.
+        """
+        if self.run.exact is not None:
+            return self.run.exact
+        return self.reads is False and (self.leaves_state or not self.ended["finished"])
+
+    @property
+    def any_frame(self) -> bool:
+        """Whether a segment goes on from a frame alone. Where nobody knows it does not, once there were states."""
+        if self.run.exact is not None:
+            return not self.run.exact
+        return not self.leaves_state if self.reads is None else self.reads
+
+    def can_begin_at(self, frame: FrameId) -> bool:
+        """Whether a segment can begin at a published frame."""
+        if not self.exact:
+            return True
+        segment = self.walkers[frame.walker].segments[frame.segment]
+        return segment.state and segment.end == frame.row + 1
 
     @property
     def waiting_starts(self) -> int:
@@ -145,7 +199,7 @@ class Standing:
         return float(sum(end - begin for begin, end in zip(begins, ends, strict=False))) / 3600
 
     def progress(self, now: float) -> Progress:
-        simulated_s, hours = self.simulated * SECONDS.get(self.time_unit, 1.0), self.hours(now)
+        simulated_s, hours = self.simulated * self._second, self.hours(now)
         return Progress(self.frames, simulated_s, hours, hours * self.run.gpus, self.metrics, self.begins)
 
     @property
@@ -155,7 +209,7 @@ class Standing:
         for walker in self.walkers.values():
             each = walker.whole
             segments, frames, time = segments + each[0], frames + each[1], time + each[2]
-        return segments, Progress(frames, time * SECONDS.get(self.time_unit, 1.0))
+        return segments, Progress(frames, time * self._second)
 
     @property
     def spent(self) -> dict[str, float]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from steersman.journal import records
 from steersman.journal.frame_keys import frame_key
-from steersman.journal.records import BadRecord, FrameId, Record
+from steersman.journal.records import UNKNOWN, BadRecord, FrameId, Record
 from steersman.journal.segments import Segment
 from steersman.journal.standing import Standing
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
@@ -46,8 +46,14 @@ class State(Standing):
 
     def name_of(self, frame: FrameId) -> str:
         """Of a stored frame, as `tell RUN pin` takes it: w1.39:32 is the 33rd of its segment."""
-        first = self.walkers[frame.walker].segments[frame.segment].first
-        return f"w{frame.walker}.{frame.segment}:{frame.row - first}"
+        walker = self.walkers.get(frame.walker)
+        if walker is None or frame.segment >= len(walker.segments):  # what made it is missing in the journal
+            return str(frame)
+        return f"w{frame.walker}.{frame.segment}:{frame.row - walker.segments[frame.segment].first}"
+
+    def origin(self, start: records.Start) -> str:
+        """Where a start begins, for people."""
+        return f"from {self.name_of(start.parent)}" if start.parent else "from the prepared start"
 
     def _on_run(self, record: records.Run) -> None:
         self.run = record
@@ -121,11 +127,19 @@ class State(Standing):
         if record.bias:
             self.biased.extend([0] * (record.start + 1 - len(self.biased)))
             self.biased[record.start] = record.bias
+            self.next_bias = max(self.next_bias, record.bias + 1)
+            self.parents.extend([-1] * (record.start + 1 - len(self.parents)))
+            if record.parent:
+                self.parents[record.start] = frame_key(record.parent.walker, record.parent.segment)
+        if self.biases and (record.share < 1 or record.policy == UNKNOWN):
+            self.unversioned.add(record.start)
         if record.held_out:
             self.held_out.add(record.start)
             self.held_out_draws += record.again is None
         if record.parent and not record.attempt and not renewed:
             self.used.append(frame_key(*record.parent[:2]))
+        if record.instead and record.again is None:
+            self.used.append(frame_key(*record.instead[:2]))
         if record.pin:
             self.pins = [pin for pin in self.pins if pin.id != record.pin]
         self.decisions.append(record)
@@ -141,6 +155,7 @@ class State(Standing):
 
     def _on_began(self, record: records.Began) -> None:
         walker = self.walkers[record.walker]
+        _expect(walker, len(walker.segments), record.segment)
         if (before := walker.running) is not None:  # the event that it ended was lost with the server
             self._close(before, record.first_row, "finished")
         segment = Segment(walker.number, record.segment, record.start, record.first_row)
@@ -158,11 +173,14 @@ class State(Standing):
             self._settle(segment)
             walker.simulated += segment.simulated
         walker.frames, walker.published_segments, walker.partial = record.frames, record.segments, record.simulated
+        if record.reads is not None:
+            self.reads = self.reads or record.reads
         walker.segments.pack(walker.published_segments)
         walker.heard = record.t
 
     def _on_ended(self, record: records.Ended) -> None:
         walker = self.walkers[record.walker]
+        _expect(walker, len(walker.segments) - (walker.running is not None), record.segment)
         walker.since = walker.heard = record.t
         walker.seconds["read"] += record.read_s
         walker.seconds["ran"] += record.ran_s
@@ -171,7 +189,8 @@ class State(Standing):
             self._run_in(walker.segments[-1])
         segment, failed = walker.segments[-1], record.how == "failed"
         self._close(segment, record.end_row, record.how)
-        segment.simulated = record.simulated
+        segment.simulated, segment.state = record.simulated, record.state
+        self.leaves_state |= record.state
         if segment.number < walker.published_segments:
             walker.simulated += segment.simulated
         walker.failures_in_a_row = walker.failures_in_a_row + 1 if failed else 0
@@ -183,6 +202,8 @@ class State(Standing):
         if start is not None and start.segment is segment:
             if failed:
                 self.failed[segment.start] = Failed(start.record, walker.number)
+            elif self.exact and not record.state and start.record.parent:  # as if nobody had gone on from there
+                self.used.remove(frame_key(*start.record.parent[:2]))
             if record.cut:
                 self.broken[segment.start] = Broken(segment, start.record, start.losses, record.cut == "exact")
 
@@ -203,6 +224,8 @@ class State(Standing):
         for model in self.models:
             if model.version == record.model:
                 model.accepted, model.reason = False, record.reason
+        given = {"model": record.model, "bias": record.bias}
+        self.unsound |= {(what, version) for what, version in given.items() if version is not None}
         if record.file:
             self._take_as_it_is(record.file, record.sha256)
         if record.walker is None:
@@ -243,6 +266,7 @@ class State(Standing):
 
     def _on_bias(self, record: records.Biased) -> None:
         self.biases.append(record)
+        self.next_bias = max(self.next_bias, record.bias + 1)
 
     def _on_metrics(self, record: records.Metrics) -> None:
         for name, value in record.values.items():
@@ -331,3 +355,9 @@ class State(Standing):
         elif start.segment is not segment and start.segment is not None:
             self.walkers[segment.walker].take_in(segment)
             self.walkers[start.segment.walker].leave_out(start.segment)
+
+
+def _expect(walker: Walker, next_: int, segment: int) -> None:
+    """Raises: ValueError: the records of a segment before this one are missing, so that its number would be another."""
+    if segment != next_:
+        raise ValueError(f"w{walker.number}.{next_}")

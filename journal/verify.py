@@ -8,6 +8,7 @@ can go on without it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,17 +17,19 @@ from typing import Any
 
 from steersman.journal import copies, manifest
 from steersman.journal import file as journal
-from steersman.journal.errors import JournalError
+from steersman.journal.decisions import decoded
+from steersman.journal.errors import JournalError, JournalTooNew
 from steersman.journal.file import Journal
 from steersman.journal.history import History
 from steersman.journal.lock import Lock, driven
-from steersman.journal.records import BadRecord, Damaged, Merged, Run, Start
+from steersman.journal.records import BadRecord, Biased, Damaged, Merged, Run, Start
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
-from steersman.store import SEGMENT_FIELDS, Frames, merge, number_of
-from steersman.store.check import damages, incomplete, read_all, whose
+from steersman.store import SEGMENT_FIELDS, DamagedShard, Frames, finish, merge, number_of
+from steersman.store.check import damages, incomplete, read_all, read_walkers, whose
 
+MOST_DECISIONS = 2**32  # bytes
 MOST = 100  # problems of one kind that are listed
 
 
@@ -35,10 +38,10 @@ class Problem:
     """Something that is not whole.
 
     Args:
-        what: journal, frames, scores, model, decisions, settings, prepared or manifest.
+        what: journal, frames, scores, model, bias, decisions, settings, prepared or manifest.
         where: the path, in the run directory.
         problem: what is wrong with it.
-        number: walker or model version, -1 where there is none.
+        number: walker, or version of a model or of the bias, -1 where there is none.
     """
 
     what: str
@@ -52,9 +55,14 @@ def verify(directory: RunDirectory) -> list[Problem]:
     went_on = driven(directory.path)  # asked before anything is read, and again behind it
     try:
         history = History(directory)
+    except JournalTooNew:
+        raise
     except (JournalError, OSError) as error:
         return [Problem("journal", "journal.jsonl", str(error))]
     state = history.state
+    if not went_on and state.end is None:  # its driver was killed; what has ended is sealed
+        for walker in state.walkers.values():
+            finish(directory.frames.path / walker.name)
     frames, scores, places = directory.frames, Frames(directory.scores), _places(history)
     doubled = set() if went_on else {*merge.left_over(frames)} - state.merged.keys()  # else a merge may be under way
     checks: list[tuple[str, str, int, Callable[[], Iterator[str]]]] = [
@@ -69,6 +77,7 @@ def verify(directory: RunDirectory) -> list[Problem]:
         ),
         *(("scores", f"scores.zarr/{name}", -1, _damages(scores, name)) for name in _groups(directory.scores)),
         *(("model", f"models/{m.version:04d}", m.version, _model(directory, m)) for m in state.models if m.accepted),
+        *(("bias", f"biases/{b.bias:05d}.npz", b.bias, _bias(directory, b)) for b in state.sound_biases),
     ]
     if state.prepared:
         checks.append(("prepared", "prepared.pkl", -1, _file(directory.prepared, state.prepared)))
@@ -79,8 +88,8 @@ def verify(directory: RunDirectory) -> list[Problem]:
 def cost(directory: RunDirectory, problems: list[Problem]) -> str:
     """What a repair sets aside, in words: `1,750 of 3,000 frames (w0)`; empty where nothing of the run is lost."""
     walkers = sorted({each.number for each in problems if each.what == "frames" and each.number >= 0})
-    models = sorted({each.number for each in problems if each.what == "model"})
-    found = [f"model {number}" for number in models]
+    found = [f"{each.what} {each.number}" for each in problems if each.what in ("model", "bias")]
+    found = list(dict.fromkeys(found))
     if walkers:
         state = History(directory).state
         frames = sum(state.walkers[number].counted_frames for number in walkers)
@@ -99,7 +108,8 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
             _mend_journal(directory)
         saved = _save(directory, problems)
         for each in damaged:
-            if each.what in ("frames", "scores", "model"):
+            odd = each.what in ("settings", "prepared") and not (directory.path / each.where).is_file()
+            if odd or each.what in ("frames", "scores", "model", "bias"):
                 _move_aside(directory, each.where)
         if any(each.what == "decisions" for each in damaged):
             _mend_decisions(directory)
@@ -111,7 +121,9 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
                 writer.append(Damaged(walker=each.number, reason=reason))
             elif each.what == "model":
                 writer.append(Damaged(model=each.number, reason=reason))
-            elif each.what in ("settings", "prepared") and (directory.path / each.where).exists():
+            elif each.what == "bias":
+                writer.append(Damaged(bias=each.number, reason=reason))
+            elif each.what in ("settings", "prepared") and (directory.path / each.where).is_file():
                 writer.append(Damaged(file=each.where, sha256=sha256(directory.path / each.where), reason=each.problem))
         writer.close()
     if History(directory).state.end is not None:
@@ -188,21 +200,19 @@ def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
     """
     chosen = {start.start: start for start in journal.read(directory.journal, Start) if start.again is None}
     explained = dict[int, Any]()  # and when
-    text = directory.decisions.read_bytes() if directory.decisions.exists() else b""
+    text = directory.read(directory.decisions, MOST_DECISIONS) if directory.decisions.exists() else b""
     if went_on or driven(directory.path):
         text = text[: text.rfind(b"\n") + 1]  # behind it a line is being written, or was
     for number, line in enumerate(text.splitlines(), 1):
-        try:
-            decision = json.loads(line)
-            start = decision["start"]
-            same = start not in chosen or _facts(chosen[start]).items() <= decision.items()
-            again = start in explained
-        except (ValueError, KeyError, TypeError, AttributeError):
+        if (decision := decoded(line)) is None:
             yield f"line {number} is damaged"
             continue
+        start = decision["start"]
+        same = start not in chosen or _facts(chosen[start]).items() <= decision.items()
+        again = start in explained
         if again or not same:
             yield f"line {number}: {'a second decision for this start' if again else 'the journal has another choice'}"
-        explained[start] = decision.get("t")
+        explained[start] = decision["t"]
     if missing := sorted(chosen.keys() - explained.keys()):
         yield f"the decisions for {len(missing)} starts are missing, the first is start {missing[0]}"
     known = {start.start for start in journal.read(directory.journal, Start)}
@@ -238,14 +248,23 @@ def _places(history: History) -> dict[int, str]:
 
 
 def _group(frames: Frames, group: str) -> Callable[[], Iterator[str]]:
-    """The files of a merged group. One that is not there, or goes meanwhile, is looked for with its walkers."""
+    """The files of a merged group, and the array that says whose its frames are: that of its table, once more.
+
+    A group that is not there, or goes meanwhile, is looked for with its walkers.
+    """
 
     def look() -> Iterator[str]:
         found = list(_seen(lambda: incomplete(frames.path / group)))
+        found += [] if found else _seen(lambda: _read_walkers(frames, group))
         if frames.own(group):
             yield from found
 
     return look
+
+
+def _read_walkers(frames: Frames, group: str) -> Iterator[str]:
+    read_walkers(frames, group)
+    yield from ()
 
 
 def _doubled(path: Path) -> Callable[[], Iterator[str]]:
@@ -279,9 +298,11 @@ def _of_walker(frames: Frames, walker: Walker, group: str) -> Iterator[str]:
     name = walker.name
     if group == name:
         yield from damages(frames, name)
-    elif (whose(frames, name) != walker.number).any():
-        yield f"where {name} is said to lie there are frames of others"
     else:
+        with contextlib.suppress(DamagedShard):  # that is a problem of the group, and costs its walkers nothing
+            if (whose(frames, name) != walker.number).any():
+                yield f"where {name} is said to lie there are frames of others"
+                return
         read_all(frames, name)
     rows, table = frames.count(name), frames.read_table(name).tolist()
     if rows < walker.frames or len(table) < walker.published_segments:
@@ -315,10 +336,21 @@ def _model(directory: RunDirectory, model: ModelVersion) -> Callable[[], Iterato
             elif sha256(folder / name) != digest:
                 yield f"{name} was changed since it was trained"
         if not files:  # Steersman 0.1 kept the hash of the weights beside them
-            described = json.loads((folder / "model.json").read_bytes())
-            json.loads((folder / "card.json").read_bytes())
+            described = json.loads(directory.read(folder / "model.json"))
+            json.loads(directory.read(folder / "card.json"))
             if sha256(folder / "weights.safetensors") != described["sha256"]:
                 yield "the hash of the weights is not the one on the model's card"
+
+    return look
+
+
+def _bias(directory: RunDirectory, bias: Biased) -> Callable[[], Iterator[str]]:
+    def look() -> Iterator[str]:
+        file = directory.bias(bias.bias)
+        if not file.is_file():
+            yield "it is missing"
+        elif sha256(file) != bias.sha256:
+            yield "it was changed since it was made"
 
     return look
 
@@ -351,11 +383,10 @@ def _mend_journal(directory: RunDirectory) -> None:
 def _mend_decisions(directory: RunDirectory) -> None:
     """Keep the lines that say what the journal says, and say of the other starts what the journal knows."""
     known = {}
-    for line in directory.decisions.read_bytes().splitlines() if directory.decisions.exists() else []:
-        try:
-            known[json.loads(line)["start"]] = line
-        except (ValueError, KeyError, TypeError):
-            continue
+    there = directory.decisions.is_file()
+    for line in directory.read(directory.decisions, MOST_DECISIONS).splitlines() if there else []:
+        if decision := decoded(line):
+            known[decision["start"]] = line
     _move_aside(directory, "decisions.jsonl")
     with directory.decisions.open("wb") as file:
         for start in journal.read(directory.journal, Start):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steersman.journal import records
+from steersman.journal import decisions, records
 from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.records import FrameId
-from steersman.journal.run_directory import RunDirectory
+from steersman.journal.run_directory import RunDirectory, sha256
+from steersman.system import reading
 
 
 def why(history: History, name: str) -> dict[str, Any]:
@@ -20,7 +20,8 @@ def why(history: History, name: str) -> dict[str, Any]:
 
     Args:
         name: `<walker>.<number>`, e.g. "w3.17".
-    Returns: segment, start, seed, began, parent (segment, row, name; or None), model, policy, reason, attempt,
+    Returns: segment, start, seed, began, parent (segment, row, name; or None), model, policy, reason, with_model and
+        bias (versions that the simulation was given, 0: none), share (of the energy of the bias), attempt,
         candidates, refused (others that were ranked high), ended, frames, cause, stopped_by; times in s since 1970.
     Raises: NoSuchSegment: the journal does not know it.
     """
@@ -41,6 +42,7 @@ def why(history: History, name: str) -> dict[str, Any]:
         "model": start.model,
         "policy": start.policy,
         "reason": start.reason,
+        **_given(start),
         "attempt": start.attempt,
         "candidates": decision.get("candidates", 0),
         "refused": [{**each, "frame": _named(history, each["frame"])} for each in decision.get("refused", [])],
@@ -67,8 +69,9 @@ def _stopped_by(record: records.Stop | records.Tell) -> dict[str, str]:
 def tree(history: History, name: str) -> dict[str, Any]:
     """Trace a segment back to the prepared start: everything that its frames follow from.
 
-    Returns: segments (itself first; segment, start, seed, parent, model, policy, exact, set), models (what is known of
-        the fit of each model that chose one of them), seed of the run, sha256 of the workflow file, parameters at the
+    Returns: segments (itself first; segment, start, seed, parent, model, policy, exact, set, with_model, bias, share),
+        models (what is known of the fit of each model that chose one of them or that one was given), biases (SHA-256 by
+        version, of those that pushed one of them), seed of the run, sha256 of the workflow file, parameters at the
         beginning of the run and what people set since, and environment with the git commit.
     Raises: NoSuchSegment: the journal does not know it.
     """
@@ -79,16 +82,19 @@ def tree(history: History, name: str) -> dict[str, Any]:
         known = {key: getattr(start, key) for key in ("start", "seed", "model", "policy", "exact")}
         drawn = {**start.draw, **({"weight": start.weight, "round": start.round} if start.round else {})}
         changed = {"set": dict(start.set), "draw": drawn}
-        segments.append({"segment": found.name(at), "parent": _named(history, start.parent), **changed, **known})
-    versions = sorted({each["model"] for each in segments if each["model"]})
+        known |= changed | _given(start)
+        segments.append({"segment": found.name(at), "parent": _named(history, start.parent), **known})
+    versions = sorted({each[name] for each in segments for name in ("model", "with_model")} - {0})
+    pushed = {each["bias"] for each in segments}
     return {
         "segments": segments,
         "models": [_card(directory, version) for version in versions],
+        "biases": {bias.bias: bias.sha256 for bias in history.state.biases if bias.bias in pushed},
         "seed": history.state.run.seed,
-        "workflow": hashlib.sha256(directory.workflow.read_bytes()).hexdigest(),
+        "workflow": sha256(directory.workflow),
         "params": directory.settings()["params"],
         "set": history.state.settings,
-        "environment": json.loads(directory.environment_file.read_text()),
+        "environment": json.loads(directory.read(directory.environment_file)),
     }
 
 
@@ -101,10 +107,12 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
         how = " exactly," if each["exact"] else ""
         by = "" if each["policy"] == "prepared" else f"{how} by {each['policy']}"
         changed = "".join(f", {key}={value}" for key, value in (each["set"] | each["draw"]).items())
-        text.append(f"{each['segment']:<8} from {origin}{by}, {model}, seed {each['seed']}{changed}")
+        given = f", given {words}" if (words := given_words(each)) else ""
+        text.append(f"{each['segment']:<8} from {origin}{by}, {model}, seed {each['seed']}{given}{changed}")
     for model in found["models"]:
         facts = f"fitted to {_frames(model['frames'])}, weights sha256 {model['weights'][:16]}"
         text.append(f"model {model['version']:<5} {facts}")
+    text += [f"bias {version:<6} sha256 {sha256[:16]}" for version, sha256 in found["biases"].items()]
     environment = found["environment"]
     packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items() if version)
     return [
@@ -130,6 +138,8 @@ def lines(found: dict[str, Any]) -> list[str]:
         else "",
         f"  because        {found['reason']}",
     ]
+    if words := given_words(found):
+        text.append(f"  given          {words}")
     if found["attempt"]:
         text.append(f"  attempt        {found['attempt'] + 1}: the same start failed before")
     for each in found["refused"]:
@@ -145,6 +155,17 @@ def lines(found: dict[str, Any]) -> list[str]:
     return [line for line in text if line]
 
 
+def _given(start: records.Start) -> dict[str, Any]:
+    return {key: getattr(start, key) for key in ("with_model", "bias", "share")}
+
+
+def given_words(found: Mapping[str, Any]) -> str:
+    """What a simulation was given of what was learned, or ""."""
+    share = f" with {100 * found['share']:g} % of its energy" if found["share"] < 1 else ""
+    pushed = f"pushed by bias {found['bias']}{share}" if found["bias"] else ""
+    return ", ".join(filter(None, (f"model {found['with_model']}" if found["with_model"] else "", pushed)))
+
+
 def _frames(number: int) -> str:
     return f"{number:,} frame{'s' if number != 1 else ''}"
 
@@ -153,16 +174,17 @@ def _card(directory: RunDirectory, version: int) -> dict[str, Any]:
     card = directory.card(version) or {}
     weights = hashlib.sha256()
     for file in sorted(directory.model(version).glob("*.safetensors")):
-        weights.update(file.read_bytes())
+        with reading.opened(file, directory.path) as opened:
+            while piece := opened.read(2**20):
+                weights.update(piece)
     return {"version": version, "frames": card.get("frames", 0), "weights": weights.hexdigest()}
 
 
 def _decision(directory: RunDirectory, start: int) -> dict[str, Any]:
     named = f'"start": {start},'.encode()  # to parse each of a million lines would take seconds
-    with contextlib.suppress(FileNotFoundError), directory.decisions.open("rb") as file:
-        for text in file:
-            if named in text and (decision := json.loads(text))["start"] == start:
-                return dict(decision)
+    for text in decisions.lines(directory):
+        if named in text and (decision := decisions.decoded(text)) and decision["start"] == start:
+            return decision
     return {}
 
 

@@ -65,7 +65,7 @@ class NotDense(ModelError, BadInput):
 
     def __str__(self) -> str:
         return (
-            f"no simulation can be biased along the coordinate of a {self.name}: it has no `layers()` to give "
+            f"no simulation can be biased along the coordinate of a {self.name}: it has no `dense_layers()` to give "
             "to OpenMM; models.TICA, models.DeepTICA and models.PCA have"
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,8 @@ from safetensors.torch import load_file, save
 from torch import nn
 
 from steersman.models.errors import NotDense, UnreadableModel
+from steersman.system import reading
+from steersman.system.errors import EngineError
 from steersman.system.files import replace_file
 
 WEIGHTS, STREAM, CARD = "weights.safetensors", "stream.safetensors", "model.json"
@@ -65,7 +68,7 @@ class Model(nn.Module):
             self.stream = {name: value.clone() for name, value in init.stream.items()}
         return fits
 
-    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """The way from the inputs of `encode` to its coordinates as dense layers with tanh between them.
 
         What has them can be written out as forces of a simulation, and so be biased along.
@@ -85,17 +88,20 @@ class Model(nn.Module):
         described = self._described(_write(folder / WEIGHTS, self.state_dict()))
         if self.stream:
             described["stream"] = _write(folder / STREAM, self.stream)
-        (folder / CARD).write_text(json.dumps(described, indent=2) + "\n")
+        replace_file(folder / CARD, json.dumps(described, indent=2) + "\n", sync=True)
 
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
+    def load(cls, directory: str | Path, *, trusted: bool = False) -> Self:
         """Read a model that `save` wrote; in eval mode, on the CPU.
 
+        Args:
+            trusted: import the module that the card names. Else the class is one of Steersman's, or of a module that
+                was imported before: to look at a stranger's model runs nothing of theirs.
         Raises: UnreadableModel: no model there, weights that are not those saved, or another class than asked for.
         """
         folder = Path(directory)
         described = _read_card(folder)
-        kind = _class_of(folder, described)
+        kind = _class_of(folder, described, trusted=trusted)
         if not issubclass(kind, cls):
             raise UnreadableModel(str(folder), f"holds a {kind.__qualname__}, not a {cls.__qualname__}")
         weights = _read(folder, WEIGHTS, described["sha256"])
@@ -127,24 +133,26 @@ class Model(nn.Module):
 
 def sha256(path: Path) -> str:
     """Hash a file's bytes. Returns: 64 hexadecimal digits."""
-    with path.open("rb") as file:
+    with reading.opened(path, path.parent) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_card(folder: Path) -> dict[str, Any]:
     try:
-        described: dict[str, Any] = json.loads((folder / CARD).read_text())
-    except (OSError, ValueError) as unreadable:
+        described: dict[str, Any] = json.loads(reading.read(folder / CARD, folder))
+    except (OSError, ValueError, RecursionError, EngineError) as unreadable:
         raise UnreadableModel(str(folder), f"no readable {CARD} ({unreadable})") from unreadable
-    missing = {"class", "config", "sha256", "history", "card"} - set(described)
+    missing = {"class", "config", "sha256", "history", "card"} - set(described if isinstance(described, dict) else ())
     if missing:
         raise UnreadableModel(str(folder), f"{CARD} lacks {', '.join(sorted(missing))}")
     return described
 
 
-def _class_of(folder: Path, described: dict[str, Any]) -> type[Model]:
-    """Import the class that "module:qualname" names; only a Model is ever called."""
+def _class_of(folder: Path, described: dict[str, Any], *, trusted: bool) -> type[Model]:
+    """The class that "module:qualname" names; only a Model is ever called."""
     module, _, name = str(described["class"]).partition(":")
+    if not (trusted or module in sys.modules or module.startswith(f"{__package__}.")):
+        raise UnreadableModel(str(folder), f"its class is in {module}; import that first, or load it with trusted=True")
     try:
         kind = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as unknown:
@@ -157,7 +165,7 @@ def _class_of(folder: Path, described: dict[str, Any]) -> type[Model]:
 def _write(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
     """Save tensors, give the file's hash."""
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    replace_file(path, save(kept))  # save_file() would make it the owner's alone
+    replace_file(path, save(kept), sync=True)  # save_file() would make it the owner's alone
     return sha256(path)
 
 
@@ -170,5 +178,5 @@ def _read(folder: Path, name: str, digest: str) -> dict[str, torch.Tensor]:
                 str(folder), f"{name} is not what was saved (sha256 {found[:12]}..., not {digest[:12]}...)"
             )
         return dict(load_file(path))
-    except (OSError, SafetensorError) as unreadable:
+    except (OSError, SafetensorError, reading.OddFile) as unreadable:
         raise UnreadableModel(str(folder), f"no readable {name} ({unreadable})") from unreadable

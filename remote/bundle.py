@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from steersman.remote.errors import TooLarge
-from steersman.remote.wire import MOST_BYTES
+from steersman.remote.wire import MOST_BYTES, inflated
 from steersman.stages import modules
 from steersman.system.errors import BadRequest
+
+MOST_UNPACKED = 2**29  # bytes of the archive, which is at most MOST_BYTES when it is compressed
 
 
 def files(workflow: Path, *others: Path) -> dict[str, bytes]:
@@ -47,9 +49,16 @@ def pack(contents: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(packed: bytes, folder: Path) -> None:
-    """Write the files into a folder, and nowhere else."""
-    with tarfile.open(fileobj=io.BytesIO(zlib.decompress(packed))) as archive:
-        archive.extractall(folder, filter="data")
+    """Write the files into a folder, and nowhere else. Raises: BadRequest: it is no archive of ours, or too large."""
+    try:
+        archive = tarfile.open(fileobj=io.BytesIO(inflated(packed, MOST_UNPACKED)), mode="r:")  # noqa: SIM115
+        members = archive.getmembers()
+    except (ValueError, tarfile.TarError) as error:
+        raise BadRequest(f"the archive cannot be unpacked: {error}") from None
+    size = sum(member.size for member in members)
+    if size > MOST_UNPACKED or not all(member.type == tarfile.REGTYPE for member in members):
+        raise BadRequest(f"the archive holds more than files, or {size:,} bytes; {MOST_UNPACKED:,} are unpacked")
+    archive.extractall(folder, filter="data")
 
 
 def digest(*parts: bytes) -> str:

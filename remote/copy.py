@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from steersman.journal import copies
-from steersman.remote import transfer
-from steersman.remote.errors import Damaged
+from steersman.remote import incoming, transfer
+from steersman.remote.errors import BadAnswer, Damaged
 from steersman.remote.known import Sent, seen
 from steersman.remote.site import WITHIN_S, Site
 from steersman.system.errors import BadRequest, UnknownName
@@ -27,6 +29,10 @@ HEADS = ("zarr.json", "card.json")  # they say what there is; written after it, 
 JOURNALS = (*transfer.GROWING, "run.yaml", "workflow.py")  # in the order they are read; those later were written before
 SEAL = "manifest.sha256"
 TRIES = 5  # of a file that is another one each time
+MOST_JOURNAL = 2**32
+GROWS = 2**26  # bytes that a file may grow by between the listing and its last piece
+LISTINGS = 100  # in one fetch: a run that goes on has new files in some
+MISSES = 100  # answers of a fetch that bring little and end no file: each file may be another one a few times
 FETCH_S, DRAW_S = 120.0, 300.0
 Question = tuple[str, dict[str, Any]]  # see `Site.ask`
 
@@ -45,7 +51,11 @@ class View:
         return look
 
     def read(self, *then: Question) -> list[Any]:
-        """Read what is new, all of it. Returns: see `there.look`, and the answers to what is asked behind it."""
+        """Read what is new, all of it. Returns: see `there.look`, and the answers to what is asked behind it.
+
+        Raises: BadAnswer: of the site, see incoming.py.
+        """
+        progress = _Progress()
         while True:
             pieces = [self._next(name) for name in JOURNALS]
             asked: list[Question] = [("look", {"log": None}), ("read", {"pieces": pieces}), *then]
@@ -56,6 +66,7 @@ class View:
             if len(answers) == len(pieces) and all(_complete(each) for each in answers) and not any(anew):
                 copies.mark(self.path, _origin(self.sent, look))
                 return [look, *others]
+            progress.expect(sum(len(each.get("data", b"")) for each in answers), ended=0)
 
     @property
     def begun(self) -> bool:
@@ -68,7 +79,8 @@ class View:
 
     def _take(self, answer: Mapping[str, Any]) -> bool:
         """Write what came. Returns: whether it has to be read anew, since it is another file by now."""
-        name, path = answer["path"], self.path / answer["path"]
+        name, path = answer["path"], incoming.place(self.path, answer["path"])
+        _expect_at_most(answer, MOST_JOURNAL)
         if answer.get("gone"):
             return self._of.pop(name, None) is not None
         data = _checked(answer)
@@ -112,14 +124,18 @@ class Copy:
     ) -> None:
         if path.exists() and copies.of(path) is None and any(path.iterdir()):
             raise BadRequest(f"{path} exists and is not a copy of a remote run; give another --to")
+        if (path / copies.FOLDER).is_symlink():
+            raise BadRequest(f"{path / copies.FOLDER} is a symbolic link; give another --to")
         self.path, self._view, self._most, self._show = path, view, most, show
         self._of = _Identities(path / copies.FOLDER / "identities.json")
+        self._listings = 0
         self._gone = False  # whether a file that was listed is there no more
 
     def fetch(self, groups: Sequence[str]) -> Fetched:
         """Fetch what is new of these groups, and the small files of the run."""
         if "figures" in groups:
             self._view.site.ask(self._view.sent.name, ("draw", {}), within_s=DRAW_S)
+        self._listings = 0
         look, found = self._view.read(("listing", {"groups": list(groups)}))
         there, done = _without_journals(found), Fetched(look)
         if not self._view.begun:
@@ -157,7 +173,7 @@ class Copy:
         if SEAL in self._of and "rest" not in groups and (done.files or grew):  # it is of what came before
             self._remove([SEAL])
         for name in reversed(known):
-            _extend(self.path / name, known[name])
+            _extend(incoming.place(self.path, name), known[name])
         copies.mark(self.path, _origin(self._view.sent, done.look))
         return done
 
@@ -165,16 +181,18 @@ class Copy:
         """Put files in their places as they come, and remember what they are."""
         try:
             for path, part, of in received:
-                (self.path / path).parent.mkdir(parents=True, exist_ok=True)
-                part.replace(self.path / path)
+                incoming.place(self.path, path).parent.mkdir(parents=True, exist_ok=True)
+                part.replace(incoming.place(self.path, path))
                 self._of[path] = of
+        except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+            raise BadAnswer(f"{error.filename} is a file, and a folder of files") from None
         finally:
             self._of.keep()
 
     def _remove(self, paths: Iterable[str]) -> None:
         """Remove files that are there no more; first what speaks of the others."""
         for path in sorted(paths, key=_is_head, reverse=True):
-            (self.path / path).unlink(missing_ok=True)
+            incoming.place(self.path, path).unlink(missing_ok=True)
             del self._of[path]
             with suppress(OSError):  # one of them is not empty
                 for folder in itertools.takewhile(self.path.__ne__, (self.path / path).parents):
@@ -183,6 +201,9 @@ class Copy:
 
     def _listing(self, groups: Sequence[str]) -> dict[str, Sequence[Any]]:
         """Size and identity of the files there, by path; but the journals, which were read before."""
+        self._listings += 1
+        if self._listings > LISTINGS:
+            raise BadAnswer("other files in each listing, without end")
         (found,) = self._view.site.ask(self._view.sent.name, ("listing", {"groups": list(groups)}), within_s=FETCH_S)
         return _without_journals(found)
 
@@ -192,7 +213,7 @@ class Copy:
             path: size for path, (size, of) in there.items()
             if self._of.get(path) != of or not (self.path / path).exists()
         }  # fmt: skip
-        for group in groups:
+        for group in ("", *groups):
             size = sum(size for path, size in new.items() if transfer.group_of(path) == group)
             if size > self._most:
                 done.left[group] = size
@@ -203,8 +224,9 @@ class Copy:
     ) -> Iterator[tuple[str, Path, str]]:
         """Receive files, in parts that stay when this is interrupted. Gives path, the whole part, and what it is of."""
         parts = {path: _Part(self.path / copies.FOLDER, path, there[path][1]) for path in sizes}
+        progress = _Progress()
         while parts:
-            pieces = [part.next for part in parts.values()]
+            pieces, open_, before = [part.next for part in parts.values()], len(parts), done.received
             (answers,) = self._view.site.ask(self._view.sent.name, ("read", {"pieces": pieces}), within_s=FETCH_S)
             for answer in answers:
                 part = parts[answer["path"]]
@@ -213,6 +235,7 @@ class Copy:
                     if not part.began or part.again() == TRIES:
                         del parts[answer["path"]]  # it is there no more
                     continue
+                _expect_at_most(answer, sizes[answer["path"]] + GROWS)
                 part.take(_checked(answer), answer)
                 done.received += len(answer["data"])
                 self._show(done.received, sum(sizes.values()))
@@ -220,6 +243,20 @@ class Copy:
                     del parts[answer["path"]]
                     done.files += 1
                     yield answer["path"], part.path, answer["of"]
+            progress.expect(done.received - before, open_ - len(parts))
+
+
+class _Progress:
+    """What an honest site does in each answer: it fills it, or ends a file. Files that are others each time are few."""
+
+    def __init__(self) -> None:
+        self._missed = 0
+
+    def expect(self, received: int, ended: int) -> None:
+        """Args: received: bytes of an answer; ended: files that it completed. Raises: BadAnswer: too little, again."""
+        self._missed += not ended and transfer.is_little(received)
+        if self._missed > MISSES:
+            raise BadAnswer("piece after piece of a file, without ever coming to its end")
 
 
 class _Part:
@@ -233,6 +270,9 @@ class _Part:
     def __init__(self, folder: Path, path: str, of: str) -> None:
         name = hashlib.sha256(path.encode()).hexdigest()[:16]
         self.path, self._of, self._name, self._tries = folder / f"{name}.part", folder / f"{name}.of", path, 0
+        for file in (self.path, self._of):
+            if file.is_symlink():  # not of ours
+                file.unlink()
         if self.began and self._of.read_text() != of:
             self._of.unlink()
 
@@ -264,7 +304,9 @@ class _Identities(dict[str, str]):
     """Path -> what file at the site it was read from; a JSON file."""
 
     def __init__(self, file: Path) -> None:
-        super().__init__(json.loads(file.read_text()) if file.exists() else {})
+        super().__init__()
+        with suppress(FileNotFoundError, msgspec.DecodeError):  # everything comes again
+            self.update(msgspec.json.decode(file.read_bytes(), type=dict[str, str]))
         self._file = file
 
     def keep(self) -> None:
@@ -300,6 +342,12 @@ def _is_head(path: str) -> bool:
 
 def _complete(answer: Mapping[str, Any]) -> bool:
     return bool(answer.get("gone")) or answer["offset"] + len(answer["data"]) >= answer["size"]
+
+
+def _expect_at_most(answer: Mapping[str, Any], most: int) -> None:
+    """Raises: BadAnswer: a file is larger than it can be."""
+    if not answer.get("gone") and answer["offset"] + len(answer["data"]) > most:
+        raise BadAnswer(f"more than {most:,} bytes of {answer['path']!r}")
 
 
 def _checked(answer: Mapping[str, Any]) -> bytes:

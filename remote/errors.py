@@ -11,6 +11,7 @@ EngineError
 ├── OtherVersion          there is one that speaks otherwise
 ├── StillRunning          a driver that is to end has not ended yet
 ├── FailedThere           something could not be done at the site, in the words of the site
+├── BadAnswer             what came is not what a site of ours answers
 └── Damaged               what came is not what was sent
 BadInput
 ├── UnknownEndpoint       no endpoint has this UUID
@@ -118,6 +119,16 @@ class Damaged(EngineError):
 
     def __str__(self) -> str:
         return f"{self.path} did not arrive as it was sent; fetch again, which continues where it stopped"
+
+
+class BadAnswer(EngineError):
+    problem: str
+
+    def __str__(self) -> str:
+        return (
+            f"the site answers what Steersman there would not: {self.problem}; nothing of it was taken: look who has "
+            "access to your account there, and whether both sides have the same version"
+        )
 
 
 class UnknownEndpoint(BadInput):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import steersman
-from steersman.remote import install_there
+from steersman.remote import incoming, install_there
 from steersman.remote.errors import FailedThere
 from steersman.remote.site import Site
 
@@ -59,7 +59,7 @@ def install(site: Site) -> dict[str, Any]:
     name, content = wheel()
     asked = {"folder": site.endpoint.folder, "wheel": name, "extras": EXTRAS}
     given = json.dumps({**asked, "content": base64.b64encode(content).decode()})
-    found = json.loads(site.run_source(inspect.getsource(install_there), given, WITHIN_S))
+    found = incoming.installed(site.run_source(inspect.getsource(install_there), given, WITHIN_S))
     if found["problem"]:
         raise FailedThere(site.endpoint.name, found["problem"])
     return dict(found)

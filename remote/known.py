@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -11,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from steersman.system import files
 from steersman.system.errors import BadRequest, BadValue, UnknownName
 from steersman.system.files import locked, replace_file
 
@@ -62,10 +62,12 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 def home() -> Path:
-    """The folder of these files. Made when missing."""
-    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "steersman"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    """The folder of these files. Made when missing. Raises: BadRequest: there is no place for it."""
+    config = files.home("XDG_CONFIG_HOME", ".config")
+    if config is None:
+        raise BadRequest("you have no home folder to keep endpoints and runs in; let XDG_CONFIG_HOME name a folder")
+    (config / "steersman").mkdir(parents=True, exist_ok=True)
+    return config / "steersman"
 
 
 def endpoints() -> dict[str, Endpoint]:
@@ -127,6 +129,11 @@ def keep_run(sent: Sent) -> None:
 def seen(name: str) -> Path:
     """Folder for what was read of a run to look at it."""
     return home() / "remote" / name / "seen"
+
+
+def submitted(name: str) -> Path:
+    """Folder for the code that was sent: the workflow file, and what it imports from its folder."""
+    return home() / "remote" / name / "submitted"
 
 
 def functions() -> Mapping[str, str]:

@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
 from steersman.executors import globus
-from steersman.remote import facts, known
+from steersman.remote import facts, incoming, known
 from steersman.remote.errors import (
     AnswerLost,
     EndpointOffline,
@@ -71,13 +73,12 @@ class Site:
         Raises: EngineError, BadInput: see errors.py; those of the site come as FailedThere and RefusedThere.
         """
         asked = {"protocol": PROTOCOL, "folder": self.endpoint.folder, "run": run, "questions": questions}
-        return self._answers(self._run(THERE, encode(asked), within_s))
+        return incoming.checked(questions, self._answers(self._run(THERE, encode(asked), within_s)))
 
     def facts(self) -> dict[str, Any]:
         """What the Python there is and has, with Steersman or without; see facts.py."""
         asked = json.dumps({"folder": self.endpoint.folder})
-        found: dict[str, Any] = json.loads(self.run_source(inspect.getsource(facts), asked, WITHIN_S))
-        return found
+        return incoming.facts(self.run_source(inspect.getsource(facts), asked, WITHIN_S))
 
     def run_source(self, source: str, given: str, within_s: float) -> str:
         """What a Python program prints there that needs no Steersman.
@@ -122,7 +123,7 @@ class Site:
             self._pace.wait()
             return str(self._client.get_endpoint_status(self.endpoint.uuid)["status"])
 
-    def _run(self, program: tuple[str, ...], given: str, within_s: float) -> dict[str, Any]:
+    def _run(self, program: tuple[str, ...], given: str, within_s: float) -> incoming.Done:
         """Run a program there and wait for it."""
         if len(given) > MOST_BYTES * 4 / 3:
             raise TooLarge("what was asked for", len(given) * 3 // 4, MOST_BYTES)
@@ -132,8 +133,8 @@ class Site:
         if "late" in found or "silent" in found:
             raise NoAnswer(self.endpoint.name, within_s, "too slow, or its clock differs from ours:")
         if "missing" in found:
-            raise NoSteersman(self.endpoint.name, found["missing"], "there is no such program")
-        return found
+            raise NoSteersman(self.endpoint.name, str(found["missing"]), "there is no such program")
+        return incoming.done(found)
 
     def _submit(
         self, program: tuple[str, ...], given: str, within_s: float | None, until: float, options: dict[str, Any]
@@ -192,23 +193,23 @@ class Site:
             raise AnswerLost(self.endpoint.name, str(answer.get("reason") or "the service has deleted it"))
         return dict(answer["result"])
 
-    def _answers(self, done: dict[str, Any]) -> list[Any]:
+    def _answers(self, done: incoming.Done) -> list[msgspec.Raw]:
         name = self.endpoint.name
         if "No module named 'steersman" in done["err"] or "No module named steersman" in done["err"]:
             raise NoSteersman(name, done["executable"], _last_line(done["err"]))
         if done["code"]:
             raise FailedThere(name, _last_line(done["err"]))
         try:
-            found = decode(done["out"])
+            found: incoming.Answer = decode(done["out"], incoming.Answer)
         except ValueError as error:
             raise AnswerLost(name, str(error)) from None
-        if found["protocol"] != PROTOCOL:
-            raise OtherVersion(name, found["version"], importlib.metadata.version("steersman"))
-        if "refused" in found:
-            raise RefusedThere(name, found["refused"])
-        if "failed" in found:
-            raise FailedThere(name, found["failed"])
-        return list(found["answers"])
+        if found.protocol != PROTOCOL:
+            raise OtherVersion(name, found.version, importlib.metadata.version("steersman"))
+        if found.refused is not None:
+            raise RefusedThere(name, found.refused)
+        if found.failed is not None:
+            raise FailedThere(name, found.failed)
+        return found.answers
 
     @contextmanager
     def _errors(self, forgiving: str | None = None) -> Iterator[None]:

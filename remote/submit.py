@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from steersman.executors.site_files import is_path
 from steersman.remote import bundle, known
 from steersman.remote.known import Sent
 from steersman.remote.site import Site
-from steersman.stages import loading
+from steersman.stages import loading, modules, trust
 from steersman.system.errors import BadValue
 
 START_S = 180.0  # for an endpoint that has to start, and for the check of the workflow there
@@ -66,8 +67,19 @@ def submit(site: Site, wish: Wish) -> tuple[Sent, dict[str, Any]]:
     start = {"packed": packed, "check": check, "words": ["run", *words, "--run-dir", "RUN"], "where": wish.where}
     (there,) = site.ask(name, ("start", start), within_s=START_S)
     sent = Sent(name, workflow.stem, site.endpoint, wish.where, time.time(), options=job)
+    if there["fresh"]:
+        _keep_code(workflow, known.submitted(name))
     sent = known.runs().get(name, sent) if not there["fresh"] else sent
     return in_job(site, sent, there), there
+
+
+def _keep_code(workflow: Path, folder: Path) -> None:
+    """Keep what was sent as the run has it: a copy of the run is known by it, and `watch` has its stop rule of it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "workflow.py").write_text(workflow.read_text())
+    modules.keep(workflow, folder)
+    trust.trust(folder / "workflow.py")
 
 
 def in_job(site: Site, sent: Sent, there: dict[str, Any]) -> Sent:

@@ -20,7 +20,7 @@ GROWING = ("journal.jsonl", "decisions.jsonl")  # in the order they are read: a 
 PRIVATE = ("bus", "driver.json", ".lock", "aside")  # the bus's password, and what is of this machine alone
 GROUPS = {
     "figures": ("report.html", "figures", "analysis"),
-    "models": ("models",),
+    "models": ("models", "biases"),
     "frames": ("frames.zarr", "scores.zarr"),
 }
 REST = ("parsl", "checkpoints", "prepared.pkl", "manifest.sha256")  # in `all` alone
@@ -46,6 +46,11 @@ def listing(run: Path, groups: Sequence[str]) -> dict[str, tuple[int, str]]:
                 status = path.stat()
                 found[name] = (status.st_size, identity(name, status))
     return found
+
+
+def is_little(received: int) -> bool:
+    """Whether an answer of so many bytes has room left: a file that it does not end would have filled it."""
+    return received < MOST_BYTES // 2
 
 
 def identity(name: str, status: os.stat_result) -> str:

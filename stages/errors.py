@@ -14,6 +14,16 @@ class BadDraws(BadInput):
         return f"@wf.held_out: {self.problem}; it must return {{name: array with one row for each draw}}"
 
 
+class UntrustedCode(BadInput):
+    workflow: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.workflow} is not executed: no run of yours had this code; read it, then allow it with --trust "
+            "(in Python: open_run(RUN, trust=True)), which is remembered for this code"
+        )
+
+
 class NoFrameYet(EngineError, KeyError):
     name: str
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
+import os
+import re
 import sys
 import traceback
 import types
@@ -18,12 +21,14 @@ import steersman.workflows
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.workflow import Params, Workflow
+from steersman.steering import SECONDS
 from steersman.system import plain
-from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
+from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName, told
 
 SHIPPED = Path(steersman.workflows.__file__).parent
 REFERENCE = SHIPPED / "reference"
 SHOWN_CHARS = 200
+VERBS = ("prepare", "held_out", "simulate", "train", "score", "steer", "metric", "yardstick", "figure", "panel")
 
 
 def shipped() -> dict[str, Path]:
@@ -49,43 +54,87 @@ def find(name_or_path: str) -> Path:
     return shipped()[name_or_path]
 
 
-def load(path: Path) -> Workflow:
+def load(path: Path, *, shown: Path | None = None, moves: bool = False) -> Workflow:
     """Import a workflow file and return the one Workflow that it defines.
 
+    Args:
+        shown: what errors call the file; by default by its path.
+        moves: this process goes to the folder that the file may go to, as a worker does.
     Raises: BadWorkflow: it raises on import, defines no workflow or several, or lacks a stage.
     """
-    module = _import(path)
+    global _last
+    text = path.read_bytes()
+    if module := _copies.get((path.resolve(), text)):
+        sys.modules[MODULE] = module
+        make_importable(path)
+    else:
+        module = _import(path, shown or path, moves=moves)
     found = [value for value in vars(module).values() if isinstance(value, Workflow)]
     if len(set(map(id, found))) != 1:
-        raise BadWorkflow(str(path), 0, f"it defines {len(found)} workflows; it must hold one: wf = Workflow(...)")
+        problem = f"it defines {len(found)} workflows; it must hold one: wf = Workflow(...)"
+        raise BadWorkflow(str(shown or path), 0, problem)
     if problems := found[0].problems():
-        raise BadWorkflow(str(path), 0, "; ".join(problems))
+        raise BadWorkflow(str(shown or path), 0, "; ".join(problems))
+    _last = found[0], module, text
     return found[0]
 
 
+# The workflow that was loaded last, and copies of loaded files, which are not imported again.
+_last: tuple[Workflow, types.ModuleType, bytes] | None = None
+_copies: dict[tuple[Path, bytes], types.ModuleType] = {}
+
+
+def adopt(copy: Path, workflow: Workflow) -> None:
+    """Let `load` of a copy give a workflow that is loaded: a file may do what can be done once in a process."""
+    if _last and _last[0] is workflow and _last[2] == (text := copy.read_bytes()):
+        _copies[copy.resolve(), text] = _last[1]
+
+
 class _Source(SourceFileLoader):
-    """Leaves no bytecode beside the file: a run directory that was copied would differ from what was sealed."""
+    """Leaves no bytecode beside the file, since what was sealed would differ; and runs none that another put there."""
 
-    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
-        return
+    def __init__(self, path: Path, shown: Path) -> None:
+        super().__init__(MODULE, str(path))
+        self._shown = str(shown)
+
+    def source_to_code(self, data: Any, path: Any, **options: Any) -> types.CodeType:  # type: ignore[override]
+        return super().source_to_code(data, self._shown, **options)
+
+    def path_stats(self, path: str) -> Any:
+        raise OSError(path)  # then bytecode is neither looked for nor written
 
 
-def _import(path: Path) -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location(MODULE, path, loader=_Source(MODULE, str(path)))
+def _import(path: Path, shown: Path, *, moves: bool) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(MODULE, path, loader=_Source(path, shown))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[MODULE] = module
     make_importable(path)
+    here = "" if moves else os.getcwd()
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise BadWorkflow(str(path), error.lineno or 0, f"SyntaxError: {error.msg}") from None
+        raise BadWorkflow(str(shown), error.lineno or 0, f"SyntaxError: {error.msg}") from None
     except BaseException as error:  # whatever a user's file raises, SystemExit too, is its author's to see
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(shown)]
         line = (lines[-1] or 0) if lines else 0
-        raise BadWorkflow(str(path), line, f"{type(error).__name__}: {error}") from None
+        meant = _meant(error, path.read_bytes().splitlines()[line - 1].decode(errors="replace")) if line else ""
+        raise BadWorkflow(str(shown), line, f"{told(error)}{meant}") from None
+    finally:
+        if here:
+            os.chdir(here)
     return module
+
+
+def _meant(error: BaseException, line: str) -> str:
+    """Which verb of a Workflow was meant where a line calls what is none, such as `wf.scoring`."""
+    none = isinstance(error, TypeError) and "is not callable" in str(error)
+    if not none and not (isinstance(error, AttributeError) and isinstance(error.obj, Workflow)):
+        return ""
+    words = [word for word in re.findall(r"\w\.(\w+)", line) if word not in VERBS]
+    found = [verb for word in words for verb in difflib.get_close_matches(word, VERBS, 1)]
+    return f"; did you mean `{found[0]}`?" if found else ""
 
 
 def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]) -> Params:
@@ -119,8 +168,8 @@ def value(key: str, text: str) -> Any:
 def check_rules(workflow: Workflow, params: Params) -> None:
     """Rules that are functions of the parameters may only fail now, not in the middle of a run.
 
-    Raises: BadValue: in the words of what a rule raises. BadDraws: what is to be held out cannot be drawn.
-        UnknownName: it looks at a metric that is not there.
+    Raises: BadValue: in the words of what a rule raises; or it counts simulated time, whose unit is not known.
+        BadDraws: what is to be held out cannot be drawn. UnknownName: it looks at a metric that is not there.
     """
     when = workflow.training.when if workflow.training else None
     for name, given, rule in (("stop", workflow.stop, workflow.stop_rule), ("when", when, workflow.train_rule)):
@@ -134,7 +183,12 @@ def check_rules(workflow: Workflow, params: Params) -> None:
         raise
     except Exception as error:
         raise BadValue("held_out", workflow.name, str(error) or type(error).__name__) from None
-    for name in workflow.stop_rule(params).needs:
+    stop = workflow.stop_rule(params)
+    if stop.counts_simulated and workflow.time_unit not in SECONDS:
+        problem = f"it counts simulated time, but the unit of `time` is {workflow.time_unit!r}, and no known one"
+        give = 'write its unit, @wf.simulate(variables={"time": Variable((), "ps")}), or count frames'
+        raise BadValue("stop", str(stop), f"{problem}: {give}")
+    for name in stop.needs:
         if name not in workflow.metrics:
             raise UnknownName("metric", name, workflow.metrics or ("none; decorate a function with @wf.metric",))
 
@@ -159,10 +213,11 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "parameters"
         problem = first["msg"].removeprefix("Value error, ")
+        problem += "; put it in quotes, so that it stays as it is written" * (first["type"] == "string_type")
         allowed = "" if first["type"] == "value_error" else _allowed(workflow.params, key)
         raise BadValue(key, shortened(repr(first["input"])), problem + allowed) from None
     except Exception as error:  # a validator of the workflow file may raise anything
-        raise BadValue("parameters", shortened(str(dict(given))), f"{type(error).__name__}: {error}") from None
+        raise BadValue("parameters", shortened(str(dict(given))), told(error)) from None
 
 
 def shortened(text: str) -> str:

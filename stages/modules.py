@@ -16,6 +16,10 @@ from pathlib import Path
 MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
 FOLDER = "workflow"  # in a run directory
 SUFFIXES = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
+ABSENT = (
+    "a run has copies of the workflow file and of the modules that it imports, and not of other files beside them: "
+    "give an absolute path, or make it a parameter"
+)
 MOST_DATA = 2**20  # bytes of another file of a package that is kept with it
 
 
@@ -25,15 +29,38 @@ def keep(source: Path, run: Path) -> None:
     kept.mkdir()
     (kept / f"{MODULE}.py").symlink_to(Path("..", "workflow.py"))
     for path in imported(source):
-        copy = kept / path.relative_to(source.parent)
+        copy = kept / path.relative_to(source.resolve().parent)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
+    for folder in [kept, *(path for path in kept.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").touch()  # no folder: Python neither writes bytecode there nor runs what another put
+
+
+def copied(source: Path, folder: Path) -> Path:
+    """Copy a workflow file into a folder as a run does, with what it imports; returns the copy."""
+    copy = folder / "workflow.py"
+    shutil.copyfile(source, copy)
+    keep(source, folder)
+    return copy
+
+
+def explained(text: str, folder: Path) -> str:
+    """What a stage of a run in this folder says, with the reason where it misses a file there."""
+    misses = "No such file" in text and f"{folder}/" in text
+    return f"{text}; {ABSENT}" if misses else text
+
+
+def looks_beside(source: Path) -> bool:
+    """Whether a workflow file asks where it lies, so that it may look for files there."""
+    tree = ast.parse(source.read_bytes())
+    return any(isinstance(node, ast.Name) and node.id == "__file__" for node in ast.walk(tree))
 
 
 def make_importable(path: Path) -> None:
     """Let this process, and those that it spawns, import what lies beside a workflow file, or was kept with its run."""
-    kept = path.parent / FOLDER
-    folder = str((kept if (kept / f"{MODULE}.py").exists() else path.parent).absolute())
+    own = path.resolve().parent  # of a link too, as Python does
+    kept = own / FOLDER
+    folder = str(kept if (kept / f"{MODULE}.py").exists() else own)
     if folder not in sys.path:
         sys.path.insert(0, folder)  # first, as Python does with the folder of a program
 
@@ -42,9 +69,9 @@ def imported(source: Path) -> set[Path]:
     """The files in the folder of a Python file that it imports, at once or later in a function; packages whole, with
     their data: files of up to 1 MiB each."""
     found: set[Path] = set()
-    waiting = [source]
+    waiting, folder = [source], source.resolve().parent
     while waiting:
-        new = {file for name in _names(waiting.pop()) for file in _files(source.parent, name)} - found
+        new = {file for name in _names(waiting.pop()) for file in _files(folder, name)} - found
         found |= new
         waiting += (file for file in new if file.name.endswith(tuple(SOURCE_SUFFIXES)))
     return found

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from steersman.store import FRAME, SEGMENT, BadVariable, GroupWriter, StoreError
+from steersman.store import FRAME, RESTART_STATES, BadVariable, GroupWriter, ShapeMismatch, Stored, StoreError
+from steersman.store.states import copied
 
-TAKEN = {"segment", "segments"}  # variables that say which segment made a frame, and of each segment
+TAKEN = {"segment", "segments", RESTART_STATES}  # variables of the engine, of frames and of segments
 
 # A look at the bus costs 0.3 ms here and 0.05 ms of the server, which thousands of walkers share: so a segment that has
 # run for long looks less often. It is stopped, and its frames reported, late by a tenth of that, within these bounds.
@@ -37,10 +38,11 @@ class Segment:
         stop_asked: looks at the bus whether the segment is to end.
         until: seconds since 1970 when it is to end at the latest, for its block ends.
         trouble: why frames cannot be written any more, if so.
+        others: variables of another walker's frames, which the first frame must have in the same shapes.
     Attributes:
         frames: frames appended so far.
         simulated: `time` of the newest frame.
-        restart: the full restart state, as given to `state`.
+        restart: the full restart state, a copy of what was given to `state`; empty where nothing was.
         cut: it was to end for its block ends, not because somebody asked.
         longest_s: longest time between two frames.
     """
@@ -53,16 +55,18 @@ class Segment:
         writer: GroupWriter,
         stop_asked: Callable[[], bool] = lambda: False,
         until: float = math.inf,
-        trouble: Callable[[], OSError | None] = lambda: None,
+        trouble: Callable[[], Exception | None] = lambda: None,
+        others: Callable[[], Mapping[str, Stored]] = dict,
     ) -> None:
         self.name, self.number, self.seed = name, number, seed
         self.first_row = writer.rows.get(FRAME, 0)
         self.frames = 0
         self.simulated = 0.0
-        self.restart: dict[str, Any] = {}
+        self.restart: dict[str, np.ndarray | bytes] = {}
         self.was_stopped = self.cut = False
         self.longest_s = 0.0
         self._writer, self._stop_asked, self._until, self._trouble = writer, stop_asked, until, trouble
+        self._others = others
         self._began_at = self._looked_at = self._appended_at = time.monotonic()
 
     @property
@@ -73,25 +77,30 @@ class Segment:
     def append(self, **variables: Any) -> None:
         """Append one frame; `time`, when given, is the simulated time since the segment's start, which never decreases.
 
-        Raises: ShapeMismatch: a variable has another shape than in the run's first frame. NotFinite: NaN or infinity.
+        Raises: ShapeMismatch: a variable has another shape than in the run's first frames. NotFinite: NaN or infinity.
             BadVariable: other variables than in the first frame, values that are no numbers, or a time that is negative
             or smaller than the frame's before it. OSError: frames cannot be written, e.g. because the disk is full.
         """
         if trouble := self._trouble():
             raise trouble
-        _refuse_taken(variables)
+        for name in TAKEN.intersection(variables):
+            raise BadVariable(name, "the engine uses this name for its own data; choose another")
         known = self._writer.names(FRAME)
         if known and (odd := known ^ {*variables, "segment"}):
             raise BadVariable(min(odd), "some frames have it and others have not; all must have the same variables")
-        if np.ndim(variables.get("time", 0.0)):
-            raise BadVariable("time", "it must be one number, the simulated time since the segment's start")
         for name, value in variables.items():
             try:
                 finite = np.isfinite(value).all()
-            except TypeError:
-                raise BadVariable(name, f"{value!r:.60} is no number, boolean or array of them") from None
+            except TypeError as error:
+                problem = f"{value!r:.60} is no number of 64 bits, boolean or array of them; numpy says: {error!s:.99}"
+                raise BadVariable(name, problem) from None
             if not finite:
                 raise NotFinite(name, self.frames)
+        if np.ndim(given := variables.get("time", 0.0)) or np.asarray(given).dtype.kind not in "biuf":
+            problem = f"it is {given!r:.60}; it must be one number, the simulated time since the segment's start"
+            raise BadVariable("time", f"{problem}; a date may have another name")
+        if not self.frames:
+            _check_like(variables, self._others())
         time_now = float(variables.get("time", self.simulated))
         if time_now < self.simulated:
             raise BadVariable(
@@ -106,11 +115,13 @@ class Segment:
     def state(self, **variables: Any) -> None:
         """Keep what is needed, beside the last frame, to continue this segment exactly, e.g. velocities.
 
-        Raises: ShapeMismatch, BadVariable: it cannot be stored, or a frame has a variable of that name.
+        It takes the place of what was given before in this segment.
+
+        Args:
+            variables: numbers, arrays of any shape, or bytes of any length, as of a checkpoint file. They are copied.
+        Raises: BadVariable: something else.
         """
-        _refuse_taken(variables)
-        self._writer.check(SEGMENT, {name: np.asarray(value)[None] for name, value in variables.items()})
-        self.restart = variables
+        self.restart = {name: copied(name, value) for name, value in variables.items()}
 
     @property
     def stopped(self) -> bool:
@@ -123,9 +134,16 @@ class Segment:
         return self.was_stopped
 
 
-def _refuse_taken(variables: Collection[str]) -> None:
-    for name in TAKEN.intersection(variables):
-        raise BadVariable(name, "the engine uses this name for its own data; choose another")
+def _check_like(variables: Mapping[str, Any], others: Mapping[str, Stored]) -> None:
+    """Raises: ShapeMismatch, BadVariable: another walker's frames have other variables, or other shapes."""
+    if others and (odd := others.keys() ^ {*variables, "segment"}):
+        raise BadVariable(
+            min(odd), "frames of some walkers have it and others have not; all must have the same variables"
+        )
+    for name, stored in others.items():
+        if name != "segment" and np.shape(variables[name]) != stored.like.shape:
+            of = f"shape {stored.like.shape} (of {stored.of[1]})"
+            raise ShapeMismatch(name, of, f"shape {np.shape(variables[name])}")
 
 
 def look_every_s(ran_s: float) -> float:

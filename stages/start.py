@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,12 +12,59 @@ import numpy as np
 from steersman.stages.errors import NoFrameYet
 from steersman.steering import Bias
 
+LOOKED = -1
+
 
 class NoFrame(dict[str, np.ndarray]):
     """The frame of the prepared start: empty."""
 
     def __missing__(self, name: str) -> np.ndarray:
         raise NoFrameYet(name)
+
+
+class Watched(Mapping[str, Any]):
+    """A frame, or a state, that says when somebody looks at it.
+
+    Args:
+        frame: what is seen.
+        looked: called at each look; also when it goes to another process, which may look there.
+    Attributes:
+        unread: nobody has.
+    """
+
+    def __init__(self, frame: Mapping[str, Any], looked: Callable[[], None] = lambda: None) -> None:
+        self._frame, self._looked, self.unread = frame, looked, True
+
+    def _seen(self) -> Mapping[str, Any]:
+        self.unread = False
+        self._looked()
+        return self._frame
+
+    def __getitem__(self, name: str) -> Any:
+        return self._seen()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._seen())
+
+    def __len__(self) -> int:
+        return len(self._seen())
+
+    def __repr__(self) -> str:
+        return repr(self._seen())
+
+    def __reduce__(self) -> tuple[type[Watched], tuple[Mapping[str, Any]]]:
+        return Watched, (self._seen(),)
+
+
+def looked(attributes: Mapping[str, Any], rows: int) -> bool | None:
+    """Whether segments that were given no state look at their frame: then they can begin at any; None: nobody knows.
+
+    Args:
+        attributes: of a walker's group. `unread_from` is the first row that was made so without a look, or LOOKED.
+        rows: frames of it that are published.
+    """
+    row = attributes.get("unread_from")
+    return None if row is None or row >= rows else bool(row == LOOKED)
 
 
 @dataclass(frozen=True)
@@ -27,8 +74,9 @@ class Start:
     Args:
         prepared: what the workflow's prepare function returned.
         frame: the stored variables of the frame to start from; empty at the prepared start.
-        state: the full restart state that the frame's segment left at its end (see `out.state`); empty unless the
-            segment is to be continued exactly, then e.g. the velocities.
+        state: the full restart state that the frame's segment gave at its end to `out.state`, e.g. the velocities;
+            as they were given, arrays or bytes. Empty where it gave none, and where the segment begins at a frame
+            without being its exact continuation.
         draw: what a policy drew for a new member of the ensemble, by name, float64; empty of all other starts.
         bias: potential along the coordinate of `model` that the segment is to be pushed by; None where there is none.
         load: gives `model`.
@@ -36,7 +84,7 @@ class Start:
 
     prepared: Any = None
     frame: Mapping[str, np.ndarray] = field(default_factory=NoFrame)
-    state: Mapping[str, np.ndarray] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
     draw: Mapping[str, np.ndarray] = field(default_factory=dict)
     bias: Bias | None = None
     load: Callable[[], Any] = field(default=lambda: None, repr=False)

@@ -38,6 +38,7 @@ class Simulate:
     retries: int = 2
     variables: Mapping[str, Variable] = field(default_factory=dict)
     hang_s: float = HANG_S
+    exact: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ class Workflow:
         retries: int = 2,
         variables: Mapping[str, Variable] | None = None,
         hang_s: float = HANG_S,
+        exact: bool | None = None,
     ) -> Callable[[F], F]: ...
     def simulate(
         self,
@@ -147,6 +149,7 @@ class Workflow:
         retries: int = 2,
         variables: Mapping[str, Variable] | None = None,
         hang_s: float = HANG_S,
+        exact: bool | None = None,
     ) -> Any:
         """Decorate `function(params, start, out)`: one segment.
 
@@ -155,11 +158,13 @@ class Workflow:
             retries: how often a start that failed is tried again.
             variables: meaning (dimensions, units) of what is appended.
             hang_s: a segment without a new frame for so long is asked to stop, then its process is ended.
+            exact: it needs `start.state`, so it begins at the prepared start, or where a segment gave its state to
+                `out.state`, and at no other frame. None: it is seen whether it looks at `start.frame` instead.
         """
 
         def decorate(function: F) -> F:
             checked = _stage("simulate", function, ("params", "start", "out"))
-            self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s)
+            self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s, exact)
             return function
 
         return decorate(function) if function else decorate
@@ -311,6 +316,12 @@ class Workflow:
     @property
     def steering(self) -> Steering:
         return self._steering
+
+    @property
+    def time_unit(self) -> str:
+        """Of the variable `time`; 1 where the file does not say it."""
+        described = self.simulation.variables.get("time") if self.simulation else None
+        return described.units if described else "1"
 
     def stop_rule(self, params: Params) -> StopRule:
         """Raises: TypeError: `stop` gave something else."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ class Bias:
         heights: (k,) float32, the share of the weight that each stands for.
         periods: (d,) float64; 0 of a dimension that has none.
         effective: size of the frames' sample, by their weights.
+        share: of the energy that pushes; less than 1 in a softer copy.
     """
 
     model: int
@@ -38,10 +39,15 @@ class Bias:
     heights: np.ndarray
     periods: np.ndarray
     effective: float = 0.0
+    share: float = 1.0
+
+    def softer(self, share: float) -> Self:
+        """A copy with this share of the energy everywhere."""
+        return replace(self, share=share)
 
     @property
     def dimensions(self) -> int:
-        return self.centres.shape[1]
+        return int(self.centres.shape[1])
 
     @cached_property
     def axes(self) -> tuple[np.ndarray, ...]:
@@ -66,7 +72,7 @@ class Bias:
         norm = self._density([centres[:, j : j + 1] for j in range(self.dimensions)], outer=False).mean()
         bias_factor = self.barrier_kT
         strength = bias_factor - 1 if self.exploring else 1 - 1 / bias_factor
-        return np.asarray(strength * np.log(density / norm + math.exp(-self.barrier_kT / strength)))
+        return np.asarray(self.share * strength * np.log(density / norm + math.exp(-self.barrier_kT / strength)))
 
     def density(self, at: np.ndarray, dimension: int = 0) -> np.ndarray:
         """(n,): probability density of the unbiased system along one dimension, as this version was made of it."""
@@ -81,11 +87,15 @@ class Bias:
 
     def gradient(self, z: Any) -> np.ndarray:
         """dV/dz in kT, in the shape of z; 0 along a dimension that has left the table."""
-        slopes = [self._spline(z, j) for j in range(self.dimensions)]
+        slopes = [self.slope(z, j) for j in range(self.dimensions)]
         return np.stack(slopes, axis=-1).reshape(np.shape(z))
 
+    def slope(self, z: Any, dimension: int) -> np.ndarray:
+        """dV/dz along one dimension, (...) float64 in kT, at z (..., d)."""
+        return self._spline(z, dimension)
+
     def to_bytes(self) -> bytes:
-        """The version as an .npz file."""
+        """The version as an .npz file, whole."""
         file = io.BytesIO()
         np.savez(
             file, model=self.model, barrier_kT=float(self.barrier_kT), exploring=self.exploring, centres=self.centres,
@@ -97,24 +107,20 @@ class Bias:
     def from_bytes(cls, data: bytes) -> Self:
         """Read what `to_bytes` gave. Raises: ValueError, KeyError: it is something else."""
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            arrays = [file[name] for name in ("centres", "widths", "heights", "periods")]
             return cls(
-                int(file["model"]),
-                float(file["barrier_kT"]),
-                bool(file["exploring"]),
-                *arrays,
-                float(file["effective"]),
-            )
+                int(file["model"]), float(file["barrier_kT"]), bool(file["exploring"]), file["centres"], file["widths"],
+                file["heights"], file["periods"], float(file["effective"]),
+            )  # fmt: skip
 
     def wrapped(self, z: np.ndarray) -> np.ndarray:
         """(n, d): z within the table, periods removed."""
         period = np.where(self.periods > 0, self.periods, np.inf)
-        low, high = np.array([axis[0] for axis in self.axes]), np.array([axis[-1] for axis in self.axes])
-        return np.clip(np.where(self.periods > 0, z % period, z), low, high)
+        low, high = (np.array([axis[end] for axis in self.axes]) for end in (0, -1))
+        return np.asarray(np.clip(np.where(self.periods > 0, z % period, z), low, high))
 
     def _rows(self, z: Any) -> np.ndarray:
-        z = np.asarray(z, float)
-        return z[..., None] if self.dimensions == 1 and z.shape[-1:] != (1,) else z
+        z = np.asarray(z, np.float64)
+        return np.asarray(z[..., None] if self.dimensions == 1 and (z.ndim < 2 or z.shape[-1] != 1) else z)
 
     def _spline(self, z: Any, along: int | None) -> np.ndarray:
         z = self._rows(z)
@@ -132,8 +138,8 @@ class Bias:
 
         values, knots = self.table, []
         for j, axis in enumerate(self.axes):
-            spline = make_interp_spline(axis, values, k=3, axis=j, bc_type="natural")
-            values = np.moveaxis(spline.c, 0, j) if spline.c.shape != values.shape else spline.c
+            spline = make_interp_spline(axis, np.moveaxis(values, j, 0), k=3, bc_type="natural")
+            values = np.moveaxis(spline.c, 0, j)
             knots.append(spline.t)
         return NdBSpline(tuple(knots), values, k=3)
 
@@ -148,10 +154,10 @@ class Bias:
         if not outer:
             return np.asarray(math.prod(factors).sum(axis=1))
         *before, last = factors
-        product = before[0] if before else None
-        for factor in before[1:]:
+        product = np.ones((1, last.shape[1]))
+        for factor in before:
             product = (product[:, None] * factor).reshape(-1, factor.shape[1])
-        found = last.sum(axis=1) if product is None else product @ last.T
+        found = product @ last.T
         return np.asarray(found.reshape([len(factor) for factor in factors]))
 
 

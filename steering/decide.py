@@ -6,20 +6,27 @@ import math
 import time
 from collections import deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
 import numpy as np
 
 from steersman.steering.draws import HELD_OUT
 from steersman.steering.opes import Opes
-from steersman.steering.policies import NEW, Candidate, Policy, Random, Unsteered, members
+from steersman.steering.policies import AT_RANDOM, NEW, Candidate, Policy, Random, Unsteered, members
 from steersman.steering.pruning import SegmentRule
 from steersman.steering.scores import Scores
 
 SHOWN_ALTERNATIVES = 3
-NO_POLICY = ("explore", "prepared", "continue", "pin", HELD_OUT)  # stand in starts in place of a policy's name
-CHOSE_NONE = "the policy chose no start: the budget was spent before the first scores; try --rounds or a larger budget"
+NO_POLICY = (
+    "explore",
+    "prepared",
+    "continue",
+    "pin",
+    HELD_OUT,
+    AT_RANDOM,
+)  # stand in starts in place of a policy's name
+CHOSE_NONE = "the policy chose no start: the budget was spent before enough was scored; try --rounds or a larger budget"
 UNITY = 1e-9  # by which weights may miss 1: rounding errors of a million rounds
 
 
@@ -38,14 +45,14 @@ class Steering:
     """How a workflow steers.
 
     Args:
-        policy: ranks the scored frames.
+        policy: ranks the scored frames; by default every segment is continued.
         explore: share of starts drawn at random instead, 0 to 1.
         fallback: used until the scores that the policy needs exist, and when the policy fails.
         prune: ends running segments early; None never does.
         bias: pushes every segment along a score; None: nothing does.
     """
 
-    policy: Policy = field(default_factory=Random)
+    policy: Policy = field(default_factory=Unsteered)
     explore: float = 0.0
     fallback: Policy = field(default_factory=Unsteered)
     prune: SegmentRule | None = None
@@ -133,7 +140,7 @@ class Decider:
         Raises: ValueError: the weights of the round before do not sum to 1. Whatever the policy raises.
         """
         began = time.monotonic()
-        ranking = _checked(self.steering.policy.rank(scores, rng), len(scores))
+        ranking = _checked(self.steering.policy.rank(scores, rng), scores)
         self.ranked_s += time.monotonic() - began
         total = math.fsum(candidate.weight for candidate in ranking)
         if abs(total - 1) > UNITY:
@@ -168,6 +175,7 @@ class Decider:
                 refused = tuple(islice(ranking, min(SHOWN_ALTERNATIVES, len(ranking) - 1)))
                 if candidate.exact:
                     ranking.pop()  # nor is a segment continued twice from one ranking
+                candidate = replace(candidate, exact=candidate.exact or scores.exact)
                 return Choice(candidate, candidate.reason, policy, refused)
         return Choice(None, "the prepared start: there is no better one yet", "prepared")
 
@@ -177,7 +185,7 @@ class Decider:
             if not (len(scores) or policy.draws) or not all(name in scores.values for name in policy.needs):
                 continue
             try:
-                ranking = _checked(policy.rank(scores, rng), len(scores))
+                ranking = _checked(policy.rank(scores, rng), scores)
             except Exception as error:  # a user's policy may raise anything; the run goes on and says so
                 self.trouble = self.trouble or error
             else:
@@ -186,8 +194,15 @@ class Decider:
         return []
 
 
-def _checked(ranking: list[Candidate], n: int) -> list[Candidate]:
+def _checked(ranking: list[Candidate], scores: Scores) -> list[Candidate]:
+    n = len(scores)
     for candidate in ranking:
         if not 0 <= candidate.index < n and not (candidate.index == NEW and (candidate.draw or candidate.weight)):
             raise ValueError(f"policy {candidate.policy} proposed frame {candidate.index} of {n}")
-    return list(ranking)
+    kept = [each for each in ranking if each.index == NEW or not scores.exact or scores.ends[each.index]]
+    if ranking and not kept and scores.ends.any():
+        raise ValueError(
+            f"policy {ranking[0].policy} proposed no frame that a segment can begin at, which are those of scores.ends "
+            "in this workflow; let it choose among them, or return self.candidates(...)"
+        )
+    return kept

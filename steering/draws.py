@@ -11,13 +11,13 @@ it with its frames and the score function returns it again, so that all that cou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 import numpy as np
 
 from steersman.steering.importance import POINT
-from steersman.steering.policies import LONGEST, NEW, Candidate, Policy
+from steersman.steering.policies import AT_RANDOM, LONGEST, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
 
 HELD_OUT = "held out"  # stands in a start's record where a policy's name stands
@@ -65,7 +65,8 @@ class Unsure(Policy):
         points = rng.random((POINTS, self.dimensions))
         expected = self._expected(scores, points)
         if expected is None:
-            return [self._candidate(point, 0.0, "drawn evenly: too little is scored") for point in points[:LONGEST]]
+            even = self._candidate(points[0], 0.0, "drawn evenly: too little is scored")
+            return [replace(even, policy=AT_RANDOM, draw={POINT: point.tolist()}) for point in points[:LONGEST]]
         chance = expected**self.power
         chance = chance / chance.sum() if chance.sum() > 0 else np.full(POINTS, 1 / POINTS)
         chance = (1 - self.explore) * chance + self.explore / POINTS

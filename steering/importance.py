@@ -11,13 +11,13 @@ its frames and the score function returns them again, so that all that counts li
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 import numpy as np
 
 from steersman.steering import rare_events
-from steersman.steering.policies import LONGEST, NEW, Candidate, Policy
+from steersman.steering.policies import AT_RANDOM, LONGEST, NEW, Candidate, Policy
 from steersman.steering.rare_events import Estimate, Surrogate
 from steersman.steering.scores import Scores
 from steersman.store import Variable
@@ -71,7 +71,8 @@ class Importance(Policy):
         if known < self.first:
             chosen = rng.choice(len(points), LONGEST, replace=False)
             why = f"drawn at random: {known} whole runs are too few to guide"
-            return [self._candidate(points[i], 1.0, rare_events.FIRST_WEIGHT, why) for i in chosen]
+            drawn = [self._candidate(points[i], 1.0, rare_events.FIRST_WEIGHT, why) for i in chosen]
+            return [replace(each, policy=AT_RANDOM) for each in drawn]
         share = rare_events.shares(*self._expected(scores, known, points), self.threshold)
         weights = 1 / (len(points) * share)
         trust = 1.0 + (known - self.first) // self.every

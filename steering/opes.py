@@ -9,6 +9,7 @@ bias enhanced sampling.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,11 @@ MOST_DIMENSIONS = 3
 MOST_KERNELS = 2000  # a version takes 56 kB at most
 GROWTH = 1.02  # a new version when there are so many times the frames: some 200 in a run
 LEAST_STEP = 0.5  # a kernel is at least this wide, in root mean square steps from one frame to the next
+STORE_IT = (
+    'let simulate store with each frame the energy of start.bias in kT, and return it: {"bias": frames["bias"], ...}'
+)
 LEAST_FRAMES = 20
+TOLERANCE_KT = 0.1
 SOFTEST_KT, HARDEST_KT = 1.0, 200.0
 
 
@@ -43,7 +48,9 @@ class Opes:
         most: frames that were made before the model count as at most so many. More would hold the walkers back: the
             density of what is new must catch up with them.
         exploring: fill by how often a place was visited rather than by its weight: sooner elsewhere, later converged.
-    Raises: BadBias: a barrier that cannot be crossed or needs no bias, or a width that is none.
+        lost: a walker whose frames have a mean log weight below this, relative to the mean weight of all frames, sits
+            where next to nothing of the equilibrium is, and begins again at a frame that is drawn from it; None: never.
+    Raises: BadBias: a barrier that cannot be crossed or needs no bias, a width that is none, or a `lost` of 0 or more.
     """
 
     score: str
@@ -52,6 +59,7 @@ class Opes:
     periods: float | tuple[float, ...] = 0.0
     most: float = 40.0
     exploring: bool = False
+    lost: float | None = -10.0
 
     def __post_init__(self) -> None:
         if not SOFTEST_KT < self.barrier_kT <= HARDEST_KT:
@@ -62,19 +70,67 @@ class Opes:
         if not (np.asarray(self.periods, float) >= 0).all() or not self.most > 0:
             raise BadBias("periods, most", (self.periods, self.most), "periods are 0 or more, most is above 0")
 
+        if self.lost is not None and not self.lost < 0:
+            raise BadBias("lost", self.lost, "give the logarithm of a weight below the mean, or None")
+
     @property
     def name(self) -> str:
         return type(self).__name__
+
+    def __str__(self) -> str:
+        how = "explores" if self.exploring else "pushes"
+        return f"{self.name} {how} along {self.score}, over barriers of up to {self.barrier_kT:g} kT"
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the scores it is made of."""
         return (self.score, ENERGY)
 
+    def lacks(self, names: Collection[str]) -> str:
+        """What to do about the first score that it needs and that is not among these, or ""."""
+        if self.score not in names:
+            return f"{self.name} needs the score {self.score!r}: return it from the score stage"
+        if ENERGY not in names:
+            return f"{self.name} needs the score {ENERGY!r}: {STORE_IT}"
+        return ""
+
     def due(self, scores: Scores, model: int, frames: int) -> bool:
         """Whether the frames that came since a version of so many frames, of a model, are worth a new one."""
-        there = len(scores) >= LEAST_FRAMES and all(name in scores.values for name in self.needs)
+        there = len(scores) >= LEAST_FRAMES and not self.lacks(scores.values)
         return there and (scores.model != model or len(scores) > GROWTH * frames)
+
+    def check_energy(self, bias: Bias, scores: Scores) -> None:
+        """Compare what frames store as their energy with what the version that pushed them has there.
+
+        Raises: BadBias: they differ by more than `TOLERANCE_KT`.
+        """
+        stored, expected = scores.matrix(ENERGY)[:, 0], bias.energy(scores.matrix(self.score))
+        if len(stored) and not (difference := np.abs(stored - expected)).max() <= TOLERANCE_KT:
+            worst = int(np.nan_to_num(difference, nan=np.inf).argmax())
+            raise BadBias(
+                ENERGY, f"{stored[worst]:.4g} in frame {worst}, where `start.bias.energy` gives {expected[worst]:.4g}",
+                "simulate is pushed by start.bias along start.model's coordinate, and stores its energy in kT",
+            )  # fmt: skip
+
+    def log_weight(self, scores: Scores, rows: np.ndarray) -> float:
+        """Mean log weight of some frames, relative to the mean weight of all."""
+        energy = scores.matrix(ENERGY)[:, 0]
+        most = energy.max()
+        return float(energy[rows].mean() - most - np.log(np.exp(energy - most).mean()))
+
+    def drawn(self, scores: Scores, bias: Bias, rng: np.random.Generator) -> int | None:
+        """Draw a frame from the equilibrium under a version of the bias, as far as it was sampled; None: there is none.
+
+        It is one where a segment can begin, and not the newest of a segment that nobody has gone on from.
+        """
+        frame = (scores.walker.astype(np.int64) << 32) + scores.row
+        newest = scores.ends | ~np.isin(frame + 1, frame)
+        among = scores.startable(np.flatnonzero(~newest | (scores.starts > 0)))
+        if not len(among):
+            return None
+        log = scores.matrix(ENERGY)[among, 0] - bias.energy(scores.matrix(self.score)[among])
+        chance = np.exp(log - log.max())
+        return int(rng.choice(among, p=chance / chance.sum()))
 
     def made(self, scores: Scores) -> Bias:
         """Make the bias of all scored frames.
@@ -84,10 +140,15 @@ class Opes:
         z, energy = scores.matrix(self.score), scores.matrix(ENERGY)[:, 0]
         dimensions = z.shape[1]
         if not 1 <= dimensions <= MOST_DIMENSIONS:
-            raise BadBias(self.score, f"{dimensions} dimensions", f"a bias has 1 to {MOST_DIMENSIONS}")
+            raise BadBias(
+                self.score,
+                f"of {dimensions} dimensions",
+                f"a bias has 1 to {MOST_DIMENSIONS}: return fewer columns of it",
+            )
         for name, value in ((self.score, z), (ENERGY, energy)):
             if not np.isfinite(value).all():
-                raise BadBias(name, float("nan"), "a bias needs finite scores")
+                found = f"not finite in {(~np.isfinite(value)).any(axis=-1).sum():,} of {len(value):,} frames"
+                raise BadBias(name, found, "look at what the score stage makes of these, e.g. with `steersman try`")
         periods = _each(self.periods, dimensions)
         weight = np.ones(len(z)) if self.exploring else np.exp(energy - energy.max())
         weight *= self._share(scores, weight * np.exp(0.0 if self.exploring else energy.max()))
@@ -109,7 +170,9 @@ class Opes:
         silverman = (effective * (z.shape[1] + 2) / 4) ** (-1 / (z.shape[1] + 4))
         width = np.maximum(spread * silverman, LEAST_STEP * step)
         if not (width > 0).all():
-            raise BadBias(self.score, "the same from frame to frame", "a bias along it would push nothing")
+            raise BadBias(
+                self.score, "the same from frame to frame", "a bias along it would push nothing: name another score"
+            )
         return np.asarray(width)
 
 
@@ -125,8 +188,12 @@ def _fluctuation(scores: Scores, z: np.ndarray, periods: np.ndarray) -> tuple[np
 
     Raises: BadBias: no segment has two frames.
     """
-    order = np.lexsort((scores.row, scores.segment, scores.walker))
-    fresh = (np.diff(scores.walker[order]) != 0) | (np.diff(scores.segment[order]) != 0)
+    _, first, segment = np.unique(
+        (scores.walker.astype(np.int64) << 32) + scores.segment, return_index=True, return_inverse=True
+    )
+    begun = first[segment.ravel()]  # in the order of their first frames: rounding must not depend on who ran them
+    order = np.lexsort((scores.row, begun))
+    fresh = np.diff(begun[order]) != 0
     steps = np.where(fresh[:, None], 0.0, nearest(np.diff(z[order], axis=0), periods))
     if fresh.all():
         raise BadBias("segments", "one frame in each", "how much the coordinate fluctuates is not known: give width=")

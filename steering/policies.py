@@ -41,6 +41,9 @@ class Candidate:
     weight: float = 0.0
 
 
+AT_RANDOM = "at random"  # stands in a start's record where a policy drew without looking at scores: these are too few
+
+
 class Policy:
     """Ranks frames. A subclass gives `rank`, and of the properties what differs, as a property or a plain attribute."""
 
@@ -83,11 +86,16 @@ class Policy:
         """
         raise NotImplementedError
 
+    def warning(self, scores: Scores) -> str:
+        """What a person should know of these scores; "" is nothing. A policy of rounds is asked before each of them."""
+        return ""
+
     def __or__(self, other: Policy) -> Turns:
         return Turns((*members(self), *members(other)))
 
     def candidates(self, scores: Scores, order: np.ndarray, values: np.ndarray, reason: str) -> list[Candidate]:
         """Frames not started from come first; `reason` is a format string of `value`."""
+        order = scores.startable(order)
         fresh = np.argsort(scores.starts[order], kind="stable")[:LONGEST]
         return [
             Candidate(int(i), self.name, float(values[i]), reason.format(value=float(values[i]))) for i in order[fresh]
@@ -210,7 +218,7 @@ class Random(Policy):
     """Any frame, all equally likely: the baseline that a policy has to beat."""
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        order = rng.permutation(len(scores))[:LONGEST]
+        order = scores.startable(rng.permutation(len(scores)))[:LONGEST]
         return [Candidate(int(i), self.name, 0.0, "drawn at random") for i in order]
 
 
@@ -280,10 +288,14 @@ def members(policy: Policy) -> tuple[Policy, ...]:
 
 def subset(scores: Scores, most: int, rng: np.random.Generator) -> np.ndarray:
     """Positions of `most` frames drawn at random, and of those not started from where these are few: `Frontier` shows
-    only the newest ends so, and a policy that does not look at them could not rank them."""
+    only the newest ends so, and a policy that does not look at them could not rank them. So it is with all ends where
+    a segment can begin at these alone."""
     if len(scores) <= most:
         return np.arange(len(scores))
     drawn, fresh = rng.choice(len(scores), most, replace=False), np.flatnonzero(scores.starts == 0)
+    if scores.exact:
+        ends = np.flatnonzero(scores.ends)
+        fresh = ends if len(ends) <= most else scores.startable(fresh)
     return np.sort(drawn) if len(fresh) > most else np.union1d(drawn, fresh)
 
 

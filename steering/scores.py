@@ -17,13 +17,14 @@ class Scores:
         row: (n,) int, its row in the walker's group.
         segment: (n,) int, number of the segment within the walker.
         starts: (n,) int, how many segments have been started from it.
-        ends: (n,) bool, whether it is the last frame of an ended segment.
+        ends: (n,) bool, whether it is the last frame of an ended segment; where `exact`, of one that left its state.
         values: what the score function returned, name -> (n, ...) float; empty before the first model.
         model: version of the model that made `values`; 0 when none did.
         weight: (n,) float, weight of the member of a weighted ensemble that made the frame; 0 of other frames.
         round: (n,) int, the round of that member, from 1 on; 0 of other frames.
         held_out: (n,) bool, whether no training sees the frame.
         biased_by: (n,) int, version of the model along whose coordinate the frame was biased; 0 of other frames.
+        exact: a segment can begin at `ends` alone.
     """
 
     walker: np.ndarray
@@ -37,6 +38,7 @@ class Scores:
     round: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
     held_out: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
     biased_by: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
+    exact: bool = False
     _crowds: dict[tuple[str, int], np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -45,6 +47,10 @@ class Scores:
     def frame(self, index: int) -> list[int] | None:
         """[walker, row, segment] of the frame at a position; None of a new member, which has none."""
         return None if index < 0 else [int(self.walker[index]), int(self.row[index]), int(self.segment[index])]
+
+    def startable(self, positions: np.ndarray) -> np.ndarray:
+        """Those positions, in their order, where a segment can begin."""
+        return positions[self.ends[positions]] if self.exact else positions
 
     def matrix(self, name: str) -> np.ndarray:
         """(n, d) float64 of one score, a scalar score as one column."""

@@ -9,10 +9,19 @@ from itertools import pairwise
 
 import numpy as np
 
-# Units in which simulated time is stored, in seconds.
+_PREFIXES = {
+    ("", ""): 1.0, ("m", "milli"): 1e-3, ("u", "micro"): 1e-6, ("µ", "micro"): 1e-6, ("\u03bc", "micro"): 1e-6,
+    ("n", "nano"): 1e-9, ("p", "pico"): 1e-12, ("f", "femto"): 1e-15, ("a", "atto"): 1e-18,
+}  # fmt: skip
+_LONGER = {
+    ("min", "minute", "minutes"): 60.0, ("h", "hr", "hour", "hours"): 3600.0, ("d", "day", "days"): 86400.0,
+    ("week", "weeks"): 604800.0, ("year", "years"): 3.15569259747e7,
+}  # fmt: skip
+# Units of simulated time as UDUNITS names them, in seconds; a year is its tropical one.
 SECONDS = {
-    "fs": 1e-15, "ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3,
-    "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "days": 86400.0, "1": 1.0,
+    **{unit: seconds for (symbol, name), seconds in _PREFIXES.items()
+       for unit in (f"{symbol}s", f"{symbol}sec", f"{name}second", f"{name}seconds")},
+    **{unit: seconds for names, seconds in _LONGER.items() for unit in names},
 }  # fmt: skip
 
 
@@ -22,7 +31,7 @@ class Progress:
 
     Args:
         frames: published frames.
-        simulated_s: simulated time in all, in seconds of the simulated system.
+        simulated_s: simulated time in all, in seconds of the simulated system; NaN: the unit of `time` is no known one.
         hours: wall time since the run began, over all its sessions.
         gpu_hours: GPUs held times wall time.
         metrics: name -> its value after each scoring so far.
@@ -50,6 +59,11 @@ class StopRule:
         """Names of the metrics it looks at."""
         return ()
 
+    @property
+    def counts_simulated(self) -> bool:
+        """It looks at simulated time in seconds, so that the unit of `time` must be a known one."""
+        return False
+
     def reason(self, progress: Progress) -> str | None:
         raise NotImplementedError
 
@@ -72,6 +86,10 @@ ROUNDING = 1e-9  # of a limit: times of many segments, which a computer adds
 class Budget(StopRule):
     limits: Mapping[str, float]
 
+    @property
+    def counts_simulated(self) -> bool:
+        return any(name.startswith("sim_") for name in self.limits)
+
     def reason(self, progress: Progress) -> str | None:
         spent = _spent(progress)
         for name, limit in self.limits.items():
@@ -84,11 +102,11 @@ class Budget(StopRule):
 
     def share(self, progress: Progress) -> float:
         spent = _spent(progress)
-        return min(1.0, max(spent[name] / limit for name, limit in self.limits.items()))
+        return min(1.0, max(0.0, *(spent[name] / limit for name, limit in self.limits.items())))  # NaN is passed over
 
     def room(self, progress: Progress) -> float:
         spent = _spent(progress)
-        counted = {name: limit for name, limit in self.limits.items() if not name.endswith("hours") and spent[name]}
+        counted = {name: limit for name, limit in self.limits.items() if not name.endswith("hours") and spent[name] > 0}
         room = (limit * (1 - ROUNDING) / spent[name] - 1.0 for name, limit in counted.items())
         return max(0.0, min(room, default=math.inf))
 
@@ -147,6 +165,10 @@ class AnyOf(StopRule):
     @property
     def goal(self) -> bool:
         return any(rule.goal for rule in self.rules)
+
+    @property
+    def counts_simulated(self) -> bool:
+        return any(rule.counts_simulated for rule in self.rules)
 
     @property
     def needs(self) -> tuple[str, ...]:

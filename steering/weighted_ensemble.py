@@ -75,6 +75,19 @@ class WeightedEnsemble(Policy):
             found += [self._goes_on(scores, mine[i], weight, f"in bin {label}") for i, weight in kept]
         return found
 
+    def warning(self, scores: Scores) -> str:
+        """Said after the first round: the prepared start lies in the target, so that all members go back at once."""
+        if not self.target or self.target not in scores.values or scores.round.max(initial=0) != 1:
+            return ""
+        first = np.lexsort((scores.row, scores.segment, scores.walker))
+        first = first[np.unique(_keys(np.stack([scores.walker, scores.segment], axis=1)[first]), return_index=True)[1]]
+        if not (scores.matrix(self.target)[first, 0] > 0).all():
+            return ""
+        return (
+            f"every member is in the target {self.target!r} at its first frame: the prepared start lies in it, and no "
+            "passage can be seen; choose another start or target"
+        )
+
     def bins(self, scores: Scores) -> np.ndarray:
         """(n,) int: the bin of each frame."""
         value = scores.matrix(self.score)

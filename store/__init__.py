@@ -2,6 +2,7 @@
 
 from steersman.store.errors import (
     BadVariable,
+    DamagedGroup,
     DamagedShard,
     EmptyWindow,
     MergeFailed,
@@ -11,17 +12,20 @@ from steersman.store.errors import (
     StoreError,
 )
 from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Stored, Window, number_of
-from steersman.store.group import GroupWriter, make_root
+from steersman.store.group import GroupWriter, finish, make_root
 from steersman.store.scratch import MOVE_EVERY_S, ScratchWriter
+from steersman.store.states import RESTART_STATES
 from steersman.store.variables import Variable
 
 __all__ = [
     "ENDED",
     "FRAME",
     "MOVE_EVERY_S",
+    "RESTART_STATES",
     "SEGMENT",
     "SEGMENT_FIELDS",
     "BadVariable",
+    "DamagedGroup",
     "DamagedShard",
     "EmptyWindow",
     "Frames",
@@ -37,6 +41,7 @@ __all__ = [
     "Stored",
     "Variable",
     "Window",
+    "finish",
     "make_root",
     "number_of",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from steersman.store.column import SINCE
 from steersman.store.frames import FRAME, WALKER, Frames, Span
 from steersman.store.shard import shards_there
 
@@ -40,6 +41,12 @@ def read_all(groups: Frames, walker: str) -> None:
             array.read(first, min(array.rows, first + READ_ROWS))
 
 
+def read_walkers(groups: Frames, group: str) -> None:
+    """Read of a merged group whose its frames are. Raises: as `damages`."""
+    array = groups.stored(group)[WALKER]
+    array.read(0, array.rows)
+
+
 def whose(groups: Frames, walker: str) -> np.ndarray:
     """(rows,) int: for each frame of a walker in a merged group, the walker that it says it is of."""
     found = groups.stored(walker, FRAME)
@@ -55,10 +62,10 @@ def _metadata(array: Path, published: dict[str, Any]) -> Iterator[str]:
 
 
 def _shards(array: Path, published: dict[str, Any]) -> Iterator[str]:
-    """Zarr reads a shard that is missing as fill values."""
+    """Zarr reads a shard that is missing as fill values. Those before the first row of a late variable are not made."""
     rows, *row = published["shape"]
     shard_rows = published["chunk_grid"]["configuration"]["chunk_shape"][0]
     there = {number for number in shards_there(array) if array.joinpath("c", str(number), *["0"] * len(row)).is_file()}
-    wanted = range(min(there, default=0), math.ceil(rows / shard_rows))  # a state may begin with a later segment
+    wanted = range(published["attributes"].get(SINCE, 0) // shard_rows, math.ceil(rows / shard_rows))
     if missing := sorted(set(wanted) - there):
         yield f"{array.name}: shard {missing[0]} is missing"

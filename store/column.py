@@ -22,6 +22,7 @@ from steersman.system.files import replace_file
 CHUNK_BYTES = 128 * 2**10  # zarr spends about 0.1 ms on reading a chunk, whatever its size
 CHUNK_ROWS = 2**11  # the open chunk of a number is written whole too: 16 KiB
 SHARD_BYTES = 8 * 2**20  # an open shard is written again at each publication
+SINCE = "first_row"  # attribute of a variable that came late
 SHARD_ROWS = 2**15  # few files: 31 per 10^6 rows of a small variable
 
 with warnings.catch_warnings():  # packbits is not yet in the Zarr 3 text; every zarr-python that reads this has it
@@ -37,13 +38,17 @@ class Column:
     Args:
         path: folder of the array; its name is the variable's.
         like: (n, ...) rows of it, for dtype and shape.
+        since: rows along the dimension that were there before it; shards of these alone are not written.
     """
 
-    def __init__(self, path: Path, dimension: str, meaning: Variable | None, like: np.ndarray) -> None:
+    def __init__(
+        self, path: Path, dimension: str, meaning: Variable | None, like: np.ndarray, *, since: int = 0
+    ) -> None:
         self.name, self.dimension = path.name, dimension
-        self._path, self._row, self._dtype = path, like.shape[1:], like.dtype.newbyteorder("=")
+        self._path, self._row, self._dtype = path, like.shape[1:], np.dtype(like.dtype.str).newbyteorder("=")
         self._fill = np.nan if self._dtype.kind == "f" else self._dtype.type()
         self._chunk_rows, self._shard_rows = chunk_and_shard(math.prod(self._row) * self._dtype.itemsize)
+        self._since = since
         self._metadata = self._described(meaning or Variable(tuple(f"{self.name}_{i}" for i in range(like.ndim - 1))))
         self._shards: dict[int, np.ndarray] = {}  # shard number -> its rows; the last one is open
         self._rows: dict[int, int] = {}  # how many of them are set; the memory behind is not touched, so it costs none
@@ -61,11 +66,14 @@ class Column:
         replace_file(self._path / "zarr.json", json.dumps(self.metadata(rows)))
 
     def check(self, block: np.ndarray, n: int) -> None:
-        """Raises: ShapeMismatch: these are not n rows of this variable."""
+        """Raises: ShapeMismatch: these are not n rows of this variable, or it cannot hold their values."""
         if block.dtype == self._dtype and block.shape == (n, *self._row):
             return
+        expected, got = f"{self._dtype} {self._row}", f"{block.dtype} {block.shape[1:]}"
         if block.shape != (n, *self._row) or not np.can_cast(block.dtype, self._dtype, "same_kind"):
-            raise ShapeMismatch(self.name, f"{self._dtype} {self._row}", f"{block.dtype} {block.shape[1:]}")
+            raise ShapeMismatch(self.name, expected, got)
+        if not (held := _held(block, self._dtype)).all():
+            raise ShapeMismatch(self.name, expected, f"{got} with {block[~held][0]}, which it cannot hold,")
 
     def set(self, first: int, n: int, block: np.ndarray | None) -> None:
         """Take n rows from `first` on, in memory; None for fill values."""
@@ -122,18 +130,31 @@ class Column:
             compressors=[Crc32cCodec()],
             fill_value=self._fill,
             dimension_names=(self.dimension, *meaning.dims),
-            attributes={"units": meaning.units, "long_name": meaning.long_name or self.name},
+            attributes={"units": meaning.units, "long_name": meaning.long_name or self.name}
+            | ({SINCE: self._since} if self._since else {}),
         )
         text = array.metadata.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes()
         described: dict[str, Any] = json.loads(text)
         return described
 
 
+def _held(block: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Which values a dtype of the same kind can hold: fractions may lose digits, but none becomes infinite."""
+    with np.errstate(all="ignore"):
+        cast = block.astype(dtype)
+        if block.dtype.kind in "fc":
+            return np.asarray(np.isfinite(cast) | ~np.isfinite(block))
+        back = cast.astype(block.dtype)
+    nothing = np.isnat(block) & np.isnat(cast) if block.dtype.kind in "mM" else np.False_
+    same_sign = (cast < 0) == (block < 0) if block.dtype.kind in "iu" else np.True_
+    return np.asarray(nothing | (back == block) & same_sign)
+
+
 def check_new(name: str, block: np.ndarray, n: int, meaning: Variable | None) -> None:
     """Raises: BadVariable, ShapeMismatch: n rows of a new variable cannot be of this name, dtype or shape."""
     if "/" in name or name in ("", ".", "..", "zarr.json"):
         raise BadVariable(name, "this name cannot be used for a folder; use letters, digits, - and _")
-    if block.dtype.kind not in "biufcmM" or block.dtype == np.longdouble != np.float64:
+    if block.dtype.kind not in "biufcmM" or block.dtype.char in "gG":  # long double, of other bits on each machine
         raise BadVariable(name, f"its dtype is {block.dtype}; only numbers, booleans and arrays of them can be stored")
     if 0 in block.shape[1:]:
         raise BadVariable(name, f"its shape is {block.shape[1:]}, which holds nothing")

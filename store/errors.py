@@ -7,6 +7,7 @@ StoreError
 ├── MissingFrame      a frame was asked for that is not there
 ├── MergeFailed       groups of walkers could not become one; they stay
 ├── DamagedShard      bytes are no longer those that were written
+├── DamagedGroup      what describes a walker's arrays is none that was written
 └── EmptyWindow       a window holds no frame
 """
 
@@ -69,6 +70,14 @@ class DamagedShard(StoreError, DamagedFile, ValueError):
 
     def __str__(self) -> str:
         return f"{self.path}: its content differs from what was written; see `steersman verify RUN --repair`"
+
+
+class DamagedGroup(StoreError, DamagedFile, ValueError):
+    path: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: this describes no arrays of a run: {self.problem}; see `steersman verify RUN`"
 
 
 class EmptyWindow(StoreError, ValueError):

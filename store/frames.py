@@ -17,21 +17,29 @@ import numpy as np
 import zarr
 from zarr.core.metadata.v3 import ArrayV3Metadata
 
-from steersman.store.errors import EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
+from steersman.store.column import SINCE
+from steersman.store.errors import DamagedGroup, EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
 from steersman.store.shard import read_rows
+from steersman.store.states import RESTART, RESTART_STATES, rows_of, unpacked
 from steersman.system.files import PARTIAL
 
-# The two dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of
-# each frame, the segment that made it, by which xarray groups.
+# The dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of each
+# frame, the segment that made it, by which xarray groups.
 FRAME, SEGMENT = "frame", "ended_segment"
+GROWING = (FRAME, SEGMENT, RESTART)
 _OF_0_1 = {"segment": SEGMENT}  # what Steersman 0.1 called it
 WALKER, WALKERS = "walker", "walkers"  # of a merged group: a variable, whose frame it is; an attribute, its table
-MERGED = re.compile(r"m(\d+)")
+MERGED, OF_WALKER = re.compile(r"m(\d+)"), re.compile(r"w(\d+)")
 
 Publication = tuple[dict[str, Any], "dict[str, Stored]"]  # attributes and arrays, of one moment
 
-# Columns of the segments table, one int64 row for every ended segment of a walker; -1 where there is none.
-SEGMENT_FIELDS = ("number", "start", "parent_walker", "parent_row", "seed", "model", "first_row", "end_row", "ended")
+# Columns of the segments table, one int64 row for every ended segment of a walker; -1 where there is none. The last two
+# say where its restart state lies, 0 bytes of one that gave none. Runs of before have not got them, but a variable
+# along the ended segments for each of a state.
+SEGMENT_FIELDS = (
+    "number", "start", "parent_walker", "parent_row", "seed", "model", "first_row", "end_row", "ended", "state_row",
+    "state_bytes",
+)  # fmt: skip
 ENDED = ("finished", "stopped", "failed")
 
 
@@ -60,6 +68,7 @@ class Stored:
         layout: rows of a chunk and of a shard.
         dims: names of its dimensions.
         attributes: units and long_name.
+        since: the row at which the variable came; there may be no shards of rows before.
         first: the walker's first row, in a merged group.
     """
 
@@ -70,25 +79,23 @@ class Stored:
     layout: tuple[int, int]
     dims: tuple[str, ...]
     attributes: Mapping[str, Any]
+    since: int = 0
     first: int = 0
 
     def read(self, first: int, end: int) -> np.ndarray:
         """(end - first, ...). Raises: DamagedShard. FileNotFoundError: there is no such group any more."""
-        return self._read(first, end, sparse=True)
-
-    def row(self, row: int) -> np.ndarray:
-        """(...) of a row that was written. Raises: as `read`."""
-        return self._read(row, row + 1, sparse=False)[0]  # type: ignore[no-any-return]
-
-    def _read(self, first: int, end: int, *, sparse: bool) -> np.ndarray:
         try:
-            return self._rows(first, end, sparse=sparse)
+            return self._rows(first, end)
         except FileNotFoundError:
             frames, walker = self.of
-            return frames.moved(walker)[self.path.name]._rows(first, end, sparse=sparse)
+            return frames.moved(walker)[self.path.name]._rows(first, end)
 
-    def _rows(self, first: int, end: int, *, sparse: bool) -> np.ndarray:
-        return read_rows(self.path, self.first + first, self.first + end, self.like, self.layout, sparse=sparse)
+    def row(self, row: int) -> np.ndarray:
+        """(...) of one row. Raises: as `read`."""
+        return self.read(row, row + 1)[0]  # type: ignore[no-any-return]
+
+    def _rows(self, first: int, end: int) -> np.ndarray:
+        return read_rows(self.path, self.first + first, self.first + end, self.like, self.layout, since=self.since)
 
 
 class Frames:
@@ -192,7 +199,23 @@ class Frames:
         table = arrays.get("segments")
         empty = np.empty((0, len(SEGMENT_FIELDS)), np.int64)
         read = empty if table is None else table.read(min(segments, table.rows), table.rows)
-        return _rows(_along(arrays, FRAME)), read, attributes
+        missing = len(SEGMENT_FIELDS) - read.shape[1]
+        return _rows(_along(arrays, FRAME)), np.pad(read, ((0, 0), (0, missing)), constant_values=-1), attributes
+
+    def state(self, walker: str, segment: int) -> dict[str, np.ndarray | bytes]:
+        """What an ended segment gave to `out.state`, as it gave it; empty where it gave nothing.
+
+        Raises: MissingFrame: this segment is not published.
+        """
+        arrays = self.stored(walker)
+        along = _along(arrays, SEGMENT)
+        if not 0 <= segment < (rows := _rows(along)):
+            raise MissingFrame(walker, segment, rows)
+        row = along.pop("segments").row(segment)
+        if len(row) < len(SEGMENT_FIELDS):
+            return {name: array.row(segment) for name, array in along.items()}
+        first, size = map(int, row[-2:])
+        return unpacked(arrays[RESTART_STATES].read(first, first + rows_of(size)).tobytes()[:size]) if size else {}
 
     def published(self, walker: str) -> Publication:
         """Attributes and arrays of a walker, all of its last publication.
@@ -226,7 +249,8 @@ class Frames:
                 group = self._known[0].get(name) or group_at(self.path / name, self)
                 if WALKERS in group[0]:
                     found[name] = group
-        self._known = found, {walker: name for name, group in found.items() for walker in group[0][WALKERS]}
+        placed = {walker: name for name, group in found.items() for walker in group[0][WALKERS]}
+        self._known = found, {walker: name for walker, name in placed.items() if OF_WALKER.fullmatch(walker)}
 
 
 class Row(Mapping[str, np.ndarray]):
@@ -315,11 +339,17 @@ def group_at(path: Path, frames: Frames) -> Publication:
     """Attributes and arrays of a group, all of its last publication.
 
     A walker waits for frames between two segments, so zarr does not open the group: that costs hops between threads.
+
+    Raises: FileNotFoundError: there is none. DamagedGroup.
     """
-    described = json.loads((path / "zarr.json").read_bytes())
-    arrays = described["consolidated_metadata"]["metadata"]
-    of = frames, path.name
-    return described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
+    file, of = path / "zarr.json", (frames, path.name)
+    text = file.read_bytes()
+    try:
+        described = json.loads(text)
+        arrays = described["consolidated_metadata"]["metadata"]
+        return described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedGroup(str(file), f"{type(error).__name__}: {error!s:.200}") from None
 
 
 def part(group: Publication, frames: Frames, walker: str) -> Publication:
@@ -341,7 +371,7 @@ def _stored(of: tuple[Frames, str], path: Path, described: Mapping[str, Any]) ->
 
 
 @functools.lru_cache(maxsize=256)
-def _layout(described: str) -> tuple[np.ndarray, tuple[int, int], tuple[str, ...], dict[str, Any]]:
+def _layout(described: str) -> tuple[np.ndarray, tuple[int, int], tuple[str, ...], dict[str, Any], int]:
     """What walkers and publications have in common, for zarr takes a while to read it: see Stored."""
     with warnings.catch_warnings():  # packed booleans are not in the Zarr 3 text yet
         warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
@@ -350,7 +380,9 @@ def _layout(described: str) -> tuple[np.ndarray, tuple[int, int], tuple[str, ...
     like.flags.writeable = False
     assert array.shards is not None
     first, *others = map(str, array.dimension_names or ())
-    return like, (array.chunks[0], array.shards[0]), (_OF_0_1.get(first, first), *others), dict(array.attributes)
+    attributes = dict(array.attributes)
+    since = int(attributes.pop(SINCE, 0))
+    return like, (array.chunks[0], array.shards[0]), (_OF_0_1.get(first, first), *others), attributes, since
 
 
 def _along(arrays: Mapping[str, Stored], dimension: str | None) -> dict[str, Stored]:

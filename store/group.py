@@ -6,8 +6,11 @@ never moves a chunk that a reader may be looking at; docs/design/001-frames-on-d
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import threading
+import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,8 @@ from steersman.store.errors import BadVariable
 from steersman.store.variables import Variable
 from steersman.system.files import replace_file
 
+ARRAYS_EVERY_S = 10.0  # how far the metadata of arrays alone may be behind: as many files again as a publication writes
+
 
 def make_root(path: Path) -> None:
     """Make the folder of the groups a group itself, so that the whole store opens; one that is there stays.
@@ -28,6 +33,19 @@ def make_root(path: Path) -> None:
     path.mkdir(exist_ok=True)
     if not (path / "zarr.json").exists():
         replace_file(path / "zarr.json", json.dumps({"zarr_format": 3, "node_type": "group", "attributes": {}}))
+
+
+def finish(path: Path) -> None:
+    """Give the arrays of a group whose writer is gone the rows that it published, for readers of arrays alone.
+
+    What cannot be read or written stays as it is; see `verify`.
+    """
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        described = json.loads((path / "zarr.json").read_bytes())["consolidated_metadata"]["metadata"]
+        for name, array in described.items():
+            own = json.loads((path / name / "zarr.json").read_bytes())
+            if own != array and {**own, "shape": 0} == {**array, "shape": 0}:
+                replace_file(path / name / "zarr.json", json.dumps(array))
 
 
 class GroupWriter:
@@ -58,6 +76,7 @@ class GroupWriter:
         self._columns: dict[str, Column] = {}
         self._lock = threading.Lock()  # rows and buffers; held for microseconds
         self._publishing = threading.Lock()
+        self._arrays_at = -math.inf
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / "zarr.json").exists():
             raise FileExistsError(f"{self.path}: this group exists already, and a group has only one writer")
@@ -76,16 +95,15 @@ class GroupWriter:
             BadVariable: a name or a kind of value that cannot be stored. Nothing is appended then.
         """
         self.check(dimension, blocks)
-        n = len(next(iter(blocks.values())))
+        n, first, new = len(next(iter(blocks.values()))), self.rows.get(dimension, 0), dict[str, Column]()
         for name in [name for name in blocks if name not in self._columns]:
-            column = Column(self.path / name, dimension, self._variables.get(name), blocks[name])
-            self._columns = {**self._columns, name: column}  # a new one, for a publication may go through the old one
+            new[name] = Column(self.path / name, dimension, self._variables.get(name), blocks[name], since=first)
             self._place_points(name, blocks[name].shape[1:])
-        columns = [column for column in self._columns.values() if column.dimension == dimension]
         with self._lock:
-            first = self.rows.get(dimension, 0)
-            for column in columns:
-                column.set(first, n, blocks.get(column.name))
+            self._columns = {**self._columns, **new}  # another, for a publication may go through this one
+            for column in self._columns.values():
+                if column.dimension == dimension:
+                    column.set(first, n, blocks.get(column.name))
             self.rows[dimension] = first + n
         return first
 
@@ -119,13 +137,20 @@ class GroupWriter:
             now: somebody waits for it; a writer that gathers publications does not put it off.
         """
         self.published = self._write()
+        if time.monotonic() - self._arrays_at >= ARRAYS_EVERY_S:
+            self._publish_arrays()
         return self.published
 
     def close(self) -> None:
         """Publish the rest, and the final shapes for readers that do not use consolidated metadata."""
-        rows = self.publish(now=True)
+        self.publish(now=True)
+        self._publish_arrays()
+
+    def _publish_arrays(self) -> None:
+        """Say in each array's own metadata how many rows are published; one after another, so seldom."""
         for column in self._columns.values():
-            column.publish(rows.get(column.dimension, 0))
+            column.publish(self.published.get(column.dimension, 0))
+        self._arrays_at = time.monotonic()
 
     def _write(self) -> dict[str, int]:
         """Write what was appended, then the metadata; returns the rows written by dimension."""

@@ -1,7 +1,7 @@
 """Groups of walkers that have ended -> one group with all of their frames, so that files grow with data.
 
 A merged group `m0` holds the rows of its walkers one behind another. Its attribute `walkers` says for each of them its
-first row and how many there are, along both dimensions, and the attributes that it does not share with all. The
+first row and how many there are, along each growing dimension, and the attributes that it does not share with all. The
 variable `walker` says it for each frame. What a walker's group is read as stays the same, to the last bit; see
 docs/design/010-files-of-many-walkers.md.
 """
@@ -9,7 +9,6 @@ docs/design/010-files-of-many-walkers.md.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -21,8 +20,8 @@ import numpy as np
 from steersman.store.errors import MergeFailed
 from steersman.store.frames import (
     FRAME,
+    GROWING,
     MERGED,
-    SEGMENT,
     WALKER,
     WALKERS,
     Frames,
@@ -34,7 +33,7 @@ from steersman.store.frames import (
 )
 from steersman.store.group import GroupWriter
 from steersman.store.variables import Variable
-from steersman.system.files import PARTIAL
+from steersman.system.files import PARTIAL, sync_folder, sync_tree
 
 FAN_IN = 16  # groups become one: as many of each level stay behind, less one; a frame is copied log16 of walkers times
 BLOCK_BYTES = 8 * 2**20  # read and written together
@@ -80,11 +79,11 @@ def merge(frames: Frames, names: Iterable[str], into: str, *, stopped: Callable[
     try:
         _write(partial, sources, stopped)
         _compare(frames, partial, sources, stopped)
-        _sync(partial)
+        sync_tree(partial)  # what it replaces has been there for long
         partial.rename(frames.path / into)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    _sync(frames.path, below=False)
+    sync_folder(frames.path)
     return list(sources)
 
 
@@ -143,7 +142,7 @@ def _kind(frames: Frames, name: str, *, merged: bool) -> Hashable:
 
 
 def _alike(name: str, array: Stored) -> tuple[str, ...]:
-    points = "" if array.dims[0] in (FRAME, SEGMENT) else array.read(0, array.rows).tobytes().hex()
+    points = "" if array.dims[0] in GROWING else array.read(0, array.rows).tobytes().hex()
     return name, str(array.dims), array.like.dtype.str, str(array.like.shape), str(dict(array.attributes)), points
 
 
@@ -170,11 +169,11 @@ def _write(path: Path, sources: Mapping[str, Publication], stopped: Callable[[],
     writer = GroupWriter(path, variables=meaning, attributes=common | {WALKERS: table})
     unpublished = 0
     for name, array in arrays.items():
-        if array.dims[0] not in (FRAME, SEGMENT):  # where points of other dimensions lie: the same for all
+        if array.dims[0] not in GROWING:  # where points of other dimensions lie: the same for all
             writer.extend(array.dims[0], {name: array.read(0, array.rows)})
     for walker, (own, of_walker) in sources.items():
         table[walker] = {"attributes": {key: value for key, value in own.items() if key not in common}}
-        for dimension in (FRAME, SEGMENT):
+        for dimension in GROWING:
             along = {name: array for name, array in of_walker.items() if array.dims[0] == dimension}
             rows = min((array.rows for array in along.values()), default=0)
             table[walker][dimension] = [writer.rows.get(dimension, 0), rows]
@@ -219,16 +218,3 @@ def _blocks(arrays: Mapping[str, Stored]) -> Iterator[tuple[int, int]]:
     step = max(1, BLOCK_BYTES // sum(array.like.nbytes for array in arrays.values()))
     for first in range(0, max(1, rows), step):
         yield first, min(rows, first + step)
-
-
-def _sync(path: Path, *, below: bool = True) -> None:
-    """Wait until a folder is on the disk, and what is below it: what it replaces has been there for long."""
-    for each in [*(path.rglob("*") if below else ()), path]:
-        handle = os.open(each, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        except OSError:
-            if not each.is_dir():  # some file systems cannot sync folders
-                raise
-        finally:
-            os.close(handle)

@@ -27,19 +27,27 @@ def move(here: Path, there: Path) -> None:
     if not there.is_dir():  # the walker was taken for dead, and its group was merged with others
         raise FileNotFoundError(errno.ENOENT, "the group was removed", str(there))
     described = (here / GROUP).read_bytes()  # before the files: the rows that it counts are in them by now, or there
+    arrays = json.loads(described)["consolidated_metadata"]["metadata"]
     for file in _waiting(here):
         taken = file if file.suffix == TAKEN else file.rename(f"{file}{TAKEN}")
         _copy(taken, there / taken.relative_to(here).with_suffix(""))
         taken.unlink()
-    partial = there / f"{GROUP}{PARTIAL}"
-    partial.write_bytes(described)
-    partial.replace(there / GROUP)
+    for name, array in arrays.items():  # those on the node may be newer than the rows that came along
+        _write(there / name / GROUP, json.dumps(array).encode())
+    _write(there / GROUP, described)
 
 
 def _waiting(here: Path) -> Iterator[Path]:
     """Files to move; first those that were taken when a move failed, for there may be newer ones of the same name."""
-    files = [file for file in here.rglob("*") if file.is_file() and file.suffix != PARTIAL and file != here / GROUP]
+    files = [file for file in here.rglob("*") if file.is_file() and file.suffix != PARTIAL and file.name != GROUP]
     return iter(sorted(files, key=lambda file: file.suffix != TAKEN))
+
+
+def _write(target: Path, content: bytes) -> None:
+    target.parent.mkdir(exist_ok=True)
+    partial = target.with_name(f"{GROUP}{PARTIAL}")
+    partial.write_bytes(content)
+    partial.replace(target)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -49,17 +49,17 @@ def shards_there(array: Path) -> set[int]:
 
 
 def read_rows(
-    array: Path, first: int, end: int, like: np.ndarray, layout: tuple[int, int], *, sparse: bool = False
+    array: Path, first: int, end: int, like: np.ndarray, layout: tuple[int, int], *, since: int = 0
 ) -> np.ndarray:
     """Read rows [first, end) of an array on disk.
 
     Args:
         like: a row as it is where none was written: shape, dtype, fill value.
         layout: rows of a chunk and of a shard, as they were written.
-        sparse: a variable may have come late: rows of shards that are missing before all others are fill values.
+        since: the row at which the variable came: rows of shards before that are not there are fill values.
     Returns: (end - first, ...).
-    Raises: DamagedShard: a checksum is wrong, or a shard is cut off or missing. FileNotFoundError: the array's group is
-        there no more.
+    Raises: DamagedShard: a checksum is wrong, or a shard is cut off, older than its rows, or missing.
+        FileNotFoundError: the array's group is there no more.
     """
     rows, shard_rows = np.empty((end - first, *like.shape), like.dtype), layout[1]
     for number in range(first // shard_rows, -(-end // shard_rows)):
@@ -72,7 +72,7 @@ def read_rows(
         except FileNotFoundError:
             if not (array.parent / "zarr.json").exists():
                 raise
-            if not sparse or min(shards_there(array), default=number) < number:
+            if (number + 1) * shard_rows > since:
                 raise DamagedShard(str(file)) from None
             part[...] = like
     return rows
@@ -90,8 +90,7 @@ def _read_shard(opened: FileIO, first: int, out: np.ndarray, like: np.ndarray, l
     while (left := len(out) - done) > 0:
         chunk, skip = divmod(first + done, chunk_rows)
         if chunk >= there:
-            out[done:] = like
-            return
+            raise DamagedShard(str(opened.name))  # an older version of it: all rows that are published were written
         if skip or left < chunk_rows:
             rows = _decoded(_read(opened, chunk * length, 1, length), like, chunk_rows)[0, skip : skip + left]
         else:

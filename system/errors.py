@@ -36,6 +36,14 @@ class EngineError(Exception):
         self.args = tuple(vars(self).values())  # what pickle and copy make it from again
 
 
+def told(error: BaseException) -> str:
+    """An error by its class and its text; that of a user's own class may fail itself."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as failed:
+        return f"{type(error).__name__} (its text cannot be made: {type(failed).__name__})"
+
+
 class DamagedFile(EngineError):
     """A file of a run is not as Steersman wrote it."""
 

@@ -25,23 +25,53 @@ class _Bounded(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_yaml_int(self, node: Any) -> int:
-        number = super().construct_yaml_int(node)
+        text = self.construct_scalar(node).replace("_", "")
+        number = int(text, 0 if "x" in text or "o" in text else 10)
         if number.bit_length() > MOST_BITS:
             raise yaml.YAMLError(f"it holds an integer of {number.bit_length()} bits; {MOST_BITS} are read")
         return int(number)
 
 
-# 1e4 is a number in YAML 1.2 and in every other language; PyYAML reads 1.1, where it is a text.
-_Bounded.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"), list("-+.0123456789")
-)
+# PyYAML reads YAML 1.1: 010 is 8, 1:30 is 90, no is false, 2024-01-02 is no text, 1e4 is no number. Here they are what
+# they are in YAML 1.2; an integer that begins with 0 stays as it was written, and a field for numbers takes it.
+_TAGS = {
+    "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    "int": (r"[-+]?(0|[1-9][0-9_]*|0o[0-7]+|0x[0-9a-fA-F]+)", "-+0123456789"),
+    "float": (
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+|[-+]?([0-9]+\.[0-9]*|\.[0-9]+)"
+        r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+}
+_OTHERS = {f"tag:yaml.org,2002:{name}" for name in (*_TAGS, "timestamp")}
+_Bounded.yaml_implicit_resolvers = {
+    first: [(tag, words) for tag, words in resolvers if tag not in _OTHERS]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+for _name, (_words, _first) in _TAGS.items():
+    _Bounded.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", re.compile(f"({_words})$"), list(_first))
 _Bounded.add_constructor("tag:yaml.org,2002:int", _Bounded.construct_yaml_int)
 
 
-def parse(text: str) -> Any:
-    """The plain values of a YAML text. Raises: yaml.YAMLError: it is none, or none that can be read in seconds."""
+class _Written(_Bounded):
+    """What a person writes: 1e4 is a number in YAML 1.2 and in every other language; PyYAML reads and writes 1.1, where
+    it is a text."""
+
+
+_Written.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"), list("-+.0123456789")
+)
+
+
+def parse(text: str, *, dumped: bool = False) -> Any:
+    """The plain values of a YAML text.
+
+    Args:
+        dumped: PyYAML wrote it, not a person.
+    Raises: yaml.YAMLError: it is none, or none that can be read in seconds.
+    """
     try:
-        return yaml.load(text, _Bounded)
+        return yaml.load(text, _Bounded if dumped else _Written)
     except RecursionError:
         raise yaml.YAMLError("it is nested too deeply") from None
     except (ValueError, TypeError) as error:  # a date that there is not, a number of thousands of digits, a list as key
@@ -64,6 +94,6 @@ def read(path: Path) -> Any:
     if found.st_size > MOST_BYTES:
         raise yaml.YAMLError(f"it has {found.st_size:,} bytes, and {MOST_BYTES:,} are read; keep large data elsewhere")
     try:
-        return parse(path.read_text())
+        return parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise yaml.YAMLError(f"it is no text: {error}") from None

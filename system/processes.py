@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 
 import psutil
 
@@ -19,6 +20,14 @@ def lives(pid: int) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
         return process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1
+    return False
+
+
+def holds_port(pid: int, port: int) -> bool:
+    """Whether it is this process of ours that listens at a TCP port: whoever else does may say anything."""
+    with contextlib.suppress(psutil.Error):
+        sockets = psutil.Process(pid).net_connections("tcp")
+        return any(each.status == psutil.CONN_LISTEN and each.laddr.port == port for each in sockets)
     return False
 
 
@@ -40,6 +49,17 @@ def end(pid: int, grace_s: float, *, group: bool = False) -> bool:
         if not left(pid):
             return True
     return False
+
+
+@contextlib.contextmanager
+def children_end() -> Iterator[None]:
+    """A child that is forked within, and returns or raises as its parent does, ends: it would go on as its double."""
+    parent = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != parent:
+            os._exit(0)
 
 
 def end_with_parent() -> None:

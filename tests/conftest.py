@@ -1,6 +1,7 @@
 """How every test is run: one thread a process, property tests on the same examples; `make soak` draws new ones."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # more
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of hundreds of processes compiles what it imports
 os.environ.pop("STEERSMAN_SITE", None)
 WITHOUT, WITHOUT_SDK = (str(Path(__file__).with_name(name)) for name in ("without", "without_sdk"))
+STATE = tempfile.TemporaryDirectory(prefix="steersman-state-")  # or tests would write the list of one's own runs
+os.environ["XDG_STATE_HOME"] = STATE.name
 path = os.environ.get("PYTHONPATH", "")
 if WITHOUT_SDK not in path:  # else the process that began the tests put it there
     os.environ["PYTHONPATH"] = os.pathsep.join((WITHOUT_SDK, WITHOUT, path)).rstrip(os.pathsep)

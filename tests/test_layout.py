@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "remote": {"system", "steering", "journal", "stages", "executors", "engine", "dashboard"},
     "workflows": {"stages", "apps", "models", "steering", "store"},
     "dashboard": {"system", "store", "steering", "journal", "stages", "models", "executors"},
-    "data": {"system", "store", "steering", "journal", "dashboard"},
+    "data": {"system", "store", "steering", "journal", "stages", "dashboard"},
     "compare": {"system", "steering", "journal", "stages", "engine", "dashboard"},
     "analysis": {"system", "journal", "stages", "steering", "store", "dashboard", "data"},
     "benchmarks": set(ROOMS),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from steersman.bus import BusError, LeaseExpired, Tuple, TupleSpace
 from steersman.journal.records import Published, Record
 from steersman.stages.segment import look_every_s
+from steersman.stages.start import looked
 from steersman.store import FRAME, SEGMENT, GroupWriter
 from steersman.worker.orders import EVENT, plain
 from steersman.worker.watchdog import Watchdog
@@ -78,9 +79,10 @@ class Publisher:
         self._wake = threading.Event()
         self._over = False
         self._began_at, self._pause_s = time.monotonic(), PUBLISH_EVERY_S
-        self._sent: dict[str, int] = {}
+        self._sent = (0, 0)  # frames and segments
+        self._told: bool | None = None  # whether segments look at their frames
         self._far = (0, 0.0)  # a segment, and what its published frames simulated
-        self.trouble: OSError | None = None
+        self.trouble: Exception | None = None  # why nothing is published any more
         self._thread = threading.Thread(target=self._serve, name="publish", daemon=True)
 
     def __enter__(self) -> Publisher:
@@ -105,7 +107,7 @@ class Publisher:
     def release_when_published(self, held: _Held) -> None:
         """Acknowledge this start once the rows appended so far are published.
 
-        Raises: OSError: the rows could not be written (the disk is full, say).
+        Raises: OSError: the rows could not be written (the disk is full, say); or whatever else kept them from it.
         """
         held.after = self._writer.rows.get(SEGMENT, 0)
         if self.trouble:
@@ -127,13 +129,13 @@ class Publisher:
                 self._watchdog.alive()
             try:
                 self._publish(hurried)
-            except OSError as error:
+                self._settle()
+                if time.monotonic() - renewed_at > self._lease_s / 6:
+                    renewed_at = time.monotonic()
+                    self._renew()
+            except Exception as error:  # the walker hears of it, whatever it is
                 self.trouble = error
                 return
-            self._settle()
-            if time.monotonic() - renewed_at > self._lease_s / 6:
-                renewed_at = time.monotonic()
-                self._renew()
 
     def _publish(self, now: bool) -> None:
         began = time.monotonic()
@@ -147,11 +149,14 @@ class Publisher:
         """Report to the engine what is published, then acknowledge; what fails is tried again at the next round."""
         rows = dict(self._writer.published)
         frames, segments = rows.get(FRAME, 0), rows.get(SEGMENT, 0)
-        if rows != self._sent:
+        if (frames, segments) != self._sent:
             simulated = self._far[1] if self._far[0] == segments else 0.0
-            made = Published(walker=self._walker, frames=frames, segments=segments, simulated=simulated)
-            self._outbox.add(made)
-            self._sent = rows
+            reads = looked(self._writer.attributes, frames)
+            self._outbox.add(Published(
+                walker=self._walker, frames=frames, segments=segments, simulated=simulated,
+                reads=None if reads == self._told else reads,
+            ))  # fmt: skip
+            self._sent, self._told = (frames, segments), reads
         if not self._outbox.send():
             return
         with contextlib.suppress(BusError):

@@ -32,7 +32,7 @@ from steersman.steering import Bias
 from steersman.store import Span, Window
 from steersman.system import node
 from steersman.system.files import replace_file
-from steersman.system.processes import end_with_parent
+from steersman.system.processes import children_end, end_with_parent
 from steersman.worker import torch_defaults, training
 from steersman.worker.epochs import EpochSender
 from steersman.worker.errors import BlockEnds, PreparedChanged, StageExited
@@ -55,7 +55,7 @@ def _opened(run: str) -> tuple[RunDirectory, Workflow, Params]:
 @functools.lru_cache(maxsize=1)
 def _loaded(run: str) -> tuple[RunDirectory, Workflow, Params]:
     directory = RunDirectory(Path(run))
-    workflow = loading.load(directory.workflow)
+    workflow = loading.load(directory.workflow, moves=True)
     return directory, workflow, loading.checked(workflow, directory.settings()["params"])
 
 
@@ -80,9 +80,12 @@ def _model(run: str, version: int) -> Any:
     return training.load_model(RunDirectory(Path(run)).model(version)) if version else None
 
 
-@functools.lru_cache(maxsize=1)
-def _bias(run: str, version: int) -> Bias | None:
-    return Bias.from_bytes(RunDirectory(Path(run)).bias(version).read_bytes()) if version else None
+@functools.lru_cache(maxsize=2)
+def _bias(run: str, version: int, share: float) -> Bias | None:
+    """One object for all segments of a process that have it, so that apps set their tables once."""
+    if not version:
+        return None
+    return Bias.from_bytes(RunDirectory(Path(run)).bias(version).read_bytes()).softer(share)
 
 
 @functools.lru_cache(maxsize=1)
@@ -96,9 +99,11 @@ def begin(
     """Report that a job begins, on which manager's workers, and do it; Parsl has read the last argument."""
     _pin()
     with contextlib.suppress(BusError):
-        _space(bus).put(EVENT, JOB, {"job": job, "manager": os.environ.get("PARSL_WORKER_POOL_ID", "")})
+        manager, worker = (os.environ.get(f"PARSL_WORKER_{name}", "") for name in ("POOL_ID", "RANK"))
+        _space(bus).put(EVENT, JOB, {"job": job, "manager": manager, "worker": worker})
     try:
-        return function(*args)
+        with children_end():
+            return function(*args)
     except SystemExit as ended:  # a user's function may call sys.exit(); it would end this worker, with no cause left
         raise StageExited(repr(ended.code)) from ended
 
@@ -126,8 +131,8 @@ def prepare(run: str) -> str:
         made = workflow.prepare_function(params)
         pickled = pickle.dumps(made)
     if text := topology(made):
-        replace_file(directory.topology, text)
-    replace_file(directory.prepared, pickled, mode=0o600)
+        replace_file(directory.topology, text, sync=True)
+    replace_file(directory.prepared, pickled, sync=True, mode=0o600)  # the journal has its hash
     return hashlib.sha256(pickled).hexdigest()
 
 
@@ -212,11 +217,11 @@ def train(job: TrainingJob) -> dict[str, Any]:
 
 def _begun(job: TrainingJob) -> TrainingJob:
     """The training that a worker died of, so that it goes on from its checkpoints; else this one."""
-    if earlier := job.earlier():
-        return earlier
-    shutil.rmtree(job.kept, ignore_errors=True)
-    job.save()
-    return job
+    begun = job.earlier() or job
+    if begun is job:
+        shutil.rmtree(job.kept, ignore_errors=True)
+    begun.save()
+    return begun
 
 
 def _train(job: TrainingJob, workflow: Workflow, params: Params) -> dict[str, Any]:
@@ -314,7 +319,7 @@ def _score(run: str, version: int, spans: Sequence[Span], settings: dict[str, An
     directory, workflow, params = _loaded(run)
     assert workflow.scoring is not None
     window = Window(directory.frames, spans)
-    with _keeping_cause(directory.traceback("scoring", version)), torch_defaults.kept():
+    with _keeping_cause(directory.traceback("scoring", version)), torch_defaults.kept(), children_end():
         values: Mapping[str, Any] = workflow.scoring.function(
             loading.changed(workflow, params, settings), _model(run, version), window
         )

@@ -14,6 +14,7 @@ import numpy as np
 from steersman.journal.run_directory import sha256
 from steersman.steering.errors import BadScores
 from steersman.store import Span, Window
+from steersman.system.errors import told
 from steersman.system.files import replace_file
 from steersman.worker.errors import JudgingFailed
 
@@ -53,7 +54,7 @@ def train(
     try:
         verdict = judge(score, model, last, held_out, gate)
     except Exception as error:  # a user's score may raise anything
-        raise JudgingFailed(f"{type(error).__name__}: {error}") from error
+        raise JudgingFailed(told(error)) from error
     card = {
         "version": version,
         "frames": frames.rows,
@@ -63,7 +64,7 @@ def train(
         **verdict,
     }
     model.save(directory)
-    replace_file(directory / "card.json", json.dumps(card, indent=1))
+    replace_file(directory / "card.json", json.dumps(card, indent=1), sync=True)
     return card | {"files": files(directory)}
 
 
@@ -152,7 +153,7 @@ def load_model(directory: Path) -> Model:
     """Read a model that `train` saved; torch is imported here, by the workers that need it only."""
     from steersman.models import Model
 
-    return Model.load(directory)
+    return Model.load(directory, trusted=True)
 
 
 def _plain(span: Span) -> list[Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import DecodeError, Struct, json
+from msgspec.structs import replace
 
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import Span
@@ -41,13 +42,16 @@ class TrainingJob(Struct, frozen=True):
         return self.directory.checkpoints(self.version)
 
     def save(self) -> None:
-        self.kept.mkdir(parents=True)
+        self.kept.mkdir(parents=True, exist_ok=True)
         replace_file(self.kept / "job.json", json.encode(self))
 
     def earlier(self) -> TrainingJob | None:
-        """The job whose checkpoints are there, if it is this one: of other frames, for these have come since."""
+        """The job whose checkpoints are there, if it is this one: of other frames, for these have come since.
+
+        The run may have been moved meanwhile, or be a copy: it goes on here.
+        """
         try:
             found = json.decode((self.kept / "job.json").read_bytes(), type=TrainingJob)
         except (OSError, DecodeError):
             return None
-        return found if (found.last, found.settings) == (self.last, self.settings) else None
+        return replace(found, run=self.run) if (found.last, found.settings) == (self.last, self.settings) else None

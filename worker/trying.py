@@ -14,28 +14,31 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
-from steersman.stages.modules import MODULE, imported
+from steersman.stages.modules import FOLDER, MODULE, imported
 from steersman.stages.out import Enough, Out
 from steersman.stages.panel import shown
-from steersman.stages.start import Start
+from steersman.stages.start import NoFrame, Start, Watched
 from steersman.stages.workflow import Params, Workflow
 from steersman.stages.yardstick import Yardstick
-from steersman.steering import NEW, Candidate, Decider, Policy, Scores, SegmentRule
+from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores
+from steersman.steering.stop import Budget
 from steersman.store import Span, Window
-from steersman.system.errors import UnknownName
+from steersman.system.errors import UnknownName, told
 from steersman.worker import torch_defaults, training
 from steersman.worker.errors import NoFrames, WrongFigure
 
 SEED = 1
+BIG = 2**20  # bytes of a frame
 FEWEST = 2  # frames to try the other stages on: one is held out, and one is trained on
 
 
@@ -69,13 +72,15 @@ class _Stage(NamedTuple):
     judges: bool = False  # runs that have ended
 
 
-def tried(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
+def tried(workflow: Workflow, params: Params, source: Path, copy: Path | None = None) -> Iterator[Step]:
     """Try the stages in their order, as far as they work; each uses what those before it gave.
 
     Args:
         source: the workflow file; of a traceback its lines are shown, and those of the files beside it that it imports.
+        copy: of it, which was loaded as in a run.
     """
-    files = {str(file) for file in (source, *imported(source))}
+    kept = copy.resolve().parent / FOLDER if copy else None
+    files = {str(file) for file in (source, *imported(source), *(kept.rglob("*.py") if kept else ()))}
     with TemporaryDirectory(prefix="steersman-try-") as folder, _importable(source, Path(folder)):
         for stage in _Trial(workflow, params, Path(folder)).stages():
             began, trouble = time.monotonic(), ""
@@ -84,6 +89,8 @@ def tried(workflow: Workflow, params: Params, source: Path) -> Iterator[Step]:
                     found = stage.act()
             except (Exception, SystemExit) as error:  # a user's stage may raise anything
                 trouble = explained(error, files, stage.function)
+                if kept:
+                    trouble = modules.explained(trouble.replace(str(kept), str(source.resolve().parent)), kept.parent)
             yield Step(stage.what, not trouble, time.monotonic() - began, trouble or found)
             if trouble and stage.needed:
                 return
@@ -110,7 +117,7 @@ def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] |
                     return None
                 frames = traceback.extract_tb(error.__traceback__)
                 lines = [frame.lineno or 0 for frame in frames if frame.filename == str(source)]
-                problem = f"{stage.what}: {type(error).__name__}: {error}"
+                problem = f"{stage.what}: {told(error)}"
                 raise BadWorkflow(str(source), lines[-1] if lines else 0, problem) from None
             scored |= stage.what == "score"
         return list(trial.scores)
@@ -124,7 +131,7 @@ def explained(error: BaseException, files: set[str], function: Any) -> str:
     if not lines and (code := getattr(function, "__code__", None)):
         where = f'  File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name}\n'
     cause = f"{error.__cause__}\n" if error.__cause__ else ""  # of a process of a Pool it holds the traceback
-    return f"{where}{cause}{type(error).__name__}: {error}"
+    return f"{where}{cause}{told(error)}"
 
 
 @contextlib.contextmanager
@@ -148,6 +155,8 @@ class _Trial:
         self._out: Out | None = None
         self._scores = _scores(0, {}, 0)
         self._candidate: Candidate | None = None
+        self._bias: Bias | None = None
+        self._unread = False  # a segment that had no state did not look at its frame
         self._rng = np.random.default_rng(SEED)
 
     @property
@@ -169,8 +178,13 @@ class _Trial:
         yield _Stage("score", self._score, getattr(workflow.scoring, "function", None))
         if workflow.training:
             yield _Stage("train again", lambda: self._train(self._model), workflow.training.function, needed=False)
+        if steering.bias:
+            yield _Stage("bias", functools.partial(self._make_bias, steering.bias))
         yield _Stage("steer", self._steer)
-        yield _Stage("simulate from there", self._simulate, self._simulation.function, needed=False)
+        from_there = "simulate from there" + (", under the bias" if steering.bias else "")
+        yield _Stage(from_there, self._simulate, self._simulation.function, needed=False)
+        if self._candidate is not None and self._candidate.exact and not steering.policy.rounds:
+            yield _Stage("simulate from a frame without a state", self._without_state, self._simulation.function, False)
         if steering.prune:
             yield _Stage("prune", functools.partial(self._prune, steering.prune), needed=False)
         for name, metric in workflow.metrics.items():
@@ -192,13 +206,22 @@ class _Trial:
         draws = self._workflow.held_out_draws(self._params)
         return f"{len(draws)} draws of {', '.join(draws[0]) if draws else 'nothing'}"
 
+    def _without_state(self) -> str:
+        """As after the loss of a walker, and as policies do that choose any frame."""
+        if self._exact:
+            return "not tried: segments begin at the prepared start, or where one ended that gave its state"
+        assert self._candidate is not None
+        self._candidate = replace(self._candidate, exact=False)
+        return self._simulate()
+
     def _simulate(self) -> str:
         out = Out(SEED, after=self._out, variables=self._simulation.variables)
         prepared = pickle.dumps(self._prepared)
         try:
             for _ in range(1 if self._out else FEWEST):  # a segment of an ensemble may be a single frame
                 if out.frames < FEWEST:
-                    self._simulation.function(self._params, self._start(), out)
+                    start = self._start()
+                    self._simulation.function(self._params, start, out)
             ended = "; it looked at out.stopped and ended" if out.was_stopped else ""
         except Enough:
             went_on = (
@@ -209,17 +232,57 @@ class _Trial:
             raise NoFrames
         if pickle.dumps(self._prepared) != prepared:
             ended += "; it changed start.prepared, and later segments of its process would get it changed: use a copy"
+        if self._bias and self._steering.bias:
+            self._steering.bias.check_energy(self._bias, _scores(out.frames, self._scored(out.stored), 0))
         self._out = self._out or out
+        if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
+            ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
+        ended += self._never_read(start)
         shapes = ", ".join(f"{name} {out.stored[name].shape[1:]}" for name in sorted(out.stored) if name != "segment")
-        return f"{out.frames} frames of {shapes}{ended}"
+        return f"{out.frames} frames of {shapes}{self._size(out)}{ended}"
+
+    def _size(self, out: Out) -> str:
+        """What frames that are not small will take."""
+        each = sum(out.stored[name].nbytes for name in out.stored) / out.frames
+        if each < BIG:
+            return ""
+        rule = self._workflow.stop_rule(self._params)
+        limits = (one.limits.get("frames") for one in getattr(rule, "rules", (rule,)) if isinstance(one, Budget))
+        most = next(filter(None, limits), None)
+        whole = f", so that {most:,.0f} take {each * most / 2**30:,.1f} GiB" if most else ""
+        return f"; a frame takes {each / 2**20:,.1f} MiB{whole}"
 
     def _start(self) -> Start:
-        """Where the choice says, or the prepared start."""
+        """Where the choice says, or the prepared start; with the model and the bias, once there are."""
         chosen = self._candidate
+        given: dict[str, Any] = {"bias": self._bias, "load": lambda: self._model}
         if chosen is None or self._out is None or chosen.index == NEW:
             draw = {name: np.asarray(value, np.float64) for name, value in chosen.draw.items()} if chosen else {}
-            return Start(self._prepared, draw=draw)
-        return Start(self._prepared, self._out.frame(chosen.index), self._out.restart if chosen.exact else {})
+            return Start(self._prepared, Watched(NoFrame()), draw=draw, **given)
+        state = self._out.restart if chosen.exact else {}
+        frame = Watched(self._out.frame(chosen.index))
+        return Start(self._prepared, frame, Watched(state) if state else {}, **given)
+
+    def _never_read(self, start: Start) -> str:
+        """What a segment did not look at, in words, and what follows from it."""
+        assert self._out is not None
+        frame, state = start.frame, start.state
+        if isinstance(state, Watched):
+            return "; start.state was never read, so nothing goes on exactly" if state.unread else ""
+        if self._simulation.exact and not self._out.restart:
+            return "; exact=True, and it gave nothing to out.state: no segment can go on from it"
+        self._unread |= isinstance(frame, Watched) and frame.unread
+        if not self._unread or self._simulation.exact or self._steering.policy.draws:
+            return ""
+        where = "where another gave its state to out.state" if self._exact else "whatever frame is chosen"
+        begins = f"segments begin at the prepared start, {'or ' if self._exact else ''}{where}"
+        return f"; start.frame was never read: {begins}"
+
+    @property
+    def _exact(self) -> bool:
+        """See `Standing.exact`."""
+        declared, left = self._simulation.exact, bool(self._out and self._out.restart)
+        return self._unread and left if declared is None else declared
 
     @property
     def _frames(self) -> Window:
@@ -252,6 +315,9 @@ class _Trial:
         if values:
             self._check_one(values, self._scored(Window(frames.frames, [Span("w0", 0, 1)])))
         self._scores = _scores(frames.rows, values, int(self._model is not None))
+        if self._exact:
+            ends = self._scores.ends & bool(self._out and self._out.restart)
+            self._scores = replace(self._scores, ends=ends, exact=True)
         return ", ".join(f"{name} {value.shape[1:]}" for name, value in values.items()) or "there is no score stage"
 
     def _scored(self, frames: Window) -> dict[str, np.ndarray]:
@@ -265,6 +331,14 @@ class _Trial:
             if shapes[0] != shapes[1]:
                 raise BadScores(name, f"of a frame among others its shape is {shapes[0]}, of one alone {shapes[1]}")
 
+    def _make_bias(self, bias: Opes) -> str:
+        """Of the frames of the one segment."""
+        if problem := bias.lacks(self._scores.values):
+            raise BadScores("", f"{problem}; there are: {', '.join(self._scores.values) or 'none'}")
+        self._bias = bias.made(self._scores)
+        energy = self._bias.energy(self._scores.matrix(bias.score))
+        return f"{len(self._bias.heights)} kernels; {energy.min():.3g} to {energy.max():.3g} kT in these frames"
+
     def _steer(self) -> str:
         for policy in (self._steering.policy, self._steering.fallback):
             if len(self._scores) or policy.draws:
@@ -276,7 +350,8 @@ class _Trial:
         if decider.trouble:
             raise decider.trouble
         self._candidate = choice.candidate
-        return f"{choice.policy}: {choice.reason}"
+        warning = self._steering.policy.warning(self._scores) if len(self._scores) else ""
+        return f"{choice.policy}: {choice.reason}" + (f"; {warning}" if warning else "")
 
     def _needed(self, rule: Policy | SegmentRule) -> None:
         for name in rule.needs if len(self._scores) else ():

@@ -10,7 +10,7 @@ import contextlib
 import math
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,10 +21,26 @@ import numpy as np
 from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
+from steersman.stages.modules import explained
 from steersman.stages.segment import Segment
-from steersman.stages.start import Start
-from steersman.store import ENDED, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, ScratchWriter, Variable
+from steersman.stages.start import LOOKED, NoFrame, Start, Watched
+from steersman.store import (
+    ENDED,
+    FRAME,
+    RESTART_STATES,
+    SEGMENT,
+    SEGMENT_FIELDS,
+    Frames,
+    GroupWriter,
+    ScratchWriter,
+    Stored,
+    StoreError,
+    Variable,
+    states,
+)
+from steersman.system.errors import told
 from steersman.system.files import shorten
+from steersman.system.processes import children_end
 from steersman.worker.orders import DONE, LEAVE, refuse, stop_name
 from steersman.worker.publisher import Outbox, Publisher
 from steersman.worker.watchdog import Watchdog
@@ -39,9 +55,12 @@ MOST_CAUSE = 2000  # characters of a cause that are sent; the whole traceback li
 MOST_CAUSES = 20  # files in errors/ of one walker
 FAILING_S, MOST_FAILING_S = 0.1, 10.0  # between two segments of a walker that fails: twice as long each time
 
+COMPARED = 8  # walkers, the first of a run, whose frames a new one looks for
+
 OWN = {  # what the engine stores of each frame, and of each ended segment
     "segment": Variable((), "1", "number of the segment that made the frame"),
     "segments": Variable(("segment_field",), "1", "table of the ended segments, see the attribute segment_fields"),
+    RESTART_STATES: states.MEANING,
 }
 
 Simulate = Callable[[Any, Start, Segment], None]
@@ -68,7 +87,8 @@ class Walker:
         lease_s: how long a start is its own without a sign of life.
         watchdog: hears of it while there is progress, or nothing to do.
         with_settings: (parameters, what a person changed) -> parameters.
-        model, bias: version -> what simulate gets as `start.model` and `start.bias`; None of version 0.
+        model: version -> what simulate gets as `start.model`; None of version 0.
+        bias: (version, share of its energy) -> what it gets as `start.bias`; None of version 0.
     """
 
     number: int
@@ -90,10 +110,12 @@ class Walker:
     watchdog: Watchdog = field(default_factory=Watchdog)
     with_settings: Callable[[Any, dict[str, Any]], Any] = lambda params, _: params
     model: Callable[[int], Any] = lambda version: None
-    bias: Callable[[int], Any] = lambda version: None
+    bias: Callable[[int, float], Any] = lambda version, share: None
     _longest_s: float = 0.0
     _segments: int = 0
     _failures: int = 0  # in a row
+    _compared: bool = False  # frames of this segment with those of another walker
+    _agrees: bool = False  # they were like them
     _out: Segment | None = None  # the segment that runs, or ran last
     _causes: list[str] = field(default_factory=list)  # failed segments whose files are there
 
@@ -139,10 +161,22 @@ class Walker:
         """The segment that runs, and how far it has come in simulated time."""
         return (self._out.number, self._out.simulated) if self._out else (0, 0.0)
 
+    def _others(self) -> Mapping[str, Stored]:
+        """What frames of a walker before this one hold; nothing once its own agreed, or while there are none."""
+        for number in [] if self._agrees else range(min(self.number, COMPARED)):
+            with contextlib.suppress(FileNotFoundError, StoreError):
+                arrays = self.frames.stored(f"w{number}", FRAME)
+                if any(array.rows for array in arrays.values()):
+                    self._compared = True
+                    return arrays
+        return {}
+
     def _next_start(self) -> tuple[Tuple, Order] | str:
         """Take a start; or say why there is no next one."""
         template = (self.bag, int, dict)
         while time.time() + self._longest_s < self._until:  # a segment that cannot make a frame does not begin
+            if self._publisher.trouble:
+                raise self._publisher.trouble
             try:
                 taken = self.space.take_nowait(*template, lease_s=self.lease_s)
                 if taken is None:
@@ -154,6 +188,8 @@ class Walker:
                 if order is not None and not self._is_done(taken):
                     return taken, order
                 self.space.ack(taken)
+                if taken.deliveries > 1:
+                    self.space.take_nowait(DONE, taken[1])  # nobody gets the start again
                 if taken[2].get("end") is True:
                     return DISMISSED
             except BusTimeout:
@@ -200,7 +236,7 @@ class Walker:
         name = f"{self.name}.{number}"
         out = Segment(
             name, number, order.seed, self._writer, lambda: self._stop_asked(name), self._until,
-            lambda: self._publisher.trouble,
+            lambda: self._publisher.trouble, self._others,
         )  # fmt: skip
         self._out = out
         self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames
@@ -211,11 +247,12 @@ class Walker:
         for printed in filter(None, (self.stdout, self.stderr)):
             shorten(printed, MOST_PRINTED)
         stderr_from = self.stderr.stat().st_size if self.stderr else 0
-        cause, read_s, began = "", 0.0, time.monotonic()
+        cause, read_s, began, self._compared = "", 0.0, time.monotonic(), False
         try:
-            start = self._read_start(order)
-            read_s = time.monotonic() - began
-            self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
+            with children_end():
+                start = self._read_start(order)
+                read_s = time.monotonic() - began
+                self.simulate(self.with_settings(self.params, dict(order.set)), start, out)
         except (Exception, SystemExit) as error:  # a user's simulation may raise anything: the slot goes on
             if self._publisher.trouble:  # whatever the function made of it
                 raise self._publisher.trouble from None
@@ -223,11 +260,12 @@ class Walker:
             self._keep_cause(name, order, stderr_from)
         how = "failed" if cause else "stopped" if out.was_stopped else "finished"
         self._longest_s = max(self._longest_s, out.longest_s)
+        self._agrees |= self._compared and out.frames > 0
         cut = ("exact" if out.restart else "frame") if out.cut else ""
         self._outbox.add(Ended(
             walker=self.number, segment=number, start=start_id, how=how, cause=cause, first_row=out.first_row,
             end_row=out.first_row + out.frames, simulated=out.simulated, read_s=read_s, waited_s=waited_s,
-            ran_s=max(0.0, time.monotonic() - began - read_s), cut=cut,
+            ran_s=max(0.0, time.monotonic() - began - read_s), cut=cut, state=bool(out.restart),
         ))  # fmt: skip
         self._close_segment(out, order, how)
         self._publisher.release_when_published(held)
@@ -235,23 +273,34 @@ class Walker:
 
     def _read_start(self, order: Order) -> Start:
         draw = {name: np.asarray(value, np.float64) for name, value in order.draw.items()}
-        learned = {"bias": self.bias(order.bias), "load": partial(self.model, order.with_model)}
+        learned = {"bias": self.bias(order.bias, order.share), "load": partial(self.model, order.with_model)}
         if order.parent is None:
-            return Start(self.prepared, draw=draw, **learned)
+            return Start(self.prepared, self._watched(NoFrame()), draw=draw, **learned)
         walker, row, segment = order.parent
         frame = self.frames.row(f"w{walker}", row)
-        state = self.frames.row(f"w{walker}", segment, dimension=SEGMENT) if order.exact else {}
-        return Start(self.prepared, frame, state, draw, **learned)
+        state = self.frames.state(f"w{walker}", segment) if order.exact else {}
+        return Start(self.prepared, frame if state else self._watched(frame), state, draw, **learned)
+
+    def _watched(self, frame: Mapping[str, np.ndarray]) -> Watched:
+        """The frame of a start without a state; the group says whether anybody looks at it."""
+        attributes = self._writer.attributes
+        if attributes["unread_from"] is None:
+            attributes["unread_from"] = self._writer.rows.get(FRAME, 0)
+        return Watched(frame, lambda: attributes.update(unread_from=LOOKED))
 
     def _close_segment(self, out: Segment, order: Order, how: str) -> None:
         walker, row = order.parent[:2] if order.parent else (-1, -1)
-        end = out.first_row + out.frames
+        end, state = out.first_row + out.frames, states.packed(out.restart)
         fields = {
             "number": out.number, "start": order.start, "parent_walker": walker, "parent_row": row, "seed": order.seed,
             "model": order.model, "first_row": out.first_row, "end_row": end, "ended": ENDED.index(how),
+            "state_row": -1, "state_bytes": len(state),
         }  # fmt: skip
+        if state:
+            rows = {RESTART_STATES: states.as_rows(state)}
+            fields["state_row"] = self._writer.extend(states.RESTART, rows)
         table_row = np.array([fields[name] for name in SEGMENT_FIELDS], dtype=np.int64)
-        self._writer.append(SEGMENT, {"segments": table_row, **out.restart})
+        self._writer.append(SEGMENT, {"segments": table_row})
 
     def _stop_asked(self, segment: str) -> bool:
         if self._publisher.trouble:
@@ -262,12 +311,12 @@ class Walker:
 
     def _cause(self, error: BaseException) -> str:
         """In words; an error about None of a function that reads `prepared` has its reason in what there is not."""
-        told = f"{type(error).__name__}: {error}"
+        cause = told(error)
         theirs = list(traceback.walk_tb(error.__traceback__))[1:]  # the first is ours
         reads = any("prepared" in frame.f_code.co_names for frame, _ in theirs)
-        if self.prepared is None and reads and "NoneType" in told:
-            told += "; start.prepared is None: the file has no @wf.prepare, or one that returns None"
-        return told
+        if self.prepared is None and reads and "NoneType" in cause:
+            cause += "; start.prepared is None: the file has no @wf.prepare, or one that returns None"
+        return explained(cause, self.errors.parent)
 
     def _keep_cause(self, name: str, order: Order, stderr_from: int) -> None:
         tail = ""
@@ -292,4 +341,5 @@ def _table_attributes() -> dict[str, Any]:
     return {
         "Conventions": "CF-1.11", "coordinates": "time segment",
         "segment_fields": list(SEGMENT_FIELDS), "segment_ended": list(ENDED), "running": None,
+        "unread_from": None,
     }  # fmt: skip

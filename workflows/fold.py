@@ -12,7 +12,7 @@ from steersman.steering import Unsteered
 class Fold(Params):
     sequence: md.Sequence = "EQYTAKYKGRTFRNEKELRDFIEKFKGR"  # FSD-EY (PDB 1FME), 28 residues
     temperature_K: float = Field(300.0, gt=0, le=1000)
-    segment_ps: float = Field(2.0, ge=0.2)
+    segment_ps: float = Field(2.0, ge=0.2, multiple_of=0.2)
     contact_nm: float = Field(0.8, gt=0)
     latent: int = Field(3, ge=1, le=64)
     train_every: int = Field(20_000, ge=1)  # frames

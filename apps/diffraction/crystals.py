@@ -38,7 +38,7 @@ def cell(crystal: str, zone: str = "001", strain: tuple[float, float, float] = (
 
     for name, given, known in (("crystal", crystal, CRYSTAL), ("zone", zone, ZONES)):
         if given not in known:
-            raise OutOfRange(name, given, f"one of {', '.join(known)}")  # type: ignore[arg-type]
+            raise OutOfRange(name, given, f"one of {', '.join(known)}")
     structure, constant = CRYSTAL[crystal]
     atoms = make_supercell(bulk(crystal, structure, a=constant, cubic=True), np.array(ZONES[zone]))
     atoms.set_cell(np.diag(atoms.cell.lengths() * (1 + np.array(strain))), scale_atoms=True)

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from steersman.apps.errors import OutOfRange, UnknownResidue
+from steersman.system.errors import BadValue
 
 BACKBONE = ("N", "CA", "C", "O")
 
@@ -34,18 +35,39 @@ SIDE_CHAINS = {
     "VAL": "CB CG1 CG2",
 }
 
+# Names that state a protonation, of Amber, CHARMM and GROMACS: the usual one and Amber's, and all names.
+STATES = {
+    ("HIS", "HID"): "HID HSD HISD HISA", ("HIS", "HIE"): "HIE HSE HISE HISB", ("HIS", "HIP"): "HIP HSP HISH",
+    ("ASP", "ASH"): "ASH ASPP ASPH", ("GLU", "GLH"): "GLH GLUP GLUH", ("LYS", "LYN"): "LYN LSN",
+    ("LYS", "LYS"): "LYSH", ("CYS", "CYM"): "CYM",
+}  # fmt: skip
+CAPS = {"ACE": "CH3 C O", "NME": "N C", "NH2": "N"}  # groups at the ends of a chain, with their heavy atoms
+BRIDGED = ("CYX", "CYS2")  # names of a cysteine in a disulfide bond
+_BY_NAME = {
+    **{name: (name, "") for name in (*SIDE_CHAINS, *CAPS)},
+    **{name: state for state, names in STATES.items() for name in names.split()},
+    "NMA": ("NME", ""), "NHE": ("NH2", ""), "CYX": ("CYS", ""), "CYS2": ("CYS", ""),
+}  # fmt: skip
+
 LETTERS = "ARNDCQEGHILKMFPSTWYV"  # in the order of the names above
 NAMES = dict(zip(LETTERS, SIDE_CHAINS, strict=True))
 UNKNOWN = "X"
 
 
 def checked_sequence(sequence: str, fewest: int = 2) -> str:
-    """Return the sequence without blanks and in capitals.
+    """Return the sequence in one-letter code, without blanks and in capitals.
+
+    Words that are three-letter names ("TYR TYR ASP") are translated.
 
     Raises: UnknownResidue: it is empty, or a letter is none of the 20; OutOfRange: it has fewer letters than
-        `fewest`, 1 or 2.
+        `fewest`, 1 or 2; BadValue: some of its words are three-letter names, and others none.
     """
-    letters = "".join(sequence.split()).upper()
+    words = sequence.upper().split()
+    letters = "".join(words)
+    if len(words) > 1 and all(len(word) == 3 for word in words) and any(word in SIDE_CHAINS for word in words):
+        if others := [word for word in words if word not in SIDE_CHAINS]:
+            raise BadValue("sequence", sequence, f"some words are three-letter names, and {others[0]} is none")
+        letters = "".join(map(letter, words))
     unknown = [position for position, letter in enumerate(letters, 1) if letter not in LETTERS]
     if unknown or not letters:
         raise UnknownResidue(letters, unknown[0] if unknown else 0, " ".join(sorted(LETTERS)))
@@ -60,12 +82,23 @@ def checked_sequence(sequence: str, fewest: int = 2) -> str:
 Sequence = Annotated[str, AfterValidator(lambda sequence: checked_sequence(sequence))]
 
 
+def residue_and_state(name: str) -> tuple[str, str]:
+    """Give the usual name of a residue, and Amber's for the protonation that this one states, or "".
+
+    "HSE" is ("HIS", "HIE"), Amber's "NALA" is ("ALA", ""); a name that is not known stays as it is.
+    """
+    at_end = name[1:] if len(name) == 4 and name[0] in "NC" else ""
+    return _BY_NAME.get(name) or _BY_NAME.get(at_end) or (name, "")
+
+
 def letter(residue: str) -> str:
     """Give the letter of a residue's three-letter name; X for what is none of the 20."""
-    return next((letter for letter, name in NAMES.items() if name == residue), UNKNOWN)
+    usual = residue_and_state(residue)[0]
+    return next((letter for letter, name in NAMES.items() if name == usual), UNKNOWN)
 
 
 def missing_atoms(residue: str, present: set[str], *, last: bool) -> list[str]:
-    """List the heavy atoms that a residue of this name lacks; `last` residues also need the terminal OXT."""
-    needed = [*BACKBONE, *SIDE_CHAINS[residue].split(), *(["OXT"] if last else [])]
+    """List the heavy atoms that a residue or cap of this name lacks; `last` residues also need the terminal OXT."""
+    needed = CAPS[residue].split() if residue in CAPS else [*BACKBONE, *SIDE_CHAINS[residue].split()]
+    needed += ["OXT"] if last and residue not in CAPS else []
     return [atom for atom in needed if atom not in present]

@@ -50,7 +50,7 @@ def coordinate(features: Features, model: Any) -> Coordinate:
 
     Raises: NotDense: the model cannot be written out as forces. OutOfRange: it was fitted to others.
     """
-    layers = [(np.eye(features.count), np.zeros(features.count))] if model is None else model.layers()
+    layers = [(np.eye(features.count), np.zeros(features.count))] if model is None else model.dense_layers()
     if layers[0][0].shape[1] != features.count:
         raise OutOfRange(
             "features", features.count, f"the {layers[0][0].shape[1]} numbers that the model was fitted to"

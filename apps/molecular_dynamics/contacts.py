@@ -7,18 +7,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from steersman.apps.molecular_dynamics.periodic import nearest_image
+
 CUTOFF_NM = 0.8  # C-alpha to C-alpha; the contact of DeepDriveMD and DeepEx
 FAR = 3  # residues along the chain: contacts of nearer ones are always there
 
 
-def contact_maps(positions_TR3: np.ndarray, cutoff_nm: float = CUTOFF_NM) -> np.ndarray:
+def contact_maps(
+    positions_TR3: np.ndarray, cutoff_nm: float = CUTOFF_NM, box_33: np.ndarray | None = None
+) -> np.ndarray:
     """Say for every frame which residues touch.
 
     Args:
         positions_TR3: (T, R, 3) float, nm; C-alpha positions.
         cutoff_nm: two residues touch when they are nearer than this, nm.
+        box_33: (3, 3) float, nm, `Molecule.box`: chains touch whichever images of them are stored; None: no box.
     Returns: (T, R, R) bool, symmetric, true on the diagonal.
     """
+    if not positions_TR3.shape[1]:
+        return np.zeros((len(positions_TR3), 0, 0), bool)
+    if box_33 is not None:
+        apart_TRR3 = nearest_image(positions_TR3[:, :, None] - positions_TR3[:, None], box_33)
+        return np.asarray((apart_TRR3**2).sum(axis=-1) < cutoff_nm**2)
     # |a - b|^2 = |a|^2 + |b|^2 - 2 a.b is one batched product, 1.5 us per frame of 28 residues; centred, since float32
     # would lose the small distances of a molecule that has drifted far from the origin.
     centred_TR3 = positions_TR3 - positions_TR3.mean(axis=1, keepdims=True)

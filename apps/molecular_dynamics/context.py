@@ -9,7 +9,7 @@ import numpy as np
 import openmm
 from openmm import unit
 
-from steersman.apps.errors import PlatformUnavailable, SimulationUnstable
+from steersman.apps.errors import PlatformUnavailable, SimulationUnstable, UnusableSystem
 from steersman.apps.molecular_dynamics.biasing import GROUP, BiasForce, Coordinate, keep_trans
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.apps.molecular_dynamics.noise import Noise, has_neighbour_lists, one_particle
@@ -159,15 +159,31 @@ def warm_context(molecule: Molecule, settings: Settings, coordinate: Coordinate 
 def open_context(system: openmm.System, settings: Settings) -> openmm.Context:
     """Open a context on the asked platform, or on the fastest one that works here.
 
-    Raises: PlatformUnavailable: the asked one does not exist or finds no device.
+    Raises: PlatformUnavailable: the asked one does not exist or finds no device. UnusableSystem: in OpenMM's words.
     """
+    wrong = ""
     for name in [settings.platform] if settings.platform else FASTEST_FIRST:
         try:
-            platform = openmm.Platform.getPlatformByName(name)
-            return openmm.Context(system, _integrator(settings), platform, _properties(name, settings))
-        except openmm.OpenMMException:  # a platform without its device: try the next
-            continue
+            return _context(system, name, settings)
+        except openmm.OpenMMException as error:  # a platform without its device: try the next
+            wrong = str(error) if _works(name, settings) else wrong
+    if wrong:
+        raise UnusableSystem("the OpenMM System", wrong)
     raise PlatformUnavailable(settings.platform or "any", tuple(available_platforms()))
+
+
+def _context(system: openmm.System, name: str, settings: Settings) -> openmm.Context:
+    platform = openmm.Platform.getPlatformByName(name)
+    return openmm.Context(system, _integrator(settings), platform, _properties(name, settings))
+
+
+def _works(name: str, settings: Settings) -> bool:
+    """Whether a platform simulates one particle: what it refuses then is the System."""
+    try:
+        _context(one_particle(), name, settings)
+    except openmm.OpenMMException:
+        return False
+    return True
 
 
 def available_platforms() -> list[str]:

@@ -24,7 +24,9 @@ NEAREST_BONDS, NEAREST_RESIDUES = 3, 2  # atoms that are fewer bonds or residues
 
 
 class Features(Protocol):
-    """What `md.run` and a model agree on. It can be pickled, and equal ones are equal."""
+    """What `md.run` and a model agree on. It can be pickled; equal ones are equal, and have the same hash."""
+
+    def __hash__(self) -> int: ...
 
     @property
     def count(self) -> int:
@@ -35,6 +37,9 @@ class Features(Protocol):
 
     def force(self, weights: np.ndarray) -> openmm.Force:
         """A force whose energy, in kJ/mol, is the sum of weights (F,) times values."""
+
+    def plumed(self) -> list[str]:
+        """Lines of PLUMED's input that define f0, f1, ..., in nm and radians; there atoms count from 1."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,10 @@ class Distances:
             force.addBond(first, second, [float(weight)])
         return force
 
+    def plumed(self) -> list[str]:
+        """As of `Features`."""
+        return [f"f{n}: DISTANCE ATOMS={i + 1},{j + 1}" for n, (i, j) in enumerate(self.pairs)]
+
 
 @dataclass(frozen=True)
 class Torsions:
@@ -107,6 +116,12 @@ class Torsions:
             force.addTorsion(*four, pair.tolist())
         return force
 
+    def plumed(self) -> list[str]:
+        """As of `Features`."""
+        angles = [f"a{n}: TORSION ATOMS={_from_one(four)}" for n, four in enumerate(self.atoms)]
+        kinds = [(n, name) for n in range(len(self.atoms)) for name in ("cos", "sin")]
+        return angles + [f"f{i}: CUSTOM ARG=a{n} FUNC={name}(x) PERIODIC=NO" for i, (n, name) in enumerate(kinds)]
+
 
 @dataclass(frozen=True)
 class Angles:
@@ -134,6 +149,10 @@ class Angles:
         for four, weight in zip(self.atoms, weights, strict=True):
             force.addTorsion(*four, [float(weight)])
         return force
+
+    def plumed(self) -> list[str]:
+        """As of `Features`."""
+        return [f"f{n}: TORSION ATOMS={_from_one(four)}" for n, four in enumerate(self.atoms)]
 
 
 @dataclass(frozen=True)
@@ -164,6 +183,16 @@ class Coordinates:
         for atom, three in zip(self.atoms, np.reshape(weights, (-1, 3)), strict=True):
             force.addParticle(atom, three.tolist())
         return force
+
+    def plumed(self) -> list[str]:
+        """As of `Features`."""
+        named = [(atom, axis) for atom in self.atoms for axis in "xyz"]
+        lines = [f"p{atom}: POSITION ATOM={atom + 1} NOPBC" for atom in self.atoms]
+        return [*lines, *(f"f{n}: COMBINE ARG=p{atom}.{axis} PERIODIC=NO" for n, (atom, axis) in enumerate(named))]
+
+
+def _from_one(atoms: tuple[int, ...]) -> str:
+    return ",".join(str(atom + 1) for atom in atoms)
 
 
 @lru_cache(maxsize=1)

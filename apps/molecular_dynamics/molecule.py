@@ -19,6 +19,8 @@ class Molecule:
         alpha: (R,) int32, index of each residue's C-alpha.
         bonds: (B, 2) int32, atom indices of the covalent bonds.
         periodic: whether it sits in a periodic box of solvent.
+        box: (3, 3) float64, nm; the vectors of that box.
+        chains: (R,) int32, which chain each residue belongs to.
     """
 
     sequence: str
@@ -28,6 +30,8 @@ class Molecule:
     alpha: np.ndarray = field(repr=False)
     bonds: np.ndarray = field(repr=False)
     periodic: bool = False
+    box: np.ndarray | None = field(default=None, repr=False)
+    chains: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def atoms(self) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import openmm
 from openmm import app, unit
 
+from steersman.apps.errors import OutOfRange
 from steersman.apps.molecular_dynamics.amino_acids import checked_sequence
 from steersman.apps.molecular_dynamics.force_field import PROTEIN, implicit_system
 from steersman.apps.molecular_dynamics.molecule import Molecule
@@ -26,6 +27,7 @@ except ModuleNotFoundError as missing:
 
 EXTENDED = (-120.0, 140.0)  # phi and psi in degrees of a beta strand: far from folded, no side chain meets another
 HELIX = (-57.0, -47.0)  # of the ideal alpha helix; Pauling, Corey and Branson (1951), angles after IUPAC-IUB (1970)
+LONGEST_A = 9000.0  # of a chain in a PDB file, with room for what it does when it is warmed
 WARM_PS = 1.0  # long enough to fill the modes that a minimum leaves cold, too short to fold
 
 
@@ -60,7 +62,10 @@ def _built(
 
 
 def heavy_atoms(sequence: str, angles: tuple[float, float]) -> str:
-    """Place the heavy atoms of a peptide whose residues all have these phi and psi, degrees. Returns: PDB text."""
+    """Place the heavy atoms of a peptide whose residues all have these phi and psi, degrees.
+
+    Returns: PDB text. Raises: OutOfRange: it is longer than a PDB file can hold.
+    """
     return _pdb(add_terminal_OXT(_chain(sequence, angles)))
 
 
@@ -91,18 +96,27 @@ def _chain(sequence: str, angles: tuple[float, float]) -> Any:
 
 
 def _pdb(structure: Any) -> str:
+    atoms = list(structure.get_atoms())
+    corner_A = np.min([atom.coord for atom in atoms], axis=0)
+    for atom in atoms:  # a PDB file holds -999.999 to 9999.999 A
+        atom.set_coord(atom.coord - corner_A)
+    if max(np.max(atom.coord) for atom in atoms) > LONGEST_A:
+        residues = len(list(structure.get_residues()))
+        raise OutOfRange("the number of residues", residues, f"so few that the chain is at most {LONGEST_A:.0f} A long")
     text, writer = io.StringIO(), PDBIO()
     writer.set_structure(structure)
     writer.save(text)
     return text.getvalue()
 
 
-def with_hydrogens(pdb: app.PDBFile) -> tuple[app.Topology, np.ndarray]:
-    """Add the hydrogens of pH 7. Returns: the topology and (N, 3) float64 positions, nm."""
+def with_hydrogens(
+    pdb: app.PDBFile | app.Modeller, states: list[str | None] | None = None
+) -> tuple[app.Topology, np.ndarray]:
+    """Add the hydrogens of pH 7, or of the protonation of each residue. Returns: topology, (N, 3) float64 nm."""
     modeller = app.Modeller(pdb.topology, pdb.positions)
     reference = openmm.Platform.getPlatformByName("Reference")  # one thread: the same hydrogens every time
     with _same_chance():
-        modeller.addHydrogens(app.ForceField(PROTEIN), platform=reference)
+        modeller.addHydrogens(app.ForceField(PROTEIN), variants=states, platform=reference)
     return modeller.topology, np.array(modeller.positions.value_in_unit(unit.nanometer))
 
 

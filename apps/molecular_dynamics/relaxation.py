@@ -12,6 +12,7 @@ from steersman.apps.errors import SimulationUnstable
 from steersman.apps.molecular_dynamics.amino_acids import letter
 from steersman.apps.molecular_dynamics.context import Settings, SimulationContext, raise_if_wrong
 from steersman.apps.molecular_dynamics.molecule import Molecule
+from steersman.apps.molecular_dynamics.periodic import box_nm, set_box
 
 WARM_FS = 2.0  # gentler than a run's 4 fs: a minimized build still hides strain
 TOLERANCE = 10.0  # kJ/mol/nm, root mean square force; OpenMM's default
@@ -50,7 +51,12 @@ def relaxed(
 
 
 def described(topology: app.Topology, positions_nm: np.ndarray, system: openmm.System) -> Molecule:
-    """Write a topology, its (N, 3) positions in nm and its forces down as plain data."""
+    """Write a topology, its (N, 3) positions in nm and its forces down as plain data.
+
+    The box is that of the forces: a topology of a crystal in implicit solvent has none.
+    """
+    box_33 = box_nm(system.getDefaultPeriodicBoxVectors()) if system.usesPeriodicBoundaryConditions() else None
+    set_box(topology, box_33)
     alpha = [atom for atom in topology.atoms() if atom.name == "CA" and atom.element.symbol == "C"]
     return Molecule(
         sequence="".join(letter(atom.residue.name) for atom in alpha),
@@ -59,7 +65,9 @@ def described(topology: app.Topology, positions_nm: np.ndarray, system: openmm.S
         positions=np.asarray(positions_nm, np.float32),
         alpha=np.array([atom.index for atom in alpha], np.int32),
         bonds=np.array([(a.index, b.index) for a, b in topology.bonds()], np.int32).reshape(-1, 2),
-        periodic=system.usesPeriodicBoundaryConditions(),
+        periodic=box_33 is not None,
+        box=box_33,
+        chains=np.array([atom.residue.chain.index for atom in alpha], np.int32),
     )
 
 

@@ -47,7 +47,7 @@ class Frame:
 
     Args:
         time_ps: since the segment's start.
-        contacts: (R, R) bool, C-alpha atoms nearer than the cutoff.
+        contacts: (R, R) bool, C-alpha atoms nearer than the cutoff; in a periodic box of any images.
         positions: (N, 3) float32, nm; not wrapped into the periodic box.
         velocities: (N, 3) float32, nm/ps.
         energy: potential energy without that of the bias, kJ/mol.
@@ -92,7 +92,7 @@ def run(
             `frame` positions, or at the prepared ones, with new velocities drawn from the seed. With a `bias` it is
             pushed along the coordinate of its `model`, and its peptide bonds are kept trans.
         temperature_K: of the Langevin thermostat, >= 0.
-        duration_ps: of the segment, at least one report.
+        duration_ps: of the segment; a whole number of reports.
         seed: any integer >= 0, of the velocities and the thermostat's noise.
         report_ps: between two frames; a whole number of time steps.
         timestep_fs: above 0, at most 5; hydrogens weigh 3 amu, so 4 is safe.
@@ -134,8 +134,9 @@ def schedule(settings: Settings, duration_ps: float, report_ps: float) -> tuple[
     if steps < 1 or abs(steps * step_ps - report_ps) > 1e-6 * report_ps:
         raise OutOfRange("report_ps", report_ps, f"a whole number of time steps, e.g. {max(1, steps) * step_ps:g}")
     frames = round(duration_ps / report_ps)
-    if frames < 1:
-        raise OutOfRange("duration_ps", duration_ps, f"at least report_ps, {report_ps:g}")
+    if frames < 1 or abs(frames * report_ps - duration_ps) > 1e-6 * duration_ps:
+        example = f"{max(1, frames) * report_ps:g}"
+        raise OutOfRange("duration_ps", duration_ps, f"a whole number of report_ps, {report_ps:g}, e.g. {example}")
     return steps, frames
 
 
@@ -214,7 +215,7 @@ def _frame(
     alpha = simulation.molecule.alpha
     return Frame(
         time_ps=time_ps,
-        contacts=contact_maps(state.positions[None, alpha], contact_nm)[0],
+        contacts=contact_maps(state.positions[None, alpha], contact_nm, simulation.molecule.box)[0],
         positions=state.positions.astype(np.float32),
         velocities=state.velocities.astype(np.float32),
         energy=state.energy,

@@ -1,8 +1,8 @@
-"""Structure file -> Molecule: a PDB file in implicit solvent, or a prepared box of water."""
+"""Structure file -> Molecule: a PDB or mmCIF file in implicit solvent, or a prepared box of water."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,21 +10,38 @@ import openmm
 from openmm import app, unit
 
 from steersman.apps.errors import IncompleteStructure, UnusableSystem
-from steersman.apps.molecular_dynamics.amino_acids import SIDE_CHAINS, missing_atoms
+from steersman.apps.molecular_dynamics import atom_file
+from steersman.apps.molecular_dynamics.amino_acids import (
+    BRIDGED,
+    CAPS,
+    SIDE_CHAINS,
+    missing_atoms,
+    residue_and_state,
+)
 from steersman.apps.molecular_dynamics.force_field import CUTOFF, explicit_system, implicit_system
 from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.apps.molecular_dynamics.peptide import with_hydrogens
+from steersman.apps.molecular_dynamics.periodic import box_nm
 from steersman.apps.molecular_dynamics.relaxation import relaxed
 
 WARM_PS = 1.0
+VARIANTS = {"CYM": "CYX"}  # what Modeller.addHydrogens calls a cysteine without its hydrogen, charged or bonded
+HYDROGENS = (app.element.hydrogen, app.element.deuterium)
 LONGEST_BOND_NM = 0.25  # a disulfide's is 0.21; OpenMM bonds the residues before and after a gap as well
-SOLVENT = ("HOH", "WAT", "NA", "CL", "K")  # what implicit solvent stands for
+# What implicit solvent stands for, by the names of the Protein Data Bank, Amber, CHARMM and GROMACS.
+SOLVENT = frozenset(
+    "HOH H2O WAT TIP TIP3 TP3 SOL T4P SPC DOD NA NA+ SOD CL CL- CLA K K+ POT".split()  # noqa: SIM905
+)
+BOX_NM = 2e-3  # of CRYST1, whose angles are rounded to 0.01 degrees
+REPLACE = "remove or replace it"
 
 
 def read_pdb(path: str | Path, *, temperature_K: float = 300.0) -> Molecule:
-    """Read a protein from the first model of a PDB file, in implicit solvent, minimized and warmed.
+    """Read a protein from the first model of a PDB or mmCIF file, in implicit solvent, minimized and warmed.
 
-    Water and salt are left out, hydrogens are placed anew for pH 7, disulfide bonds are kept.
+    Water and salt are left out, disulfide bonds are kept. Hydrogens are placed anew: for the protonation that a name
+    states (HIP, HIE, HSE, ASH, GLH, LYN, CYM, ...), else for pH 7. Caps may be at the ends (ACE; NME, NHE). Of
+    alternate locations the most occupied of each residue is taken, with a warning.
 
     Args:
         path: of the file.
@@ -33,17 +50,21 @@ def read_pdb(path: str | Path, *, temperature_K: float = 300.0) -> Molecule:
         IncompleteStructure: heavy atoms or residues are missing, or a residue is none of the 20 amino acids.
         SimulationUnstable: atoms overlap.
     """
-    pdb = _parsed(path)
-    protein = app.Modeller(pdb.topology, pdb.positions)
-    protein.delete([residue for residue in protein.topology.residues() if residue.name in SOLVENT])
-    protein.delete([atom for atom in protein.topology.atoms() if atom.element is app.element.hydrogen])
-    _check_residues(str(path), protein.topology)
+    atoms = atom_file.read(path)
+    protein = app.Modeller(atoms.topology, atoms.positions)
+    solvent = [name in SOLVENT for name in atoms.names]
+    protein.delete([residue for residue, gone in zip(atoms.topology.residues(), solvent, strict=True) if gone])
+    protein.delete([atom for atom in protein.topology.atoms() if atom.element in HYDROGENS])
+    names = [name for name, gone in zip(atoms.names, solvent, strict=True) if not gone]
+    _check_residues(str(path), protein.topology, names)
     _check_bonds(str(path), protein.topology, _nm(protein))
+    states = [residue_and_state(name)[1] for name in names]
     try:
-        topology, positions_nm = with_hydrogens(protein)
+        topology, positions_nm = with_hydrogens(protein, [VARIANTS.get(state, state) or None for state in states])
         system = implicit_system(topology)
     except ValueError as no_template:
         raise IncompleteStructure(str(path), "the structure", (), str(no_template)) from no_template
+    _name(topology, names)
     return relaxed(topology, positions_nm, system, temperature_K=temperature_K, warm_ps=WARM_PS)
 
 
@@ -53,20 +74,22 @@ def prepared_system(
     """Read a solvated, complete system: simulated as it is, in its periodic box with particle mesh Ewald.
 
     Args:
-        path: a PDB file with all atoms, hydrogens and water too, and the box (CRYST1).
-        system_xml: the serialized OpenMM System that belongs to it; None builds ff14SB with TIP3P and PME.
+        path: a PDB or mmCIF file with all atoms, hydrogens and water too, and the box (CRYST1).
+        system_xml: the serialized OpenMM System that belongs to it, which gets the box of the file; None builds ff14SB
+            with TIP3P and PME.
         temperature_K: to which it is warmed after minimizing.
         warm_ps: for so long; 0 takes the positions at the minimum.
     Raises:
-        UnusableSystem: no box, another number of atoms, or a barostat (frames hold no box).
+        UnusableSystem: no box, another number of atoms, a barostat (frames hold no box), or OpenMM refuses it.
         IncompleteStructure: atoms are missing.
     """
-    pdb = _parsed(path)
+    pdb = atom_file.read(path)
     system = _own_system(str(path), pdb) if system_xml is None else _given_system(str(system_xml), pdb)
-    return relaxed(pdb.topology, _nm(pdb), system, temperature_K=temperature_K, warm_ps=warm_ps)
+    _name(pdb.topology, pdb.names)
+    return relaxed(pdb.topology, pdb.nm, system, temperature_K=temperature_K, warm_ps=warm_ps)
 
 
-def _own_system(path: str, pdb: app.PDBFile) -> openmm.System:
+def _own_system(path: str, pdb: atom_file.Atoms) -> openmm.System:
     box = pdb.topology.getUnitCellDimensions()
     if box is None or min(box) < 2 * CUTOFF:
         raise UnusableSystem(path, f"needs a periodic box (CRYST1) of at least {2 * CUTOFF} a side; it has {box}")
@@ -76,7 +99,7 @@ def _own_system(path: str, pdb: app.PDBFile) -> openmm.System:
         raise IncompleteStructure(path, "the structure", (), str(no_template)) from no_template
 
 
-def _given_system(path: str, pdb: app.PDBFile) -> openmm.System:
+def _given_system(path: str, pdb: atom_file.Atoms) -> openmm.System:
     try:
         system = openmm.XmlSerializer.deserialize(Path(path).read_text())
     except (openmm.OpenMMException, ValueError) as damaged:
@@ -86,20 +109,42 @@ def _given_system(path: str, pdb: app.PDBFile) -> openmm.System:
         raise UnusableSystem(path, f"is no OpenMM System of the structure's {atoms} atoms")
     if any("Barostat" in force.getName() for force in system.getForces()):
         raise UnusableSystem(path, "has a barostat; equilibrate the box first and remove it")
+    if system.usesPeriodicBoundaryConditions():
+        _set_box(system, pdb.topology)
     return system
 
 
-def _check_residues(path: str, topology: app.Topology) -> None:
-    residues = list(_with_last(topology))
-    if not residues:
-        raise IncompleteStructure(path, "the file", ("protein residues",), "has no")
-    for residue, last in residues:
-        where = _where(residue)
-        if residue.name not in SIDE_CHAINS:
-            raise IncompleteStructure(path, where, (), "is none of the 20 amino acids")
+def _set_box(system: openmm.System, topology: app.Topology) -> None:
+    """Give a System the box of the positions, which may be newer, unless that is its own but for rounding."""
+    own, box = system.getDefaultPeriodicBoxVectors(), topology.getPeriodicBoxVectors()
+    if box is not None and not np.allclose(box_nm(own), box_nm(box), rtol=0, atol=BOX_NM):
+        system.setDefaultPeriodicBoxVectors(*box)
+
+
+def _name(topology: app.Topology, names: Sequence[str]) -> None:
+    """Name residues by the protonation that the file stated: what is written is read as the same molecule."""
+    for residue, name in zip(topology.residues(), names, strict=True):
+        residue.name = residue_and_state(name)[1] or residue.name
+
+
+def _check_residues(path: str, topology: app.Topology, names: Sequence[str]) -> None:
+    if not names:
+        advice = "give a file of a protein"
+        raise IncompleteStructure(path, "the file", ("protein residues",), "has no", advice=advice)
+    bridged = {atom.residue.index for bond in topology.bonds() if {*_names(bond)} == {"SG"} for atom in bond}
+    for (residue, last), name in zip(_with_last(topology), names, strict=True):
+        where = _where(residue, name)
+        if residue_and_state(name)[0] not in {*SIDE_CHAINS, *CAPS}:
+            raise IncompleteStructure(path, where, (), "is none of the 20 amino acids", advice=REPLACE)
         missing = missing_atoms(residue.name, {atom.name for atom in residue.atoms()}, last=last)
         if missing:
             raise IncompleteStructure(path, where, tuple(missing))
+        if name in BRIDGED and residue.index not in bridged:
+            raise IncompleteStructure(path, where, (), "has no disulfide bond", advice="name it CYS, or CYM")
+
+
+def _names(bond: Iterable[app.topology.Atom]) -> Iterator[str]:
+    return (atom.name for atom in bond)
 
 
 def _check_bonds(path: str, topology: app.Topology, positions_nm: np.ndarray) -> None:
@@ -110,8 +155,8 @@ def _check_bonds(path: str, topology: app.Topology, positions_nm: np.ndarray) ->
             raise IncompleteStructure(path, bond, (), f"is {apart_nm:.2g} nm long")
 
 
-def _where(residue: app.topology.Residue) -> str:
-    return f"{residue.name} {residue.id}{residue.insertionCode.strip()} of chain {residue.chain.id}"
+def _where(residue: app.topology.Residue, name: str = "") -> str:
+    return f"{name or residue.name} {residue.id}{residue.insertionCode.strip()} of chain {residue.chain.id}"
 
 
 def _with_last(topology: app.Topology) -> Iterator[tuple[app.topology.Residue, bool]]:
@@ -121,12 +166,5 @@ def _with_last(topology: app.Topology) -> Iterator[tuple[app.topology.Residue, b
         yield from ((residue, residue is residues[-1]) for residue in residues)
 
 
-def _parsed(path: str | Path) -> app.PDBFile:
-    try:
-        return app.PDBFile(str(path))
-    except (ValueError, IndexError) as unreadable:
-        raise IncompleteStructure(str(path), "the file", (str(unreadable),), "is no PDB file:") from unreadable
-
-
-def _nm(structure: app.PDBFile | app.Modeller) -> np.ndarray:
+def _nm(structure: app.Modeller) -> np.ndarray:
     return np.array(structure.positions.value_in_unit(unit.nanometer))

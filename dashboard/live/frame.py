@@ -15,6 +15,7 @@ from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.stored import ANGSTROM, POSITIONS, StoredVariable, variables
 from steersman.journal import why as reasons
+from steersman.system.reading import OddFile
 
 FILM = 48  # frames
 MOST_BYTES = 48 * 2**20  # of a film
@@ -25,8 +26,9 @@ MOST_TOPOLOGY = 64 * 2**20  # bytes
 def frame(watched: Watched, walker: int, row: int) -> dict[str, Any]:
     """Why a frame is there: its segment's start, model, policy and refused alternatives; its lineage and variables.
 
-    Returns: those of `why`, and name, walker, row, lineage (of each segment: its name, and where the next one began or
-        the frame stands as a point of the map), variables (name, shape, label, how to show it).
+    Returns: those of `why`, and given (what the simulation got of what was learned, in words), name, walker, row,
+        lineage (of each segment: its name, and where the next one began or the frame stands as a point of the map),
+        variables (name, shape, label, how to show it).
     Raises: NothingToDraw: no segment that counts made the frame.
     """
     at, table = _made_by(watched, walker, row), watched.table
@@ -44,7 +46,8 @@ def frame(watched: Watched, walker: int, row: int) -> dict[str, Any]:
         for (s, _, r), place in zip(chain, places, strict=True)
     ]
     return {
-        **reasons.why(watched.history, name),
+        **(found := reasons.why(watched.history, name)),
+        "given": reasons.given_words(found),
         "name": f"{name}:{row - int(table.first[at])}",
         "walker": walker,
         "row": row,
@@ -97,7 +100,7 @@ def shown(stored: StoredVariable) -> dict[str, Any]:
     shape, view = stored.shape, "number"
     if stored.name == POSITIONS and len(shape) == 2 and shape[1] == 3 and stored.units in ANGSTROM:
         view = "molecule"
-    elif len(shape) == 2 and shape[1] == 2 * shape[0]:
+    elif stored.sphere:
         view = "globe"
     elif len(shape) == 2:
         view = "contacts" if stored.kind == "b" and shape[0] == shape[1] else "image"
@@ -111,9 +114,12 @@ def shown(stored: StoredVariable) -> dict[str, Any]:
 def topology(watched: Watched) -> bytes:
     """The run's topology.pdb. Raises: NothingToDraw: it left none."""
     file = watched.directory.topology
-    if not file.is_file() or file.stat().st_size > MOST_TOPOLOGY:
-        raise NothingToDraw(f"the run has no {file.name}; it was made with an older Steersman")
-    return file.read_bytes()
+    try:
+        return watched.directory.read(file, MOST_TOPOLOGY)
+    except OSError:
+        raise NothingToDraw(f"the run has no {file.name}; it was made with an older Steersman") from None
+    except OddFile as odd:
+        raise NothingToDraw(str(odd)) from None
 
 
 def superposed(positions: np.ndarray) -> np.ndarray:

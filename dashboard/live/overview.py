@@ -63,7 +63,7 @@ def state(watched: Watched, now: float) -> dict[str, Any]:
         "failures": len(history.causes),
         "flaws": [str(flaw) for flaw in history.flaws[:5]],
         "notes": [{"t": note.t, "text": records.words(note)} for note in list(state.notes)[::-1]],
-        "decisions": [_decision(start) for start in list(state.decisions)[::-1]],
+        "decisions": [_decision(state, start) for start in list(state.decisions)[::-1]],
         "running": sorted(segment.name for segment in state.running)[:200] if alive else [],
         "stages": {name: stage.cause for name, stage in state.stages.items() if stage.failures},
         "params": {name: str(value) for name, value in history.params.items()},
@@ -273,6 +273,6 @@ def _doing(state: State, walker: Walker) -> str:
     return WAITING if walker.segments else STARTING
 
 
-def _decision(start: records.Start) -> dict[str, Any]:
-    origin = f"from {start.parent}" if start.parent else "from the prepared start"
-    return {"t": start.t, "start": start.start, "policy": start.policy, "reason": start.reason, "origin": origin}
+def _decision(state: State, start: records.Start) -> dict[str, Any]:
+    said = {"policy": start.policy, "reason": start.reason, "origin": state.origin(start)}
+    return {"t": start.t, "start": start.start, **said}

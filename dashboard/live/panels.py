@@ -6,28 +6,28 @@ it, from a history of its own, so that other viewers do not wait; and again at m
 
 from __future__ import annotations
 
-import io
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from steersman.dashboard import style, yardsticks
 from steersman.dashboard.errors import NothingToDraw, PanelFails
-from steersman.dashboard.figures import SVG_METADATA
+from steersman.dashboard.figures import FIGURES, svg_of
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.results import Results
+from steersman.dashboard.stored import variables
 from steersman.journal.history import History
+from steersman.stages.errors import UntrustedCode
 from steersman.stages.panel import shown
 from steersman.stages.workflow import Params, Workflow
-from steersman.system.errors import EngineError
+from steersman.system.errors import EngineError, told
 
 AGAIN_S = 20.0  # between two drawings
-YARDSTICKS = "yardsticks"
+BIAS, YARDSTICKS = "bias", "yardsticks"
 Draw = Callable[[History], Any]
 
 _drawing = threading.Lock()  # matplotlib draws one figure at a time
@@ -35,14 +35,15 @@ _drawing = threading.Lock()  # matplotlib draws one figure at a time
 
 def listed(watched: Watched) -> dict[str, Any]:
     """Names and titles of what the workflow file draws, and why there is nothing."""
+    trouble, found = "", None
     try:
         found = watched.workflow()
+        if found is None and not watched.trusted:
+            trouble = str(UntrustedCode(str(watched.directory.workflow)))
     except EngineError as error:
-        return {"panels": [], "trouble": str(error)}
-    if found is None:
-        why = "this run was made elsewhere, so its workflow file is not executed; `--trust` allows it"
-        return {"panels": [], "trouble": "" if watched.trusted else why}
-    return {"panels": [{"name": name, "title": title} for name, title, _ in _drawn(*found)], "trouble": ""}
+        trouble = str(error)
+    drawn = [*_own(watched), *(_drawn(*found) if found else ())]
+    return {"panels": [{"name": name, "title": title} for name, title, _ in drawn], "trouble": trouble}
 
 
 def panel(watched: Watched, name: str) -> bytes:
@@ -51,15 +52,17 @@ def panel(watched: Watched, name: str) -> bytes:
     Raises: NothingToDraw: there is no such panel, or nothing to draw yet. PanelFails. BadInput: the file can no longer
         be read.
     """
-    found = watched.workflow()
-    wanted = [(title, draw) for each, title, draw in (_drawn(*found) if found else ()) if each == name]
+    own = [(title, draw) for each, title, draw in _own(watched) if each == name]
+    found = None if own else watched.workflow()
+    wanted = own or [(title, draw) for each, title, draw in (_drawn(*found) if found else ()) if each == name]
     if not wanted:
         raise NothingToDraw(f"the workflow has no panel {name!r}")
     with _drawing:
         kept = watched.drawn.get(name)
         if kept is None or (kept[0] != watched.change and time.monotonic() - kept[1] > AGAIN_S):
             change = watched.change
-            kept = watched.drawn[name] = change, time.monotonic(), _packed(*wanted[0], History(watched.directory))
+            history = History(watched.directory)
+            kept = watched.drawn[name] = change, time.monotonic(), _packed(*wanted[0], history)
     return kept[2]
 
 
@@ -72,18 +75,19 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
             found, caption = shown(made)
             meta = {"title": title, "caption": caption}
             if isinstance(found, np.ndarray):
-                return packed(meta, values=found)
-            return packed(meta, svg=np.frombuffer(_svg(found), np.uint8))
+                sphere = any(each.sphere for each in variables(history).values())  # as the run's own fields are
+                return packed(meta | {"globe": sphere and found.shape[1:] == (2 * len(found),)}, values=found)
+            return packed(meta, svg=np.frombuffer(svg_of(found).encode(), np.uint8))
     except NothingToDraw:
         raise
     except Exception as error:  # whatever its author's program raises is its author's to see
-        raise PanelFails(f"{type(error).__name__}: {error}") from None
+        raise PanelFails(told(error)) from None
 
 
-def _svg(figure: Figure) -> bytes:
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata=SVG_METADATA)
-    return text.getvalue().encode()
+def _own(watched: Watched) -> Iterator[tuple[str, str, Draw]]:
+    """The same of what every run shows that has it: this runs no code of the run."""
+    if watched.history.state.biases:
+        yield BIAS, *FIGURES[BIAS]
 
 
 def _drawn(workflow: Workflow, params: Params) -> Iterator[tuple[str, str, Draw]]:

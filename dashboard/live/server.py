@@ -10,6 +10,7 @@ import asyncio
 import base64
 import gzip
 import hashlib
+import re
 import socket
 import threading
 import time
@@ -24,7 +25,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -46,7 +47,9 @@ KINDS = {
 PAGE = files("steersman.dashboard.live") / "page"
 LIBRARIES = files("steersman.dashboard.live") / "libraries"
 NEEDED = ("uPlot.iife.min.js", "uPlot.min.css", "3Dmol-min.js")
-IMPORTS = '{"imports": {"steersman/": "/static/"}}'  # how the page's modules name each other
+IMPORTS = [f'{{"imports": {{"steersman/": "{up}static/"}}}}' for up in ("./", "../../")]  # how its modules are named
+EMPTY = re.compile(r"/|/run/[^/]+/|/static/[^/]+")  # the page without any run: a browser asks for it without a token
+IDLE_S, BUSY_S = 30, 300  # until a connection is closed that asks nothing, or that does not come to an end
 LOOK_S = 1.0  # between two looks whether the server is to stop
 PATIENCE_S = 20.0  # a first look at a large journal takes so long at most
 
@@ -54,18 +57,21 @@ Tell = Callable[[RunDirectory, list[str]], str]
 Look = Callable[[RunDirectory], list[dict[str, Any]]]
 
 
-def application(gallery: Gallery, access: Access, *, tell: Tell | None = None, look: Look | None = None) -> ASGIApp:
+def application(
+    gallery: Gallery, access: Access, *, base: str = "", tell: Tell | None = None, look: Look | None = None
+) -> ASGIApp:
     """The web application.
 
     Args:
+        base: the path below which a proxy serves it, where the proxy passes it on; as /user/me/proxy/8000.
         tell: says words to a run that goes on; None: nobody may act.
         look: rows about the bus of a run that goes on; None: nothing is shown of it.
     """
     check_libraries()
     routes = [
-        Route("/", lambda request: _front(gallery)),
-        Route("/runs", lambda request: _json(request, {"runs": gallery.lines(), "baseline": gallery.baseline})),
-        Route("/run/{key}/", lambda request: _run_page(gallery, request)),
+        Route("/", lambda request: _page("runs.html")),
+        Route("/runs", lambda request: _runs(gallery, request)),
+        Route("/run/{key}/", lambda request: _page("run.html")),
         Route("/static/{name}", lambda request: _file(request.path_params["name"])),
         Route("/metrics", lambda request: _metrics(gallery)),
         Route("/run/{key}/state", lambda request: _state(gallery, request, can_act=tell is not None)),
@@ -74,7 +80,9 @@ def application(gallery: Gallery, access: Access, *, tell: Tell | None = None, l
     ]
     if tell is not None:
         routes.append(Route("/run/{key}/tell", _teller(gallery, tell), methods=["POST"]))
-    return _Guard(Starlette(routes=routes, exception_handlers={EngineError: _refused, HTTPException: _plain}), access)
+    found = Starlette(routes=routes, exception_handlers={EngineError: _refused, HTTPException: _plain})
+    found.router.redirect_slashes = False  # behind a proxy it would name another place
+    return _Guard(found, access, base.rstrip("/"))
 
 
 def check_libraries() -> None:
@@ -85,7 +93,25 @@ def check_libraries() -> None:
 
 
 class _Server(uvicorn.Server):
-    """It closes in the end also the connections of a browser that is slow to take its answer."""
+    """It closes connections that ask nothing, or are slow to ask or to take their answer; in the end all of them."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._known: dict[Any, tuple[object, bool, float]] = {}  # what a connection does, and since when
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:
+            known, now = {}, time.monotonic()
+            for connection in list(self.server_state.connections):
+                cycle = getattr(connection, "cycle", None)
+                busy = cycle is not None and not cycle.response_complete
+                before = self._known.get(connection)
+                since = before[2] if before and before[:2] == (cycle, busy) else now
+                known[connection] = cycle, busy, since
+                if now - since > (BUSY_S if busy else IDLE_S):
+                    connection.transport.abort()
+            self._known = known
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)
@@ -107,17 +133,21 @@ class Dashboard:
         self.port = int(self._socket.getsockname()[1])
         config = uvicorn.Config(
             app, log_config=None, log_level="critical", access_log=False, ws="none", lifespan="off",
-            server_header=False, timeout_keep_alive=30, timeout_graceful_shutdown=1,
+            server_header=False, timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=1,
         )  # fmt: skip
         self._server = _Server(config)
 
     @property
     def link(self) -> str:
-        return f"http://127.0.0.1:{self.port}/?token={self.access.act}"
+        return f"{self.address}/#token={self.access.act}"
 
     @property
     def read_only_link(self) -> str:
-        return f"http://127.0.0.1:{self.port}/?token={self.access.look}"
+        return f"{self.address}/#token={self.access.look}"
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     def serve(self) -> None:
         """Serve until Ctrl-C, SIGTERM or `stop`."""
@@ -138,27 +168,26 @@ class Dashboard:
 
 
 class _Guard:
-    """Lets in who has a token, and says to browsers what the page may do."""
+    """Lets in who has a token, and says to browsers what the page may do. The empty page itself is everybody's."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app, self._access = app, access
+    def __init__(self, app: ASGIApp, access: Access, base: str) -> None:
+        self._app, self._access, self._base = app, access, base
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":  # there are no websockets
+            if self._base and scope["path"].startswith(f"{self._base}/"):
+                scope = {**scope, "path": scope["path"][len(self._base) :]}
             answer = self._answer(Request(scope, receive))
             await (answer or self._app)(scope, receive, send)
 
     def _answer(self, request: Request) -> Response | None:
         """What is said instead of what was asked for; None: go on."""
-        may, path = self._access.may(request), request.url.path
-        if not may:
-            return _text("open the link that `steersman dashboard` printed", 403)
-        if "token" in request.query_params and path != "/metrics":  # into a cookie, out of the address bar
-            moved = RedirectResponse(path, 303, headers=SAFE)
-            token = request.query_params["token"]
-            moved.set_cookie(self._access.cookie, token, httponly=True, samesite="strict", path="/")
-            return moved
-        if request.method == "POST" and not (may == "act" and Access.from_our_page(request)):
+        if not self._access.knows(request):
+            return _text("this name is not this server's; a proxy's is allowed with --host NAME", 403)
+        may = self._access.may(request)
+        if not may and not (request.method in ("GET", "HEAD") and EMPTY.fullmatch(request.scope["path"])):
+            return _text("open the link that `steersman dashboard` printed; each start has another", 403)
+        if request.method == "POST" and may != "act":
             return _text("this link is for looking only", 403)
         request.scope["state"] = {"may_act": may == "act"}
         return None
@@ -166,9 +195,10 @@ class _Guard:
 
 def _policy() -> str:
     """Scripts are ours, from here; nothing is asked from anywhere else."""
-    imports = base64.b64encode(hashlib.sha256(IMPORTS.encode()).digest()).decode()
+    digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in IMPORTS]
+    imports = " ".join(f"'sha256-{each}'" for each in digests)
     return (
-        f"default-src 'none'; script-src 'self' 'sha256-{imports}'; style-src 'self' 'unsafe-inline'; "
+        f"default-src 'none'; script-src 'self' {imports}; style-src 'self' 'unsafe-inline'; "
         "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 
@@ -187,15 +217,8 @@ def _run(gallery: Gallery, request: Request) -> Watched:
     return watched
 
 
-def _front(gallery: Gallery) -> Response:
-    if gallery.single:
-        return RedirectResponse(f"/run/{gallery.single}/", 303, headers=SAFE)
-    return _page("runs.html")
-
-
-def _run_page(gallery: Gallery, request: Request) -> Response:
-    _run(gallery, request)
-    return _page("run.html")
+def _runs(gallery: Gallery, request: Request) -> Response:
+    return _json(request, {"runs": gallery.lines(), "baseline": gallery.baseline, "single": gallery.single})
 
 
 def _page(name: str) -> Response:

@@ -9,7 +9,7 @@ from steersman.dashboard import tables
 from steersman.dashboard.live.watched import Watched
 from steersman.journal.lock import driven
 from steersman.journal.state import State
-from steersman.system.files import text_of
+from steersman.system import reading
 
 MOST_CODE = 100_000  # characters of the workflow file that are shown
 
@@ -39,7 +39,7 @@ def settings(watched: Watched) -> dict[str, Any]:
         "params": {name: str(value) for name, value in watched.history.params.items()},
         "changed": {name: str(value) for name, value in watched.history.state.settings.items()},
         "site": tables.site(watched.history),
-        "code": text_of(watched.directory.workflow)[:MOST_CODE],
+        "code": reading.text(watched.directory.workflow, watched.directory.path)[:MOST_CODE],
         "made_with": {name: str(value) for name, value in {**versions, **packages}.items() if value is not None},
         "files": dict(watched.history.state.run.files),
     }

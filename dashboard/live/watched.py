@@ -6,8 +6,8 @@ The reader goes on while somebody looks. Viewers ask by the number of the change
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-import platform
 import threading
 import time
 from collections.abc import Iterator
@@ -18,13 +18,14 @@ import numpy as np
 from steersman.dashboard.live.point_cloud import PointCloud
 from steersman.journal.clock import Clock
 from steersman.journal.history import History
-from steersman.journal.run_directory import RunDirectory, user
+from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segment_table import SegmentTable
 from steersman.journal.segments import HOW
-from steersman.stages import loading
+from steersman.stages import loading, trust
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import StopRule
-from steersman.system.errors import EngineError
+from steersman.system import reading
+from steersman.system.errors import EngineError, told
 
 REFRESH_S = 0.25  # between two looks at the journal
 SHARE = 0.25  # of one core, at most, goes into looking: a large run is looked at less often
@@ -37,7 +38,7 @@ class Watched:
     Args:
         keep: keep what was read when nobody looks any more; else it is read again for the next viewer.
         trusted: run the code of its workflow file, for its stop rule, yardsticks, figures and panels. By default only
-            that of a run which this user made on this machine.
+            what `trust.trusted` knows.
     Attributes:
         lock: held while the history changes, and by those who read it.
         change: number of the newest change; 0 before the run is read.
@@ -46,7 +47,7 @@ class Watched:
 
     def __init__(self, directory: RunDirectory, key: str, *, keep: bool = True, trusted: bool | None = None) -> None:
         self.directory, self.key, self.keep = directory, key, keep
-        self.trusted = made_here(directory) if trusted is None else trusted
+        self._trusted = trusted
         self.lock = threading.RLock()
         self.change = 0
         self.trouble = ""
@@ -65,8 +66,8 @@ class Watched:
 
     @classmethod
     def of(cls, history: History) -> Watched:
-        """A run whose history was read, as it is now; its code is run, as by the report."""
-        watched = cls(history.directory, history.directory.path.name, trusted=True)
+        """A run whose history was read, as it is now."""
+        watched = cls(history.directory, history.directory.path.name)
         watched._history, watched._read = history, True
         watched._note_changes()
         return watched
@@ -85,6 +86,12 @@ class Watched:
     @property
     def ready(self) -> bool:
         return self._read
+
+    @functools.cached_property
+    def trusted(self) -> bool:
+        if self._trusted:
+            trust.trust(self.directory.workflow)
+        return self._trusted is not False and trust.trusted(self.directory.workflow)
 
     @property
     def share_read(self) -> float:
@@ -159,7 +166,7 @@ class Watched:
                 self._refresh()
                 self.trouble = ""
             except Exception as error:  # whatever a damaged file makes its reader raise: viewers see it
-                self.trouble = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}: {error}"
+                self.trouble = str(error) if isinstance(error, EngineError) else told(error)
             time.sleep(max(REFRESH_S, self._took * (1 / SHARE - 1)))
         if not self.keep:
             self._begin((0, 0))
@@ -230,18 +237,9 @@ def columns_of(history: History) -> dict[str, np.ndarray]:
     }
 
 
-def made_here(directory: RunDirectory) -> bool:
-    """Whether this user made a run on this machine: then its workflow file is theirs, and no stranger's program."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        environment = directory.environment()
-        ours = directory.path.stat().st_uid == os.getuid()
-        return bool(ours and environment["host"] == platform.node() and environment["user"] == user())
-    return False
-
-
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[tuple[tuple[int, int], int]]:
     """Device and inode of a file, and its size; opened first, for a shared file system may remember an older size."""
-    with path.open("rb") as file:
+    with reading.opened(path, path.parent) as file:
         found = os.fstat(file.fileno())
         yield (found.st_dev, found.st_ino), found.st_size

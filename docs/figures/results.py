@@ -26,7 +26,7 @@ def measured(folder: Path, name: str) -> str:
     if rows[0]["varied"]:
         return f"{seeds} seeds each.\n\n" + "".join(f"{line}\n" for line in varied(rows))
     shutil.copy(folder / "figure.png", DOCS / "figures" / f"results_{name}.png")
-    curves = f"![Medians and their 95 % bands](figures/results_{name}.png)"
+    curves = f"![Medians and their bands](figures/results_{name}.png)"
     tables = f"{curves}\n\n{seeds} seeds each.\n\n{(folder / 'table.md').read_text().strip()}\n"
     return tables + "".join(f"\n{line}\n" for line in saved(rows))
 

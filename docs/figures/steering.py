@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from steersman import open_run
 from steersman.compare.arms import PLAIN, RANDOM, Arm
-from steersman.compare.comparison import SEED, collect, grid
-from steersman.compare.statistics import band
+from steersman.compare.comparison import collect, grid
+from steersman.compare.figure import spread
 from steersman.dashboard import style
 from steersman.stages import loading
 
@@ -57,15 +57,13 @@ def visits(axes: Axes, run: Path) -> QuadMesh:
 
 
 def counts(axes: Axes, folder: Path) -> None:
-    """Visited cells against simulated time: the median of the seeds with its 95 % band."""
+    """Visited cells against simulated time: the median of the seeds, and each of them."""
     workflow = loading.load(loading.find("alanine"))
     for arm, (name, colour) in ARMS.items():
         runs = collect(Arm(arm), dict(enumerate(sorted((folder / Arm(arm).slug).glob("seed-?")))), workflow)
         time_ps = grid(runs, "cells")
         curves = np.array([curve.at(time_ps) for curve in runs.curves["cells"]])
-        middle, low, high = band(curves, np.random.default_rng(SEED))
-        axes.plot(time_ps, middle, color=colour, label=name)
-        axes.fill_between(time_ps, low, high, color=colour, alpha=0.18, linewidth=0)
+        spread(axes, time_ps, curves, colour, name)
     axes.set(xlabel="simulated time (ps)", ylabel="visited cells", ylim=(0, None))
     axes.legend(loc="lower right")
 

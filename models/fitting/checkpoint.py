@@ -88,7 +88,7 @@ class Checkpoints:
     def load_weights(self, model: Model) -> None:
         """Give a model the weights and history of the newest checkpoint; before it is shared between ranks."""
         if self._found is not None:
-            saved = Model.load(self._found / "model")
+            saved = Model.load(self._found / "model", trusted=True)
             if not model.fits(saved):
                 raise UnreadableModel(str(self._found), "the checkpoint of another network; use another folder")
             model.load_state_dict(saved.state_dict())

@@ -93,7 +93,7 @@ class DeepTICA(Model):
         self.outer.weight.copy_(turn @ self.outer.weight)
         self.card["autocorrelation"] = [round(float(value), 4) for value in values]
 
-    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """As of `Model`."""
         inner, outer = (
             (layer.weight.detach().numpy().astype(float), layer.bias.detach().numpy().astype(float))
@@ -105,7 +105,7 @@ class DeepTICA(Model):
     def encode(self, data: np.ndarray) -> np.ndarray:
         """Coordinates of data (n, ...). Returns: (n, Z) float64. Raises: UnusableData: rows of another size, or NaN."""
         z = rows(data, self.config["size"])
-        *inner, (weights, offsets) = self.layers()
+        *inner, (weights, offsets) = self.dense_layers()
         for matrix, shift in inner:
             z = np.tanh(z @ matrix.T + shift)
         return np.asarray(z @ weights.T + offsets)

@@ -42,7 +42,7 @@ class PCA(Model):
         model.components.copy_(torch.from_numpy(directions * signs[:, None]))
         return model.eval()
 
-    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """As of `Model`."""
         components, mean = (each.numpy().astype(float) for each in (self.components, self.mean))
         return [(components, -components @ mean)]

@@ -51,14 +51,14 @@ class TICA(Model):
         model.card["autocorrelation"] = [round(float(value), 4) for value in values]
         return model.eval()
 
-    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """As of `Model`."""
         components = self.components.numpy()
         return [(components, -components @ self.mean.numpy())]
 
     def encode(self, data: np.ndarray) -> np.ndarray:
         """Project data (n, ...). Returns: (n, latent) float64. Raises: UnusableData: rows of another size, or NaN."""
-        return (rows(data, self.config["size"]) - self.mean.numpy()) @ self.components.numpy().T
+        return np.asarray((rows(data, self.config["size"]) - self.mean.numpy()) @ self.components.numpy().T)
 
 
 def rows(data: np.ndarray, size: int | None = None) -> np.ndarray:

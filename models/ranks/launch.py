@@ -23,6 +23,7 @@ from steersman.models.errors import RankLost, RanksDiffer, RanksFailed
 from steersman.models.model import Model
 from steersman.models.ranks import node
 from steersman.models.ranks.exchange import exchanging
+from steersman.system.errors import told
 from steersman.system.node import address_towards
 
 TIMEOUT_S = 300.0  # until all ranks have arrived, and for any exchange, waiting for the slowest rank included
@@ -130,7 +131,7 @@ def _sharing_errors(store: TCPStore, where: Place) -> Iterator[None]:
         raise RankLost(where.rank, where.size, first_error() or lost.reason) from lost
     except Exception as error:
         with suppress(RuntimeError):  # who opened the meeting point is gone
-            store.compare_set(node.FAILED, "", f"rank {where.rank}: {type(error).__name__}: {error}")
+            store.compare_set(node.FAILED, "", f"rank {where.rank}: {told(error)}")
         raise
 
 
@@ -189,10 +190,10 @@ def launch(
         ended = ""
     else:
         ended = node.on_each(nodes.start, nodes.count, folder, meeting, nodes.address, timeout_s)
-    reasons = [file.read_text() for file in sorted(folder.glob("rank*.error"), key=_number)]
+    reasons = [file.read_text(encoding="utf-8") for file in sorted(folder.glob("rank*.error"), key=_number)]
     if reasons or ended:
         raise RanksFailed(ranks, (*reasons, *([ended] if ended else [])))
-    return Model.load(folder / "model")
+    return Model.load(folder / "model", trusted=True)
 
 
 def _number(file: Path) -> int:

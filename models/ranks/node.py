@@ -77,11 +77,13 @@ def run(folder: Path, number: int, address: str, port: int, failed: Callable[[],
             ranks = {n: environment | {"RANK": str(n)} | own(n - share.start, job["gpus"]) for n in share}
             codes = forkserver.run(folder, job["target"].partition(":")[0], ranks, failed)
     except StagingFailed as error:
-        (folder / f"rank{share.start}.error").write_text(f"rank {share.start}: StagingFailed: {error}")
+        (folder / f"rank{share.start}.error").write_text(
+            f"rank {share.start}: StagingFailed: {error}", encoding="utf-8"
+        )
         return False
     for rank, code in codes.items():
         if code != 0:
-            (folder / f"rank{rank}.error").write_text(_reason(folder, rank, code))
+            (folder / f"rank{rank}.error").write_text(_reason(folder, rank, code), encoding="utf-8")
     return not any(code != 0 for code in codes.values())
 
 
@@ -106,7 +108,7 @@ def _last_line(log: Path) -> str:
 def _reason(folder: Path, rank: int, code: int | None) -> str:
     error = folder / f"rank{rank}.error"
     if error.exists():
-        return f"rank {rank}: {error.read_text()}"
+        return f"rank {rank}: {error.read_text(encoding='utf-8')}"
     if code is None:
         return f"rank {rank}: still waited for the others"
     lines = (folder / f"rank{rank}.stderr").read_text(errors="replace").strip().splitlines()

@@ -17,6 +17,7 @@ import torch
 
 from steersman.models.ranks.launch import joined, place
 from steersman.models.ranks.strategy import used
+from steersman.system.errors import told
 from steersman.system.processes import end_with_parent
 
 
@@ -34,7 +35,7 @@ def main(folder: Path) -> int:
             model.save(folder / "model")
     except Exception as error:  # whatever it is: the others and the process that waits must know
         traceback.print_exc()
-        (folder / f"rank{where.rank}.error").write_text(f"{type(error).__name__}: {error}")
+        (folder / f"rank{where.rank}.error").write_text(told(error), encoding="utf-8")
         return 1
     return 0
 

@@ -71,6 +71,11 @@ def test_segments_that_are_too_short_are_said_to_be(found: Trajectories) -> None
     assert [words(problem) for problem in of_one_lag if "Lag" in problem] == ["Lag not checked"]
 
 
+def test_of_one_state_nothing_is_said_of_lags() -> None:
+    still = Trajectories(np.zeros((200, 2)), {}, [np.arange(100), np.arange(100, 200)], STEP, "ps", stopped=0)
+    assert [words(problem) for problem in answer.problems(still, markov.build(still))] == ["One state"]
+
+
 def words(problem: str) -> str:
     return problem.partition(":")[0]
 

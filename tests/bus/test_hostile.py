@@ -97,6 +97,17 @@ def test_a_read_or_a_leased_take_moves_it_aside_too(space: TupleSpace, plant: Pl
     assert len(space.damaged("x")) == 2
 
 
+@pytest.mark.parametrize("lease_s", [None, 60.0])
+def test_good_messages_beside_a_damaged_one_are_not_lost(
+    space: TupleSpace, plant: Plant, lease_s: float | None
+) -> None:
+    for number in range(3):
+        space.put("x", number)
+        plant(HOSTILE["truncated msgpack"])
+    assert [found[1] for found in space.take_many("x", int, lease_s=lease_s)] == [0, 1, 2]
+    assert len(space.damaged("x")) == 3
+
+
 @given(st.binary(max_size=80), st.integers(0, 60), st.integers(0, 255))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_bytes_are_it_is_a_tuple_or_a_damaged_message(

@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
+import socketserver
 import stat
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Semaphore
@@ -21,7 +25,8 @@ import redis
 
 from steersman.bus import OutOfMemory, Server, ServerFailed, ServerLost, ServerRefused, TupleSpace, connection
 from steersman.bus import server as embedded
-from steersman.bus.addresses import TUNNEL, Address, read
+from steersman.bus.addresses import TUNNEL, Address, own_space, read
+from steersman.bus.programs import command
 from tests.waiting import until
 
 from .conftest import later
@@ -75,10 +80,156 @@ def test_after_a_crash_it_comes_back_with_its_data_at_the_same_address(program: 
     os.kill(first.pid, signal.SIGKILL)
     until(lambda: not first.alive())
     with Server.start(tmp_path, program=program) as second:
-        assert (second.url, second.pid != first.pid) == (first.url, True)
+        assert (str(second.address), second.pid != first.pid) == (str(first.address), True)
         assert space.count("x", int) == 1
         space.ack(held)
         assert space.take("x", int) == ("x", 2)
+
+
+def test_a_server_that_was_away_has_another_password(program: str, tmp_path: Path) -> None:
+    """Its port was free meanwhile, and clients said the old one to whoever was there."""
+    with Server.start(tmp_path, program=program) as first, TupleSpace.connect(tmp_path) as space:
+        space.put("x", 1)
+        assert first.pid is not None
+        os.kill(first.pid, signal.SIGKILL)
+        until(lambda: not first.alive())
+        with impostor(first.address.port), Server.start(tmp_path, program=program) as second:
+            assert second.address.port != first.address.port, "what answers there is not adopted"
+            assert second.address.password != first.address.password
+            assert space.put("x", 2)
+
+
+@contextlib.contextmanager
+def impostor(port: int) -> Iterator[None]:
+    """Whoever asks at a port is told what a server would say."""
+
+    class Pong(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            for line in self.rfile:
+                self.wfile.write({b"HELLO\r\n": b"+OK\r\n", b"PING\r\n": b"+PONG\r\n"}.get(line, b""))
+
+    class Threads(socketserver.ThreadingTCPServer):
+        allow_reuse_address, daemon_threads = True, True
+
+    with Threads(("127.0.0.1", port), Pong) as listening:
+        threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True).start()
+        yield
+        listening.shutdown()
+
+
+def test_who_is_refused_reads_the_address_again(server: Server) -> None:
+    """A server that is started again has another password, and who read the old one a moment ago is no stranger."""
+    stale, places = replace(server.address, password="old"), [server.address, replace(server.address, password="old")]
+    current = connection.Connection(lambda: places.pop(), 5.0)
+    assert current.run(lambda session: command(session, b"PING")) == b"PONG"
+    current.close()
+    with pytest.raises(ServerRefused, match="WRONGPASS"):
+        connection.Connection(lambda: stale, 5.0).run(lambda session: command(session, b"PING"))
+
+
+def test_a_copy_of_a_directory_has_a_server_and_a_space_of_its_own(program: str, tmp_path: Path) -> None:
+    """Each asks what lives there by the same bus.json, which the copy brought with it."""
+    home, copy = tmp_path / "a", tmp_path / "b"
+    home.mkdir()
+    mine = own_space(home)
+    with Server.start(home, program=program, space=mine) as first, TupleSpace.connect(home) as space:
+        shutil.copytree(home, copy)
+        assert own_space(home) == mine, "over restarts it stays"
+        theirs = own_space(copy)
+        with Server.start(copy, program=program, space=theirs) as second, TupleSpace.connect(copy) as other:
+            assert second.pid != first.pid
+            assert second.address.port != first.address.port
+            assert second.address.password != first.address.password
+            assert (space.space, other.space) == (mine, theirs)
+            assert mine != theirs
+            space.put("x", 1)
+            assert other.names() == []
+        assert first.alive()
+
+
+def test_spaces_on_a_borrowed_server_leave_each_other_alone(server: Server, tmp_path: Path) -> None:
+    """Two runs on one server of the site, and a program that uses it for itself."""
+    with contextlib.ExitStack() as stack:
+        homes = [tmp_path / name for name in ("one", "two")]
+        for home in homes:
+            home.mkdir()
+            stack.enter_context(Server.start(home, url=server.url, space=own_space(home)))
+        one, two = (stack.enter_context(TupleSpace.connect(home)) for home in homes)
+        foreign = stack.enter_context(TupleSpace.connect(server.url))
+        for number, space in enumerate((one, two, foreign)):
+            space.put("start", number, bytes(2 << 20))
+        one.erase()
+        assert one.names() == []
+        assert [space.take("start", int, bytes)[1] for space in (two, foreign)] == [1, 2]
+        with redis.Redis.from_url(server.url) as client:
+            assert list(client.scan_iter(f"steersman:{one.space}:*")) == []
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-lru"])
+def test_a_server_that_throws_tuples_away_is_refused(program: str, policy: str, tmp_path: Path) -> None:
+    with cache(program, policy, tmp_path) as url:
+        refused = pytest.raises(ServerRefused, match=policy) if policy == "allkeys-lru" else contextlib.nullcontext()
+        with refused:
+            Server.start(tmp_path / "bus", url=url)
+        with refused, TupleSpace.connect(url, patience_s=5) as space:
+            assert space.put("x", 1)
+
+
+@contextlib.contextmanager
+def cache(program: str, policy: str, home: Path) -> Iterator[str]:
+    """A server as a site may have it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["--port", port, "--save", "", "--maxmemory", "20mb", "--maxmemory-policy", policy, "--dir", home]
+    with subprocess.Popen([program, *map(str, words)], stdout=subprocess.DEVNULL) as process:
+        until(lambda: embedded._listens(Address("127.0.0.1", port)))
+        yield f"redis://127.0.0.1:{port}"
+        process.kill()
+
+
+def zeros_at_its_end(data: Path) -> None:
+    with next(data.glob("*.incr.aof")).open("ab") as file:
+        file.write(bytes(4096))
+
+
+def a_flipped_bit(data: Path) -> None:
+    file = next(data.glob("*.incr.aof"))
+    whole = bytearray(file.read_bytes())
+    whole[0] ^= 4
+    file.write_bytes(whole)
+
+
+def a_manifest_of_noise(data: Path) -> None:
+    next(data.glob("*.manifest")).write_bytes(os.urandom(40))
+
+
+@pytest.mark.parametrize("damage", [zeros_at_its_end, a_flipped_bit, a_manifest_of_noise])
+def test_damaged_data_are_set_aside_and_it_begins_empty(
+    program: str, damage: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """A power failure leaves zeros; what is on the bus may be lost, and a run that cannot go on is worse."""
+    with Server.start(tmp_path, program=program, fsync="always") as first, TupleSpace.connect(tmp_path) as space:
+        space.put("x", 1)
+        assert first.pid is not None
+        os.kill(first.pid, signal.SIGKILL)
+        until(lambda: not first.alive())
+        damage(tmp_path / embedded.DATA)
+        with Server.start(tmp_path, program=program) as second:
+            assert second.set_aside is not None
+            assert next(second.set_aside.glob("*.aof")).exists()
+            assert space.names() == []
+            space.put("x", 2)
+            assert space.take("x", int) == ("x", 2)
+
+
+def test_what_keeps_a_server_from_starting_leaves_its_data_where_they_are(program: str, tmp_path: Path) -> None:
+    with Server.start(tmp_path, program=program, fsync="always"), TupleSpace.connect(tmp_path) as space:
+        space.put("x", 1)
+    with pytest.raises(ServerFailed):
+        Server.start(tmp_path, program="/bin/false")
+    with Server.start(tmp_path, program=program):
+        assert space.take("x", int, timeout_s=5) == ("x", 1)
 
 
 @pytest.mark.slow
@@ -167,8 +318,13 @@ def test_a_server_that_answers_with_an_error_is_not_waited_for(server: Server) -
     assert not embedded._is_busy(replace(server.address, password="wrong"), server.pid)
 
 
+def test_a_server_that_cannot_start_says_what_its_log_says(program: str, tmp_path: Path) -> None:
+    with pytest.raises(ServerFailed, match="its log ends with"):
+        Server.start(tmp_path, program=program, maxmemory=-1)
+
+
 @pytest.mark.slow
-def test_a_server_that_cannot_start_says_what_its_log_says(
+def test_beside_a_server_that_is_silent_none_is_started_and_its_address_stays(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "START_S", 0.2)
@@ -176,11 +332,13 @@ def test_a_server_that_cannot_start_says_what_its_log_says(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
+        monkeypatch.chdir(tmp_path)  # this process is taken for the server of this folder
         known = {"url": f"redis://steersman:x@127.0.0.1:{port}", "pid": os.getpid()}  # not gone: no second one starts
         (tmp_path / "bus.json").write_text(json.dumps(known))
         taken.settimeout(0.1)
-        with pytest.raises(ServerFailed, match="its log ends with"):
+        with pytest.raises(ServerFailed, match=str(os.getpid())):
             Server.start(tmp_path, program=program)
+        assert json.loads((tmp_path / "bus.json").read_text()) == known
 
 
 def test_without_a_server_one_error_says_where_to_look(tmp_path: Path) -> None:

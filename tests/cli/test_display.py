@@ -33,7 +33,7 @@ from steersman.journal.records import (
 )
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
-from steersman.steering import Novelty, Steering, Unsteered, budget
+from steersman.steering import Novelty, Steering, Unsteered, Unsure, budget
 from steersman.steering.decide import CHOSE_NONE
 from steersman.worker.training import profile
 
@@ -204,14 +204,14 @@ def test_where_the_time_of_training_went_is_shown_in_shares(state: State) -> Non
     console = Console(file=io.StringIO(), width=140)
     console.print(view(state, budget(frames=10), "x", 5.0))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
-    assert shown.count("Ip 5 Fwd 25 Bwd 45 Wt 15 Sync 10 %") == 1
+    assert shown.count("input 5, forward 25, backward 45, update 15, sync 10 %") == 1
     assert spent["TotalCompTime"] + spent["SyncTime"] == 4.0
     state.apply(Training(t=6.0, model=3, frames=9))
     for version in (2, 3):  # what is said of a training that has ended comes too late
         state.apply(Epoch(t=8.0, model=version, epoch=7, epochs=20, loss=1.25, profile=profile([epoch])))
     console.print(view(state, budget(frames=10), "x", 9.0))
     words = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
-    assert "1.25 Ip 5 Fwd 25 Bwd 45 Wt 15 Sync 10 % training for 3 s, epoch 7 of 20" in words
+    assert "1.25 input 5, forward 25, backward 45, update 15, sync 10 % training for 3 s, epoch 7 of 20" in words
 
 
 def test_a_run_that_never_had_a_model_ends_with_the_cause(state: State) -> None:
@@ -246,6 +246,6 @@ def test_no_column_is_broken_into_pieces_of_words_on_a_narrow_terminal(state: St
 
 def test_a_budget_without_scores_is_blamed_only_where_they_would_have_come(state: State) -> None:
     steering = Steering(Novelty("z"))
-    assert unsteered(state, steering) == CHOSE_NONE
+    assert unsteered(state, steering) == unsteered(state, Steering(Unsure("doubt", 2))) == CHOSE_NONE
     state.apply(Start(t=5.0, start=0, seed=1, policy="Novelty"))
     assert unsteered(state, steering) == unsteered(state, Steering(Unsteered())) == ""

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import subprocess
 import sys
 from collections.abc import Callable
 from unittest import mock
@@ -120,3 +121,28 @@ def test_without_a_terminal_progress_is_a_line_each_time(capsys: pytest.CaptureF
         count("1 of 2")
         count("2 of 2")
     assert capsys.readouterr().err.splitlines() == ["2 campaigns in here", "1 of 2", "2 of 2"]
+
+
+def test_results_alone_come_on_standard_output_whatever_prints() -> None:
+    """Of programs that a workflow file starts, too; and afterwards all is as before."""
+    code = (
+        "import os, sys\n"
+        "from steersman.cli.printing import results_alone, say\n"
+        "with results_alone():\n"
+        "    print('python'); os.system('echo program'); os.write(1, b'bytes\\n'); say('{}')\n"
+        "    say('error', to_stderr=True)\n"
+        "say('after'); print('printed')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["{}", "after", "printed"]
+    assert {*done.stderr.split()} == {"python", "program", "bytes", "error"}
+
+
+def test_a_file_gets_no_codes_that_move_a_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though colours are forced, as in Jupyter."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    console, written = printing.Shown(), io.StringIO()
+    console.file = written
+    with console.status("working"):
+        console.print("[red]result[/]")
+    assert written.getvalue() == "\x1b[31mresult\x1b[0m\n"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from steersman.cli.__main__ import main
+from steersman.cli.__main__ import app, main
 from steersman.engine import campaign
 from steersman.executors import site_files
+from steersman.executors.errors import BadSite
 from steersman.journal import run_directory
 from steersman.journal.file import Journal, read
 from steersman.journal.lock import Lock, Owner
@@ -40,6 +41,14 @@ def said(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         main()
     assert not end.value.code
     return capsys.readouterr().out
+
+
+def test_a_site_key_of_a_newer_version_is_named(ended: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ended / "run.yaml"
+    settings.write_text(settings.read_text().replace("  margin_s:", "  sparkle: 1\n  margin_s:", 1))
+    monkeypatch.setattr(sys, "argv", ["steersman", "status", str(ended)])
+    with pytest.raises(BadSite, match="there is no key 'sparkle'"):
+        app(standalone_mode=False)
 
 
 def test_watch_prints_lines_into_a_pipe(

@@ -4,6 +4,7 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from steersman.cli.compare import _print as print_rows
 from steersman.compare import campaigns
 from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
-from steersman.compare.comparison import Runs, collect, rows
+from steersman.compare.comparison import BLIND, Runs, collect, rows
 from steersman.compare.errors import CampaignFailed
 from steersman.compare.figure import draw
 from steersman.compare.files import write_variant
@@ -74,7 +75,7 @@ def wells() -> Workflow:
 def job(wells: Workflow, tmp_path_factory: pytest.TempPathFactory) -> Job:
     folder = tmp_path_factory.mktemp("compared")
     arm = Arm('LocalOutlierFactor("z", neighbours=5), explore=0.25')
-    (folder / "arm.py").write_text(variant(WELLS, arm, budget_of("--budget", "frames=300")))
+    (folder / "arm.py").write_bytes(variant(WELLS, arm, budget_of("--budget", "frames=300")))
     made = Job(str(folder / "seed-0"), str(folder / "arm.py"), 0, ("steps=250",), None, "laptop", 2, True)
     run_all([made], beside=1)
     return made
@@ -234,7 +235,7 @@ def test_plain_sampling_that_ran_longer_says_how_much_longer_it_needs(wells: Wor
         return Runs(arm, seeds=[0, 1], curves={"cells": [curve, curve]})
 
     (row,) = rows(of(Arm(PLAIN), 1, 400), of(Arm("Random()"), 4, 50), each)
-    assert row.sooner[175] == Interval(175 / 44, 175 / 44, 175 / 44)
+    assert row.sooner[175] == Interval(175 / 44, 175 / 44, 175 / 44, level=0.5)
     assert row.more == Interval(150.0, 150.0, 150.0)
 
 
@@ -272,6 +273,7 @@ def test_a_policy_that_chose_no_start_is_not_judged(
     each = {"cells": wells.yardsticks["cells"]}
     found = [(row, runs) for runs in (plain, idle, chose) for row in rows(plain, runs, each)]
     assert [row.verdict == CHOSE_NONE for row, _ in found] == [False, True, False]
+    assert [replace(row, blind=True).verdict == BLIND for row, _ in found] == [False, False, True]
     lines = [line.split(" | ") for line in table(found).splitlines() if line.count("%")]
     assert [line[-2] for line in lines] == ["90 %", "0 %", "25 %"]
     written: Any = write(tmp_path, [plain, idle, chose], found)
@@ -357,7 +359,7 @@ def test_a_workflow_without_a_yardstick_is_judged_in_the_latent_space_of_one_mod
     """All runs by the same model and the same cells: those of the run that trained it, and beyond them further ones."""
     file = tmp_path / "double_well.py"
     double_well = loading.load(loading.shipped()["double_well"])
-    file.write_text(variant(loading.shipped()["double_well"], Arm(""), {"frames": 600.0}))
+    file.write_bytes(variant(loading.shipped()["double_well"], Arm(""), {"frames": 600.0}))
     runs = [
         Job(str(tmp_path / f"seed-{seed}"), str(file), seed, ("train_every=300",), None, "laptop", 1, False)
         for seed in range(2)

@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 from steersman.cli.__main__ import app
 from steersman.compare.arms import OWN, Arm, variant
 from steersman.compare.campaigns import Job, _campaign
+from steersman.compare.errors import FolderInUse
+from steersman.compare.files import alone
 from steersman.compare.tuning import (
     RUN,
     TRIALS,
@@ -76,6 +78,19 @@ def test_a_yardstick_that_does_not_work_is_said_before_any_campaign(words: list[
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("words", [["tune", "--over", "steps=100:200"], ["compare"]], ids=lambda words: words[0])
+def test_a_folder_in_which_another_works_is_left_alone(words: list[str], tmp_path: Path) -> None:
+    """The second would take the running trials of the first for those of a search that died."""
+    (tmp_path / TRIALS).touch()
+    with alone(tmp_path):
+        done = CliRunner().invoke(app, [*words, str(WELLS), "--out", str(tmp_path)])
+        assert isinstance(done.exception, FolderInUse)
+        assert done.exception.exit_status == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", TRIALS]
+    with alone(tmp_path):
+        pass
+
+
 def test_a_folder_is_begun_anew_until_there_is_a_trial(tmp_path: Path) -> None:
     begin_anew(tmp_path)
     for file in (WORKFLOW, TRIALS):
@@ -92,7 +107,7 @@ def test_a_folder_is_begun_anew_until_there_is_a_trial(tmp_path: Path) -> None:
 def test_the_same_call_goes_on_with_what_was_tried(wells: Workflow, tmp_path: Path) -> None:
     """A trial whose process died goes on in its run directory; those that are over are not run again."""
     file = tmp_path / "workflow.py"
-    file.write_text(variant(WELLS, Arm(OWN), {"frames": 200.0}))
+    file.write_bytes(variant(WELLS, Arm(OWN), {"frames": 200.0}))
     workflow, asked = loading.load(file), list[str]()
 
     def job(run: str, values: tuple[str, ...]) -> Job:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,24 +10,24 @@ from pathlib import Path
 
 import psutil
 
-from steersman.dashboard.live.access import Access
 from tests.engine.conftest import started
 
 
 @contextmanager
 def served_beside(run: Path, *words: object) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A run with its page beside it: its driver, and the page's address."""
-    access = Access.kept([run])  # those that the server finds, too
-    driver = started("run", *words, "--run-dir", run, "--dashboard", cwd=run.parent)
+    said = run.parent / "said"
+    with said.open("wb") as stderr:
+        driver = started("run", *words, "--run-dir", run, "--dashboard", cwd=run.parent, stderr=stderr)
     server = None
     try:
         while server is None:
             assert driver.poll() is None
             children = psutil.Process(driver.pid).children()
             server = next(filter(serves, children), None)
-        while not run_is_served(access.port):
+        while (link := re.search(r"Dashboard: (\S+)", said.read_text())) is None:
             assert driver.poll() is None
-        yield driver, f"http://127.0.0.1:{access.port}/?token={access.act}"
+        yield driver, link[1]
     finally:
         if server:
             server.terminate()
@@ -37,8 +37,3 @@ def serves(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
         return "dashboard" in process.cmdline()
     return False
-
-
-def run_is_served(port: int) -> bool:
-    with socket.socket() as asked:
-        return asked.connect_ex(("127.0.0.1", port)) == 0

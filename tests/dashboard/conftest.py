@@ -14,6 +14,7 @@ from steersman.journal import run_directory
 from steersman.journal.file import Journal
 from steersman.journal.records import (
     Began,
+    Biased,
     End,
     Ended,
     FrameId,
@@ -28,6 +29,7 @@ from steersman.journal.records import (
     Training,
 )
 from steersman.journal.run_directory import RunDirectory
+from steersman.steering import Opes, Scores
 from steersman.store import FRAME, GroupWriter, Variable
 
 SLOTS, FRAMES, RESIDUES, SEGMENT_S = 2, 5, 8, 0.5
@@ -141,11 +143,27 @@ class MadeRun:
         card = {"version": version, "gate": "error", "history": history, **verdict}
         (self.directory.model(version) / "card.json").write_text(json.dumps(card))
 
+    def _bias(self, frames: int) -> None:
+        row = np.arange(frames)
+        values = {"z": np.random.default_rng(frames).normal(size=frames), "bias": np.zeros(frames)}
+        scores = Scores(np.zeros(frames, int), row, row // 5, np.zeros(frames), np.zeros(frames), values, 1)
+        made = Opes("z", barrier_kT=10).made(scores)
+        version = frames // (SLOTS * FRAMES)
+        self.directory.bias(version).parent.mkdir(exist_ok=True)
+        self.directory.bias(version).write_bytes(made.to_bytes())
+        sha256 = run_directory.sha256(self.directory.bias(version))
+        self.journal.append(
+            Biased(
+                bias=version, model=1, frames=frames, sha256=sha256, kernels=len(made.heights), effective=made.effective
+            )
+        )
+
     def _scores(self) -> None:
         rows = self.segments * FRAMES
         for done in (0.5, 1.0):
             self.journal.append(Scored(model=1, frames=int(done * SLOTS * rows)))
             self.journal.append(Metrics(values={"coverage": 40 * done}))
+            self._bias(int(done * SLOTS * rows))
             self.now += 0.5
         self.directory.scores.mkdir()
         writer = GroupWriter(self.directory.scores / "0001", attributes={"model": 1})

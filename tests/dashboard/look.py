@@ -20,7 +20,7 @@ class Look:
         page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
 
     def open(self, served: Served, path: str = "/", token: str = TOKENS.act) -> Page:
-        self.page.goto(f"{served.address}{path}?token={token}")
+        self.page.goto(f"{served.address}{path}#token={token}")
         return self.page
 
     def check(self, *, away: bool = False) -> None:

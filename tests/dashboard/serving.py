@@ -9,17 +9,17 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steersman.dashboard.live.access import Access
+from steersman.dashboard.live.access import HEADER, Access
 from steersman.dashboard.live.gallery import Gallery
 from steersman.dashboard.live.server import Dashboard, Look, Tell, application
 from steersman.journal.run_directory import RunDirectory
 
 TOKENS = Access("act-token", "look-token", 0)
-FROM_THE_PAGE = {"X-Steersman": "1", "Content-Type": "application/json"}
+FROM_THE_PAGE = {"Content-Type": "application/json"}
 
 
 @dataclass
@@ -43,9 +43,9 @@ class Served:
         return f"http://127.0.0.1:{self.dashboard.port}"
 
     def ask(self, path: str, token: str = TOKENS.act, data: bytes | None = None, **headers: str) -> Reply:
-        """One request with a cookie, redirections not followed."""
-        cookie = {"Cookie": f"{TOKENS.cookie}={token}"} if token else {}
-        request = urllib.request.Request(self.address + path, data, {**cookie, **headers})
+        """One request with a token, redirections not followed."""
+        given = {HEADER: token} if token else {}
+        request = urllib.request.Request(self.address + path, data, {**given, **headers})
         try:
             with _opener.open(request, timeout=120) as reply:
                 return Reply(reply.status, reply.read(), reply.headers)
@@ -68,10 +68,12 @@ _opener = urllib.request.build_opener(_Stay)
 @contextmanager
 def serving(
     *runs: RunDirectory, folder: Path | None = None, port: int = 0, tell: Tell | None = None, look: Look | None = None,
-    baseline: Path | None = None, trusted: bool | None = False,
+    baseline: Path | None = None, trusted: bool | None = False, base: str = "", hosts: tuple[str, ...] = (),
+    tokens: Access = TOKENS,
 ) -> Iterator[Served]:  # fmt: skip
     gallery = Gallery([run.path for run in runs], folder, baseline=baseline, trusted=trusted)
-    dashboard = Dashboard(application(gallery, TOKENS, tell=tell, look=look), TOKENS, port)
+    access = replace(tokens, hosts=hosts)
+    dashboard = Dashboard(application(gallery, access, base=base, tell=tell, look=look), access, port)
     thread = threading.Thread(target=dashboard.serve)
     thread.start()
     try:

@@ -8,14 +8,18 @@ import http.client
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from steersman.cli.dashboard import idle
 from steersman.dashboard.errors import PortTaken
-from steersman.dashboard.live.access import Access
+from steersman.dashboard.live import server
+from steersman.dashboard.live.access import HEADER, Access
 from steersman.journal.run_directory import RunDirectory
 from steersman.system.errors import BadRequest
 from tests.dashboard.serving import FROM_THE_PAGE, TOKENS, serving
@@ -23,9 +27,15 @@ from tests.dashboard.serving import FROM_THE_PAGE, TOKENS, serving
 
 def test_without_the_right_token_there_is_nothing(made: RunDirectory) -> None:
     with serving(made) as served:
-        paths = ["/", "/run/fold-0001/", "/run/fold-0001/state", "/static/run.js", "/metrics", "/runs", "/nothing"]
+        views = ["state", "segments", "metrics", "points", "panels", "stderr", "messages"]
+        paths = ["/metrics", "/runs", "/nothing", "/run/fold-0001", *(f"/run/fold-0001/{view}" for view in views)]
         for token in ("", "wrong", TOKENS.act[:-1]):
             assert {served.ask(path, token).status for path in paths} == {403}
+            assert served.ask(f"/run/fold-0001/state?token={TOKENS.act}", token).status == 403, "no address holds it"
+            assert served.ask("/run/fold-0001/state", "", Cookie=f"x={TOKENS.act}").status == 403
+            for path in ("/", "/run/fold-0001/", "/run/no-such-run/", "/static/run.js"):  # the empty page, of any run
+                reply = served.ask(path, token)
+                assert (reply.status, b"fold" in reply.body) == (200, False)
             assert served.say("fold-0001", ["pause"], token).status == 403
         assert served.ask("/run/fold-0001/state").status == 200
 
@@ -33,7 +43,7 @@ def test_without_the_right_token_there_is_nothing(made: RunDirectory) -> None:
 def test_a_server_that_ends_closes_the_connection_of_a_slow_reader(made: RunDirectory) -> None:
     with serving(made, look=lambda _: [{"text": "x" * 30_000_000}]) as served:
         slow = http.client.HTTPConnection("127.0.0.1", served.dashboard.port)
-        slow.request("GET", "/run/fold-0001/messages", headers={"Cookie": f"{TOKENS.cookie}={TOKENS.look}"})
+        slow.request("GET", "/run/fold-0001/messages", headers={HEADER: TOKENS.look})
         answer = slow.getresponse()
     with contextlib.closing(slow), pytest.raises((ConnectionError, http.client.IncompleteRead)):
         answer.read()
@@ -51,15 +61,6 @@ def test_a_websocket_gets_nothing_without_the_token(made: RunDirectory) -> None:
         assert served.ask("/run/fold-0001/state", "wrong", None, **upgrade).status == 403
 
 
-def test_a_link_s_token_moves_into_a_cookie_that_no_script_reads(made: RunDirectory) -> None:
-    with serving(made) as served:
-        reply = served.ask(f"/?token={TOKENS.act}", "")
-        assert (reply.status, reply.headers["Location"]) == (303, "/")
-        cookie = reply.headers["Set-Cookie"]
-        assert cookie.startswith(f"{TOKENS.cookie}={TOKENS.act}")
-        assert {"HttpOnly", "SameSite=strict"} <= set(cookie.split("; "))
-
-
 @pytest.mark.parametrize(
     ("host", "status"),
     [
@@ -68,15 +69,22 @@ def test_a_link_s_token_moves_into_a_cookie_that_no_script_reads(made: RunDirect
         ("evil.example", 403),
         ("127.0.0.1.evil.example:9", 403),
         ("", 403),
+        ("[", 403),
+        ("[::1]:80", 200),
+        ("evil@127.0.0.1", 403),
+        ("127.0.0.1:9@evil.example", 403),
+        ("hub.example", 200),
+        ("HUB.example:443", 200),
+        ("hub.example.evil", 403),
     ],
 )
 def test_a_name_that_another_site_made_point_here_gets_nothing(made: RunDirectory, host: str, status: int) -> None:
     """The port of the Host header is not looked at: `ssh -L` may map another."""
-    with serving(made) as served:
+    with serving(made, hosts=("hub.example",)) as served:
         connection = http.client.HTTPConnection("127.0.0.1", served.dashboard.port, timeout=120)
         connection.putrequest("GET", "/run/fold-0001/state", skip_host=True)
         connection.putheader("Host", host)
-        connection.putheader("Cookie", f"{TOKENS.cookie}={TOKENS.act}")
+        connection.putheader(HEADER, TOKENS.act)
         connection.endheaders()
         assert connection.getresponse().status == status
         connection.close()
@@ -97,9 +105,8 @@ def test_who_has_the_link_and_sends_it_from_the_page_acts(made: RunDirectory) ->
         assert (refused.status, refused.values) == (409, {"refused": "segment w0.1 has ended"})
         before = list(said)
         assert served.say("fold-0001", ["pause"], TOKENS.look).status == 403
-        assert served.say("fold-0001", ["pause"], **{"Sec-Fetch-Site": "cross-site"}).status == 403
         body = b'["pause"]'
-        assert served.ask("/run/fold-0001/tell", data=body).status == 403  # without the page's header
+        assert served.ask("/run/fold-0001/tell", "", body).status == 403  # another site cannot send the page's header
         assert served.ask("/run/fold-0001/tell", data=b'{"words": 1}', **FROM_THE_PAGE).status == 409
         assert served.ask("/run/fold-0001/tell", data=b"[" + b'"x",' * 9000, **FROM_THE_PAGE).status == 413
         assert said == before
@@ -120,14 +127,40 @@ def test_no_path_leads_out_of_what_is_served(made: RunDirectory, path: str) -> N
         assert b"sequence" not in reply.body
 
 
-def test_tokens_and_port_are_kept_for_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An open page goes on after a restart of its server."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    first = Access.kept([tmp_path / "a"])
-    assert Access.kept([tmp_path / "a"]) == first
-    assert Access.kept([tmp_path / "b"]).act != first.act
-    files = [file for file in (tmp_path / "state").rglob("*") if file.is_file()]
-    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+def test_each_start_has_new_tokens_and_the_same_port(tmp_path: Path) -> None:
+    """Whoever took the port of a server that had ended may have heard the token of an open page."""
+    first, again, other = (Access.new([tmp_path / name]) for name in "aab")
+    assert first.port == again.port != other.port
+    assert len({first.act, first.look, again.act, again.look, other.act, other.look}) == 6
+
+
+@pytest.mark.parametrize("base", ["/user/me/proxy/8000", "/user/me/proxy/8000/"])
+def test_a_page_below_the_path_of_a_proxy_is_the_same(made: RunDirectory, base: str) -> None:
+    """Whether the proxy passes the path on, or takes it off. What the page asks for is named from where it lies."""
+    with serving(made, base=base) as served:
+        for path in ("", "/user/me/proxy/8000"):
+            assert served.ask(f"{path}/run/fold-0001/state").values["name"] == "fold-0001"
+            assert served.ask(f"{path}/run/fold-0001/state", "").status == 403
+            for page, up in (("/", "."), ("/run/fold-0001/", "../..")):
+                body = served.ask(path + page).body.decode()
+                found = re.findall(r"""(?:src|href|"steersman/":)[= ]"([^"]+)""", body)
+                assert {address for address in found if not address.startswith((f"{up}/static/", "#"))} == {"data:,"}
+        assert served.ask("/user/me/proxy/80001/run/fold-0001/state").status == 404
+    for file in server.PAGE.iterdir():
+        assert not re.search(r"""["'`](/run|/static|/")""", file.read_text()), file
+
+
+def test_connections_that_ask_nothing_are_closed(made: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "IDLE_S", 0)
+    with serving(made) as served:
+        address = ("127.0.0.1", served.dashboard.port)
+        with socket.create_connection(address) as silent, socket.create_connection(address) as slow:
+            slow.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+            for each in (silent, slow):
+                each.settimeout(60)
+                with contextlib.suppress(ConnectionResetError):
+                    assert each.recv(1) == b""
+        assert served.ask("/run/fold-0001/state").status == 200
 
 
 def test_a_page_may_load_nothing_from_elsewhere(made: RunDirectory) -> None:
@@ -149,9 +182,25 @@ def test_the_command_prints_its_links_and_ends_on_a_signal(made: RunDirectory, t
             links.append([process.stdout.readline() for _ in range(3)])
             process.send_signal(signal.SIGTERM)
             assert process.wait(timeout=120) == 0
-    assert links[0] == links[1], "the same tokens and the same port"
-    assert re.fullmatch(r"Dashboard: http://127\.0\.0\.1:\d+/\?token=[\w-]{32}\n", links[0][0])
+    parts = [re.fullmatch(r"Dashboard: http://127\.0\.0\.1:(\d+)/#token=([\w-]{32})\n", each[0]) for each in links]
+    assert parts[0] is not None
+    assert parts[1] is not None
+    assert (parts[0][1] == parts[1][1], parts[0][2] == parts[1][2]) == (True, False)
     assert "ssh -L" in links[0][2]
+
+
+def test_the_time_of_a_page_beside_a_run_counts_from_the_end_of_the_run() -> None:
+    """A night's run is looked at in the morning."""
+
+    class Run:
+        looked, goes_on = time.monotonic() - 1e6, True
+
+    run = Run()
+    assert not idle(run, 600.0)
+    run.goes_on = False
+    assert not idle(run, 600.0)
+    run.looked -= 601
+    assert idle(run, 600.0)
 
 
 def test_a_port_that_another_process_has_is_named(made: RunDirectory) -> None:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from steersman.dashboard import figures, lineage, slots, structure, style
+from steersman.dashboard.live.frame import shown
 from steersman.dashboard.scored import Plane, Scored, plane
+from steersman.dashboard.stored import StoredVariable, on_sphere, variables
 from steersman.journal import slot_time
 from steersman.journal.clock import Clock, simulated_scale, wall_scale
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segment_table import SegmentTable
+from steersman.store import FRAME, Frames, GroupWriter, Variable
 
 
 @pytest.fixture
@@ -78,7 +86,23 @@ def chains(length: int, number: int) -> SegmentTable:
     blank, named = np.zeros(n, int), np.array(["Novelty"] * n, dtype=object)
     time = np.arange(n, dtype=float)
     return SegmentTable(
-        blank, np.arange(n), blank, np.arange(n), parent, blank, named, named, blank, time, time + 1, time, blank, blank
+        blank,
+        np.arange(n),
+        blank,
+        np.arange(n),
+        parent,
+        blank,
+        named,
+        named,
+        blank,
+        blank,
+        blank,
+        blank + 1.0,
+        time,
+        time + 1,
+        time,
+        blank,
+        blank,
     )
 
 
@@ -117,6 +141,82 @@ def test_the_radius_of_gyration_of_a_shell_is_its_radius() -> None:
     shell = 2.0 * directions / np.linalg.norm(directions, axis=-1, keepdims=True)
     both = np.concatenate([shell, -shell], axis=1)  # symmetric, so that its centre is exactly 0
     assert structure.radius_of_gyration(both + 5.0) == pytest.approx(2.0)
+
+
+PDB = "ATOM  {i:5d}  {atom:<4}{residue:<4}{chain}{number:4d}       0.000   0.000   0.000"
+
+
+@pytest.mark.parametrize(
+    ("residues", "one"),
+    [
+        ([("ALA", "A"), ("GLY", "A"), ("NME", "A")], True),
+        ([("BNZ", "A")], True),
+        ([("AR", "A"), ("AR", "A")], False),
+        ([("HOH", "A"), ("HOH", "A")], False),
+        ([("ALA", "A"), ("GLY", "A"), ("HOH", "A")], False),
+        ([("ALA", "A"), ("GLY", "B")], False),
+        ([], False),
+    ],
+)
+def test_only_one_molecule_has_a_radius_of_gyration(residues: list[tuple[str, str]], one: bool) -> None:
+    lines = [PDB.format(i=i, atom="X", residue=r, chain=c, number=i) for i, (r, c) in enumerate(residues)]
+    assert structure.is_one_molecule("\n".join([*lines, "TER", "END"])) is one
+
+
+@pytest.mark.parametrize("segments", [4, 400])
+def test_medians_of_few_segments_are_not_joined(segments: int) -> None:
+    """Two walkers of which nothing is alike: each segment is a line of its own, or each bin holds many."""
+    blocks = [(np.full(10, float(i)) + np.linspace(0, 1, 10), np.full(10, float(i % 2))) for i in range(segments)]
+    history = SimpleNamespace(
+        clock=SimpleNamespace(progress=lambda moments: moments), state=SimpleNamespace(now=float(segments))
+    )
+    with style.applied(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structure, "blocks", lambda *_: (SimpleNamespace(moments=x, values=y) for x, y in blocks))
+        axes = style.sheet(2).subplots()
+        structure.over_time(axes, history, "x", None, lambda values: values)  # type: ignore[arg-type]
+    joined = [len(set(np.asarray(line.get_ydata()).tolist())) for line in axes.lines]
+    assert joined == [1] * (segments if segments == 4 else 1)
+
+
+SPHERES: list[tuple[tuple[str, ...], dict[str, str], bool]] = [
+    (("lat", "lon"), {}, True),
+    (("Latitude", "longitude"), {}, True),
+    (("y", "x"), {"y": "degrees_north", "x": "degrees_east"}, True),
+    (("y", "x"), {"y": "m", "x": "m"}, False),
+    (("y", "x"), {}, False),
+    (("lon", "lat"), {}, False),
+    (("lat",), {}, False),
+]
+
+
+@pytest.mark.parametrize(("dims", "units", "sphere"), SPHERES)
+def test_a_field_is_on_the_sphere_by_its_dimensions_and_not_by_its_shape(
+    dims: tuple[str, ...], units: dict[str, str], sphere: bool
+) -> None:
+    assert on_sphere(dims, units) is sphere
+
+
+def test_fields_that_are_stored_say_whether_they_are_on_the_sphere(tmp_path: Path) -> None:
+    """By the names that the workflow gives, or the units of its coordinates; of another shape than a Gaussian grid's
+    nothing is known."""
+    degrees = {
+        "y": Variable(units="degrees_north", points=np.arange),
+        "x": Variable(units="degrees_east", points=np.arange),
+    }
+    fields = {"plane": (("row", "column"), (4, 8)), "named": (("lat", "lon"), (4, 8)), "units": (("y", "x"), (3, 6))}
+    fields["other"] = (("lat", "lon"), (4, 6))
+    writer = GroupWriter(
+        tmp_path / "w0", variables=degrees | {name: Variable(dims) for name, (dims, _) in fields.items()}
+    )
+    writer.append(FRAME, {name: np.zeros(shape) for name, (_, shape) in fields.items()} | {"time": 0.0})
+    writer.close()
+    history: Any = SimpleNamespace(directory=SimpleNamespace(frames=Frames(tmp_path)))
+    assert {name for name, each in variables(history).items() if each.sphere} == {"named", "units"}
+
+
+def test_a_planar_field_of_twice_as_many_columns_is_an_image() -> None:
+    plane = StoredVariable("u", (40, 80), "f", "1", "u")
+    assert [shown(each)["view"] for each in (plane, replace(plane, sphere=True))] == ["image", "globe"]
 
 
 def test_neighbours_along_the_chain_are_no_contacts() -> None:
@@ -159,6 +259,24 @@ def test_an_axis_of_values_that_hardly_differ_says_them_whole() -> None:
         axes.plot([12.2401, 12.2403])
         figure.canvas.draw()
     assert axes.yaxis.get_offset_text().get_text() == ""
+
+
+def test_a_figure_of_a_user_is_not_clipped() -> None:
+    """It has no layout: a label below it belongs to it all the same."""
+    with style.applied():
+        figure = Figure(figsize=(3, 1))
+        figure.add_axes((0, 0, 1, 1)).set_xlabel("time\n" * 9)
+        heights = [float(text.partition('height="')[2].partition("pt")[0]) for text in (figures.svg_of(figure),)]
+        ours = figures.svg_of(style.sheet(1.0))
+    assert heights[0] > 2 * 72
+    assert 'height="72pt"' in ours
+
+
+def test_settings_of_a_workflow_file_do_not_cost_the_report_its_figures() -> None:
+    with matplotlib.rc_context({"text.usetex": True}), style.applied():
+        figure = style.sheet(1.0)
+        figure.subplots().set_title("no LaTeX is needed")
+        assert "<svg" in figures.svg_of(figure)
 
 
 def test_a_policy_keeps_its_colour() -> None:

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from steersman.benchmarks.dashboard import write_run
 from steersman.dashboard import report, style
+from steersman.dashboard.live.access import Access
 from steersman.engine.people import who
 from steersman.journal import file
 from steersman.journal.file import Journal
@@ -87,7 +88,7 @@ def click_middle(page: Page) -> None:
 def test_a_finished_run_opens_and_a_click_on_the_map_shows_its_frame(look: Look, made: RunDirectory) -> None:
     with serving(made) as served:
         page = look.open(served)
-        assert page.url == f"{served.address}/run/fold-0001/", "no token in the address bar"
+        page.wait_for_url(f"{served.address}/run/fold-0001/")  # no token in the address bar
         expect(page.locator("#status")).to_have_text("reached its goal")
         expect(page.locator("#headline")).to_contain_text("coverage is 40")
         expect(page.locator("#map-canvas")).to_have_attribute("data-points", str(SLOTS * 12 * FRAMES))
@@ -218,6 +219,20 @@ def test_an_open_page_survives_the_restart_of_its_server(look: Look, finished: R
     with serving(finished, port=port):
         expect(page.locator("#headline")).to_contain_text("it went on")
     look.check(away=True)
+
+
+def test_an_open_page_says_that_its_server_has_new_tokens(look: Look, made: RunDirectory) -> None:
+    """The new link is pasted into the same tab."""
+    with serving(made) as served:
+        page = look.open(served)
+        expect(page.locator("#status")).to_have_text("reached its goal")
+        port = served.dashboard.port
+    with serving(made, port=port, tokens=Access("another", "yet another", port)) as served:
+        expect(page.locator("#status")).to_contain_text("started again")
+        page.evaluate("location.hash = '#token=another'")
+        expect(page.locator("#status")).to_have_text("reached its goal")
+        assert page.url == f"{served.address}/run/fold-0001/"
+        assert page.context.cookies() == []
 
 
 def test_an_empty_run_opens(look: Look, empty: RunDirectory) -> None:

@@ -18,6 +18,7 @@ from steersman.journal.file import Journal
 from steersman.journal.history import History
 from steersman.journal.records import Note
 from steersman.journal.run_directory import RunDirectory
+from steersman.stages import trust
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -154,6 +155,9 @@ def test_a_workflow_s_own_figures_stand_in_its_report(finished: RunDirectory) ->
     """One that is drawn, one that has nothing to draw yet, and one that fails."""
     finished.workflow.write_text(OWN_FIGURES)
     finished.settings_file.write_text(yaml.safe_dump(finished.settings() | {"params": {}}))
+    page = write(finished)
+    assert "allow it with --trust" in page.text
+    trust.trust(finished.workflow)
     page = write(finished)
     assert re.search(r"[1-9][0-9]* scored frames <b>", page.text)
     assert "Later" not in page.text

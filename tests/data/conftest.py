@@ -120,7 +120,17 @@ def _explain(directory: RunDirectory, start: int, frame: FrameId | None, policy:
         "candidates": 3,
     }
     with directory.decisions.open("a") as file:
-        file.write(json.dumps({**line, "frame": frame, "refused": [{}], "ranked_s": 1e-5}) + "\n")
+        file.write(
+            json.dumps(
+                {
+                    **line,
+                    "frame": frame,
+                    "refused": [{"frame": [0, 0, 0], "policy": "p", "reason": "r"}],
+                    "ranked_s": 1e-5,
+                }
+            )
+            + "\n"
+        )
 
 
 def _learn(directory: RunDirectory, journal: Journal, writers: Sequence[GroupWriter]) -> None:

@@ -8,7 +8,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -58,10 +58,10 @@ def completed(*words: object, cwd: Path, code: int | None = 0) -> tuple[RunDirec
     return directory, state, json.loads(done.stdout)
 
 
-def started(*words: object, cwd: Path) -> subprocess.Popen[bytes]:
+def started(*words: object, cwd: Path, stderr: IO[bytes] | int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """A run in the background, in cwd/run, whose processes are a group as those of a terminal's command are."""
     quiet = subprocess.DEVNULL
-    _drivers.append(subprocess.Popen(_line(words), cwd=cwd, stdout=quiet, stderr=quiet, start_new_session=True))
+    _drivers.append(subprocess.Popen(_line(words), cwd=cwd, stdout=quiet, stderr=stderr, start_new_session=True))
     return _drivers[-1]
 
 

@@ -20,7 +20,21 @@ from steersman.engine.crew import WALKER_FAILURES, Crew
 from steersman.journal import published
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, FrameId, Hired, Joined, Published, Scored, Start, Tell, words
+from steersman.journal.records import (
+    Began,
+    Biased,
+    Damaged,
+    Ended,
+    FrameId,
+    Hired,
+    Joined,
+    Note,
+    Published,
+    Scored,
+    Start,
+    Tell,
+    words,
+)
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
@@ -83,6 +97,46 @@ def test_a_start_is_blamed_after_its_retries_and_on_two_walkers_at_least(
             assert (again.again, again.attempt) == (start.start, tries)
             assert set(again.failed_on) == set(tried_by[:tries])
         bag.close()
+
+
+def test_a_start_that_fails_under_a_bias_is_tried_again_with_half_of_it_and_the_run_says_so(
+    recorder: Recorder, space: TupleSpace
+) -> None:
+    """Its frames are of no version: state.unversioned has it. One without a bias stays as it is."""
+    bag, state = bag_of(recorder, space), recorder.state
+    recorder.record_all([Hired(walker=walker, slot=walker) for walker in range(2)])
+    recorder.record(Start(start=0, seed=1))
+    fail(recorder, 0, 0)
+    recorder.record(Biased(bias=1, model=0, frames=30, sha256="0"))
+    bag.mend(2)
+    assert [(start.bias, start.share, start.attempt) for start in waiting(recorder)] == [(1, 1.0, 1)]
+    recorder.record(Biased(bias=2, model=0, frames=40, sha256="0"))
+    for attempt, share in ((2, 0.5), (3, 0.25)):
+        (start,) = waiting(recorder)
+        fail(recorder, attempt % 2, start.start)
+        bag.mend(4)
+        (again,) = waiting(recorder)
+        assert (again.bias, again.share, again.attempt) == (2, share, attempt)
+        assert f"start {start.start} failed under bias {start.bias}" in words(state.notes[-1])
+        assert f"{100 * share:g} %" in words(state.notes[-1])
+    assert state.unversioned == {2, 3}
+    bag.close()
+
+
+def test_a_start_that_waits_gets_another_bias_when_its_own_is_set_aside(recorder: Recorder, space: TupleSpace) -> None:
+    """The newest one that is whole, and none where no other is there."""
+    bag = bag_of(recorder, space)
+    recorder.record_all([Biased(bias=version, model=0, frames=30, sha256="0") for version in (1, 2)])
+    recorder.record(Start(start=0, seed=1, bias=2))
+    for version in (2, 1):
+        bag.align(1, offered=True)
+        assert [start.bias for start in waiting(recorder)] == [version]
+        recorder.record(Damaged(bias=version, reason="it is missing"))
+    bag.align(1, offered=True)
+    bag.align(1, offered=True)
+    assert [start.bias for start in waiting(recorder)] == [0]
+    assert len([*space.take_many_nowait(START, int, dict, n=ALL)]) == 1
+    bag.close()
 
 
 def test_a_start_that_waits_runs_with_the_parameters_of_now_and_one_that_runs_keeps_its_own(
@@ -231,6 +285,32 @@ def test_words_that_a_server_forgets_are_said_again_and_each_only_once(
     bag.close()
 
 
+def test_words_that_nobody_is_left_to_hear_are_taken_off_the_bus(
+    recorder: Recorder, space: TupleSpace, tmp_path: Path
+) -> None:
+    """Of a segment that ended by itself, of a walker that died first: a session of weeks would gather them."""
+    jobs: Any = Jobs()
+    bag = bag_of(recorder, space)
+    crew = Crew(RunDirectory(tmp_path), 2, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
+    (tmp_path / "frames.zarr").mkdir()
+    crew.start()
+    recorder.record_all([Start(start=start, seed=1) for start in range(5)])
+    for start in range(WALKER_FAILURES):
+        fail(recorder, 0, start)
+    began: dict[str, Any] = {"walker": 1, "segment": 0, "start": 4, "first_row": 0}
+    recorder.record(Began(**began))
+    crew.stop_segment("w1.0", "enough", by="somebody")
+    crew.advance()
+    words: list[tuple[Any, ...]] = [(LEAVE, int, str), (stop_name("w1.0"), str)]
+    assert [space.count(*word) for word in words] == [1, 1]
+    recorder.record(Ended(**began, end_row=0, how="finished"))
+    jobs.walkers[0].set_exception(RuntimeError("the worker is gone"))
+    crew.look()
+    crew.advance()
+    assert [space.count(*word) for word in words] == [0, 0]
+    bag.close()
+
+
 def test_an_end_waits_for_walkers_that_were_there_and_for_segments_that_run(
     recorder: Recorder, space: TupleSpace, tmp_path: Path
 ) -> None:
@@ -354,4 +434,17 @@ def test_the_weights_of_a_round_sum_to_1_at_every_moment_and_a_member_that_is_gi
     bag.fill(lambda: unscored(state), 2)
     assert "0.666667" in bag.hopeless
     assert not state.starts
+    bag.close()
+
+
+def test_what_a_policy_of_rounds_warns_of_is_noted(recorder: Recorder, space: TupleSpace) -> None:
+    class Warns(WeightedEnsemble):
+        def warning(self, scores: Scores) -> str:
+            return "the start lies in the target"
+
+    decisions = recorder.journal.path.parent / "decisions.jsonl"
+    bag = Bag(recorder, space, Steering(Warns("x")), decisions, seed=1, rounds=True)
+    recorder.record(Hired(walker=0, slot=0))
+    bag.fill(lambda: unscored(recorder.state), 1)
+    assert [note.text for note in recorder.state.notes if isinstance(note, Note)] == ["the start lies in the target"]
     bag.close()

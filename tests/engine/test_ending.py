@@ -8,7 +8,19 @@ from typing import Any
 import pytest
 
 from steersman.engine import ending
-from steersman.journal.records import Began, Ended, Hired, Joined, Left, Record, Session, Stage
+from steersman.journal.records import (
+    Began,
+    Ended,
+    Hired,
+    Joined,
+    Left,
+    Published,
+    Record,
+    Session,
+    Stage,
+    Start,
+    Training,
+)
 from steersman.journal.state import State
 from steersman.steering import budget
 
@@ -93,3 +105,26 @@ def test_a_budget_that_is_spent_while_a_stage_never_worked_was_spent_for_nothing
 
 def test_a_metric_that_nothing_waits_for_ends_no_run() -> None:
     assert not failed(*[False] * 100, stage="metric spread")
+
+
+def foreseen(frames: int, *, segments: int, draws: int = 0, first: int = 100, trained: bool = False) -> str:
+    """What is foretold of a run with a budget of frames, whose segments had three each."""
+    story: list[Record] = [Session(t=1.0, host="here", pid=1), Hired(t=1.0, walker=0, slot=0)]
+    for number in range(segments):
+        made: dict[str, Any] = {"walker": 0, "segment": number, "start": number, "first_row": 3 * number}
+        story += [Start(t=1.0, start=number, seed=number, slot=0), Began(t=1.0, **made)]
+        story.append(Ended(t=1.0, **made, end_row=3 * number + 3, how="finished"))
+        story.append(Published(t=1.0, walker=0, frames=3 * number + 3, segments=number + 1))
+    if trained:
+        story.append(Training(t=1.0, model=1, frames=3 * segments))
+    return ending.without_model(State(story), budget(frames=frames), first, draws, 2.0)
+
+
+def test_a_budget_that_ends_before_the_first_model_is_foretold() -> None:
+    """144 frames, of which 16 segments of 3 are held out, are 96 that a model can be trained on."""
+    assert "96 are not held out" in foreseen(144, segments=2, draws=16)
+    assert foreseen(148, segments=2, draws=16) == ""
+    assert foreseen(99, segments=2) != ""
+    assert foreseen(99, segments=0) == "", "nothing is known yet"
+    assert foreseen(300, segments=49, trained=True) == ""
+    assert foreseen(300, segments=50, trained=True).startswith("half of the budget")

@@ -51,3 +51,10 @@ def test_the_files_of_the_whole_campaign_are_estimated(tmp_path: Path) -> None:
     assert found["files"].found.startswith(said)
     assert "with 120000 walkers, in 10 rounds of blocks" in found["files"].found
     assert files.expected(12_000, 0, 10) < files.expected(12_000, 0, 2) + 500
+
+
+@pytest.mark.parametrize(("frames", "ok"), [(199, False), (200, True)])
+def test_a_budget_that_ends_before_the_first_training_is_found_by_check(frames: int, ok: bool) -> None:
+    """With draws that are held out it must be larger by these."""
+    found = {each.what: each for each in check_plan(plan("double_well", assignments=[f"frames={frames}"]))}
+    assert found["training when"].ok == ok

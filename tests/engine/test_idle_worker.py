@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -18,6 +19,7 @@ from steersman.executors.parsl_config import parsl_config
 from steersman.executors.site import Site
 from steersman.executors.workers import Trainers
 from steersman.worker.orders import EVENT
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 BEGINS_S, STARTS_S = 4.0, 7200.0
@@ -64,7 +66,7 @@ def begun(jobs: Jobs, space: TupleSpace) -> list[int]:
     """Do what the engine does with what jobs tell; returns which began."""
     heard = told(space)
     for fields in heard:
-        jobs.began(fields["job"], fields["manager"])
+        jobs.began(fields["job"], fields["manager"], fields["worker"])
     return [fields["job"] for fields in heard]
 
 
@@ -182,3 +184,22 @@ def test_a_block_is_ended_once_though_parsl_sees_it_late(
     assert not lonely.done()
     assert followed(mine, space, lonely) == []
     assert lost(lonely.exception())
+
+
+def test_a_parsl_that_lost_its_interchange_leaves_nothing_in_the_driver(
+    jobs: tuple[Jobs, TupleSpace], tmp_path: Path
+) -> None:
+    """A driver of weeks may lose some; 43 files and 17 threads stayed of each."""
+    _, space = jobs
+    driver, before = psutil.Process(), set(threading.enumerate())
+    config = parsl_config(Site(name="two", training=Trainers(workers=1)).serving(["training"]), tmp_path / "parsl")
+    config.initialize_logging = False
+    (tmp_path / "bus").mkdir()
+    files = driver.num_fds()
+    with orphans.guarded(tmp_path):
+        mine = Jobs(config, space, tmp_path / "bus", begins_s=BEGINS_S)
+        mine._pools["training"]._executor.interchange_proc.kill()
+        until(lambda: bool(mine.broken))
+        mine.close()
+    until(lambda: not set(threading.enumerate()) - before)
+    assert driver.num_fds() < files + 5

@@ -12,7 +12,7 @@ import pytest
 import xarray
 from rocrate.rocrate import ROCrate  # type: ignore[import-untyped]
 
-from steersman.executors.parsl_config import NICE
+from steersman.executors.site import Site
 from steersman.journal import file as journal
 from steersman.journal import published
 from steersman.journal.crate import PROFILE
@@ -261,7 +261,7 @@ def test_a_simulation_that_raises_is_told_and_the_run_goes_on(write_workflow: Wr
     windows = [Window(directory.frames, [span]) for span in directory.frames.spans()]
     cores = [set(window["core"].tolist()) for window in windows]
     assert all((window["cores"] == 1).all() for window in windows)
-    assert all((window["nice"] == min(os.nice(0) + NICE, 19)).all() for window in windows)
+    assert all((window["nice"] == min(os.nice(0) + Site(name="laptop").nice, 19)).all() for window in windows)
     assert len(set().union(*cores)) == len(windows)
 
 

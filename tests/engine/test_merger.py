@@ -128,6 +128,14 @@ def test_what_was_merged_stays_for_a_while(tmp_path: Path) -> None:
     recorder.journal.close()
 
 
+def test_verify_lets_any_program_see_the_frames_of_a_killed_run(tmp_path: Path) -> None:
+    directory = run_of(tmp_path, 2)
+    alone = directory.frames.path / "w1" / "x" / "zarr.json"
+    rename(alone, f'"shape": [{ROWS}]', '"shape": [0]')
+    assert problems(directory) == []
+    assert f'"shape": [{ROWS}]' in alone.read_text()
+
+
 def test_the_end_of_a_run_waits_for_no_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = run_of(tmp_path, 2)
     recorder = opened(directory)
@@ -185,10 +193,19 @@ def test_whenever_the_driver_is_killed_the_next_one_finds_every_frame_once(tmp_p
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], set[int]]] = {
-    "a chunk": (lambda group: change(group / "x" / "c" / "0", 8 * 2 * ROWS + 4), {2, 3}),
+    "a chunk": (lambda group: change(group / "x" / "c" / "1", 4), {2, 3}),
+    "a lost shard": (lambda group: (group / "x" / "c" / "0").unlink(), {-1, 0, 1}),
+    "the last shard": (lambda group: (group / "x" / "c" / "1").unlink(), {-1, 2, 3}),
+    "whose frames they are": (lambda group: change(group / "walker" / "c" / "0", 4), {-1}),
+    "whose they are, lost": (lambda group: (group / "walker" / "c" / "1").unlink(), {-1}),
+    "a name in the table": (lambda group: rename(group / "zarr.json", '"w1":', '"x1":'), {1}),
     "metadata": (lambda group: (group / "x" / "zarr.json").write_text("{}"), {-1}),
     "the group": (lambda group: (group / "zarr.json").unlink(), {0, 1, 2, 3}),
 }
+
+
+def rename(file: Path, old: str, new: str) -> None:
+    file.write_text(file.read_text().replace(old, new))
 
 
 def change(shard: Path, at: int) -> None:
@@ -199,9 +216,9 @@ def change(shard: Path, at: int) -> None:
 
 @pytest.fixture
 def merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    """Four walkers in one group, two in each chunk."""
+    """Four walkers in one group, two in each shard."""
     monkeypatch.setattr("steersman.store.column.CHUNK_ROWS", 2 * ROWS)
-    monkeypatch.setattr("steersman.store.column.SHARD_ROWS", 1000 * ROWS)
+    monkeypatch.setattr("steersman.store.column.SHARD_ROWS", 2 * ROWS)
     directory = run_of(tmp_path, 4)
     merged_all(directory)
     return directory

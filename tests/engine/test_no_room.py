@@ -11,11 +11,16 @@ from pathlib import Path
 import pytest
 import redis
 
-from steersman.bus import Server
+from steersman.bus import Server, TupleSpace
+from steersman.engine import campaign
+from steersman.engine.run import Run
+from steersman.journal import lock
+from steersman.journal.errors import NoRoom
 from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.journal.verify import verify
+from steersman.system import node
 from tests.engine.conftest import WriteWorkflow, await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
@@ -87,6 +92,39 @@ def test_too_few_open_files_are_told_before_anything_starts(tmp_path: Path) -> N
     )
 
 
+@pytest.mark.parametrize("limit", [12, 26, 40])
+def test_too_few_processes_are_told_before_anything_starts(
+    limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pids.max").write_text(str(limit))
+    (tmp_path / "pids.current").write_text("3")
+    (tmp_path / "groups").write_text("0::/")
+    monkeypatch.setattr(node, "GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(node, "GROUP_ROOTS", (tmp_path,))
+    directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+    with pytest.raises(NoRoom) as refused:
+        run.execute()
+    assert str(limit - 3) in refused.value.problem
+    assert not run.state.sessions
+    assert lock.owner(directory.path) is None
+
+
+def test_a_thread_that_is_refused_later_ends_the_run_in_good_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+
+    def refuse(self: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Run, "_work", refuse)
+    with pytest.raises(NoRoom):
+        run.execute()
+    _, state = opened(directory.path)
+    assert state.end is not None
+    assert state.end.outcome == "interrupted"
+
+
 def fill(client: redis.Redis) -> None:
     """Write until the server takes nothing any more."""
     with contextlib.suppress(redis.exceptions.OutOfMemoryError):
@@ -95,9 +133,15 @@ def fill(client: redis.Redis) -> None:
 
 
 def test_a_server_without_memory_is_told_and_the_run_goes_on_when_it_has_some(tmp_path: Path) -> None:
+    """It is somebody else's: what he has there stays, and of the run nothing does. He may also delete all of it."""
     run = tmp_path / "run"
     command = ("run", "double_well", "--set", "barrier_kT=30", "--set", "frames=100000000", "--run-dir", run, "--bus")
-    with Server.start(tmp_path / "bus", maxmemory=40_000_000) as server, redis.Redis.from_url(server.url) as client:
+    with (
+        Server.start(tmp_path / "bus", maxmemory=40_000_000) as server,
+        redis.Redis.from_url(server.url) as client,
+        TupleSpace.connect(server.url) as foreign,
+    ):
+        foreign.put("start", 0, {})
         driver = started(*command, server.url, cwd=tmp_path)
         await_record(run, lambda state: state.frames > 200)
 
@@ -108,7 +152,13 @@ def test_a_server_without_memory_is_told_and_the_run_goes_on_when_it_has_some(tm
         stuck = await_record(run, told)
         for key in client.scan_iter("steersman:fill*"):
             client.delete(key)
-        await_record(run, lambda state: state.frames > stuck.frames + 500)
+        went_on = await_record(run, lambda state: state.frames > stuck.frames + 500)
+        for key in client.scan_iter(f"steersman:{TupleSpace.connect(run / 'bus').space}:*"):
+            client.delete(key)
+        await_record(run, lambda state: any("lost what it held" in words(note) for note in state.notes))
+        await_record(run, lambda state: state.frames > went_on.frames + 500)
         assert steersman("tell", run, "finish", cwd=run).returncode == 0
         assert driver.wait(timeout=200) == 0
+        assert foreign.take("start", int, dict, timeout_s=0) == ("start", 0, {})
+        assert list(client.scan_iter("steersman:run-*")) == []
     assert verify(RunDirectory(run)) == []

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 
 from steersman.engine.reconcile import catch_up, hear, reconcile
 from steersman.journal import published
@@ -40,6 +41,7 @@ def stored(path: Path, segments: int, partial: int) -> Frames:
         writer.extend(FRAME, {"time": np.linspace(0.1, 1.0, ROWS)})
         row = [number, number, -1, -1, 7, 0, number * ROWS, (number + 1) * ROWS, 0]
         writer.append(SEGMENT, {"segments": np.array(row, np.int64)})
+        writer.publish()
     if partial:
         writer.extend(FRAME, {"time": np.linspace(0.1, 0.4, partial)})
     writer.publish()
@@ -128,4 +130,5 @@ def test_whatever_was_told_last_the_state_is_the_same(tmp_path: Path, known: int
     assert sorted(state.starts) == ([4] if kept else [3, 4])
     assert all(start.segment is None for start in state.starts.values()), "all of them can be run again"
     assert not state.walkers[0].alive
+    assert zarr.open_array(frames.path / "w0" / "time", mode="r").shape == (3 * ROWS + partial,), "for any program"
     assert reconcile(recorder, frames, keep=keep, cause="again") == 0

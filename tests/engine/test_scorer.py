@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steersman import Params, Workflow, budget
+from steersman import Params, Workflow, budget, every
 from steersman.bus import Server, TupleSpace
 from steersman.engine.driver import Driven, Driver
 from steersman.engine.scorer import Scorer
 from steersman.executors.site_files import load_site
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, End, Ended, Hired, Published, Start
+from steersman.journal.records import Began, End, Ended, Hired, Published, Start, Trained, Training
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.steering import Novelty, Policy, Redundant, SegmentRule, Unsteered
+from steersman.steering import Novelty, Opes, Policy, Redundant, Unsteered
 
 
 class Done:
@@ -64,17 +64,31 @@ def more(recorder: Recorder, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("needs", "prune", "missing"),
-    [("x", None, ""), ("xx", None, "xx"), ("x", Redundant("y"), "y")],
-    ids=["all there", "of the policy", "of the prune rule"],
-)
+    ("steer", "gate", "missing"),
+    [
+        ({"policy": Novelty("x")}, "error", ""),
+        ({"policy": Novelty("xx")}, "error", "xx"),
+        ({"policy": Novelty("x"), "prune": Redundant("y")}, "error", "y"),
+        ({"policy": Novelty("x"), "fallback": Novelty("z")}, "error", "z"),
+        ({"policy": Novelty("x")}, "loss", "loss"),
+        ({"policy": Novelty("x")}, "x", ""),
+        ({"bias": Opes("z", barrier_kT=9)}, "error", "z"),
+        ({"bias": Opes("x", barrier_kT=9)}, "error", "bias"),
+    ],
+    ids=[
+        "all there", "of the policy", "of the prune rule", "of the fallback", "of the gate", "the gate is there",
+        "of the bias", "the energy of the bias",
+    ],
+)  # fmt: skip
 def test_a_score_that_is_not_given_is_named_at_the_first_scoring(
-    needs: str, prune: SegmentRule | None, missing: str, tmp_path: Path
+    steer: dict[str, Any], gate: str, missing: str, tmp_path: Path
 ) -> None:
     workflow = Workflow("x", stop=budget(frames=9))
     workflow.score()(lambda p, model, frames: {})
-    workflow.steer(Novelty(needs), fallback=Unsteered(), prune=prune)
+    workflow.steer(**steer)
+    workflow.train(when=every(frames=99), gate=gate)(lambda p, frames, last: None)
     recorder = recorder_of(tmp_path)
+    recorder.record_all([Training(model=1, frames=4), Trained(model=1, accepted=True, reason="the first")])
     scorer = Scorer(RunDirectory(tmp_path), workflow, recorder, Done(), load_site("laptop"))  # type: ignore[arg-type]
     assert sum(scorer.advance() for _ in range(3)) == 1
     assert bool(scorer.hopeless) == bool(missing)
@@ -143,3 +157,44 @@ def test_scores_that_no_start_waits_for_come_once_a_second(
     more(recorder, 3)
     more(recorder, 4)
     assert scored() == 20
+
+
+class Twice(Done):
+    """The scores of a model are its number."""
+
+    def submit(self, *words: Any, **__: Any) -> Future[Any]:
+        job: Future[Any] = Future()
+        if found := [word for word in words if isinstance(word, list | tuple)]:
+            job.set_result({"x": np.full(sum(span.rows for span in found[0]), float(words[words.index(found[0]) - 1]))})
+        return job
+
+
+def test_the_scores_of_a_new_model_take_the_place_of_the_old_ones_once_they_are_of_all_frames(tmp_path: Path) -> None:
+    """Never some of each; a model that is not accepted gives none. What comes later has the new scores alone."""
+    workflow = Workflow("x", stop=budget(frames=9))
+    workflow.train(when=every(frames=4))(lambda p, frames, last: None)
+    workflow.score(batch=4)(lambda p, model, frames: {})
+    workflow.steer(Novelty("x"))
+    recorder = recorder_of(tmp_path)
+    scorer = Scorer(RunDirectory(tmp_path), workflow, recorder, Twice(), load_site("laptop"))  # type: ignore[arg-type]
+
+    def scored() -> list[tuple[int, int]]:
+        """The model, and how many frames have its scores, after each of some steps."""
+        found = []
+        for _ in range(12):
+            scorer.advance()
+            scores = scorer.scores()
+            assert scores.model == 0 or set(scores.values["x"]) == {scores.model}
+            found.append((scores.model, len(scores)))
+        return found
+
+    for number in range(1, 3):
+        more(recorder, number)
+    for model, accepted in ((1, True), (2, False), (3, True)):
+        recorder.record(Training(model=model, frames=12))
+        recorder.record(Trained(model=model, accepted=accepted, reason=""))
+        before, newest = scored(), model if accepted else 1
+        assert before[-1] == (newest, 12)
+        assert model == 1 or {each for each in before if each[0] != newest} <= {(1, 12)}
+    more(recorder, 3)
+    assert set(scored()) == {(3, 12), (3, 16)}

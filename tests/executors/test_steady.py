@@ -40,3 +40,16 @@ def test_sockets_of_what_is_started_go_with_it(how: str, tmp_path: Path) -> None
             manager.stdin.close()
         assert manager.wait(60) == (-signal.SIGTERM if how == "TERM" else 0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["manager.py"]
+
+
+def test_a_manager_ends_with_its_helper(tmp_path: Path) -> None:
+    """Parsl's would write a traceback as fast as it can, 6.6 GB an hour, and take no job."""
+    (tmp_path / "manager.py").write_text(MANAGER.replace("server.address", "server._process.pid"))
+    with subprocess.Popen(
+        [Path(sys.executable).with_name(STEADY), str(tmp_path / "manager.py")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)},
+    ) as manager:  # fmt: skip
+        assert manager.stdout is not None
+        os.kill(int(manager.stdout.readline()), signal.SIGKILL)
+        assert manager.wait(60) == -signal.SIGTERM
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["manager.py"]

@@ -39,24 +39,35 @@ main()
 """
 STEERSMAN = [sys.executable, "-c", MERGING]
 RECOVERY_S = 120.0
-OFTEN = {"walker": 5, "trainer": 4, "server": 4, "manager": 2, "interchange": 2, "driver": 4, "everything": 2}
+OFTEN = {
+    "walker": 5,
+    "trainer": 4,
+    "server": 4,
+    "manager": 2,
+    "helper": 1,
+    "interchange": 2,
+    "driver": 4,
+    "everything": 2,
+}
 
 
 class Campaign:
     """A campaign in `folder`, driven and killed.
 
+    Args:
+        workflow: a file beside this one.
     Attributes:
         kills: how often each kind was killed.
     """
 
-    def __init__(self, folder: Path, rng: random.Random) -> None:
+    def __init__(self, folder: Path, rng: random.Random, workflow: str = "workflow.py") -> None:
         self.run, self.rng = folder / "run", rng
         self.kills: Counter[str] = Counter()
         self._deck: list[str] = []
         self._seen: dict[str, list[tuple[int, str]]] = {}
         self._fenced = set[int]()  # walkers that may have been given up although they lived
         (folder / "site.yaml").write_text(SITE)
-        words = ["run", str(Path(__file__).with_name("workflow.py")), "--site", "site.yaml", "--run-dir", str(self.run)]
+        words = ["run", str(Path(__file__).with_name(workflow)), "--site", "site.yaml", "--run-dir", str(self.run)]
         self._log = (folder / "driver.log").open("ab")
         self._driver = subprocess.Popen([*STEERSMAN, *words], cwd=folder, stdout=self._log, stderr=self._log)
         self.until(lambda state: state.frames > 100)
@@ -161,9 +172,9 @@ class Campaign:
         else:
             managers = {pid: words for pid, words in found.items() if "process_worker_pool" in words}
             role = "/training" if kind == "trainer" else "/simulation"
-            chosen = [pid for pid, words in managers.items() if kind == "manager" or role in words]
+            chosen = [pid for pid, words in managers.items() if kind in ("manager", "helper") or role in words]
             if kind != "manager":
-                chosen = [worker for manager in chosen for worker in _workers(manager)]
+                chosen = [pid for manager in chosen for pid in _spawned(manager, helper=kind == "helper")]
         return [psutil.Process(self.rng.choice(chosen))] if chosen else []
 
     def _look(self) -> None:
@@ -181,9 +192,10 @@ class Campaign:
         self._check_frames(state)
         self._check_starts(state)
         assert verify(self.directory) == []
-        assert replay(self.directory, loading.load(self.directory.workflow).steering)["different"] == [], (
-            "the journal tells what was known when a start was chosen"
-        )
+        again = replay(self.directory, loading.load(self.directory.workflow).steering)
+        assert again["different"] == [], "the journal tells what was known when a start was chosen"
+        assert again["same_biases"] == again["biases"], "and when a version of the bias was made"
+        assert [bias.bias for bias in state.biases] == list(range(1, len(state.biases) + 1))
         chunk = max(self._chunks())
         limit = max(budget, self._frames_when_told())
         assert budget <= state.frames <= limit + SLOTS * chunk, f"{state.frames} of {limit} frames, a chunk has {chunk}"
@@ -245,11 +257,11 @@ def _words(process: psutil.Process) -> str:
         return ""
 
 
-def _workers(manager: int) -> list[int]:
-    """A manager's worker processes: those it spawned, but the first, which holds its queues."""
+def _spawned(manager: int, *, helper: bool) -> list[int]:
+    """A manager's worker processes: those it spawned, but the first, the helper, which holds its queues."""
     try:
         children = psutil.Process(manager).children()
     except psutil.NoSuchProcess:
         return []
     spawned = sorted((child.create_time(), child.pid) for child in children if "spawn_main" in _words(child))
-    return [pid for _, pid in spawned[1:]]
+    return [pid for _, pid in (spawned[:1] if helper else spawned[1:])]

@@ -12,6 +12,7 @@ import pytest
 
 from .campaign import Campaign
 
+WORKFLOWS = "workflow.py", "biased.py"  # steered by a policy, by a bias
 SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
 CAMPAIGNS, KILLS = (10, 50) if SOAK else (1, 20)
 
@@ -31,7 +32,7 @@ def test_whatever_is_killed_nothing_that_was_committed_is_lost(tmp_path: Path) -
     for number in range(CAMPAIGNS):
         folder = tmp_path / str(number)
         folder.mkdir()
-        campaign = Campaign(folder, random.Random(seed + number))
+        campaign = Campaign(folder, random.Random(seed + number), WORKFLOWS[(seed + number) % 2])
         try:
             while campaign.kills.total() < KILLS:
                 campaign.burst(KILLS - campaign.kills.total())

@@ -22,6 +22,7 @@ from steersman.journal.records import (
     KINDS,
     BadRecord,
     Began,
+    Biased,
     End,
     FrameId,
     Merged,
@@ -30,7 +31,9 @@ from steersman.journal.records import (
     Start,
     checked,
 )
+from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.journal.verify import verify
 
 whole = st.integers(0, 2**40 - 1)
 amounts = st.floats(0, 1e14)
@@ -201,23 +204,27 @@ def test_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         rewrite(path, [Note(text="from the future")])
     with pytest.raises(JournalTooNew, match=f"version {file.VERSION + 1}"):
         Journal(path)
+    with pytest.raises(JournalTooNew):  # it is not damaged, so nothing is to be repaired
+        verify(RunDirectory(tmp_path))
 
 
-def test_a_program_of_version_2_refuses_a_run_only_once_groups_were_merged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("record", [Merged(group="m0", walkers=(0, 1)), Biased(bias=1, model=0, frames=20, sha256="0")])
+def test_an_older_program_refuses_a_run_only_once_it_has_what_that_does_not_know(
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would look for the frames where they are no more; a journal without such records is read as before."""
+    """It would look for merged frames where they are no more, and take those of a biased segment for plain ones; a
+    journal without such records is read as before."""
     path = tmp_path / "journal.jsonl"
     before = [Note(text="before"), Note(text="still")]
     rewrite(path, before)
-    monkeypatch.setattr(file, "VERSION", 2)
+    monkeypatch.setattr(file, "VERSION", record.format - 1)
     assert read_back(path)[0] == before
-    rewrite(path, [*before, Merged(group="m0", walkers=(0, 1)), Note(text="after")])
-    with pytest.raises(JournalTooNew, match="version 3"):
+    rewrite(path, [*before, record, Note(text="after")])
+    with pytest.raises(JournalTooNew, match=f"version {record.format}"):
         read_back(path)
     monkeypatch.undo()
     found, place = read_back(path)
-    assert (found[2], place.flaws) == (Merged(group="m0", walkers=(0, 1)), [])
+    assert (found[2], place.flaws) == (record, [])
 
 
 class Teleport(Record, tag="teleport", frozen=True):

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import platform
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ import psutil
 import pytest
 
 from steersman.journal import lock
-from steersman.journal.lock import Lock, owner
+from steersman.journal.lock import Lock, driven, owner
 
 
 def test_a_run_can_be_driven_where_the_file_system_knows_no_locks(
@@ -46,7 +47,7 @@ def test_a_driver_goes_on_being_heard_of_after_its_file_system_was_away(
     monkeypatch.setattr(held._over, "wait", lambda _: next(beats))
     held._beat()
     assert (tmp_path / "driver.json").stat().st_mtime_ns > before.st_mtime_ns
-    assert not held.lost
+    assert held.lost == ""
 
 
 @pytest.mark.parametrize("step_s", [-3600.0, 10.0, 3600.0])
@@ -68,6 +69,53 @@ def test_a_clock_that_is_set_makes_no_driver_look_dead(
         late = owner(tmp_path)
         assert late is not None
         assert bool(late.why_gone) == bool(host), "of another machine only its silence is known"
+
+
+def test_a_copy_of_a_run_that_is_driven_is_not_driven(tmp_path: Path) -> None:
+    """Else `tell COPY finish` ends the original, and nobody can go on with the copy."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (tmp_path / "another name").symlink_to(run)
+    with Lock(run).held():
+        shutil.copytree(run, tmp_path / "copy")
+        assert driven(run)
+        assert driven(tmp_path / "another name")
+        assert not driven(tmp_path / "copy")
+        with Lock(tmp_path / "copy").held() as theirs:
+            assert str(run) in theirs.took_over
+        run.rename(tmp_path / "moved")
+        assert driven(tmp_path / "moved"), "it is still the same"
+
+
+def test_a_driver_in_a_container_is_known_by_its_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host's name may be the same, but the process is not seen, or another of its number is."""
+    with Lock(tmp_path).held():
+        monkeypatch.setattr(lock, "_processes", lambda: "pid:[1]")
+        monkeypatch.setattr(lock, "_started", lambda pid: 0)
+        assert driven(tmp_path)
+        os.utime(tmp_path / "driver.json", (0, time.time() - 120))
+        assert not driven(tmp_path)
+
+
+@pytest.mark.parametrize("ends", ["removed", "taken", "moved"])
+def test_a_driver_that_lost_its_lock_says_how(ends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    held = Lock(run)
+    held._write()
+    monkeypatch.setattr(held._over, "wait", lambda _: False)
+    if ends == "removed":
+        (run / "driver.json").unlink()
+    elif ends == "moved":
+        run.rename(tmp_path / "elsewhere")
+    else:
+        monkeypatch.setattr(lock, "_processes", lambda: "pid:[1]")
+        Lock(run)._write()
+        monkeypatch.undo()
+        monkeypatch.setattr(held._over, "wait", lambda _: False)
+    held._beat()
+    assert ("another driver" in held.lost) == (ends == "taken")
+    assert held.lost
 
 
 def test_a_process_is_told_from_a_later_one_and_from_a_dead_one(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def test_a_file_that_goes_while_a_run_is_sealed_is_not_missed(tmp_path: Path, mo
     for name in ("journal.jsonl", "passing", f"driver.json.1{PARTIAL}"):
         (tmp_path / name).write_text(name)
 
-    def goes(path: Path) -> str:
+    def goes(path: Path, *folder: Path) -> str:
         (tmp_path / "passing").unlink(missing_ok=True)
         return sha256(path)
 

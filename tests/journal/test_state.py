@@ -179,3 +179,18 @@ def test_the_next_walker_has_a_number_that_none_had(hired: list[int]) -> None:
     """Also where numbers have holes, as after the end of a journal was lost with its machine."""
     state = State([Hired(walker=number, slot=0) for number in hired])
     assert state.next_walker == max(hired) + 1
+
+
+@pytest.mark.parametrize(("unit", "seconds"), [("ps", 1e-12), ("picosecond", 1e-12), ("days", 86400.0), ("1", None)])
+def test_simulated_seconds_are_those_of_the_runs_unit_or_not_known(unit: str, seconds: float | None) -> None:
+    state = State()
+    made: dict[str, Any] = {"walker": 0, "segment": 0, "start": 0, "first_row": 0}
+    ended = Ended(**made, end_row=3, how="finished", simulated=7.0)
+    for record in (
+        Run(time_unit=unit), Hired(walker=0, slot=0), Start(start=0, seed=0), Began(**made), ended,
+        Published(walker=0, frames=3, segments=1),
+    ):  # fmt: skip
+        state.apply(record)
+    assert state.simulated == 7.0
+    for progress in (state.progress(0.0), state.whole[1]):
+        assert progress.simulated_s == pytest.approx(float("nan") if seconds is None else 7.0 * seconds, nan_ok=True)

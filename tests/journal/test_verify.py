@@ -5,28 +5,35 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec import json
 
 from steersman.journal import file as journal
 from steersman.journal.history import History
 from steersman.journal.records import Ended, Hired, Published, Record, Start
+from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.journal.verify import repair, verify
+from steersman.stages import loading
+from steersman.steering import Bias
+from steersman.store import Span, Window
 from tests.engine.conftest import await_record, opened, resumed, started, steersman
 
 pytestmark = pytest.mark.slow
+BIASED = Path(__file__).parents[1] / "faults" / "biased.py"
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with scores, two models and frames of two walkers, whose driver was killed."""
+    """A run with scores, two models, a bias and frames of two walkers, whose driver was killed."""
     cwd = tmp_path_factory.mktemp("original")
     run = cwd / "run"
-    words = ("run", "double_well", "--set", "barrier_kT=30", "--set", "frames=100000000", "--set", "train_every=800")
-    driver = started(*words, "--run-dir", run, cwd=cwd)
-    await_record(run, lambda state: state.model >= 2 and state.scored_with >= 2 and written(state) >= {0, 1})
+    driver = started("run", BIASED, "--set", "frames=100000000", "--set", "pause_s=0", "--run-dir", run, cwd=cwd)
+    await_record(
+        run, lambda state: state.model >= 2 and state.scored_with >= 2 and pushed(state) and written(state) >= {0, 1}
+    )
     driver.kill()
     driver.wait()
     return run
@@ -35,6 +42,12 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def written(state: State) -> set[int]:
     """The walkers that have frames."""
     return {number for number, walker in state.walkers.items() if walker.counted_frames}
+
+
+def pushed(state: State) -> bool:
+    """Whether there are published frames of several versions of the bias."""
+    starts = [each.start for each in state.segments if each.counts and state.walkers[each.walker].frames > each.first]
+    return len({state.biased[start] for start in starts if start < len(state.biased)}) > 3
 
 
 @pytest.fixture
@@ -69,8 +82,9 @@ def change(path: Path, old: str, new: str) -> None:
 
 DAMAGES: dict[str, Callable[[RunDirectory], object]] = {
     "frames": lambda run: flip(next((run.path / "frames.zarr/w0/position").glob("c/0/0"))),
-    "scores": lambda run: flip(next((run.path / f"scores.zarr/{in_use(run):04d}/z").glob("c/0/0"))),
+    "scores": lambda run: flip(shard(run, f"scores.zarr/{in_use(run):04d}/x")),
     "model": lambda run: flip(run.model(in_use(run)) / "weights.safetensors"),
+    "bias": lambda run: flip(run.bias(1)),
     "journal": lambda run: change(run.journal, '"seed"', '"sead"'),
     "decisions": lambda run: change(run.decisions, '"start": 3,', '"start": 0,'),
     "settings": lambda run: run.workflow.unlink(),
@@ -86,7 +100,8 @@ def test_a_changed_byte_is_found_wherever_it_is(copy: RunDirectory, what: str) -
 def test_missing_frames_and_missing_models_are_found(copy: RunDirectory) -> None:
     shutil.rmtree(copy.path / "frames.zarr" / "w1")
     shutil.rmtree(copy.model(1))
-    assert {(problem.what, problem.number) for problem in verify(copy)} >= {("frames", 1), ("model", 1)}
+    copy.bias(1).unlink()
+    assert {(problem.what, problem.number) for problem in verify(copy)} >= {("frames", 1), ("model", 1), ("bias", 1)}
 
 
 @pytest.mark.parametrize("kind", [Hired, Start, Ended, Published])
@@ -126,21 +141,50 @@ def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDi
     version = in_use(copy)
     DAMAGES["frames"](copy)
     DAMAGES["model"](copy)
+    newest = opened(copy.path)[1].biases[-1]
+    flip(copy.bias(newest.bias))
     found = steersman("verify", copy.path, cwd=copy.path)
     assert found.returncode == 6
     assert "frames.zarr/w0" in found.stdout
     assert f"models/{version:04d}" in found.stdout
     state = opened(copy.path)[1]
-    lost = f"{state.walkers[0].counted_frames:,} of {state.frames:,} frames (w0), model {version}"
+    lost = f"{state.walkers[0].counted_frames:,} of {state.frames:,} frames (w0), model {version}, bias {newest.bias}"
     assert lost in found.stderr
     repaired = steersman("verify", copy.path, "--repair", cwd=copy.path)
     assert (repaired.returncode, lost in repaired.stderr) == (0, True)
     assert (copy.path / "aside" / "frames.zarr" / "w0").is_dir()
     whole = steersman("verify", copy.path, cwd=copy.path)
     assert whole.returncode == 0, whole.stdout
-    stored = copy.frames.count("w1")
-    state = resumed(copy.path, until=lambda state: state.scored_with > version)
+    stored, fresh = copy.frames.count("w1"), opened(copy.path)[1].next_start
+    state = resumed(
+        copy.path, until=lambda state: state.scored_with > version and state.bias and state.bias.model > version
+    )
     assert state.walkers[0].counted_frames == 0
     assert 0 < state.walkers[1].counted_frames <= stored, "less what was run twice"
     assert not state.models[version - 1].accepted
     assert verify(copy) == []
+    assert newest.bias not in {start.bias for start in journal.read(copy.journal, Start) if start.start >= fresh}
+
+
+def test_each_version_of_a_bias_is_made_again_from_the_scores_it_was_made_of(copy: RunDirectory) -> None:
+    told = replay(copy, loading.load(copy.workflow).steering)
+    assert told["different"] == []
+    assert told["same_biases"] == told["biases"] == len(opened(copy.path)[1].biases) >= 2
+
+
+def test_frames_store_the_energy_that_their_version_has_there(copy: RunDirectory) -> None:
+    """And no walker imported torch, for no segment asked for its model."""
+    starts = {start.start: start for start in journal.read(copy.journal, Start)}
+    versions = set[int]()
+    state = opened(copy.path)[1]
+    for segment in state.segments:
+        start, end = starts[segment.start], state.walkers[segment.walker].rows_end(segment)
+        if not (segment.counts and segment.first < end):
+            continue
+        frames = Window(copy.frames, [Span(f"w{segment.walker}", segment.first, end)])
+        bias = Bias.from_bytes(copy.bias(start.bias).read_bytes()) if start.bias else None
+        expected = bias.energy(frames["position"][:, 0]) if bias else np.zeros(frames.rows)
+        np.testing.assert_allclose(frames["bias"], expected, atol=1e-4)
+        assert not frames["torch"].any()
+        versions.add(start.bias)
+    assert len(versions) > 2

@@ -36,7 +36,15 @@ class Growing:
 
     def explain(self, number: int, t: float) -> list[Start]:
         starts = [Start(start=next(self.chosen), seed=7, policy="prepared", reason="first") for _ in range(number)]
-        facts = {"t": t, "model": 0, "policy": "prepared", "reason": "first", "frame": None}
+        facts = {
+            "t": t,
+            "model": 0,
+            "policy": "prepared",
+            "reason": "first",
+            "frame": None,
+            "candidates": 0,
+            "refused": [],
+        }
         with self.directory.decisions.open("a") as decisions:
             decisions.writelines(json.dumps(facts | {"start": each.start}) + "\n" for each in starts)
         return starts

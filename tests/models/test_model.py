@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,23 @@ def test_a_card_cannot_make_us_call_anything_but_a_model(saved: Path, name: str,
     """A card is data from somewhere else."""
     edit(saved, **{"class": name})
     with pytest.raises(UnreadableModel, match=told):
+        Model.load(saved, trusted=True)
+    with pytest.raises(UnreadableModel):
         Model.load(saved)
+
+
+def test_only_a_module_that_is_imported_already_has_the_class_of_a_model_unless_it_is_trusted(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "others_own.py").write_text("from steersman.models import CVAE as Own")
+    edit(saved, **{"class": "others_own:Own"})
+    with pytest.raises(UnreadableModel):
+        Model.load(saved)
+    assert "others_own" not in sys.modules
+    assert Model.load(saved, trusted=True)
+    assert Model.load(saved)
+    monkeypatch.delitem(sys.modules, "others_own")
 
 
 def test_another_class_than_asked_for_is_told(saved: Path) -> None:

@@ -84,12 +84,13 @@ def test_what_is_private_or_outside_is_not_read(name: str, run: Path) -> None:
 
 
 def test_files_come_by_group_and_small_ones_always(run: Path) -> None:
-    for name in ("frames.zarr/w0/zarr.json", "models/0001/card.json", "figures/a.png", "parsl/log", "errors/w0.1.txt"):
+    written = "frames.zarr/w0/zarr.json", "models/0001/card.json", "biases/00001.npz", "figures/a.png", "parsl/log"
+    for name in (*written, "errors/w0.1.txt"):
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text("x")
     assert set(transfer.listing(run, [])) == {"errors/w0.1.txt"}
-    assert set(transfer.listing(run, ["models"])) == {"errors/w0.1.txt", "models/0001/card.json"}
-    assert len(transfer.listing(run, [*transfer.GROUPS, "rest"])) == 5
+    assert set(transfer.listing(run, ["models"])) == {"errors/w0.1.txt", "models/0001/card.json", "biases/00001.npz"}
+    assert len(transfer.listing(run, [*transfer.GROUPS, "rest"])) == 6
 
 
 def test_an_answer_has_no_more_than_travels(run: Path) -> None:

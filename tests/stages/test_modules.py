@@ -3,13 +3,18 @@
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
 
 from steersman.journal import run_directory
-from steersman.stages.modules import FOLDER, MOST_DATA, imported, keep
+from steersman.stages import loading
+from steersman.stages.errors import BadWorkflow
+from steersman.stages.modules import ABSENT, FOLDER, MOST_DATA, copied, explained, imported, keep, make_importable
+from steersman.stages.workflow import Workflow
+from steersman.steering import budget
 
 FILES = {
     "mine.py": """
@@ -76,7 +81,7 @@ def test_a_compiled_module_is_found_also_by_a_relative_path(source: Path, monkey
         (source.parent / name).write_bytes(b"\x7fELF\0")
     source.write_text("import fast\n" + source.read_text())
     monkeypatch.chdir(source.parent)
-    found = {str(path) for path in imported(Path(source.name))}
+    found = {str(path.relative_to(source.resolve().parent)) for path in imported(Path(source.name))}
     assert found == FILES.keys() - {"mine.py", "unused.py"} | {
         f"fast{EXTENSION_SUFFIXES[0]}", f"whole/faster{EXTENSION_SUFFIXES[-1]}"
     }  # fmt: skip
@@ -97,3 +102,68 @@ def test_a_run_needs_its_source_no_more_and_pools_of_a_stage_work(source: Path, 
     assert {path.name for path in (directory.path / FOLDER).glob("*.py")} == {
         "steersman_workflow.py", "first_helper.py", "second_helper.py", "lazily.py"
     }  # fmt: skip
+
+
+ONCE = """
+import os, sys
+from steersman import Workflow, budget
+assert not hasattr(sys, "imported_once"), "this may be set once"
+sys.imported_once = True
+os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+wf = Workflow("once", stop=budget(frames=1))
+
+@wf.simulate()
+def simulate(p, start, out): pass
+"""
+
+
+@pytest.fixture
+def once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file that may be imported once in a process, and goes to the folder above its own."""
+    monkeypatch.delattr(sys, "imported_once", raising=False)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "once.py").write_text(ONCE)
+    monkeypatch.chdir(tmp_path / "own")
+    yield Path("once.py")
+    if hasattr(sys, "imported_once"):
+        del sys.imported_once
+
+
+def test_a_copy_of_what_is_loaded_is_not_imported_again(once: Path, tmp_path: Path) -> None:
+    """But only if it is one, and of this workflow."""
+    workflow = loading.load(once)
+    copy = copied(once, tmp_path)
+    loading.adopt(copy, Workflow("other", stop=budget(frames=1)))
+    with pytest.raises(BadWorkflow, match="once"):
+        loading.load(copy)
+    loading.adopt(copy, workflow)
+    assert loading.load(copy) is loading.load(copy) is workflow
+    copy.write_text(copy.read_text() + "\n# changed")
+    with pytest.raises(BadWorkflow, match="once"):
+        loading.load(copy)
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_file_that_changes_its_folder_changes_that_of_workers_alone(once: Path, moves: bool) -> None:
+    before = Path.cwd()
+    loading.load(once, moves=moves)
+    assert Path.cwd() == (before.parent if moves else before)
+
+
+def test_modules_lie_beside_the_file_that_a_link_leads_to(source: Path, tmp_path: Path) -> None:
+    """As Python finds them."""
+    (tmp_path / "mine_too").mkdir()
+    link = tmp_path / "mine_too" / "linked.py"
+    link.symlink_to(source)
+    assert imported(link) == imported(source)
+    make_importable(link)
+    assert sys.path[0] == str(source.resolve().parent)
+    copy = copied(link, tmp_path)
+    assert not copy.is_symlink()
+    assert (tmp_path / FOLDER / "whole" / "other.py").read_text() == FILES["whole/other.py"]
+
+
+def test_who_misses_a_file_of_the_run_is_told_of_copies(tmp_path: Path) -> None:
+    assert explained("KeyError: 'x'", tmp_path) == "KeyError: 'x'"
+    assert ABSENT in explained(f"[Errno 2] No such file or directory: '{tmp_path}/start.txt'", tmp_path)
+    assert ABSENT not in explained("[Errno 2] No such file or directory: '/elsewhere/start.txt'", tmp_path)

@@ -12,6 +12,7 @@ from steersman.stages import loading
 from steersman.stages.rules import every
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import budget
+from steersman.store import Variable
 from steersman.system.errors import BadInput, BadValue
 
 
@@ -26,7 +27,7 @@ def test_precedence_is_defaults_then_file_then_set(tmp_path: Path) -> None:
     assert loading.parameters(workflow, None, []) == Values(count=1)
     assert loading.parameters(workflow, file, []) == Values(count=2)
     assert loading.parameters(workflow, file, ["count=3"]) == Values(count=3)
-    for text in (b"count: [", b"- count", b"\xff", b"count: 2021-02-30"):
+    for text in (b"count: [", b"- count", b"\xff", b"count: !!timestamp 2021-02-30"):
         file.write_bytes(text)
         with pytest.raises(BadInput, match=r"params\.yaml"):
             loading.parameters(workflow, file, [])
@@ -39,6 +40,20 @@ def test_a_rule_that_raises_is_refused_whatever_it_raises() -> None:
     for count, told in ((0, "division"), (1, "at least 1")):
         with pytest.raises(BadInput, match=told):
             loading.check_rules(workflow, Values(count=count))
+
+
+@pytest.mark.parametrize("unit", ["1", "tau", "picosecs", ""])
+def test_a_budget_of_simulated_time_in_an_unknown_unit_is_refused(unit: str) -> None:
+    rule = budget(frames=1) | budget(sim_ns=1)
+    for stop in (rule, lambda p: rule):
+        workflow = Workflow("times", Values, stop=stop)
+        workflow.simulate(variables={"time": Variable((), unit)} if unit else {})(lambda params, start, out: None)
+        with pytest.raises(BadValue) as refused:
+            loading.check_rules(workflow, Values())
+        assert refused.value.name == "stop"
+        assert repr(unit or "1") in refused.value.problem
+    workflow.simulate(variables={"time": Variable((), "picosecond")})(lambda params, start, out: None)
+    loading.check_rules(workflow, Values())
 
 
 @pytest.mark.parametrize("rule", ["stop", "when"])

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.stages.segment import Segment, look_every_s
-from steersman.store import SEGMENT, GroupWriter, StoreError
+from steersman.store import Frames, GroupWriter, Span, StoreError
 
 
 def test_a_stop_is_late_by_a_tenth_and_a_long_segment_asks_seldom() -> None:
@@ -35,7 +36,11 @@ def test_a_stop_is_late_by_a_tenth_and_a_long_segment_asks_seldom() -> None:
         ([{"x": np.longdouble(1)}], "'x': its dtype is float128"),
         ([{"a/b": 1.0}], "'a/b': this name cannot be used for a folder"),
         ([{"segment": 1}], "'segment': the engine uses this name"),
-        ([{"time": [1.0]}], "'time': it must be one number"),
+        ([{"time": [1.0]}], "'time': it is [1.0]; it must be one number"),
+        ([{"time": np.datetime64("2020")}], "'time': it is np.datetime64('2020'); it must be one number"),
+        ([{"x": 2**64}], "'x': 18446744073709551616 is no number of 64 bits"),
+        ([{"x": torch.ones(2, dtype=torch.bfloat16)}], "BFloat16"),
+        ([{"x": np.clongdouble(1)}], "'x': its dtype is complex256"),
         ([{"time": -1e-9}], "'time': it is -1e-09 after 0"),
         ([{"time": 2.0}, {"time": 2.0}, {"time": 1.0}], "'time': it is 1 after 2"),
     ],
@@ -52,12 +57,10 @@ def test_a_frame_that_cannot_be_stored_is_told_by_its_variable(
     assert out.frames == len(frames) - 1
 
 
-@pytest.mark.parametrize("state", [{"x": 2.0}, {"rng": {"state": 1}}, {"velocities": np.zeros(4)}, {"segments": 1.0}])
+@pytest.mark.parametrize("state", [{"rng": {"state": 1}}, {"rng": "text"}, {"wide": 2**128}, {"ragged": [[1], [2, 3]]}])
 def test_a_state_that_cannot_be_stored_is_refused_where_it_is_given(state: dict[str, Any], tmp_path: Path) -> None:
-    """Where the segment is closed, it would end its walker; or be left out in silence, where a frame has its name."""
-    writer = GroupWriter(tmp_path / "w0")
-    writer.append(SEGMENT, {"velocities": np.zeros(3)})
-    out = Segment("w0.1", 1, 1, writer)
+    """Where the segment is closed, it would end its walker."""
+    out = Segment("w0.1", 1, 1, GroupWriter(tmp_path / "w0"))
     out.append(x=1.0)
     with pytest.raises(StoreError):
         out.state(**state)
@@ -72,3 +75,16 @@ def test_a_seed_for_programs_that_take_an_int_is_one_and_a_function_of_the_seed(
         first, again = (Segment("w0.0", 0, seed, writer).seed31 for _ in range(2))
     assert first == again
     assert 1 <= first <= 2**31 - 1
+
+
+def test_a_long_long_of_c_is_an_int64(tmp_path: Path) -> None:
+    writer = GroupWriter(tmp_path / "w0")
+    out = Segment("w0.0", 0, 1, writer)
+    for number in (np.arange(3, dtype=np.longlong), np.arange(3, dtype=np.int64)):
+        out.append(x=number, y=np.ulonglong(2**63 + 5), z=2**63)
+    writer.publish()
+    found = Frames(tmp_path)
+    assert found.read("x", Span("w0", 0, 2)).tolist() == [[0, 1, 2]] * 2
+    assert found.read("x", Span("w0", 0, 2)).dtype == np.int64
+    assert found.read("y", Span("w0", 0, 2)).tolist() == [2**63 + 5] * 2
+    assert found.read("z", Span("w0", 0, 2)).tolist() == [2**63] * 2

@@ -1,9 +1,21 @@
 """Members are drawn where a model is unsure, in proportion to what is expected there; what is held out says nothing."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
-from steersman.steering import NEW, Decider, LatinHypercube, Scores, Steering, Unsure, latin_hypercube
+from steersman.steering import (
+    NEW,
+    Decider,
+    Importance,
+    LatinHypercube,
+    Policy,
+    Scores,
+    Steering,
+    Unsure,
+    latin_hypercube,
+)
 
 
 def scored(points: np.ndarray, unsure: np.ndarray, held_out: np.ndarray | None = None) -> Scores:
@@ -66,6 +78,20 @@ def test_members_are_drawn_evenly_before_there_are_scores_and_none_twice() -> No
     points = np.array([each.draw["point"] for each in chosen if each is not None])
     assert len(np.unique(points, axis=0)) == 600
     assert np.abs(points.mean(0) - 0.5).max() < 4 / np.sqrt(12 * 600)
+
+
+@pytest.mark.parametrize("policy", [Unsure("unsure", 2), Importance("unsure", 1.0, 2)])
+def test_members_that_are_drawn_without_looking_are_not_the_policys_own(policy: Policy) -> None:
+    """A comparison of such runs compares plain sampling with itself, and says so."""
+    steering, rng = Steering(policy), np.random.default_rng(0)
+    few = scored(rng.random((3, 2)), np.ones(3))
+    blind = [Decider(steering).choose(few, rng).policy for _ in range(5)]
+    assert steering.own(Counter(blind)) == 0
+
+
+def test_members_that_are_drawn_by_a_score_are_the_policys_own(halves: Scores) -> None:
+    steering, rng = Steering(Unsure("unsure", 2)), np.random.default_rng(0)
+    assert steering.own(Counter(Decider(steering).choose(halves, rng).policy for _ in range(5))) == 5
 
 
 @pytest.mark.parametrize("unsure", [np.zeros(100), np.full(100, 7.0)])

@@ -72,21 +72,21 @@ def test_what_is_saved_is_the_same_bias_bit_for_bit_and_small() -> None:
     assert read.to_bytes() == data
 
 
-def test_kernels_stand_for_the_density_of_all_frames() -> None:
+@pytest.mark.parametrize(("exploring", "strength"), [(False, 1 - 1 / 14), (True, 14 - 1)])
+def test_kernels_stand_for_the_density_of_all_frames(exploring: bool, strength: float) -> None:
     x = np.random.default_rng(3).normal(size=2000)
-    bias = Opes("z", barrier_kT=14, width=0.2).made(scored(x))
+    bias = Opes("z", barrier_kT=14, width=0.2, exploring=exploring).made(scored(x))
     at = np.linspace(-1.5, 1.5, 31)
     every = np.exp(-0.5 * ((at[:, None] - x) / 0.2) ** 2).mean(axis=1)
-    v = bias.energy(at) / (1 - 1 / 14)
-    shift = np.log(every) - v
-    assert np.ptp(shift) < 0.02  # the logarithm of the density but for its norm
+    made = np.exp(bias.energy(at) / strength) - np.exp(-14 / strength)
+    assert np.ptp(np.log(every / made)) < 0.02  # the density but for its norm
 
 
 def test_a_constant_in_the_weights_changes_nothing() -> None:
     z = walk(1)
     energy = np.random.default_rng(4).normal(size=len(z))
-    now = {"biased_by": np.ones(len(z), int)}
-    one, other = (Opes("z", barrier_kT=10).made(scored(z, energy + shift, **now)) for shift in (0.0, 500.0))
+    now = np.ones(len(z), int)
+    one, other = (Opes("z", barrier_kT=10).made(scored(z, energy + shift, biased_by=now)) for shift in (0.0, 500.0))
     np.testing.assert_allclose(one.energy(z), other.energy(z), atol=1e-5)
 
 
@@ -159,7 +159,7 @@ def simulated(walkers: int, segments: int, *, delay: int = 0, runs: int = 20, he
     known, crossings, each = np.zeros(runs, int), np.zeros(runs), np.arange(runs)[:, None]
 
     def cell(x: np.ndarray) -> np.ndarray:
-        return np.clip((x - GRID[0]) / (GRID[1] - GRID[0]) + 0.5, 0, len(GRID) - 1).astype(int)
+        return np.asarray(np.clip((x - GRID[0]) / (GRID[1] - GRID[0]) + 0.5, 0, len(GRID) - 1), int)
 
     for _ in range(segments):
         noise = rng.normal(size=(STEPS, runs, walkers)) * np.sqrt(2 * STEP)

@@ -114,6 +114,14 @@ def test_cells_partition_the_frames(points: list[tuple[float, float]], bins: int
     assert np.isclose((1 / table.crowd("z", bins)).sum(), occupied)
 
 
+def test_a_grid_spans_the_range_of_each_dimension() -> None:
+    """In whatever unit a score is: on a diagonal each of 20 frames has a cell of its own."""
+    diagonal = np.arange(20.0)[:, None]
+    assert scores(diagonal * (1, 1024)).occupied_cells("z", 20) == 20
+    z = np.random.default_rng(1).integers(0, 64, (300, 2)).astype(float)
+    assert scores(z).cells("z").tolist() == scores(z * (1, 1024) + (0, 4096)).cells("z").tolist()
+
+
 class Broken(Policy):
     needs = ("z",)
 

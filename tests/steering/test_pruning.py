@@ -18,6 +18,9 @@ def test_a_segment_in_crowded_cells_is_redundant() -> None:
     assert "redundant" in (rule.reason(table, np.arange(100, 105)) or "")
     assert rule.reason(table, np.arange(100, 104)) is None, "too few frames to judge"
     assert rule.reason(table, np.arange(101, 106)) is None, "its newest frame is somewhere new"
+    moves = scores([0.0] * 60 + [0.2, 0.4, 0.6, 0.8, 1.0] + [0.0] * 5)
+    assert rule.reason(moves, np.arange(50, 65)) is None, "its newest frames are, whatever came before"
+    assert "redundant" in (rule.reason(moves, np.arange(60, 70)) or ""), "it came back"
 
 
 def test_the_frames_of_a_grid_are_counted_once_however_many_segments_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steersman.steering import Progress, budget, plateau, reached
+from steersman.steering import SECONDS, Progress, budget, plateau, reached
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,24 @@ def test_a_budget_stops_when_it_is_spent_and_not_before(
     assert words in (rule.reason(progress) or "")
     assert not rule.goal
     assert rule.share(progress) == 1.0
+
+
+def test_units_of_time_have_their_udunits_names() -> None:
+    for names, seconds in {
+        ("fs", "femtosecond", "femtoseconds"): 1e-15, ("ps", "picosecond"): 1e-12, ("ns", "nanoseconds"): 1e-9,
+        ("us", "µs", "\u03bcs", "microsecond"): 1e-6, ("ms", "millisecond"): 1e-3, ("s", "sec", "second", "seconds"): 1,
+        ("min", "minute", "minutes"): 60, ("h", "hr", "hour", "hours"): 3600, ("d", "day", "days"): 86400,
+    }.items():  # fmt: skip
+        assert [SECONDS[name] for name in names] == [seconds] * len(names)
+    assert not {"1", "", "m", "M", "minutess", "pico"} & SECONDS.keys()
+
+
+def test_a_budget_of_simulated_time_is_not_spent_where_its_seconds_are_unknown() -> None:
+    unknown, rule = Progress(frames=5, simulated_s=float("nan")), budget(sim_ns=1) | budget(frames=10)
+    assert (rule.reason(unknown), rule.share(unknown)) == (None, 0.5)
+    assert rule.room(unknown) == pytest.approx(1.0)
+    assert rule.counts_simulated
+    assert not budget(frames=10, hours=1).counts_simulated
 
 
 @pytest.mark.parametrize("limits", [{}, {"parsecs": 1}, {"frames": 0}, {"hours": -1}])

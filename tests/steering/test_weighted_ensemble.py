@@ -23,7 +23,9 @@ def test_a_bin_keeps_its_weight_and_gets_its_members_none_much_heavier_than_othe
     assert max(weight for _, weight in found) <= EVEN * sum(weights) / members * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("weights", [[0.5, 0.3, 0.2], [0.97, 0.01, 0.01, 0.01], [0.1] * 8, [1.0]])
+@pytest.mark.parametrize(
+    "weights", [[0.5, 0.3, 0.2], [0.97, 0.01, 0.01, 0.01], [0.1] * 8, [1.0], [0.01, 0.05, 0.14, 0.2, 0.2, 0.4]]
+)
 def test_each_member_keeps_its_weight_on_average(weights: list[float]) -> None:
     """The mean over 4,000 draws, within 5 standard errors."""
     rng, draws = np.random.default_rng(0), 4000
@@ -53,6 +55,19 @@ def test_bins_do_not_mix_and_arrived_members_go_back_with_their_weight() -> None
     assert sums == pytest.approx({(1, 3): 0.7, (5,): 0.2, (7,): 0.0, (NEW,): 0.1})
     assert [each.index for each in chosen].count(5) == 3
     assert all(each.exact for each in chosen if each.index != NEW)
+
+
+@pytest.mark.parametrize(
+    ("there", "number", "warns"),
+    [([1, 0, 1, 1], 1, True), ([1, 0, 0, 1], 1, False), ([0, 1, 0, 1], 1, False), ([1, 1, 1, 1], 2, False)],
+)
+def test_a_start_that_lies_in_the_target_is_said_after_the_first_round(
+    there: list[float], number: int, warns: bool
+) -> None:
+    scores = ended([0.5, 0.5], {"x": [0.0] * 4, "there": there}, number)
+    policy = WeightedEnsemble("x", members=2, target="there")
+    assert ("'there'" in policy.warning(scores)) is warns
+    assert WeightedEnsemble("x").warning(scores) == policy.warning(bench.NOTHING) == Novelty("x").warning(scores) == ""
 
 
 def test_without_scores_members_begin_at_the_prepared_start_and_then_go_on() -> None:
@@ -92,6 +107,12 @@ def test_averages_and_passage_times_of_a_process_that_is_known() -> None:
     arrived = np.stack([arrivals(each, each.values["there"] > 0)[:, -1] for each in rounds], axis=1)
     found = passage(arrived)
     assert (found.low, found.value, found.high) == pytest.approx((9.5, 9.5, 9.5))
+
+
+def test_a_member_that_stays_in_the_target_arrives_at_its_first_frame_there() -> None:
+    """Half of the round is left then; of one that comes with its last frame nothing is."""
+    scores = ended([0.3, 0.5, 0.2], {"there": [1, 1, 0, 1, 0, 0]})
+    assert arrivals(scores, scores.values["there"] > 0).tolist() == [[0.8], [0.15]]
 
 
 def test_intervals_of_means_hold_the_truth_as_often_as_they_say() -> None:

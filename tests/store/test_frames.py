@@ -7,16 +7,20 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray
+import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.store import (
     FRAME,
     SEGMENT,
+    DamagedShard,
     EmptyWindow,
     Frames,
     GroupWriter,
@@ -26,9 +30,10 @@ from steersman.store import (
     Span,
     Variable,
     Window,
+    finish,
     make_root,
 )
-from steersman.store.check import damages
+from steersman.store.check import damages, incomplete
 from steersman.store.column import SHARD_ROWS, chunk_and_shard
 
 # zarr says once per process that packbits is not yet in the Zarr 3 text; users see that too
@@ -143,6 +148,23 @@ def test_a_variable_that_comes_late_is_missing_before(frames: Frames) -> None:
     assert (late[-3:] == 1).all()
 
 
+def test_a_shard_that_is_lost_is_never_read_as_fill_values(frames: Frames) -> None:
+    """The first one neither; shards before the first row of a late variable were never made, and are not missing."""
+    writer = GroupWriter(frames.path / "w0")
+    writer.extend(FRAME, {"x": np.arange(SHARD_ROWS + 5.0)})
+    writer.extend(FRAME, {"x": np.arange(SHARD_ROWS + 5.0), "late": np.ones(SHARD_ROWS + 5)})
+    writer.close()
+    assert list(damages(frames, "w0")) == []
+    for variable in ("x", "late"):
+        for shard in sorted((frames.path / "w0" / variable / "c").iterdir()):
+            held, number = shard.read_bytes(), int(shard.name)
+            shard.unlink()
+            assert list(incomplete(frames.path / "w0")) == [f"{variable}: shard {number} is missing"]
+            with pytest.raises(DamagedShard):
+                frames.read(variable, Span("w0", number * SHARD_ROWS, number * SHARD_ROWS + 1))
+            shard.write_bytes(held)
+
+
 def test_a_file_that_a_killed_process_left_half_written_is_no_shard(frames: Frames) -> None:
     writer = GroupWriter(frames.path / "w0")
     writer.extend(FRAME, {"x": np.arange(SHARD_ROWS + 5)})
@@ -163,7 +185,7 @@ def test_a_variable_may_come_while_a_publication_goes_on(frames: Frames, monkeyp
 
         def meanwhile() -> dict[int, np.ndarray]:
             beside.submit(writer.append, FRAME, {"x": 2, "late": 3})
-            while "late" not in writer._columns:
+            while not (writer.path / "late" / "zarr.json").exists():
                 pass
             return pending()
 
@@ -235,6 +257,40 @@ def test_a_variable_that_is_left_out_is_told_as_missing(frames: Frames) -> None:
     assert (velocities[1] == 1).all()
 
 
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (np.int32(1), np.int64(2**40)),
+        (np.int64(1), np.uint64(2**63 + 5)),
+        (np.uint8(1), np.uint16(256)),
+        (np.float64(1), 2**53 + 1),
+        (np.float32(1), 1e300),
+        (np.complex64(1), 1e300j),
+        (np.datetime64("2020-01-01"), np.datetime64("2020-01-02T06")),
+        (np.timedelta64(1, "s"), np.timedelta64(1, "ms")),
+    ],
+)
+def test_a_value_that_its_variable_cannot_hold_is_refused(frames: Frames, first: Any, later: Any) -> None:
+    """Frames, scores and states alike; one that it can hold is stored whatever its dtype."""
+    writer = GroupWriter(frames.path / "w0")
+    for dimension in (FRAME, SEGMENT):
+        writer.append(dimension, {f"x_{dimension}": first})
+        with pytest.raises(ShapeMismatch):
+            writer.append(dimension, {f"x_{dimension}": later})
+        writer.append(dimension, {f"x_{dimension}": np.asarray(first).astype(np.asarray(later).dtype)})
+    writer.close()
+    for dimension in (FRAME, SEGMENT):
+        assert frames.read(f"x_{dimension}", Span("w0", 0, 2), dimension=dimension).tolist() == [first, first]
+
+
+@pytest.mark.parametrize("value", [np.longlong(7), np.ulonglong(7), 2**63, np.int8(7), np.datetime64("2020", "s")])
+def test_a_number_of_any_name_is_stored(frames: Frames, value: Any) -> None:
+    writer = GroupWriter(frames.path / "w0")
+    writer.append(FRAME, {"x": value})
+    writer.close()
+    assert frames.read("x", Span("w0", 0, 1))[0] == value
+
+
 def test_another_shape_is_refused_before_anything_is_stored(frames: Frames) -> None:
     writer = GroupWriter(frames.path / "w0")
     writer.append(FRAME, frame(0))
@@ -263,12 +319,48 @@ def test_a_closed_group_reads_the_same_without_consolidated_metadata(frames: Fra
         assert data["time"].values.tolist() == [i + 1 for i in range(100)]
 
 
+def alone(path: Path) -> dict[str, int]:
+    """Rows of each array as a program sees them that opens it without its group."""
+    arrays = {name: zarr.open_array(path / name, mode="r") for name in ("x", "late")}
+    assert all(np.array_equal(np.asarray(array[:]), np.arange(array.shape[0])) for array in arrays.values())
+    return {name: array.shape[0] for name, array in arrays.items()}
+
+
+def test_an_array_that_is_opened_alone_is_behind_and_never_ahead(
+    frames: Frames, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a writer that lives by ten seconds, of one that was killed until the driver finishes its group."""
+    writer, now = GroupWriter(frames.path / "w0"), [100.0]
+    monkeypatch.setattr("steersman.store.group.time", SimpleNamespace(monotonic=lambda: now[0]))
+    seen = []
+    for first in range(0, 30, 3):
+        block = np.arange(first, first + 3)
+        writer.extend(FRAME, {"x": block, "late": block})
+        writer.publish()
+        now[0] += 4.0
+        seen.append(alone(frames.path / "w0"))
+    assert [each["x"] for each in seen] == [3, 3, 3, 12, 12, 12, 21, 21, 21, 30]
+    assert all(each["x"] == each["late"] for each in seen)
+    writer.extend(FRAME, {"x": np.arange(30, 37), "late": np.arange(30, 37)})
+    writer.publish()
+    (frames.path / "w0" / "late" / "zarr.json").rename(frames.path / "w0" / "late" / "zarr.json.lost")
+    finish(frames.path / "w0")  # whatever is damaged stays, for `verify`
+    (frames.path / "w0" / "late" / "zarr.json.lost").rename(frames.path / "w0" / "late" / "zarr.json")
+    finish(frames.path / "w0")
+    assert alone(frames.path / "w0") == {"x": 37, "late": 37}
+    finish(frames.path / "w7")
+
+
 def test_a_window_is_read_once_and_in_order(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
     write(frames.path / "w0", 50, every=10)
     write(frames.path / "w1", 20, every=10)
     window = Window(frames, [Span("w1", 5, 8), Span("w0", 0, 2)])
     assert Window(frames, [Span("w0", 1, 4), Span("w1", 6, 7)]).ids.tolist() == [1, 2, 3, window.ids[1]]
     assert len(set(window.ids)) == window.rows
+    late = Window(
+        frames, [Span(f"w{w}", row, row + 1) for w in (0, 1, 2**20) for row in (0, *(2**e for e in range(40)))]
+    )
+    assert len(set(late.ids.tolist())) == late.rows, "of long runs, too"
     assert window.rows == 5
     assert window["time"].tolist() == [6, 7, 8, 1, 2]
     monkeypatch.setattr(frames, "read", None)  # reading again would fail

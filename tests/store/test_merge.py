@@ -34,6 +34,7 @@ from steersman.store import (
     merge,
 )
 from steersman.store.check import damages, whose
+from tests.power import Disk
 
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
 FEW_ROWS = 4, 8  # of a chunk and of a shard, so that few rows fill many
@@ -232,6 +233,22 @@ def test_the_whole_store_opens_in_xarray_and_says_whose_frames_they_are(tmp_path
         assert merged["walker"].values.tolist() == [0] * 3 + [1] * 3
         assert merged["position"].attrs["units"] == "nm"
         assert merged["position"].values[:, 0, 0].tolist() == [0, 1, 2, 1000, 1001, 1002]
+
+
+def test_what_a_merge_replaces_is_removed_when_all_of_it_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The power fails in the moment at which the first of the sources is removed, and that is what reaches the disk."""
+    frames = Frames(tmp_path / "frames.zarr")
+    for number in range(3):
+        write(frames, number, [3, 4], late=2)
+    before, disk = all_of(frames), Disk(frames.path, monkeypatch)
+    merge.merge(frames, ["w0", "w1"], "m0")
+    left = Frames(disk.after_power_failure(tmp_path / "left"))
+    for name in ("w0", "w1"):
+        merge.remove(left, name)
+    assert sorted(os.listdir(left.path)) == ["m0", "w2"]
+    assert all_of(left) == before
 
 
 def operations(work: Callable[[], object], kill_at: int | None = None) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+import zarr
 
 from steersman.store import FRAME, Frames, GroupWriter, ScratchWriter, Span, scratch
 from steersman.system.processes import lives
@@ -63,6 +64,7 @@ def test_a_row_is_published_when_it_was_moved(frames: Frames, tmp_path: Path) ->
     assert writer.publish() == {FRAME: 5}
     assert whole(frames, 5)
     assert writer.publish(now=True) == {FRAME: 9}
+    assert zarr.open_array(frames.path / "w0" / "field", mode="r").shape[0] == 9, "of an array that is opened alone too"
     append(writer, range(9, 11))
     writer.close()
     assert whole(frames, 11)

@@ -34,7 +34,7 @@ def test_a_shard_is_the_one_that_zarr_writes(dtype: str, rows: int) -> None:
 @pytest.mark.parametrize("shape", [(), (3, 5)])
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float32"])
 def test_a_row_is_the_one_that_was_written(dtype: str, shape: tuple[int, ...], tmp_path: Path) -> None:
-    """Any row of any shard; the fill value where a chunk has no row yet."""
+    """Any row of any shard; the fill value where a chunk has no row yet; a chunk that is not there is no row."""
     rows = np.random.default_rng(0).integers(0, 5, (SHARD + CHUNK + 1, *shape)).astype(dtype)
     like = np.full(shape, 1, dtype)
     for number, first in enumerate((0, SHARD)):
@@ -45,8 +45,9 @@ def test_a_row_is_the_one_that_was_written(dtype: str, shape: tuple[int, ...], t
         found = read_rows(tmp_path, row, row + 1, like, (CHUNK, SHARD))[0]
         assert found.dtype == like.dtype
         assert np.array_equal(found, written)
-    for beyond in (len(rows), 2 * SHARD - 1):
-        assert np.array_equal(read_rows(tmp_path, beyond, beyond + 1, like, (CHUNK, SHARD))[0], like)
+    assert np.array_equal(read_rows(tmp_path, len(rows), len(rows) + 1, like, (CHUNK, SHARD))[0], like)
+    with pytest.raises(DamagedShard):
+        read_rows(tmp_path, 2 * SHARD - 1, 2 * SHARD, like, (CHUNK, SHARD))
 
 
 @pytest.mark.parametrize("shape", [(), (3, 5)])
@@ -54,14 +55,15 @@ def test_a_row_is_the_one_that_was_written(dtype: str, shape: tuple[int, ...], t
 def test_any_rows_are_those_that_were_written(
     dtype: str, shape: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From any row to any other, over chunks and shards, whatever is decoded together; fill values behind the last."""
-    rows = np.random.default_rng(0).integers(0, 5, (2 * SHARD + CHUNK + 1, *shape)).astype(dtype)
+    """From any row to any other, over chunks and shards, whatever is decoded together; behind them there is nothing."""
+    rows = np.random.default_rng(0).integers(0, 5, (2 * SHARD + CHUNK, *shape)).astype(dtype)
     like = np.full(shape, 1, dtype)
     for number, first in enumerate(range(0, len(rows), SHARD)):
         file = shard_file(tmp_path, number, like)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(encode_shard(rows[first : first + SHARD], 1, CHUNK, SHARD))
-    rows = np.concatenate([rows, np.broadcast_to(like, (3 * SHARD - len(rows), *shape))])
+    with pytest.raises(DamagedShard):
+        read_rows(tmp_path, 0, len(rows) + 1, like, (CHUNK, SHARD))
     for at_once in (1, 2**20):
         monkeypatch.setattr(shard, "READ_BYTES", at_once)
         for first in range(len(rows)):
@@ -71,18 +73,18 @@ def test_any_rows_are_those_that_were_written(
                 assert np.array_equal(found, rows[first:end])
 
 
-def test_rows_of_a_shard_that_is_missing_are_no_rows_unless_that_is_said(tmp_path: Path) -> None:
+def test_rows_of_a_shard_that_is_missing_are_no_rows_but_before_their_variable_came(tmp_path: Path) -> None:
     """But those of a group that is there no more are looked for elsewhere, see `Stored`."""
     like, array = np.full((), 7), tmp_path / "x"
     with pytest.raises(FileNotFoundError):
-        read_rows(array, 0, 2, like, (CHUNK, SHARD), sparse=True)
+        read_rows(array, 0, 2, like, (CHUNK, SHARD), since=SHARD)
     (tmp_path / "zarr.json").touch()
     with pytest.raises(DamagedShard):
         read_rows(array, 0, 2, like, (CHUNK, SHARD))
-    assert read_rows(array, 0, 2, like, (CHUNK, SHARD), sparse=True).tolist() == [7, 7]
-    (array / "c" / "0").mkdir(parents=True)
-    with pytest.raises(DamagedShard):
-        read_rows(array, SHARD, SHARD + 1, like, (CHUNK, SHARD), sparse=True)
+    for since in (SHARD, 2 * SHARD - 1):
+        assert read_rows(array, 0, 2, like, (CHUNK, SHARD), since=since).tolist() == [7, 7]
+        with pytest.raises(DamagedShard):
+            read_rows(array, SHARD, SHARD + 1, like, (CHUNK, SHARD), since=since)
 
 
 def test_a_changed_byte_of_a_row_is_told(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """A run directory in which functions of workers are called here, without engine and Parsl."""
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from steersman.bus import Server, TupleSpace
 from steersman.executors import site_files
 from steersman.journal import run_directory
 from steersman.journal.run_directory import RunDirectory
@@ -17,6 +18,12 @@ import numpy as np
 from steersman import Workflow, budget
 wf = Workflow("here", stop=budget(frames=1))
 """
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Iterator[TupleSpace]:
+    with Server.start(tmp_path / "bus") as server, TupleSpace.connect(server.url) as space:
+        yield space
 
 
 @pytest.fixture

@@ -1,20 +1,28 @@
 """What a worker does with the files of its run."""
 
 import contextlib
+import functools
 import hashlib
 import os
 import pickle
+import shutil
 import stat
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import yaml
+from msgspec import json
+from msgspec.structs import replace
 
+from steersman.journal.run_directory import RunDirectory
+from steersman.stages.start import Start
+from steersman.steering import Bias
 from steersman.store import FRAME, GroupWriter, Span
-from steersman.worker import tasks
+from steersman.worker import tasks, training
 from steersman.worker.errors import BlockEnds, PreparedChanged
 from steersman.worker.training_job import TrainingJob
 from tests.worker.conftest import MadeRun
@@ -49,6 +57,36 @@ def test_what_was_prepared_is_loaded_only_if_it_is_what_was_written(made_run: Ma
             tasks._prepared(run, sha256)
         assert refused.value.recorded == sha256
     assert not (directory.path / "entered").exists()
+
+
+def test_a_model_is_read_when_a_segment_asks_for_it_and_a_version_of_the_bias_once(
+    made_run: MadeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for each version and process: apps keep their contexts by its identity."""
+    run, read = str(made_run(PREPARED).path), list[str]()
+
+    def load(folder: Path) -> object:
+        read.append(folder.name)
+        return object()
+
+    monkeypatch.setattr(training, "load_model", load)
+    starts = [Start(load=functools.partial(tasks._model, run, version)) for version in (0, 3, 3, 4)]
+    assert read == []
+    assert starts[0].model is None
+    assert starts[1].model is starts[1].model is starts[2].model is not starts[3].model
+    assert read == ["0003", "0004"]
+    centres = np.zeros((1, 1), np.float32)
+    made = Bias(0, 9.0, False, centres, centres + 1, centres[0] + 1, np.zeros(1))
+    file = RunDirectory(Path(run)).bias(2)
+    file.parent.mkdir()
+    file.write_bytes(made.to_bytes())
+    whole = tasks._bias(run, 2, 1.0)
+    assert whole is tasks._bias(run, 2, 1.0)
+    half = tasks._bias(run, 2, 0.5)
+    assert whole is not None
+    assert half is not None
+    assert half.energy(0.3) == pytest.approx(whole.energy(0.3) / 2)
+    assert tasks._bias(run, 0, 1.0) is None
 
 
 WITH_ATOMS = """
@@ -125,3 +163,15 @@ def test_a_stage_that_changes_torchs_defaults_changes_no_other(made_run: MadeRun
         assert score(run, 1, spans, {})["error"].shape == (10,)
         assert torch.get_default_dtype() == torch.float32
         assert torch.get_default_device() == torch.device("cpu")
+
+
+def test_a_training_of_a_copied_run_goes_on_in_the_copy(tmp_path: Path) -> None:
+    """Its checkpoints came with it; else its model is written into the original."""
+    job = TrainingJob(str(tmp_path / "run"), 1, 0, (Span("w0", 0, 10),), (), {})
+    tasks._begun(job)
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    fresh = replace(job, run=str(tmp_path / "copy"), window=(Span("w0", 0, 20),))
+    begun = tasks._begun(fresh)
+    assert begun == replace(job, run=fresh.run), "of the frames that it began with"
+    assert fresh.earlier() == begun
+    assert json.decode((fresh.kept / "job.json").read_bytes(), type=TrainingJob) == begun, "ranks read this"

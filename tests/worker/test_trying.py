@@ -17,6 +17,7 @@ from steersman.cli.__main__ import main
 from steersman.cli.template import TEMPLATE
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow, BadYardstick
+from steersman.stages.modules import ABSENT
 from steersman.stages.out import Enough
 from steersman.store import BadVariable, ShapeMismatch, StoreError
 from steersman.system.errors import BadInput
@@ -216,6 +217,68 @@ MISTAKES = [  # the step that fails, the stage that is replaced, by what, the li
 ]
 
 
+PUSHED = {
+    "simulate": """
+        @wf.simulate
+        def simulate(p, start, out):
+            assert (start.model is None) == ("x" not in start.frame), "with a model once there is one"
+            rng = np.random.default_rng(out.seed)
+            x = np.array(start.frame.get("x", start.prepared["x"]))
+            for step in range(30):
+                push = start.bias.gradient(x[0]) if start.bias else 0.0
+                x += 0.1 * noise(rng) - 0.01 * np.array([push, 0.0])
+                out.append(x=x, bias=float(start.bias.energy(x[0])) if start.bias else 0.0)
+                if out.stopped: break
+        """,
+    "score": """
+        @wf.score
+        def score(p, model, frames): return {"z": frames["x"][:, 0], "bias": frames["bias"]}
+        """,
+    "steer": """
+        wf.steer(bias=Opes("z", barrier_kT=8))
+        """,
+}
+UNDER = "simulate from there, under the bias"
+
+
+def scored(text: str) -> dict[str, str]:
+    return {"score": f"\n{HEADS['score']}\n    return {{{text}}}\n"}
+
+
+@pytest.mark.parametrize(
+    ("step", "stages", "words"),
+    [
+        ("", {}, ""),
+        ("bias", {"steer": "\nwf.steer(bias=Opes('zz', barrier_kT=8))\n"}, "needs the score 'zz'"),
+        ("bias", scored("'z': frames['x'][:, 0]"), "needs the score 'bias': let simulate store"),
+        ("bias", scored("'z': np.ones((len(frames['x']), 4)), 'bias': frames['bias']"), "of 4 dimensions"),
+        ("bias", scored("'z': np.ones(len(frames['x'])), 'bias': frames['bias']"), "the same from frame to frame"),
+        (UNDER, {"simulate": PUSHED["simulate"].replace("if start.bias else", "if False else")}, "start.bias.energy"),
+        (UNDER, {"simulate": PUSHED["simulate"].replace("bias=float", "bias=2.494 * float")}, "start.bias.energy"),
+    ],
+)
+def test_what_is_wrong_with_a_bias_is_found_before_a_run(
+    step: str, stages: dict[str, str], words: str, write: WriteMine
+) -> None:
+    """Also one that is not looked at, or whose energy is stored in other units: nothing else would say so."""
+    found = steps(write(**PUSHED | stages, figure="", panel=""))
+    assert [name for name, each in found.items() if not each.ok][:1] == ([step] if step else [])
+    assert not step or words in found[step].found
+    assert step == "bias" or "kernels" in found["bias"].found
+
+
+@pytest.mark.parametrize("barrier_kT", [0, 1000])
+def test_a_barrier_that_is_none_is_refused_with_its_line_when_the_file_is_read(
+    barrier_kT: float, write: WriteMine
+) -> None:
+    source = write(**PUSHED | {"steer": f"\nwf.steer(bias=Opes('z', barrier_kT={barrier_kT}))\n"})
+    with pytest.raises(BadWorkflow) as refused:
+        loading.load(source)
+    assert refused.value.line == 1 + source.read_text().splitlines().index(
+        f"wf.steer(bias=Opes('z', barrier_kT={barrier_kT}))"
+    )
+
+
 @pytest.mark.parametrize(("step", "stage", "text", "line", "words"), MISTAKES)
 def test_a_mistake_is_found_in_its_stage_with_the_line_that_made_it(
     step: str, stage: str, text: str, line: str, words: str, write: WriteMine
@@ -230,6 +293,39 @@ def test_a_mistake_is_found_in_its_stage_with_the_line_that_made_it(
     assert line in wrong[0].found
     assert not line or str(source) in wrong[0].found
     assert "worker/trying.py" not in wrong[0].found, "the lines are the user's, not ours"
+
+
+BEGINS = {  # how a segment begins -> words of the step "simulate", what is wrong, whether starts are at ends alone
+    "at its frame": ("start.frame.get('x', ZERO)", "", "", False),
+    "at its state": ("start.state.get('x', ZERO)", "start.frame was never read: segments begin at the pre", "", True),
+    "at its state, as it says": ("start.state.get('x', ZERO)", "", "", True),
+    "at neither": ("ZERO", "start.frame was never read: segments begin at the prepared start", "", True),
+    "at its state, of any frame": ("start.state['x'] if start.frame else ZERO", "", "KeyError: 'x'", False),
+}
+
+
+@pytest.mark.parametrize("begins", BEGINS)
+@pytest.mark.parametrize("policy", ["Novelty('x')", "Frontier(Novelty('x'))"])
+def test_what_a_segment_never_reads_is_said_and_one_is_run_from_a_frame_without_a_state(
+    begins: str, policy: str, write: WriteMine
+) -> None:
+    """As after the loss of a walker. A workflow that needs states, as it says or as is seen, gets them."""
+    where, said, wrong, ends_alone = BEGINS[begins]
+    exact = "exact=True" if "says" in begins else ""
+    body = f"ZERO = np.zeros(2)\n    for x in {where} + np.arange(1, 9)[:, None]: out.append(x=x)\n    out.state(x=x)\n"
+    source = write(
+        simulate=f"\n@wf.simulate({exact})\ndef simulate(p, start, out):\n    {body}", train="", figure="", panel="",
+        metric="", score="\n@wf.score\ndef score(p, model, frames): return {'x': frames['x']}\n",
+        steer=f"\nwf.steer({policy})\n",
+    )  # fmt: skip
+    found = steps(source)
+    assert (said or "; ok") in found["simulate"].found + "; ok"
+    assert bool(said) == ("never read" in found["simulate"].found)
+    unread = begins == "at neither" or (begins == "at its frame" and "Frontier" in policy)
+    assert ("start.state was never read" in found["simulate from there"].found) == unread
+    without = found.get("simulate from a frame without a state", found["simulate from there"])
+    assert ("not tried" in without.found) == ends_alone
+    assert (without.ok, wrong in without.found) == (not wrong, True)
 
 
 def test_a_module_beside_the_file_is_shown_with_its_line(write: WriteMine) -> None:
@@ -274,9 +370,8 @@ def test_the_exit_code_says_whether_all_stages_work(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Standard output is this verb's alone, whatever a stage prints."""
-    source = write(
-        **stages | {"prepare": "@wf.prepare\ndef prepare(p):\n    print('noise')\n    return {'x': np.zeros(2)}\n"}
-    )
+    prepare = "@wf.prepare\ndef prepare(p):\n    print('noise')\n    return {'x': np.zeros(2)}\n"
+    source = write(**stages | {"prepare": prepare + ("print('noise')\n" if "--json" in words else "")})
     monkeypatch.chdir(source.parent)
     monkeypatch.setattr(sys, "argv", ["steersman", *words, "mine.py"])
     with pytest.raises(SystemExit) as ended:
@@ -292,6 +387,39 @@ def test_the_exit_code_says_whether_all_stages_work(
         "helper.py",
         "mine.py",
     ]
+
+
+@pytest.mark.parametrize(("side", "said"), [(100, ""), (1024, "; a frame takes 8.0 MiB, so that ")])
+def test_the_size_of_big_frames_is_said(side: int, said: str, write: WriteMine) -> None:
+    frame = f"out.append(time=0., x=np.zeros(2), big=np.zeros(({side}, {side})))"
+    found = steps(write(simulate=f"@wf.simulate()\ndef simulate(p, start, out): {frame}\n"))["simulate"]
+    assert found.ok
+    assert said in found.found
+    assert bool(said) == ("MiB" in found.found)
+
+
+def test_a_file_is_tried_as_a_run_has_it(
+    write: WriteMine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy: other files beside it are not there, while modules are, and lines are those of the file itself."""
+    source = write(prepare="from pathlib import Path\n@wf.prepare\ndef prepare(p):\n    return HERE.read_text()\n")
+    lines = source.read_text().replace("def prepare(p):", "def prepare(p):\n    HERE = Path(__file__).parent / 'a.txt'")
+    source.write_text(lines)
+    (source.parent / "a.txt").write_text("here")
+    monkeypatch.chdir(source.parent)
+    monkeypatch.setattr(sys, "argv", ["steersman", "try", "mine.py"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = " ".join(capsys.readouterr().out.split())
+    assert ended.value.code == 2
+    assert 'File "mine.py", line ' in said
+    assert "return HERE.read_text()" in said
+    assert " ".join(ABSENT.split()) in said
+    source.write_text(f"beside = __file__.replace('workflow.py', 'a.txt')\nopen(beside).close()\n{lines}")
+    with pytest.raises(SystemExit):
+        main()
+    assert "mine.py, line 2" in (said := " ".join(capsys.readouterr().err.split()))
+    assert " ".join(ABSENT.split()) in said
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,15 +26,9 @@ from steersman.steering import budget
 from steersman.store import SEGMENT, Frames, GroupWriter
 from steersman.worker import walker as walker_module
 from steersman.worker.last_words import last_words
-from steersman.worker.orders import EVENT, plain
+from steersman.worker.orders import DONE, EVENT, plain
 from steersman.worker.walker import DISMISSED, MOST_CAUSES, Walker
 from tests.worker.conftest import MadeRun
-
-
-@pytest.fixture
-def space(tmp_path: Path) -> Iterator[TupleSpace]:
-    with Server.start(tmp_path / "bus") as server, TupleSpace.connect(server.url) as space:
-        yield space
 
 
 def run_walker(space: TupleSpace, folder: Path, simulate: Callable[[Any, Any, Segment], None], starts: int = 1) -> str:
@@ -48,15 +42,20 @@ def run_orders(
     folder: Path,
     simulate: Callable[[Any, Any, Segment], None],
     orders: Sequence[tuple[int, dict[Any, Any]]],
+    **others: Any,
 ) -> str:
     space.put_many(("bag", *order) for order in [*orders, (-1, {"end": True})])
-    (folder / "errors").mkdir()
+    return walker_of(space, folder, simulate, **others).run()
+
+
+def walker_of(space: TupleSpace, folder: Path, simulate: Callable[[Any, Any, Segment], None], **others: Any) -> Walker:
+    (folder / "errors").mkdir(exist_ok=True)
     workflow = Workflow("w", stop=budget(frames=1))
+    made: dict[str, Any] = {"number": 0, "frames": Frames(folder / "frames"), **others}
     return Walker(
-        number=0, bag="bag", simulate=simulate, params=Params(), prepared=None, frames=Frames(folder / "frames"),
-        space=space, variables={}, attributes={}, errors=folder / "errors",
-        with_settings=functools.partial(loading.changed, workflow),
-    ).run()  # fmt: skip
+        bag="bag", simulate=simulate, params=Params(), prepared=None, space=space, variables={}, attributes={},
+        errors=folder / "errors", with_settings=functools.partial(loading.changed, workflow), **made,
+    )  # fmt: skip
 
 
 def events(space: TupleSpace, kind: str) -> list[dict[str, Any]]:
@@ -101,6 +100,28 @@ def is_start(number: int, fields: dict[Any, Any]) -> bool:
         return False
 
 
+def test_frames_of_another_molecule_than_the_first_walkers_are_refused_at_once(
+    space: TupleSpace, tmp_path: Path
+) -> None:
+    """Else it is known when a training reads both, and the budget is spent."""
+
+    def atoms(number: int, **more: Any) -> Callable[[Any, Any, Segment], None]:
+        def simulate(p: Any, start: Any, out: Segment) -> None:
+            for _ in range(5):
+                out.append(x=np.zeros((number, 3)), **more)
+
+        return simulate
+
+    orders = [(n, plain(Start(start=n, seed=n))) for n in range(2)]
+    for walker, simulate in enumerate([atoms(3), atoms(3), atoms(4), atoms(3, y=1.0)]):
+        run_orders(space, tmp_path, simulate, orders, walker)
+    frames, ended = Frames(tmp_path / "frames"), events(space, "ended")
+    assert [frames.count(f"w{walker}") for walker in range(4)] == [10, 10, 0, 0]
+    assert [each["how"] for each in ended] == ["finished"] * 4 + ["failed"] * 4
+    assert all("(3, 3) (of w0)" in each["cause"] for each in ended[4:6])
+    assert all("'y'" in each["cause"] for each in ended[6:])
+
+
 def wait_until_stopped(p: Any, start: Any, out: Segment) -> None:
     out.append(x=1.0)
     while not out.stopped:
@@ -112,19 +133,36 @@ def never_look(p: Any, start: Any, out: Segment) -> None:
         out.append(x=1.0)
 
 
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), ValueError("not of ours")], ids=["full disk", "a bug"]
+)
 @pytest.mark.parametrize("simulate", [wait_until_stopped, never_look])
-def test_a_full_disk_ends_a_segment_and_blames_no_start(
-    space: TupleSpace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulate: Callable[[Any, Any, Segment], None]
+def test_whatever_keeps_frames_from_being_published_ends_a_segment_and_blames_no_start(
+    space: TupleSpace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    simulate: Callable[[Any, Any, Segment], None],
+    error: Exception,
 ) -> None:
     def full(self: GroupWriter) -> dict[str, int]:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        raise error
 
     monkeypatch.setattr(GroupWriter, "_write", full)
-    with pytest.raises(OSError, match="No space") as ended:
+    with pytest.raises(type(error)) as ended:
         run_walker(space, tmp_path, simulate)
-    assert ended.value.errno == errno.ENOSPC
+    assert ended.value is error
     assert events(space, "ended") == []
     assert list((tmp_path / "errors").iterdir()) == []
+
+
+def test_a_start_that_was_settled_meanwhile_is_left_and_forgotten(space: TupleSpace, tmp_path: Path) -> None:
+    """Its walker was lost, and came back by its lease after the engine had gone on from its frames."""
+    space.put("bag", 0, plain(Start(start=0, seed=0)))
+    space.release(space.take("bag", int, dict, lease_s=60))
+    space.put(DONE, 0)
+    assert run_walker(space, tmp_path, lambda p, start, out: out.append(x=1.0), starts=0) == DISMISSED
+    assert events(space, "began") == []
+    assert space.count(DONE, int) == 0
 
 
 def test_a_stage_that_calls_exit_has_failed_and_its_walker_goes_on(space: TupleSpace, tmp_path: Path) -> None:
@@ -145,6 +183,35 @@ def test_a_cause_with_half_a_character_costs_no_walker(space: TupleSpace, tmp_pa
     assert run_walker(space, tmp_path, fail, starts=2) == DISMISSED
     assert [each["how"] for each in events(space, "ended")] == ["failed"] * 2
     assert "FileNotFoundError: frame\\udcff.xyz" in (tmp_path / "errors" / "w0.0.txt").read_text()
+
+
+def test_an_error_whose_text_fails_costs_no_walker(space: TupleSpace, tmp_path: Path) -> None:
+    class Wordless(Exception):
+        def __str__(self) -> str:
+            return str(1 / 0)
+
+    def fail(p: Any, start: Any, out: Segment) -> None:
+        raise Wordless
+
+    assert run_walker(space, tmp_path, fail, starts=2) == DISMISSED
+    assert all("Wordless" in each["cause"] and "ZeroDivisionError" in each["cause"] for each in events(space, "ended"))
+
+
+@pytest.mark.parametrize("ends", ["return", "raise ValueError", "import sys; sys.exit(1)"])
+def test_a_child_that_a_simulation_forks_does_not_become_a_second_walker(
+    ends: str, space: TupleSpace, tmp_path: Path
+) -> None:
+    """It would take starts, and write into the same group."""
+    named: dict[str, Any] = {"pid": os.getpid()}
+    exec(
+        "import os\ndef simulate(p, start, out):\n out.append(x=1.0)\n if os.fork() == 0:\n"
+        f"  out.append(x=2.0)\n  {ends}\n os.wait()\n",
+        named,
+    )
+    assert run_walker(space, tmp_path, named["simulate"], starts=3) == DISMISSED
+    assert os.getpid() == named["pid"]
+    assert [each["how"] for each in events(space, "ended")] == ["finished"] * 3
+    assert Frames(tmp_path / "frames").count("w0") == 3
 
 
 @pytest.mark.parametrize(

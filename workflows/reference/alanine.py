@@ -17,7 +17,7 @@ RIGHT = -2.1, 1.05  # rad: psi of the right-handed basin
 
 
 class Alanine(Params):
-    segment_ps: float = Field(2.0, ge=0.1)
+    segment_ps: float = Field(2.0, ge=0.1, multiple_of=0.1)
     latent: int = Field(10, ge=1)
     train_every: int = Field(4_000, ge=1)  # frames
     sim_ns: float = Field(1.6, gt=0)  # budget

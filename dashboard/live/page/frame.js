@@ -42,6 +42,7 @@ export class FrameView {
       ["started from", found.parent ? `frame ${found.parent.name}` : "the prepared start"],
       ["chosen by", `${words(found.policy)}${found.candidates ? ` among ${amount(found.candidates)} frames` : ""}${found.model ? `, with model ${found.model}` : ""}`],
       ["because", found.reason],
+      ...(found.given ? [["given", found.given]] : []),
       ...found.refused.slice(0, 4).map(each => ["passed over", `${each.frame ? `frame ${each.frame.name}` : "a new member"}: ${each.reason}`]),
       ["ancestors", deep ? `${deep}: ${[...new Set(found.lineage.slice(0, -1).map(each => each.segment))].slice(-4).join(" → ")} → ${found.segment}` : "none"],
       ...(found.stopped_by ? [["stopped by", `${found.stopped_by.by}: ${found.stopped_by.reason}`]] : []),

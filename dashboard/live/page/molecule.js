@@ -7,7 +7,7 @@ let loading = null;
 function library() {
   if (window.$3Dmol) return Promise.resolve();
   return loading ??= new Promise((done, failed) => {
-    const script = el("script", { src: "/static/3Dmol-min.js" });
+    const script = el("script", { src: new URL("3Dmol-min.js", import.meta.url).href });
     script.onload = done; script.onerror = () => failed(new Error("3Dmol could not be loaded"));
     document.head.append(script);
   });

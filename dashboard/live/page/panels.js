@@ -20,7 +20,7 @@ export class Panels {
     const found = await this.source.columns("panel", { name }), caption = el("figcaption", {}, found.meta.caption);
     if (found.svg) return fill(place, el("figure", {}, el("img", { alt: found.meta.title, src: URL.createObjectURL(new Blob([found.svg], { type: "image/svg+xml" })) }), caption));
     const [rows, columns] = found.shapes.values, range = bounds(found.values);
-    if (columns === 2 * rows) { const globe = new Globe(); fill(place, el("figure", {}, globe.node, caption)); globe.set(found.values, rows, columns, range); }
+    if (found.meta.globe) { const globe = new Globe(); fill(place, el("figure", {}, globe.node, caption)); globe.set(found.values, rows, columns, range); }
     else if (columns) { const picture = new Picture(found.meta.title); fill(place, picture.node, caption); picture.set(found.values, rows, columns, range); }
     else { const line = new Line(found.meta.title); fill(place, line.node, caption); line.set(found.values); }
   }

@@ -46,7 +46,7 @@ class Page {
   async follow() {
     for (;;) {
       try { await this._look(); }
-      catch (error) { this._pill("away", error instanceof TypeError ? "connection lost, trying again" : error.message.slice(0, 80)); }
+      catch (error) { this._pill("away", error instanceof TypeError ? "connection lost, trying again" : error.message.slice(0, 110)); }
       if (this.source.offline) return;
       await new Promise(done => setTimeout(done, document.hidden ? 4 * POLL_MS : this.change < 0 ? OPENING_MS : POLL_MS));
     }
@@ -85,10 +85,10 @@ class Page {
 
   _others(state) {
     const shape = JSON.stringify(state.others); if (this.source.offline || shape === this.othersShape) return; this.othersShape = shape;
-    const back = state.others.length ? el("a", { href: "/", class: "small" }, "all runs ") : null;
+    const back = state.others.length ? el("a", { href: "../../", class: "small" }, "all runs ") : null;
     fill(this.compare, back, state.others.length ? choice("beside", [["", "no other run"], ...state.others.map(key => [key, key])], state.baseline, key => this._beside(key)) : null); if (state.baseline) this._beside(state.baseline);
   }
-  async _beside(key) { if (!key) return this.working.compare("", null); const other = new Server(`/run/${encodeURIComponent(key)}/`); try { this.working.compare(key, await other.values("metrics", {})); } catch (error) { this._pill("away", error.message.slice(0, 80)); } }
+  async _beside(key) { if (!key) return this.working.compare("", null); const other = new Server(`../${encodeURIComponent(key)}/`); try { this.working.compare(key, await other.values("metrics", {})); } catch (error) { this._pill("away", error.message.slice(0, 80)); } }
 
   async _picked({ x, y, rx, ry }) {
     try {

@@ -2,7 +2,7 @@
 import { $, amount, card, choice, duration, el, fill } from "steersman/dom.js";
 import { beginTheme, ofNumber, switchTheme, words } from "steersman/colours.js";
 import { Curves } from "steersman/charts.js";
-import { Server } from "steersman/source.js";
+import { asked, Refused, Server } from "steersman/source.js";
 
 const POLL_MS = 2000, MOST_CURVES = 8, PILLS = { running: "running", lost: "lost", failed: "failed" };
 
@@ -19,8 +19,8 @@ class Runs {
 
   async follow() {
     for (;;) {
-      try { const { runs } = await (await fetch("/runs", { credentials: "same-origin" })).json(); this._show(runs); fill(this.note, runs.length ? `${runs.length} runs. Tick some to see their metrics side by side.` : "There is no run in this folder yet."); }
-      catch { fill(this.note, "The connection is lost; trying again."); }
+      try { const { runs, single } = await (await asked("runs")).json(); if (single) return location.replace(`run/${encodeURIComponent(single)}/`); this._show(runs); fill(this.note, runs.length ? `${runs.length} runs. Tick some to see their metrics side by side.` : "There is no run in this folder yet."); }
+      catch (error) { fill(this.note, error instanceof Refused ? error.message : "The connection is lost; trying again."); }
       await new Promise(done => setTimeout(done, POLL_MS));
     }
   }
@@ -31,7 +31,7 @@ class Runs {
     runs.sort((a, b) => (b.began ?? 0) - (a.began ?? 0));
     const row = run => {
       const box = el("input", { type: "checkbox", "aria-label": `compare ${run.name}`, onchange: e => { e.target.checked ? this.chosen.add(run.key) : this.chosen.delete(run.key); this._compare(true); } }); box.checked = this.chosen.has(run.key);
-      return el("tr", {}, el("td", {}, box), el("td", {}, el("a", { href: `/run/${encodeURIComponent(run.key)}/` }, run.name)), el("td", {}, run.workflow ?? "…"), el("td", {}, el("span", { class: `pill ${PILLS[run.status] ?? ""}`, title: run.trouble ?? "" }, run.status ?? "…")), ...[amount(run.frames), +run.simulated === 0 ? "–" : run.simulated ?? "–", duration(3600 * run.hours), amount(run.models), amount(run.failed), ...metrics.map(name => amount(run.metrics?.[name]))].map(value => el("td", { class: "right" }, value)), ...differ.map(name => el("td", { class: "text" }, run.params?.[name] ?? "")));
+      return el("tr", {}, el("td", {}, box), el("td", {}, el("a", { href: `run/${encodeURIComponent(run.key)}/` }, run.name)), el("td", {}, run.workflow ?? "…"), el("td", {}, el("span", { class: `pill ${PILLS[run.status] ?? ""}`, title: run.trouble ?? "" }, run.status ?? "…")), ...[amount(run.frames), +run.simulated === 0 ? "–" : run.simulated ?? "–", duration(3600 * run.hours), amount(run.models), amount(run.failed), ...metrics.map(name => amount(run.metrics?.[name]))].map(value => el("td", { class: "right" }, value)), ...differ.map(name => el("td", { class: "text" }, run.params?.[name] ?? "")));
     };
     fill(this.table, el("table", {}, el("thead", {}, el("tr", {}, ["", "run", "workflow", "state", "frames", "simulated", "wall time", "models", "failed", ...metrics.map(words), ...differ].map(name => el("th", {}, name)))), el("tbody", {}, runs.map(row))));
     this.table.dataset.runs = runs.length; this._compare(true);
@@ -39,7 +39,7 @@ class Runs {
 
   async _compare(fresh = false) {
     const keys = [...this.chosen].slice(0, MOST_CURVES); this.side.hidden = !keys.length; if (!keys.length) return;
-    for (const key of keys) if (fresh || !this.kept.has(key)) try { this.kept.set(key, await new Server(`/run/${encodeURIComponent(key)}/`).values("metrics", {})); } catch { this.kept.delete(key); }
+    for (const key of keys) if (fresh || !this.kept.has(key)) try { this.kept.set(key, await new Server(`run/${encodeURIComponent(key)}/`).values("metrics", {})); } catch { this.kept.delete(key); }
     const found = keys.filter(key => this.kept.has(key)), names = [...new Set(found.flatMap(key => Object.keys(this.kept.get(key).series)))];
     for (const [name, curve] of this.curves) if (!names.includes(name)) { curve.box.remove(); this.curves.delete(name); }
     for (const name of names) {

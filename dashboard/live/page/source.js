@@ -15,11 +15,25 @@ const address = (view, query) => { const text = new URLSearchParams(query).toStr
 
 export class Refused extends Error {}
 
+// The link carries the token behind #; it stays with this tab, and out of the address bar.
+const KEPT = "steersman-token";
+const take = () => {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) { sessionStorage.setItem(KEPT, given); history.replaceState(null, "", location.pathname + location.search); }
+  return given;
+};
+take(); addEventListener("hashchange", () => { if (take()) location.reload(); }); // of a link that is pasted into an open page
+export const asked = async (address, options = {}) => {
+  const reply = await fetch(address, { ...options, credentials: "same-origin", headers: { ...options.headers, "X-Steersman-Token": sessionStorage.getItem(KEPT) ?? "" } });
+  if (reply.status === 403 && !options.method) throw new Refused("This server was started again, or this tab has no token: open the link that `steersman dashboard` printed.");
+  return reply;
+};
+
 export class Server {
   constructor(base) { this.base = base; this.offline = false; }
 
   async _ask(view, query) {
-    const reply = await fetch(this.base + address(view, query), { credentials: "same-origin" });
+    const reply = await asked(this.base + address(view, query));
     if (!reply.ok) throw new Refused(await reply.text());
     return reply;
   }
@@ -29,8 +43,8 @@ export class Server {
   has() { return true; }
 
   async tell(words) {
-    const headers = { "Content-Type": "application/json", "X-Steersman": "1" };
-    const reply = await fetch(`${this.base}tell`, { method: "POST", headers, body: JSON.stringify(words), credentials: "same-origin" });
+    const headers = { "Content-Type": "application/json" };
+    const reply = await asked(`${this.base}tell`, { method: "POST", headers, body: JSON.stringify(words) });
     if (reply.ok) return (await reply.json()).done;
     const text = await reply.text();
     try { throw new Refused(JSON.parse(text).refused); } catch (error) { throw error instanceof Refused ? error : new Refused(text); }

@@ -47,7 +47,13 @@ def path(dipeptide: Molecule) -> np.ndarray:
 
 
 def segment(start: Start, features: Features | None = None, **settings: Any) -> list[Frame]:
-    given = {"temperature_K": 300.0, "duration_ps": 0.8, "seed": 1, "report_ps": 0.2, "platform": "Reference"}
+    given: dict[str, Any] = {
+        "temperature_K": 300.0,
+        "duration_ps": 0.8,
+        "seed": 1,
+        "report_ps": 0.2,
+        "platform": "Reference",
+    }
     return list(run(start, features=features, **(given | settings)))
 
 
@@ -62,7 +68,7 @@ class Dense:
     def __init__(self, layers: Layers) -> None:
         self._layers = layers
 
-    def layers(self) -> Layers:
+    def dense_layers(self) -> Layers:
         return self._layers
 
 
@@ -84,7 +90,7 @@ def bias_around(z: np.ndarray, periods: float = 0.0) -> Bias:
     return Bias(1, 14.0, False, centres, widths, np.full(30, 1 / 30, np.float32), np.full(z.shape[1], periods))
 
 
-FEATURES = [
+FEATURES: list[Features] = [
     Distances(((0, 8), (4, 10), (5, 16), (1, 18))),
     Torsions((PHI, PSI)),
     Coordinates((4, 8)),

@@ -12,10 +12,11 @@ import pytest
 from openmm import app, unit
 
 from steersman.apps.errors import OutOfRange, UnknownResidue
-from steersman.apps.molecular_dynamics import Molecule, build_peptide, contact_maps, ideal_helix, rmsd
-from steersman.apps.molecular_dynamics.amino_acids import LETTERS
+from steersman.apps.molecular_dynamics import Molecule, build_peptide, contact_maps, ideal_helix, peptide, rmsd
+from steersman.apps.molecular_dynamics.amino_acids import LETTERS, checked_sequence
 from steersman.apps.molecular_dynamics.force_field import HYDROGEN_MASS, PROTEIN, implicit_system
 from steersman.apps.molecular_dynamics.peptide import EXTENDED, HELIX, heavy_atoms, with_hydrogens
+from steersman.system.errors import BadValue
 
 
 @pytest.fixture(scope="module")
@@ -140,3 +141,30 @@ def test_a_capped_alanine_is_alanine_dipeptide() -> None:
     assert energy(system, molecule.positions) == pytest.approx(energy(other, molecule.positions), abs=0.01)
     with pytest.raises(OutOfRange):
         build_peptide("A")
+
+
+@pytest.mark.parametrize(
+    ("written", "letters"),
+    [
+        ("TYR TYR ASP", "YYD"), ("tyr  Asp\nGLY", "YDG"), ("YYDPETGTWY", "YYDPETGTWY"), ("YYD PET GTW", "YYDPETGTW"),
+        ("TYR", "TYR"), ("ALA AL", "ALAAL"),
+    ],
+)  # fmt: skip
+def test_three_letter_names_are_read_as_such(written: str, letters: str) -> None:
+    """A single word is one-letter code, as it always was."""
+    assert checked_sequence(written) == letters
+
+
+@pytest.mark.parametrize("written", ["TYR TYR PTR", "HIP ALA GLY"])
+def test_names_among_which_one_is_none_are_no_letters(written: str) -> None:
+    with pytest.raises(BadValue, match=r"PTR|HIP"):
+        checked_sequence(written)
+
+
+def test_a_long_chain_fits_into_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PDB file holds -999.999 to 9999.999 A; a chain that is longer is refused by its length."""
+    positions_nm = np.array(parsed("A" * 30).positions.value_in_unit(unit.nanometer))
+    assert positions_nm.min() == 0
+    monkeypatch.setattr(peptide, "LONGEST_A", 60.0)
+    with pytest.raises(OutOfRange, match="residues is 30"):
+        heavy_atoms("A" * 30, EXTENDED)

@@ -233,7 +233,9 @@ def test_an_explosion_that_is_still_finite_is_told(peptide: Molecule) -> None:
         ({"friction_per_ps": -1.0}, "friction_per_ps is -1; it must be 0 or more"),
         ({"duration_ps": float("inf")}, "duration_ps is inf; it must be a finite number"),
         ({"report_ps": 0.0015}, "report_ps is 0.0015; it must be a whole number of time steps, e.g. 0.004"),
-        ({"duration_ps": 0.01}, "duration_ps is 0.01; it must be at least report_ps, 0.2"),
+        ({"duration_ps": 0.01}, "duration_ps is 0.01; it must be a whole number of report_ps, 0.2, e.g. 0.2"),
+        ({"duration_ps": 1.5, "report_ps": 1.0}, "duration_ps is 1.5; it must be a whole number of report_ps, 1"),
+        ({"duration_ps": 0.5}, "duration_ps is 0.5; it must be a whole number of report_ps, 0.2, e.g. 0.4"),
         ({"seed": -3}, "seed is -3; it must be 0 or more"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,14 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from steersman.apps.errors import IncompleteStructure, SimulationUnstable, UnusableSystem
-from steersman.apps.molecular_dynamics import build_peptide, prepared_system, read_pdb, rmsd, run
+from steersman.apps.errors import IncompleteStructure, PlatformUnavailable, SimulationUnstable, UnusableSystem
+from steersman.apps.molecular_dynamics import Molecule, build_peptide, prepared_system, read_pdb, rmsd, run
+from steersman.apps.molecular_dynamics.context import Settings, open_context
 from steersman.apps.molecular_dynamics.force_field import PROTEIN, WATER, explicit_system
+from steersman.apps.molecular_dynamics.periodic import box_nm
 from steersman.stages.start import Start
+
+CRYSTAL = "CRYST1   30.000   30.000   30.000  90.00  90.00  90.00 P 1           1\n"
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +123,76 @@ def test_a_given_system_is_simulated_as_it_is(tmp_path: Path, pdb_text: str) -> 
     (tmp_path / "system.xml").write_text(openmm.XmlSerializer.serialize(system))
     given = prepared_system(tmp_path / "a.pdb", system_xml=tmp_path / "system.xml")
     assert given.system_xml == openmm.XmlSerializer.serialize(system)
+
+
+def boxed(pdb_text: str, folder: Path, box_A: float | None, system_nm: float, *forces: openmm.Force) -> Molecule:
+    """The tripeptide in a box of the file, with a System of another box and a cutoff of 0.7 nm."""
+    cryst = f"CRYST1{box_A:9.3f}{box_A:9.3f}{box_A:9.3f}  90.00  90.00  90.00 P 1           1\n" if box_A else ""
+    (folder / "a.pdb").write_text(cryst + pdb_text)
+    topology = app.PDBFile(str(folder / "a.pdb")).topology
+    topology.setUnitCellDimensions([3.0 * unit.nanometer] * 3)
+    system = app.ForceField(PROTEIN).createSystem(topology, nonbondedMethod=app.CutoffPeriodic, nonbondedCutoff=0.7)
+    system.setDefaultPeriodicBoxVectors(*np.eye(3) * system_nm)
+    for force in forces:
+        system.addForce(force)
+    (folder / "system.xml").write_text(openmm.XmlSerializer.serialize(system))
+    return prepared_system(folder / "a.pdb", system_xml=folder / "system.xml")
+
+
+@pytest.mark.parametrize(
+    ("box_A", "system_nm", "nm"), [(25.0, 3.0, 2.5), (30.0, 2.5, 3.0), (None, 3.0, 3.0), (30.0004, 3.00004, 3.00004)]
+)
+def test_the_box_of_the_file_is_simulated(
+    box_A: float | None, system_nm: float, nm: float, tmp_path: Path, pdb_text: str
+) -> None:
+    """Forces, topology and exports agree on it; one that differs by rounding alone stays as the System has it."""
+    molecule = boxed(pdb_text, tmp_path, box_A, system_nm)
+    simulated = openmm.XmlSerializer.deserialize(molecule.system_xml).getDefaultPeriodicBoxVectors()
+    written = app.PDBFile(io.StringIO(molecule.pdb)).topology.getPeriodicBoxVectors()
+    assert molecule.box is not None
+    assert np.allclose(molecule.box, nm * np.eye(3), rtol=0, atol=1e-9)
+    assert np.array_equal(box_nm(simulated), molecule.box)
+    assert np.allclose(box_nm(written), molecule.box, rtol=0, atol=1e-4)
+
+
+def test_a_crystal_in_implicit_solvent_has_no_box(tmp_path: Path, pdb_text: str) -> None:
+    (tmp_path / "a.pdb").write_text(CRYSTAL + pdb_text)
+    molecule = read_pdb(tmp_path / "a.pdb")
+    assert (molecule.periodic, molecule.box) == (False, None)
+    assert "CRYST1" not in molecule.pdb
+
+
+def test_frames_of_chains_in_other_images_have_the_same_contacts(tmp_path: Path, pdb_text: str) -> None:
+    """Two tripeptides side by side; the second is one box further in the second file."""
+    atoms = [line for line in pdb_text.splitlines() if line.startswith(("ATOM", "HETATM"))]
+    found = []
+    for far_A in (0.0, 30.0):
+        other = (f"{line[:21]}B{line[22:46]}{float(line[46:54]) + 7.5 + far_A:8.3f}{line[54:]}" for line in atoms)
+        text = "\n".join([*atoms, "TER", *other, "END\n"])
+        molecule = boxed(text, tmp_path, 30.0, 30.0)
+        (frame,) = run(Start(molecule), temperature_K=0, duration_ps=0.004, report_ps=0.004, seed=1)
+        found.append(frame.contacts)
+        assert molecule.chains is not None
+        assert molecule.chains.tolist() == [0, 0, 0, 1, 1, 1]
+    assert np.array_equal(found[0], found[1])
+    assert found[0][:3, 3:].any()
+
+
+@pytest.mark.parametrize("platform", [None, "Reference"])
+def test_what_openmm_says_of_a_system_is_said(platform: str | None, tmp_path: Path, pdb_text: str) -> None:
+    restraint, typo = openmm.CustomExternalForce("k*x"), openmm.CustomBondForce("r^2 + undefined")
+    restraint.addParticle(5000, [])
+    typo.addBond(0, 1, [])
+    molecule = boxed(pdb_text, tmp_path, 30.0, 3.0)
+    for forces, system_nm, word in (((), 1.3, "cutoff"), ((restraint,), 3.0, "5000"), ((typo,), 3.0, "undefined")):
+        with pytest.raises(UnusableSystem, match=word):
+            boxed(pdb_text, tmp_path, None, system_nm, *forces)
+    system = openmm.XmlSerializer.deserialize(molecule.system_xml)
+    system.setDefaultPeriodicBoxVectors(*np.eye(3))
+    with pytest.raises(UnusableSystem, match="cutoff"):
+        open_context(system, Settings(300.0, platform=platform))
+    with pytest.raises(PlatformUnavailable):
+        open_context(system, Settings(300.0, platform="None"))
 
 
 def test_a_system_that_does_not_fit_is_told(box: Path, tmp_path: Path, pdb_text: str) -> None:

@@ -79,7 +79,7 @@ def test_layers_are_the_same_function_as_encode(
     kind.fit(seen, **fit).save(tmp_path)  # type: ignore[attr-defined]
     model = Model.load(tmp_path)
     value = seen
-    for number, (weights, offsets) in enumerate(model.layers()):
+    for number, (weights, offsets) in enumerate(model.dense_layers()):
         value = (np.tanh(value) if number else value) @ weights.T + offsets
     encoded = model.encode(seen)  # type: ignore[operator]
     np.testing.assert_allclose(value, encoded[0] if kind is PCA else encoded, atol=1e-4)
@@ -94,7 +94,7 @@ def test_a_deep_fit_repeats_and_goes_on(mixed: tuple[np.ndarray, np.ndarray]) ->
 
 def test_what_cannot_be_written_out_as_forces_says_so() -> None:
     with pytest.raises(NotDense):
-        CVAE(10, 2).layers()
+        CVAE(10, 2).dense_layers()
 
 
 @pytest.mark.parametrize("kind", [TICA, DeepTICA])

@@ -1,0 +1,100 @@
+"""PLUMED's input: there is no PLUMED to install here, so its lines are read and computed by numpy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steersman.apps.molecular_dynamics import Angles, Coordinates, Distances, Features, Torsions, dihedral, plumed
+from steersman.steering import Bias
+from tests.apps.molecular_dynamics.test_biasing import Dense, Layers, bias_around, coordinate_of, network
+
+KT = 2.494
+FUNCTIONS = {name: getattr(np, name) for name in ("tanh", "cos", "sin", "floor")} | {
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+def computed(text: str, positions: np.ndarray) -> dict[str, float]:
+    """The value of each label."""
+    values: dict[str, float] = {}
+    for line in text.splitlines():
+        label, colon, rest = line.partition(": ")
+        if not colon:
+            continue
+        action, *words = rest.split()
+        given = dict(word.partition("=")[::2] for word in words)
+        atoms = [int(atom) - 1 for atom in given.get("ATOMS", given.get("ATOM", "")).split(",") if atom]
+        names = given.get("ARG", "").split(",")
+        match action:
+            case "DISTANCE":
+                values[label] = float(np.linalg.norm(positions[atoms[0]] - positions[atoms[1]]))
+            case "TORSION":
+                values[label] = float(dihedral(positions[atoms]))
+            case "POSITION":
+                values |= {f"{label}.{axis}": float(positions[atoms[0], i]) for i, axis in enumerate("xyz")}
+            case "COMBINE":
+                factors = [float(factor) for factor in given.get("COEFFICIENTS", "1").split(",")]
+                values[label] = sum(f * values[name] for f, name in zip(factors, names, strict=True))
+            case "CUSTOM":
+                values[label] = float(eval(given["FUNC"], {"__builtins__": {}}, {**FUNCTIONS, "x": values[names[0]]}))
+    return values
+
+
+@pytest.fixture
+def path() -> np.ndarray:
+    """(60, 6, 3): six atoms that move a little, nm."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(6, 3)) * 0.3 + 0.03 * rng.normal(size=(60, 6, 3)).cumsum(axis=0)
+
+
+@pytest.mark.parametrize(
+    ("features", "hidden", "periods"),
+    [
+        (Distances(((0, 3), (1, 4), (2, 5))), [], 0.0),
+        (Distances(((0, 3), (1, 4), (2, 5))), [4], 0.0),
+        (Torsions(((0, 1, 2, 3), (2, 3, 4, 5))), [3], 0.0),
+        (Coordinates((0, 5)), [], 0.0),
+        (Angles(((0, 1, 2, 3), (2, 3, 4, 5))), None, 2 * np.pi),
+    ],
+)
+def test_its_lines_compute_the_coordinate_of_the_model(
+    tmp_path: Path, path: np.ndarray, features: Features, hidden: list[int] | None, periods: float
+) -> None:
+    layers: Layers = network([features.count, *hidden, 2]) if hidden is not None else [(np.eye(2), np.zeros(2))]
+    z = coordinate_of(layers, features)
+    bias = bias_around(z(path), periods)
+    model = None if hidden is None else Dense(layers)
+    plumed.write(tmp_path, features, stride=50, bias=bias, model=model, kT=KT)
+    text = (tmp_path / "plumed.dat").read_text()
+    for positions in path[::10]:
+        values = computed(text, positions)
+        assert [values[f"f{n}"] for n in range(features.count)] == pytest.approx(features.values(positions))
+        found = np.array([values["w0"], values["w1"]])
+        np.testing.assert_allclose(found, bias.wrapped(z(positions)[None])[0], atol=1e-6)
+
+
+def test_its_grid_is_the_bias_and_its_slopes(tmp_path: Path, path: np.ndarray) -> None:
+    bias: Bias = bias_around(path[:, :2, 0])
+    head, rows = [], []
+    for line in plumed.table(bias, KT).splitlines():
+        head.append(line) if line.startswith("#!") else rows.append([float(word) for word in line.split()])
+    grid = np.array(rows)
+    assert head[0] == "#! FIELDS w0 w1 bias.bias der_w0 der_w1"
+    assert f"#! SET nbins_w1 {len(bias.axes[1]) - 1}" in head
+    assert (grid[1:, 0] != grid[:-1, 0]).all()  # the first one is the fastest
+    np.testing.assert_allclose(grid[:, 2], KT * bias.energy(grid[:, :2]), atol=1e-9)
+    inside = (bias.wrapped(grid[:, :2]) == grid[:, :2]).all(axis=1)
+    np.testing.assert_allclose(grid[inside, 3:], KT * bias.gradient(grid[inside, :2]), atol=1e-9)
+
+
+def test_what_it_prints_is_read_in_kT(tmp_path: Path) -> None:
+    features = Distances(((0, 3), (1, 4)))
+    plumed.write(tmp_path, features, stride=10, kT=KT)
+    assert "EXTERNAL" not in (tmp_path / "plumed.dat").read_text()
+    time, values, bias = plumed.columns("0.4 0.31 0.52", features, KT)
+    assert (time, values.tolist(), bias) == (0.4, [0.31, 0.52], 0.0)
+    assert plumed.columns("0.4 0.31 0.52 -4.988", features, KT)[2] == pytest.approx(-2.0)

@@ -1,0 +1,108 @@
+"""What is concluded from curves of a few seeds: better is what was asked for, and nothing is concluded from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from steersman.compare.arms import PLAIN, Arm
+from steersman.compare.comparison import Runs, rows
+from steersman.compare.errors import NothingMeasured
+from steersman.compare.figure import draw, meaning
+from steersman.compare.metric import HeldOutMetric
+from steersman.compare.statistics import ENOUGH, Times, band, speed_up
+from steersman.dashboard import style
+from steersman.dashboard.yardsticks import Curve
+
+SEEDS = 8
+SPENT = np.arange(1.0, 101)
+
+
+def runs(arm: str, curves: Sequence[np.ndarray]) -> Runs:
+    made = [Curve(SPENT, np.asarray(curve, float)) for curve in curves]
+    return Runs(Arm(arm), list(range(len(made))), {"error": made}, starts=10, own=10, trained=len(made))
+
+
+def falling(half_at: float) -> list[np.ndarray]:
+    """Errors that fall to zero, a little otherwise in each seed."""
+    return [0.5 ** (SPENT / (half_at * (1 + 0.01 * seed))) for seed in range(SEEDS)]
+
+
+@pytest.mark.parametrize("less", [True, False])
+def test_better_is_less_where_less_is_better(less: bool) -> None:
+    """The arm falls twice as fast: an error that falls is good, an accuracy that falls is not."""
+    sign, level = (1, 0.25) if less else (-1, -0.25)
+    plain, arm = (runs(name, [sign * each for each in falling(half)]) for name, half in ((PLAIN, 40), ("A()", 20)))
+    (row,) = rows(plain, arm, {"error": HeldOutMetric("error", less, (level,))})
+    assert row.verdict.startswith("better")
+    assert row.sooner[level].value == pytest.approx(2, abs=0.1)
+    assert row.times[level].time == pytest.approx([40 * (1 + 0.01 * seed) for seed in range(SEEDS)], abs=1)
+    assert row.times[level].reached.all()
+    plain.arm = Arm("B()")
+    (back,) = rows(arm, plain, {"error": HeldOutMetric("error", less, (level,))})
+    assert back.verdict.startswith("worse")
+    assert "later" in back.verdict
+
+
+def test_a_level_that_is_never_reached_is_waited_for_to_the_end() -> None:
+    plain, arm = runs(PLAIN, falling(40)), runs("A()", falling(20))
+    (row,) = rows(plain, arm, {"error": HeldOutMetric("error", True, (0.1, 0.0))})
+    assert row.times[0.0].reached.tolist() == [False] * SEEDS
+    assert row.times[0.0].time.tolist() == [100.0] * SEEDS
+    ratio = row.sooner[0.0]
+    assert (ratio.low, ratio.high) == (0, np.inf)
+    assert "0 is reached" not in row.verdict
+    (only,) = rows(plain, arm, {"error": HeldOutMetric("error", True, (0.1,))})
+    assert only.sooner[0.1].at_least, "plain sampling does not come to it"
+    assert only.sooner[0.1].value == pytest.approx(100 / 70, rel=0.1)
+
+
+def test_seeds_are_paired() -> None:
+    """What a seed costs is the same for both: the ratio is certain however much seeds differ."""
+    for n in (4, 12):
+        of_seed = np.geomspace(1, 1e6, n)
+        every = np.ones(n, bool)
+        ratio = speed_up(Times(2 * of_seed, every), Times(of_seed, every), np.random.default_rng(0))
+        assert (ratio.value, ratio.low, ratio.high) == pytest.approx((2, 2, 2))
+
+
+def test_nothing_is_concluded_from_nothing() -> None:
+    nothing = [np.full(100, np.nan)] * SEEDS
+    error = {"error": HeldOutMetric("error", True, (0.1,))}
+    with pytest.raises(NothingMeasured) as told:
+        rows(runs(PLAIN, nothing), runs("A()", nothing), error)
+    assert (told.value.measure, told.value.seeds) == ("error", SEEDS)
+    some = [*falling(40)[:-1], nothing[0]]
+    (row,) = rows(runs(PLAIN, falling(40)), runs("A()", some), error)
+    assert row.verdict.startswith("unknown")
+    assert f"1 of {2 * SEEDS}" in row.verdict
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 4, 5, 6, 7, 8, 10, 16])
+def test_a_band_holds_the_median_as_often_as_it_says(seeds: int) -> None:
+    """Whatever the values are drawn from; 95 % needs six seeds."""
+    draw_ = np.random.default_rng(seeds)
+    for values in (draw_.normal(size=(seeds, 4000)), np.exp(2 * draw_.normal(size=(seeds, 4000)))):
+        low, high, level = band(values)
+        truth = 0.0 if values.min() < 0 else 1.0
+        assert np.mean((low <= truth) & (truth <= high)) == pytest.approx(level, abs=0.02)
+    assert (level >= 0.95) == (seeds >= ENOUGH)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 4, 5])
+def test_a_speed_up_by_few_seeds_holds_as_often_as_it_says(seeds: int) -> None:
+    draw_, every = np.random.default_rng(seeds), np.ones(seeds, bool)
+    found = [speed_up(Times(a, every), Times(b, every), draw_) for a, b in np.exp(draw_.normal(size=(2000, 2, seeds)))]
+    assert np.mean([each.low <= 1 <= each.high for each in found]) == pytest.approx(found[0].level, abs=0.03)
+    assert all(each.low <= each.value <= each.high for each in found)
+
+
+@pytest.mark.parametrize("seeds", [2, 8])
+def test_the_figure_shows_each_of_few_seeds_and_the_band_of_many(seeds: int) -> None:
+    with style.applied():
+        (axes,) = draw([runs(PLAIN, falling(40)[:seeds])]).axes
+    assert len(axes.lines) == (1 if seeds >= ENOUGH else 1 + seeds)
+    assert len(axes.collections) == (seeds >= ENOUGH)
+    assert ("99 %" in meaning(range(seeds))) == (seeds == SEEDS)

@@ -1,0 +1,49 @@
+"""A power failure costs the decisions of a second, each of which the disk has with its explanation or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+
+from steersman.engine.bag import Bag
+from steersman.engine.driver import Driver
+from steersman.journal.file import Journal, read
+from steersman.journal.recorder import Recorder
+from steersman.journal.records import Note, Start
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.scoreboard import unscored
+from steersman.journal.state import State
+from steersman.steering import Steering
+from tests.power import Disk
+
+STEP_S = 0.4
+
+
+def test_a_power_failure_costs_a_second_of_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any moment of a driver whose steps take less than half a second; the other parts of it are not looked at."""
+    (tmp_path / "run").mkdir()
+    disk, now = Disk(tmp_path / "run", monkeypatch), [100.0]
+    recorder = Recorder(Journal(tmp_path / "run" / "journal.jsonl", clock=lambda: now[0]), State())
+    bag = Bag(recorder, MagicMock(), Steering(), tmp_path / "run" / "decisions.jsonl", seed=1, rounds=False)
+    driver = MagicMock(_clock=lambda: now[0], _synced=0.0, _recorder=recorder, _bag=bag)
+
+    def act() -> None:
+        for text in ("a", "b"):
+            recorder.record(Note(text=text))
+            bag.fill(lambda: unscored(recorder.state), recorder.state.waiting_starts + 1)
+
+    for number in range(12):
+        Driver._step(driver, act)
+        now[0] += STEP_S
+        left = RunDirectory(disk.after_power_failure(tmp_path / str(number)))
+        story = list(read(left.journal))
+        written = [record for record in read(recorder.journal.path) if record.t <= now[0] - 1.0]
+        assert story[: len(written)] == written
+        explained = [json.loads(line)["start"] for line in left.decisions.read_bytes().splitlines()]
+        assert {record.start for record in story if isinstance(record, Start)} <= {*explained}
+    assert written
+    recorder.journal.close()
+    bag.close()

@@ -1,0 +1,172 @@
+"""Times, boxes and bonds as each format has them; what a format cannot hold is refused or said."""
+
+import shutil
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from msgspec.structs import replace
+
+import steersman
+from steersman.apps import molecular_dynamics as md
+from steersman.data import export
+from steersman.data.errors import CannotExport, Unconverted
+from steersman.journal import file
+from steersman.journal.run_directory import RunDirectory
+from steersman.store import FRAME, DamagedGroup, GroupWriter, ShapeMismatch, Variable
+from tests.data.conftest import FRAMES, REPORT_PS
+from tests.export.test_export import read_back
+
+MDAnalysis = pytest.importorskip("MDAnalysis")
+PS = {"ps": 1.0, "picosecond": 1.0, "picoseconds": 1.0, "nanosecond": 1e3, "µs": 1e6, "ms": 1e9, "s": 1e12, "min": 6e13}
+
+
+def in_unit(run: RunDirectory, unit: str) -> steersman.Run:
+    """The same run, whose times are in another unit."""
+    story = list(file.read(run.journal))
+    file.rewrite(run.journal, [replace(story[0], time_unit=unit), *story[1:]])
+    return steersman.open_run(run.path)
+
+
+def with_box(run: RunDirectory, boxes: np.ndarray, unit: str = "nm") -> steersman.Run:
+    """The same run, where w1 has a box in each frame: (2 * FRAMES, ...)."""
+    stored = steersman.open_run(run.path).frames["w1"].to_dataset().load()
+    shutil.rmtree(run.frames.path / "w1")
+    dims = ("a", "b", "c")[: boxes.ndim - 1]
+    writer = GroupWriter(run.frames.path / "w1", variables=md.VARIABLES | {"box": Variable(dims, unit, "box")})
+    names = ("time", "segment", "positions")
+    writer.extend(FRAME, {name: stored[name].values for name in names} | {"box": boxes})
+    writer.close()
+    return steersman.open_run(run.path)
+
+
+@pytest.mark.parametrize("unit", PS)
+def test_times_are_converted_from_every_name_of_their_unit(unit: str, run: RunDirectory, tmp_path: Path) -> None:
+    in_unit(run, unit).export(tmp_path / "a.nc", "w1.0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        times = xarray.open_dataset(tmp_path / "a.nc", engine="scipy", decode_times=False).time.values
+    assert np.allclose(times, PS[unit] * REPORT_PS * np.arange(1, FRAMES + 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["1", "parsec", "tau"])
+def test_an_unknown_unit_of_time_is_said(unit: str, run: RunDirectory, tmp_path: Path) -> None:
+    with pytest.warns(Unconverted, match=unit):
+        in_unit(run, unit).export(tmp_path / "a.xtc", "w1.0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Unconverted)
+        steersman.open_run(run.path).export(tmp_path / "a.pdb", "w1.0")  # holds no times
+
+
+@pytest.mark.parametrize(
+    ("box", "unit", "angstrom"),
+    [
+        ([3.0, 4, 5], "nm", [30, 40, 50, 90, 90, 90]),
+        ([30.0, 40, 50], "angstrom", [30, 40, 50, 90, 90, 90]),
+        ([3.0, 4, 5, 60, 70, 80], "nm", [30, 40, 50, 60, 70, 80]),
+        ([[3.0, 0, 0], [0, 4, 0], [0, 0, 5]], "1", [30, 40, 50, 90, 90, 90]),
+    ],
+)
+def test_a_box_has_lengths_or_angles_too_or_vectors(
+    box: list[float], unit: str, angstrom: list[float], run: RunDirectory, tmp_path: Path
+) -> None:
+    with_box(run, np.array([box] * 2 * FRAMES, np.float32), unit).export(tmp_path / "a.xtc", "w1.0")
+    assert np.allclose(read_back(run.topology, tmp_path / "a.xtc")[2], angstrom, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        np.ones((1, 3)), np.ones((1, 3, 3)), np.float64(1.0), np.ones(9),
+        np.array([[0.0, 3, 0], [4, 0, 0], [0, 0, 5]]), np.array([[3.0, 0, 1], [0, 4, 0], [0, 0, 5]]),
+    ],
+)  # fmt: skip
+def test_a_box_that_no_format_knows_is_refused_by_its_name(box: np.ndarray, run: RunDirectory, tmp_path: Path) -> None:
+    opened = with_box(run, np.stack([box] * 2 * FRAMES))
+    with pytest.raises(CannotExport, match=r"box: .*\(3,\)|box: vectors .*known are"):
+        opened.export(tmp_path / "a.xtc", "w1.0")
+    assert not list(tmp_path.glob("*a.xtc"))
+
+
+def test_a_pdb_has_one_box(run: RunDirectory, tmp_path: Path) -> None:
+    boxes = np.array([[3.0, 4, 5]] * 2 * FRAMES)
+    boxes[2] *= 1.01
+    opened = with_box(run, boxes)
+    opened.export(tmp_path / "same.pdb", opened.scores.query("walker == 1 and row < 2"))
+    with pytest.raises(CannotExport, match="frame 2"):
+        opened.export(tmp_path / "other.pdb", "w1.0")
+
+
+@pytest.mark.parametrize(("first", "apart"), [(0.1, 0.2), (0.2, 0.2), (7.5, 2.5), (0.02, 1.0), (1e6, 0.2), (0.0, 1.0)])
+def test_a_dcd_begins_when_the_frames_do(first: float, apart: float, run: RunDirectory, tmp_path: Path) -> None:
+    opened = steersman.open_run(run.path)
+    chosen = opened.scores.query("segment == 'w1.0'").copy()
+    chosen["time"] = first + apart * np.arange(len(chosen))
+    opened.export(tmp_path / "a.dcd", chosen)
+    assert np.allclose(read_back(run.topology, tmp_path / "a.dcd")[1], chosen["time"], rtol=1e-6, atol=1e-6)
+
+
+def test_a_time_that_a_dcd_cannot_hold_is_refused(run: RunDirectory, tmp_path: Path) -> None:
+    opened = steersman.open_run(run.path)
+    chosen = opened.scores.query("segment == 'w1.0'").copy()
+    chosen["time"] = 1e9 + 0.2 * np.arange(len(chosen))
+    with pytest.raises(CannotExport, match=r"take \.xtc"):
+        opened.export(tmp_path / "a.dcd", chosen)
+
+
+def test_bonds_of_atoms_from_100_000_on_do_not_hinder_an_export(run: RunDirectory, tmp_path: Path) -> None:
+    """OpenMM writes their numbers with letters; those that are numbers stay."""
+    text = run.topology.read_text()
+    run.topology.write_text(text.replace("END\n", "CONECT    1    2\nCONECTA00CAA00CB\nCONECT   1AA00CB\nEND\n"))
+    opened = steersman.open_run(run.path)
+    for suffix in ("xtc", "pdb"):
+        opened.export(tmp_path / f"a.{suffix}", "w1.0")
+    assert "CONECT" in (tmp_path / "a.pdb").read_text()
+
+
+def test_netcdf_costs_a_frame_what_it_costs(run: RunDirectory, tmp_path: Path) -> None:
+    """Four times the frames take less than eight times as long; rewriting the file for each frame takes sixteen."""
+    opened = steersman.open_run(run.path)
+    row = opened.scores[:1]
+    took = []
+    for number in (250, 1000):
+        began = time.process_time()
+        opened.export(tmp_path / f"{number}.nc", row.iloc[[0] * number])
+        took.append(time.process_time() - began)
+    assert took[1] < 8 * took[0]
+
+
+def test_frames_of_different_molecules_are_not_put_into_one_file(run: RunDirectory, tmp_path: Path) -> None:
+    shutil.rmtree(run.frames.path / "w1")
+    writer = GroupWriter(run.frames.path / "w1", variables=md.VARIABLES)
+    positions = np.zeros((2 * FRAMES, 2, 3), np.float32)
+    frames = {"time": np.arange(2.0 * FRAMES), "segment": np.zeros(2 * FRAMES, np.int32), "positions": positions}
+    writer.extend(FRAME, frames)
+    writer.close()
+    opened = steersman.open_run(run.path)
+    with pytest.raises(ShapeMismatch):
+        opened.export(tmp_path / "a.xtc", opened.scores)
+
+
+def test_a_group_that_was_damaged_is_called_so(run: RunDirectory, tmp_path: Path) -> None:
+    opened = steersman.open_run(run.path)
+    for text in ("{", "{}", "[]", '{"attributes": {}, "consolidated_metadata": {"metadata": {"x": 1}}}'):
+        (run.frames.path / "w1" / "zarr.json").write_text(text)
+        with pytest.raises(DamagedGroup):
+            opened.export(tmp_path / "a.xtc", "w1.0")
+
+
+def test_a_mistake_is_not_called_damage(run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what cannot be read or decoded is."""
+    opened = steersman.open_run(run.path)
+    for mistake in (TypeError, ValueError, KeyError):
+
+        def wrong(*_: object, kind: type[Exception] = mistake) -> None:
+            raise kind
+
+        monkeypatch.setattr(export, "_universe", wrong)
+        with pytest.raises(mistake):
+            opened.export(tmp_path / "a.xtc", "w1.0")

@@ -1,0 +1,202 @@
+"""Small bugs of a careless edit, planted one at a time -> which of them the fast tests find, and which live.
+
+    python tests/planted_bugs.py [--room ROOM] [--only N]
+
+It works in a copy of the checkout, and runs all the tests named here once without a bug. A bug that lives is a law that
+is missing. A bug whose text is not found, or found twice, is stale: correct it here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+HANGS_S = 120  # a test that takes longer has found the bug, too
+
+
+class Bug(NamedTuple):
+    """What is planted where, and the test files that are to find it."""
+
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+STARTS, BIAS = "tests/steering/test_exact_starts.py", "tests/steering/test_bias.py tests/steering/test_opes.py"
+WEIGHTS, ENSEMBLE = "tests/steering/test_reweighted_wells.py", "tests/steering/test_weighted_ensemble.py"
+STATISTICS, VERDICTS = "tests/compare/test_statistics.py", "tests/compare/test_verdicts.py"
+PIECES, SEGMENTS = "tests/analysis/test_pieces.py", "tests/worker/test_start_and_state.py"
+COPY = "tests/remote/test_copy.py"
+
+BUGS = [
+    Bug("steering/streams.py", "_rng(seed, _STARTS, number)", "_rng(seed, _STARTS, 0)", STARTS),
+    Bug("steering/streams.py", "_STARTS, _DECISIONS = 0, 1", "_STARTS, _DECISIONS = 0, 0", STARTS),
+    Bug("steering/streams.py", "SeedSequence(seed, spawn_key=(stream, number))",
+        "SeedSequence(seed + number, spawn_key=(stream,))", STARTS),
+    Bug("steering/policies.py", "np.argsort(scores.starts[order], kind", "np.argsort(scores.starts, kind",
+        "tests/steering/test_policies.py"),
+    Bug("steering/scores.py", "low, high = x.min(axis=0), x.max(axis=0)", "low, high = x.min(), x.max()",
+        "tests/steering/test_policies.py"),
+    Bug("steering/pruning.py", "rows[-self.patience :]", "rows[: self.patience]", "tests/steering/test_pruning.py"),
+    Bug("steering/stop.py", "window = len(values) - self.last\n", "window = len(values) - self.last + 1\n",
+        "tests/steering/test_stop.py"),
+    Bug("steering/bias.py", "/ (width * math.sqrt(2 * math.pi))", "/ math.sqrt(2 * math.pi)", BIAS),
+    Bug("steering/bias.py", "bias_factor - 1 if self.exploring", "bias_factor if self.exploring", BIAS),
+    Bug("steering/opes.py", "before = scores.biased_by != scores.model", "before = scores.biased_by == scores.model",
+        BIAS),
+    Bug("steering/opes.py", "np.where(fresh[:, None], 0.0, nearest(np.diff(z[order], axis=0), periods))",
+        "nearest(np.diff(z[order], axis=0), periods)", BIAS),
+    Bug("steering/opes.py", "weight.sum() ** 2 / (weight**2).sum()", "weight.sum() / (weight**2).sum()", BIAS),
+    Bug("steering/reweighting.py", "np.log(counts)[:, None] - energies", "np.log(counts)[:, None] + energies", WEIGHTS),
+    Bug("steering/reweighting.py", "np.log(below.sum() / above.sum())", "np.log(above.sum() / below.sum())", WEIGHTS),
+    Bug("steering/reweighting.py", "change = np.where(same, np.diff(side[known]), 0)", "change = np.diff(side[known])",
+        WEIGHTS),
+    Bug("steering/weighted_ensemble.py", "i if rng.random() * (a + b) < a else j",
+        "i if rng.random() * (a + b) < b else j", ENSEMBLE),
+    Bug("steering/weighted_ensemble.py", "np.flatnonzero(np.asarray(there, bool)[order])[::-1]",
+        "np.flatnonzero(np.asarray(there, bool)[order])", ENSEMBLE),
+    Bug("compare/statistics.py", "share <= 0.5 + 1e-12", "share < 0.5", STATISTICS),
+    Bug("compare/statistics.py", "pairs.std(ddof=1)", "pairs.std()", STATISTICS),
+    Bug("compare/statistics.py", "other.of(seeds)) for seeds", "other.of(rng.permutation(seeds))) for seeds", VERDICTS),
+    Bug("compare/comparison.py", "better, worse = worse, better", "pass", VERDICTS),
+    Bug("compare/comparison.py", "curve.spent[there.argmax()] if there.any() else curve.spent[-1]",
+        "curve.spent[there.argmax()]", VERDICTS),
+    Bug("compare/comparison.py", "end = min(curve.spent[-1] for each in", "end = max(curve.spent[-1] for each in",
+        VERDICTS),
+    Bug("compare/write.py", "runs.cost[part] / len(runs.seeds)", "runs.cost[part]", VERDICTS),
+    Bug("compare/campaigns.py", "process.returncode or not job.finished", "process.returncode and not job.finished",
+        "tests/compare/test_arms.py"),
+    Bug("compare/tuning.py", "sign = 1 if study", "sign = -1 if study", "tests/compare/test_tuning.py"),
+    Bug("analysis/trajectories.py", "row == segments.end[parent] - 1", "row == segments.end[parent]", PIECES),
+    Bug("analysis/trajectories.py", "begins[parent] + row - segments.first[parent]", "begins[parent] + row", PIECES),
+    Bug("analysis/answer.py", "float(np.median(frames)) * found.step", "float(np.median(frames))",
+        "tests/analysis/test_members.py"),
+    Bug("analysis/biased.py", "min(left, entered) < FEW_PASSAGES", "max(left, entered) < FEW_PASSAGES", PIECES),
+    Bug("analysis/markov.py", "(self.stationary[0] / self._visits)[self.state]", "self.stationary[0][self.state]",
+        "tests/analysis/test_markov.py"),
+    Bug("worker/walker.py", 'self.frames.state(f"w{walker}", segment)', 'self.frames.state(f"w{walker}", row)',
+        SEGMENTS),
+    Bug("worker/walker.py", '"parent_walker": walker, "parent_row": row', '"parent_walker": row, "parent_row": walker',
+        SEGMENTS),
+    Bug("worker/walker.py", "name, number, order.seed, self._writer", "name, number, number, self._writer", SEGMENTS),
+    Bug("worker/walker.py", "self.space.take_nowait(stop_name(segment), segment) is not None",
+        "self.space.take_nowait(stop_name(segment), self.name) is not None", SEGMENTS),
+    Bug("worker/publisher.py", "renewed_at > self._lease_s / 6", "renewed_at > self._lease_s * 6", SEGMENTS),
+    Bug("worker/publisher.py", "held.after is not None and held.after <= segments", "held.after is not None", SEGMENTS),
+    Bug("worker/publisher.py", "del self._waiting[:count]", "self._waiting.clear()", "tests/worker/test_outbox.py"),
+    Bug("worker/training.py", "copy.deepcopy(last)", "last", "tests/worker/test_training.py"),
+    Bug("worker/training.py", "array.shape[:1] != (rows,)", "not array.ndim", "tests/worker/test_training.py"),
+    Bug("remote/copy.py", "sorted(paths, key=_is_head, reverse=True)", "sorted(paths, key=_is_head)", COPY),
+    Bug("remote/copy.py", "size = sum(size for path, size in new.items() if transfer.group_of(path) == group)",
+        "size = max((size for path, size in new.items() if transfer.group_of(path) == group), default=0)", COPY),
+    Bug("remote/copy.py", "incoming.place(self.path, path).unlink", "(self.path / path).unlink",
+        "tests/remote/test_hostile.py"),
+    Bug("remote/copy.py", 'data.rfind(b"\\n") + 1', 'data.rfind(b"\\n")', COPY),
+    Bug("engine/bag.py", "seed = start_seed(self._seed, fresh)", "seed = start_seed(self._seed, number)",
+        "tests/engine/test_bag.py"),
+    Bug("engine/scorer.py", "board.frames >= self._board.frames", "board.frames > self._board.frames",
+        "tests/engine/test_scorer.py"),
+    Bug("store/frames.py", "(int(s.walker[1:]) << 40)", "(int(s.walker[1:]) << 20)", "tests/store/test_frames.py"),
+]  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--room", default="", help="those of one room")
+    parser.add_argument("--only", type=int, default=0, metavar="N", help="the N-th of the list")
+    asked = parser.parse_args()
+    chosen = {
+        n: bug for n, bug in enumerate(BUGS, 1)
+        if asked.only in (0, n) and (not asked.room or bug.file.startswith(f"{asked.room}/"))
+    }  # fmt: skip
+    if not chosen:
+        parser.error("there is no such bug")
+    outcomes = []
+    with TemporaryDirectory(prefix="planted-") as folder:
+        copy = Path(folder).resolve()
+        copy_to(copy)
+        began = time.monotonic()
+        if broken := failure(copy, sorted({each for bug in chosen.values() for each in bug.tests.split()})):
+            sys.exit(f"{broken} fails without a bug")
+        took = {"tests_s": round(time.monotonic() - began, 1), "tests_cpu_s": round(used_s(), 1)}
+        print(f"all tests named here, without a bug: {took}", flush=True)
+        for n, bug in chosen.items():
+            outcome = of(copy, bug)
+            outcomes.append(outcome.partition(" ")[0])
+            print(f"{n:2}  {bug.file:30}  {outcome}", flush=True)
+    counts = {each: outcomes.count(each) for each in ("found", "LIVES", "stale")}
+    print(json.dumps({"bugs": len(chosen), **counts, **took}))
+    return int(counts["stale"] > 0)
+
+
+def copy_to(folder: Path) -> None:
+    """Copy the checkout as it lies here, without what git ignores, and see that Python imports the copy."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    for name in subprocess.check_output(command, cwd=ROOT, text=True).split("\0"):
+        if name and os.path.lexists(ROOT / name):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    code = "import tests, steersman.steering as s; print(tests.__file__, s.__file__, sep='\\n')"
+    for path in subprocess.check_output([sys.executable, "-c", code], cwd="/", env=env(folder), text=True).splitlines():
+        if not Path(path).resolve().is_relative_to(folder):
+            sys.exit(f"{path} is imported, and not the copy in {folder}")
+
+
+def env(copy: Path) -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": f"{copy / 'src'}{os.pathsep}{copy}"}
+
+
+def of(copy: Path, bug: Bug) -> str:
+    """Plant a bug, run its tests, take it away."""
+    file = copy / bug.file
+    text = file.read_text(encoding="utf-8")
+    if text.count(bug.old) != 1:
+        return f"stale: {bug.old!r} is there {text.count(bug.old)} times"
+    write(file, text.replace(bug.old, bug.new))
+    try:
+        found = failure(copy, bug.tests.split())
+    finally:
+        write(file, text)
+    return f"found by {found}" if found else f"LIVES: {bug.new!r} in place of {bug.old!r}"
+
+
+def write(file: Path, text: str) -> None:
+    """Change a module, and forget how it was compiled: a change of the same size in the same second is not seen."""
+    file.write_text(text, encoding="utf-8")
+    for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+        compiled.unlink()
+
+
+def failure(copy: Path, tests: list[str]) -> str:
+    """The first test that fails, or ""."""
+    options = ["-m", "not slow", "-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--timeout", str(HANGS_S)]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
+    done = subprocess.run(command, cwd=copy, env=env(copy), capture_output=True, text=True)
+    if done.returncode == 0:
+        return ""
+    if done.returncode != 1:
+        sys.exit(f"pytest ended with {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    named = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    return named[1] if named else "a test that hangs"
+
+
+def used_s() -> float:
+    """Processor time of the processes that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,239 @@
+"""What a segment is given: the frame and the state of its own start; and when its start is done with."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steersman.bus import ALL, TupleSpace
+from steersman.journal.records import FrameId, Start
+from steersman.stages import start as of_segment
+from steersman.stages.segment import Segment
+from steersman.stages.start import LOOKED, NoFrame, Watched
+from steersman.store import FRAME, SEGMENT, Frames, GroupWriter, merge
+from steersman.worker.orders import EVENT, plain, stop_name
+from steersman.worker.publisher import PUBLISH_EVERY_S
+from tests.worker.test_walker import events, run_orders, walker_of
+
+Simulate = Callable[[Any, of_segment.Start, Segment], None]
+
+GIVEN: list[dict[str, Any]] = [  # by the segments of a walker, one after another
+    {"v": np.arange(3.0), "steps": 7, "checkpoint": b"short"},
+    {},
+    {"checkpoint": b"x" * 100_000},
+    {"checkpoint": np.arange(99, dtype=np.uint8), "inside": np.array([True, False])},
+    {"checkpoint": b""},
+    {"v": np.zeros((0, 3), np.float32), "when": np.array("2026-01-01", "M8[s]"), "z": 1 + 2j},
+]
+
+
+def gives(given: list[dict[str, Any]]) -> Simulate:
+    """Segments of one frame each, which give these states."""
+    waiting = iter(given)
+
+    def simulate(p: Any, start: of_segment.Start, out: Segment) -> None:
+        out.append(x=float(out.number))
+        if state := next(waiting):
+            out.state(**state)
+
+    return simulate
+
+
+def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Names, dtypes, shapes and values; bytes are bytes."""
+    return one.keys() == other.keys() and all(
+        one[name] == other[name]
+        if isinstance(one[name], bytes)
+        else np.asarray(one[name]).dtype == other[name].dtype and np.array_equal(one[name], other[name])
+        for name in one
+    )
+
+
+def orders_from(walker: int, rows: int, *, exact: bool = True) -> list[tuple[int, dict[Any, Any]]]:
+    return [(n, plain(Start(start=n, seed=n, parent=FrameId(walker, n, n), exact=exact))) for n in range(rows)]
+
+
+@pytest.mark.parametrize("kept", ["as it is", "on the node first", "merged"])
+def test_a_segment_is_given_exactly_what_its_own_parent_gave(kept: str, space: TupleSpace, tmp_path: Path) -> None:
+    """Of many segments of a walker: variables, dtypes and sizes that change, and nothing of those that gave nothing."""
+    frames = Frames(tmp_path / "frames")
+    scratch = tmp_path / "node" if kept == "on the node first" else None
+    starts = [(n, plain(Start(start=n, seed=n))) for n in range(len(GIVEN))]
+    states = [GIVEN, GIVEN[::-1]]
+    for number, each in enumerate(states):
+        run_orders(space, tmp_path, gives(each), starts, number=number, scratch=scratch)
+    if kept == "merged":
+        merge.merge(frames, ["w0", "w1"], "m0")
+        for name in ("w0", "w1"):
+            merge.remove(frames, name)
+    for walker, each in enumerate(states):
+        got: list[of_segment.Start] = []
+
+        def see(p: Any, start: of_segment.Start, out: Segment, got: list[of_segment.Start] = got) -> None:
+            got.append(start)
+            out.append(x=start.frame["x"])
+
+        run_orders(space, tmp_path, see, orders_from(walker, len(each)), number=2 + walker)
+        assert [float(start.frame["x"]) for start in got] == list(range(len(each)))
+        assert all(same(given, start.state) for given, start in zip(each, got, strict=True))
+    if kept == "as it is":
+        said = [each.get("state", True) for each in events(space, "ended")]
+        assert said[: len(GIVEN)] == [bool(given) for given in GIVEN]
+
+
+def test_a_segment_that_is_not_its_exact_continuation_is_given_no_state(space: TupleSpace, tmp_path: Path) -> None:
+    run_orders(space, tmp_path, gives(GIVEN[:1]), [(0, plain(Start(start=0, seed=0)))])
+    got: list[Any] = []
+    run_orders(space, tmp_path, lambda p, start, out: got.append(start.state), orders_from(0, 1, exact=False), number=1)
+    assert got == [{}]
+
+
+def test_a_state_is_that_of_the_moment_in_which_it_was_given(space: TupleSpace, tmp_path: Path) -> None:
+    """An integrator works in place, and a later frame needs no state of its own."""
+
+    def drift(p: Any, start: of_segment.Start, out: Segment) -> None:
+        v, raw = np.zeros(1), bytearray(1)
+        out.state(early=v)
+        for step in range(5):
+            v += 1
+            raw[0] += 1
+            out.append(time=float(step), v=v)
+            out.state(v=v, raw=raw)
+        v += 100
+        raw[0] += 100
+
+    run_orders(space, tmp_path, drift, [(0, plain(Start(start=0, seed=0)))])
+    assert same(Frames(tmp_path / "frames").state("w0", 0), {"v": np.array([5.0]), "raw": b"\x05"})
+
+
+def test_states_of_older_runs_are_read(tmp_path: Path) -> None:
+    """Each variable of a state was one along the ended segments, and their table had nine columns."""
+    with_table = GroupWriter(tmp_path / "w0")
+    for number in range(2):
+        with_table.append(FRAME, {"x": 1.0})
+        with_table.append(SEGMENT, {"segments": np.full(9, number), "v": np.full(3, number, np.float32)})
+    with_table.close()
+    frames = Frames(tmp_path)
+    assert same(frames.state("w0", 1), {"v": np.ones(3, np.float32)})
+    assert frames.read_table("w0").tolist() == [[0] * 9 + [-1, -1], [1] * 9 + [-1, -1]]
+
+
+LOOKS: dict[str, tuple[Callable[[Any], object], bool]] = {
+    "not at all": (lambda frame: None, False),
+    "only held": (lambda frame: [frame], False),
+    "get": (lambda frame: frame.get("x", 0.0), True),
+    "in": (lambda frame: "x" in frame, True),
+    "bool": (lambda frame: bool(frame), True),
+    "dict": (lambda frame: dict(frame), True),
+    "by another process": (lambda frame: pickle.loads(pickle.dumps(frame)).get("x"), True),
+}
+
+
+@pytest.mark.parametrize(("look", "looks"), LOOKS.values(), ids=LOOKS)
+@pytest.mark.parametrize("frame", [NoFrame(), {"x": np.ones(1)}], ids=["prepared", "frame"])
+def test_any_look_at_a_frame_is_seen(look: Callable[[Any], object], looks: bool, frame: Any) -> None:
+    said: list[bool] = []
+    watched = Watched(frame, lambda: said.append(True))
+    look(watched)
+    assert (not watched.unread, bool(said)) == (looks, looks)
+
+
+@pytest.mark.parametrize(("looks", "said"), [(True, True), (False, False)])
+@pytest.mark.parametrize("first", [True, False], ids=["at the first", "at a frame without a state"])
+def test_a_walker_says_whether_its_simulation_looks_at_frames(
+    looks: bool, said: bool, first: bool, space: TupleSpace, tmp_path: Path
+) -> None:
+    """With the first frames that it publishes, and in its group, where it is found when the walker is lost."""
+    run_orders(space, tmp_path, gives(GIVEN[:1]), [(0, plain(Start(start=0, seed=0)))])
+    events(space, "frames")
+
+    def simulate(p: Any, start: of_segment.Start, out: Segment) -> None:
+        if looks:
+            start.frame.get("x")
+        out.append(x=1.0)
+
+    orders = [(0, plain(Start(start=0, seed=0)))] if first else orders_from(0, 1, exact=False)
+    run_orders(space, tmp_path, simulate, orders, number=1)
+    assert [each["reads"] for each in events(space, "frames") if "reads" in each] == [said]
+    attributes = Frames(tmp_path / "frames").attributes("w1")
+    assert attributes["unread_from"] == (LOOKED if looks else 0)
+    assert of_segment.looked(attributes, 1) == said
+    assert of_segment.looked(attributes | {"unread_from": 1}, 1) is None, "it has made no frame yet"
+
+
+def test_a_segment_that_has_a_state_says_nothing_of_looks(space: TupleSpace, tmp_path: Path) -> None:
+    """It may look at its frame for what is not in the state: that does not say what it would do without."""
+    run_orders(space, tmp_path, gives(GIVEN[:1]), [(0, plain(Start(start=0, seed=0)))])
+    events(space, "frames")
+    run_orders(space, tmp_path, lambda p, start, out: out.append(x=start.frame["x"]), orders_from(0, 1), number=1)
+    assert [each for each in events(space, "frames") if "reads" in each] == []
+
+
+def test_a_segment_longer_than_three_leases_is_delivered_once(space: TupleSpace, tmp_path: Path) -> None:
+    """Another walker waits for starts all the while."""
+    lease_s, runs = 0.4, list[int]()
+
+    def long(p: Any, start: of_segment.Start, out: Segment) -> None:
+        runs.append(out.number)
+        until = time.monotonic() + (3.5 * lease_s if len(runs) == 1 else 0)
+        while time.monotonic() < until:
+            time.sleep(0.05)
+        out.append(x=1.0)
+
+    walkers = [Thread(target=walker_of(space, tmp_path, long, number=n, lease_s=lease_s).run) for n in range(2)]
+    space.put("bag", 0, plain(Start(start=0, seed=0)))
+    for walker in walkers:
+        walker.start()
+    space.take(EVENT, "ended", dict, timeout_s=60)
+    space.put_many([("bag", -1, {"end": True})] * 2)
+    for walker in walkers:
+        walker.join()
+    assert len(runs) == 1
+    assert space.count("bag", int, dict) == 0
+
+
+def test_a_start_is_done_with_only_when_its_frames_can_be_read(
+    space: TupleSpace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its state, too: whoever hears of it can go on from there. Frames are moved from the node's disk now and then."""
+    frames, seen, acknowledge = Frames(tmp_path / "frames"), list[tuple[int, int]](), space.ack
+
+    def ack(taken: Any) -> None:
+        if not taken[2].get("end"):
+            state = frames.state("w0", taken[1]) if frames.rows("w0", SEGMENT) > taken[1] else {}
+            seen.append((frames.count("w0"), len(state)))
+        acknowledge(taken)
+
+    def simulate(p: Any, start: of_segment.Start, out: Segment) -> None:
+        out.append(x=1.0)
+        out.state(**GIVEN[0])
+        time.sleep(1.5 * PUBLISH_EVERY_S)  # so that it is published before its end, and again later
+
+    monkeypatch.setattr(space, "ack", ack)
+    orders = [(n, plain(Start(start=n, seed=n))) for n in range(3)]
+    run_orders(space, tmp_path, simulate, orders, scratch=tmp_path / "node")
+    assert len(seen) == 3
+    assert all(read > number and state == len(GIVEN[0]) for number, (read, state) in enumerate(seen))
+
+
+def test_out_stopped_hears(space: TupleSpace, tmp_path: Path) -> None:
+    """A segment that is asked to stop ends as stopped, the next one of its walker runs to its end."""
+
+    def simulate(p: Any, start: of_segment.Start, out: Segment) -> None:
+        if out.number == 0:
+            space.put(stop_name(out.name), out.name)
+        until = time.monotonic() + (30 if out.number == 0 else 0.3)
+        while not out.stopped and time.monotonic() < until:
+            pass
+        out.append(x=1.0)
+
+    run_orders(space, tmp_path, simulate, [(n, plain(Start(start=n, seed=n))) for n in range(2)])
+    assert [each["how"] for each in events(space, "ended")] == ["stopped", "finished"]
+    assert not space.take_many_nowait(stop_name("w0.0"), str, n=ALL)

@@ -1,0 +1,37 @@
+"""Alanine dipeptide, biased along what one of several models learned of it; how soon is the left-handed basin found?
+
+    steersman compare biased --vary model=TICA,DeepTICA,PCA --seeds 8
+"""
+from typing import Literal
+
+from pydantic import Field
+
+from steersman import doubling, models
+from steersman.apps import molecular_dynamics as md
+from steersman.workflows.dipeptide import LEFT, Dipeptide, wf
+
+
+class Biased(Dipeptide):
+    model: Literal["TICA", "DeepTICA", "PCA"] = "TICA"
+    lag: int = Field(5, ge=1)  # frames
+
+
+wf.params = Biased
+
+@wf.train(when=lambda p: doubling(first=p.first, last=8 * p.first))
+def fit(p, frames, last):
+    if p.model == "PCA": return models.PCA.fit(frames["features"], latent=p.latent)
+    data, pairs = frames["features"], frames.lagged(p.lag)
+    if p.model == "TICA": return models.TICA.fit(data, pairs, latent=p.latent)
+    return models.DeepTICA.fit(data, pairs, latent=p.latent, init=last)
+
+@wf.score()
+def place(p, model, frames):
+    z = model.encode(frames["features"])
+    phi = md.dihedral(frames["positions"][:, [4, 6, 8, 10]])
+    return {"z": z[0] if p.model == "PCA" else z, "bias": frames["bias"], "phi": phi}
+
+@wf.yardstick("highest", levels=(1,))
+def left(p, frames):
+    phi = md.dihedral(frames["positions"][:, [4, 6, 8, 10]])
+    return (phi > LEFT[0]) & (phi < LEFT[1])
