@@ -88,7 +88,7 @@ def _yardsticks(run: Unbiased, workflow: Workflow) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     for rows, frames in _batches(run):
         for name, yardstick in workflow.yardsticks.items():
-            value = np.asarray(yardstick.function(params, frames))
+            value = yardstick.rows(name, params, frames)
             if value.ndim == 1:
                 none = 0.0 if np.issubdtype(value.dtype, np.floating) else -1
                 found.setdefault(name, np.full(len(run.table), none))[rows] = value
@@ -213,6 +213,6 @@ def _map(figure: Figure, axes: Axes, run: Unbiased, names: Sequence[str]) -> Non
 def _track(axes: Axes, run: Unbiased, name: str) -> None:
     value = run.values(name)[run.weights.order]
     axes.plot(value, ".", color=style.BLUE, markersize=1, rasterized=True)
-    for begin in np.flatnonzero(np.diff(run.weights.lineage)) + 1:
-        axes.axvline(float(begin), color=style.FAINT, linewidth=0.8)
+    for begin in (np.flatnonzero(np.diff(run.weights.lineage)) + 1).tolist():
+        axes.axvline(begin, color=style.FAINT, linewidth=0.8)
     axes.set(xlabel="frames, lineage after lineage", ylabel=name)

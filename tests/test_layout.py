@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "dashboard": {"system", "store", "steering", "journal", "stages", "models", "executors"},
     "data": {"system", "store", "steering", "journal", "stages", "dashboard"},
     "compare": {"system", "steering", "journal", "stages", "engine", "dashboard"},
-    "analysis": {"data", "system", "journal", "stages", "steering", "store", "dashboard"},
+    "analysis": {"system", "journal", "stages", "steering", "store", "dashboard", "data"},
     "benchmarks": set(ROOMS),
     "cli": set(ROOMS),
     "site_configs": set(),

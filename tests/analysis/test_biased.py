@@ -113,9 +113,9 @@ def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
         rows = writer.publish()
         journal.append(records.Published(walker=walker, frames=rows[FRAME], segments=rows[SEGMENT]))
     scored = GroupWriter(directory.scores / "0002", attributes={"model": 2})
-    of, row = (each.ravel() for each in np.indices(z.shape))
+    walkers, rows_of = (each.ravel() for each in np.indices(z.shape))
     values = {"z": z.ravel(), "other": rng.normal(size=z.size), "bias": felt.ravel() * unit}
-    scored.extend(FRAME, {"walker": of.astype(np.int32), "row": row.astype(np.int64), **values})
+    scored.extend(FRAME, {"walker": walkers.astype(np.int32), "row": rows_of.astype(np.int64), **values})
     scored.close()
     journal.append(records.Scored(model=2, frames=z.size), records.End(outcome="budget", reason="spent"))
     journal.close()
