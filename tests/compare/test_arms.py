@@ -1,17 +1,32 @@
 """An arm's files: as the workflow file but for what differs, in folders of their own."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from steersman.compare.arms import Arm, arms, variant
+from steersman.compare import campaigns
+from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
+from steersman.compare.campaigns import Job, run_all
+from steersman.compare.errors import CampaignFailed
+from steersman.compare.files import write_once
+from steersman.compare.metric import HeldOutMetric, parse
 from steersman.stages import loading
+from steersman.stages.workflow import Workflow
+from steersman.system.errors import BadInput, BadValue
+
+WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
 
 TEXT = """from steersman import Workflow, budget
 place = "Ångström"
 wf = Workflow("toy", stop=budget(frames=20))
 wf.simulate()(lambda p, start, out: None)
 """
+
+
+@pytest.fixture(scope="module")
+def wells() -> Workflow:
+    return loading.load(WELLS)
 
 
 def test_no_two_arms_share_a_folder() -> None:
@@ -31,3 +46,77 @@ def test_a_variant_is_the_file_as_it_is_and_what_is_appended(encoding: str, tmp_
     assert made.startswith(source.read_bytes())
     (tmp_path / "made.py").write_bytes(made)
     assert str(loading.load(tmp_path / "made.py").stop_rule(workflow.params())) == "budget of 7 frames"
+
+
+@pytest.mark.parametrize("wrong", ["error", "error<", "error<a", "error=0.1", "nothing<0.1"])
+def test_a_metric_to_compare_by_names_the_levels_to_reach(wrong: str) -> None:
+    diffraction = loading.load(loading.shipped()["diffraction"])
+    assert parse("error_rate < 0.2,0.1", diffraction) == HeldOutMetric("error_rate", True, (0.2, 0.1))
+    with pytest.raises(BadInput):
+        parse(wrong, diffraction)
+
+
+def test_a_metric_is_compared_only_where_draws_are_held_out(wells: Workflow) -> None:
+    with pytest.raises(BadInput):
+        parse(f"{next(iter(wells.metrics), 'cells')}>3", wells)
+
+
+def test_plain_and_random_are_always_in_and_parameters_vary_with_each(wells: Workflow) -> None:
+    found = arms(wells, ['Novelty("z"), explore=0.2', 'Target("z")'], {"steps": ["100", "500"]})
+    assert len(found) == 2 * 4
+    assert [arm.steer for arm in found[:2]] == ["Unsteered()", "Random(), fallback=Random()"]
+    assert [arm.guided for arm in found[:4]] == [False, False, False, True]
+    assert len({arm.slug for arm in found}) == 8
+
+
+def test_slots_vary_like_parameters_but_belong_to_the_site(wells: Workflow) -> None:
+    found = arms(wells, [], {"workers": ["1", "16"], "steps": ["100"]})
+    assert [(arm.workers, arm.assignments) for arm in found] == [(1, ("steps=100",))] * 3 + [(16, ("steps=100",))] * 3
+    assert found[0].label == "Unsteered(), steps=100, workers=1"
+    for wrong in ("0", "-1", "many", ""):
+        with pytest.raises(BadInput):
+            arms(wells, [], {"workers": [wrong]})
+
+
+@pytest.mark.slow
+def test_a_workflow_that_draws_has_no_restarts_to_compare_with() -> None:
+    for name in ("shallow_water", "diffraction"):
+        assert [arm.steer for arm in arms(loading.load(loading.shipped()[name]), [], {})] == [PLAIN, ""]
+
+
+def test_a_budget_that_is_none_is_refused() -> None:
+    assert budget_of("--budget", "sim_ns=0.5") == {"sim_ns": 0.5}
+    assert budget_of("--budget", "") == {}
+    for wrong in ("sim_ns", "frames=x", "nights=3", "frames=0"):
+        with pytest.raises(BadInput):
+            budget_of("--budget", wrong)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_campaign_that_ends_without_its_end_has_failed(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its process returns; never more than so many run, and those beside it are ended."""
+    began: list[subprocess.Popen[bytes]] = []
+
+    def begin(job: Job) -> subprocess.Popen[bytes]:
+        assert sum(each.poll() is None for each in began) < 2
+        began.append(subprocess.Popen(["sh", "-c", f"exit {code}" if job.seed == 1 else "exec sleep 300"]))
+        return began[-1]
+
+    monkeypatch.setattr(campaigns, "started", begin)
+    monkeypatch.setattr(campaigns, "LOOK_S", 0.01)
+    jobs = [Job(str(tmp_path / f"{seed}"), "x", seed, (), None, "laptop", 1, True) for seed in range(5)]
+    with pytest.raises(CampaignFailed) as failed:
+        run_all(jobs, beside=2)
+    assert failed.value.run == jobs[1].run
+    assert len(began) == 2
+    assert all(each.poll() is not None for each in began)
+
+
+def test_a_folder_holds_one_comparison(tmp_path: Path) -> None:
+    write_once(tmp_path / "arm" / "workflow.py", b"one")
+    write_once(tmp_path / "arm" / "workflow.py", b"one")
+    with pytest.raises(BadValue):
+        write_once(tmp_path / "arm" / "workflow.py", b"another")
+    assert (tmp_path / "arm" / "workflow.py").read_bytes() == b"one"

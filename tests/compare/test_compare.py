@@ -1,10 +1,8 @@
 """One campaign of the six wells, measured and analysed: a yardstick is a function of frames, and comparing goes on."""
 
-import csv
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +15,23 @@ from steersman.analysis.errors import UnevenFrames
 from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
 from steersman.cli.__main__ import app
-from steersman.cli.compare import _print as print_rows
 from steersman.compare import campaigns
-from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
+from steersman.compare.arms import PLAIN, Arm, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
-from steersman.compare.comparison import BLIND, Runs, collect, rows
+from steersman.compare.comparison import Runs, collect, rows
 from steersman.compare.errors import CampaignFailed
-from steersman.compare.figure import draw
 from steersman.compare.files import write_variant
 from steersman.compare.latent import yardstick_of
-from steersman.compare.metric import HeldOutMetric, parse
-from steersman.compare.statistics import Interval
 from steersman.compare.write import table, write
-from steersman.dashboard import style
 from steersman.dashboard.figures import contributed
 from steersman.dashboard.results import Results
-from steersman.dashboard.yardsticks import Curve, amount, follow
+from steersman.dashboard.yardsticks import follow
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
-from steersman.stages.yardstick import Yardstick
 from steersman.steering import LocalOutlierFactor, Steering
-from steersman.steering.decide import CHOSE_NONE
 from steersman.system.errors import BadInput, BadValue, UnknownName
 
 pytestmark = pytest.mark.slow
@@ -166,125 +157,6 @@ def test_an_arm_like_plain_sampling_shows_no_difference(job: Job, wells: Workflo
     assert {path.name for path in tmp_path.iterdir()} == {"comparison.json", "table.md", "runs.csv", "figure.png"}
     assert len(written["rows"]) == 4  # type: ignore[arg-type]
     assert table(found).count("no difference shown") == 2
-
-
-@pytest.mark.parametrize(
-    ("yardstick", "amounts"),
-    [("distinct", [1, 2, 2, 3]), ("highest", [3, 3, 3, 7]), ("lowest", [3, 1, 1, 1]), ("mean", [3, 2, 7 / 3, 3.5])],
-)
-def test_what_frames_amount_to(yardstick: str, amounts: list[float]) -> None:
-    assert amount(np.array([3, 1, 3, 7]), Yardstick(lambda p, f: f["x"], yardstick)).tolist() == pytest.approx(amounts)
-
-
-@pytest.mark.parametrize("wrong", ["error", "error<", "error<a", "error=0.1", "nothing<0.1"])
-def test_a_metric_to_compare_by_names_the_levels_to_reach(wrong: str) -> None:
-    diffraction = loading.load(loading.shipped()["diffraction"])
-    assert parse("error_rate < 0.2,0.1", diffraction) == HeldOutMetric("error_rate", True, (0.2, 0.1))
-    with pytest.raises(BadInput):
-        parse(wrong, diffraction)
-
-
-def test_a_metric_is_compared_only_where_draws_are_held_out(wells: Workflow) -> None:
-    with pytest.raises(BadInput):
-        parse(f"{next(iter(wells.metrics), 'cells')}>3", wells)
-
-
-def test_rows_are_distinct_as_a_whole_and_what_is_below_0_is_in_no_cell() -> None:
-    distinct = Yardstick(lambda p, f: f["x"])
-    assert amount(np.array([[0, 1], [1, 0], [0, 1]], bool), distinct).tolist() == [1, 2, 2]
-    assert amount(np.array([-1, 4, -1, 4]), distinct).tolist() == [0, 1, 1, 1]
-    assert amount(np.zeros((3, 0), bool), distinct).tolist() == [1, 1, 1], "a peptide of three has no far contacts"
-
-
-def test_plain_and_random_are_always_in_and_parameters_vary_with_each(wells: Workflow) -> None:
-    found = arms(wells, ['Novelty("z"), explore=0.2', 'Target("z")'], {"steps": ["100", "500"]})
-    assert len(found) == 2 * 4
-    assert [arm.steer for arm in found[:2]] == ["Unsteered()", "Random(), fallback=Random()"]
-    assert [arm.guided for arm in found[:4]] == [False, False, False, True]
-    assert len({arm.slug for arm in found}) == 8
-
-
-def test_slots_vary_like_parameters_but_belong_to_the_site(wells: Workflow) -> None:
-    found = arms(wells, [], {"workers": ["1", "16"], "steps": ["100"]})
-    assert [(arm.workers, arm.assignments) for arm in found] == [(1, ("steps=100",))] * 3 + [(16, ("steps=100",))] * 3
-    assert found[0].label == "Unsteered(), steps=100, workers=1"
-    for wrong in ("0", "-1", "many", ""):
-        with pytest.raises(BadInput):
-            arms(wells, [], {"workers": [wrong]})
-
-
-def test_a_workflow_that_draws_has_no_restarts_to_compare_with() -> None:
-    for name in ("shallow_water", "diffraction"):
-        assert [arm.steer for arm in arms(loading.load(loading.shipped()[name]), [], {})] == [PLAIN, ""]
-
-
-def test_a_budget_that_is_none_is_refused() -> None:
-    assert budget_of("--budget", "sim_ns=0.5") == {"sim_ns": 0.5}
-    assert budget_of("--budget", "") == {}
-    for wrong in ("sim_ns", "frames=x", "nights=3", "frames=0"):
-        with pytest.raises(BadInput):
-            budget_of("--budget", wrong)
-
-
-def test_plain_sampling_that_ran_longer_says_how_much_longer_it_needs(wells: Workflow) -> None:
-    """Its end is not compared: all are, where the shortest ended."""
-    each = {"cells": wells.yardsticks["cells"]}
-
-    def of(arm: Arm, cells_a_step: int, steps: int) -> Runs:
-        curve = Curve(np.arange(1.0, steps + 1), np.arange(1.0, steps + 1) * cells_a_step)
-        return Runs(arm, seeds=[0, 1], curves={"cells": [curve, curve]})
-
-    (row,) = rows(of(Arm(PLAIN), 1, 400), of(Arm("Random()"), 4, 50), each)
-    assert row.sooner[175] == Interval(175 / 44, 175 / 44, 175 / 44, level=0.5)
-    assert row.more == Interval(150.0, 150.0, 150.0)
-
-
-def test_the_figure_shows_the_whole_name_of_each_arm() -> None:
-    curve = Curve(np.arange(1.0, 50), np.arange(1.0, 50))
-    label = ", ".join(["Random() | Random()"] * 9)
-    with style.applied():
-        figure = draw([Runs(Arm(each), seeds=[0, 1], curves={"cells": [curve, curve]}) for each in (PLAIN, label)])
-        figure.draw_without_rendering()
-    (legend,) = figure.legends
-    assert legend.get_window_extent().x1 <= figure.bbox.x1
-    assert [" ".join(text.get_text().split()) for text in legend.get_texts()] == [PLAIN, label]
-    assert "2 seeds" in legend.get_title().get_text()
-
-
-@pytest.mark.parametrize(("seeds", "few"), [(2, True), (3, True), (8, False)])
-def test_a_verdict_by_few_seeds_says_so(wells: Workflow, seeds: int, few: bool) -> None:
-    curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
-    plain, better = (Runs(Arm(PLAIN), list(range(seeds)), {"cells": [curve] * seeds}) for curve in curves)
-    better.arm, better.starts, better.own = Arm("Random()"), 20, 20
-    (row,) = rows(plain, better, {"cells": wells.yardsticks["cells"]})
-    assert row.verdict.startswith("better")
-    assert row.verdict.endswith(f"by only {seeds} seeds") is few
-
-
-def test_a_policy_that_chose_no_start_is_not_judged(
-    wells: Workflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """However much better its runs were: others chose their starts. Each format has the share that it chose."""
-    curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
-    plain, idle, chose = (
-        Runs(Arm(policy), seeds=[0, 1], curves={"cells": [curve, curve]}, starts=20, own=own)
-        for policy, curve, own in ((PLAIN, curves[0], 18), ("Random()", curves[1], 0), ('Novelty("z")', curves[1], 5))
-    )
-    each = {"cells": wells.yardsticks["cells"]}
-    found = [(row, runs) for runs in (plain, idle, chose) for row in rows(plain, runs, each)]
-    assert [row.verdict == CHOSE_NONE for row, _ in found] == [False, True, False]
-    assert [replace(row, blind=True).verdict == BLIND for row, _ in found] == [False, False, True]
-    lines = [line.split(" | ") for line in table(found).splitlines() if line.count("%")]
-    assert [line[-2] for line in lines] == ["90 %", "0 %", "25 %"]
-    written: Any = write(tmp_path, [plain, idle, chose], found)
-    assert [row["chosen_by_policy"] for row in written["rows"]] == [0.9, 0, 0.25]
-    with (tmp_path / "runs.csv").open() as file:
-        shares = {row["arm"]: float(row["chosen_by_policy"]) for row in csv.DictReader(file)}
-    assert list(shares.values()) == [0.9, 0, 0.25]
-    monkeypatch.setenv("COLUMNS", "60")
-    print_rows([row for row, _ in found])
-    said = capsys.readouterr().out
-    assert all(said.count(f" {share} %") == 1 for share in (90, 0, 25)), "the number and its sign are in one line"
 
 
 def test_the_report_draws_what_compare_measures(job: Job) -> None:

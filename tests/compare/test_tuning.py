@@ -103,6 +103,16 @@ def test_a_folder_is_begun_anew_until_there_is_a_trial(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("direction", "order"), [("minimize", [1, 2, 0, 3]), ("maximize", [0, 2, 1, 3])])
+def test_results_are_told_best_first_and_what_was_ended_early_comes_last(direction: str, order: list[int]) -> None:
+    study, made, state = optuna.create_study(direction=direction), optuna.trial.create_trial, optuna.trial.TrialState
+    for value in (3.0, 1.0, 2.0):
+        study.add_trial(made(value=value))
+    study.add_trial(made(state=state.PRUNED, value=0.5 if direction == "minimize" else 9.0))
+    study.add_trial(made(state=state.FAIL))
+    assert [each["number"] for each in results(study)] == order
+
+
 @pytest.mark.slow
 def test_the_same_call_goes_on_with_what_was_tried(wells: Workflow, tmp_path: Path) -> None:
     """A trial whose process died goes on in its run directory; those that are over are not run again."""

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from steersman.cli.compare import _print as print_rows
 from steersman.compare.arms import PLAIN, Arm
-from steersman.compare.comparison import Runs, rows
+from steersman.compare.comparison import BLIND, Runs, rows
 from steersman.compare.errors import NothingMeasured
 from steersman.compare.figure import draw, meaning
 from steersman.compare.metric import HeldOutMetric
-from steersman.compare.statistics import ENOUGH, Times, band, speed_up
+from steersman.compare.statistics import ENOUGH, Interval, Times, band, speed_up
+from steersman.compare.write import table, write
 from steersman.dashboard import style
-from steersman.dashboard.yardsticks import Curve
+from steersman.dashboard.yardsticks import Curve, amount
+from steersman.stages.yardstick import Yardstick
+from steersman.steering.decide import CHOSE_NONE
 
 SEEDS = 8
 SPENT = np.arange(1.0, 101)
+CELLS = {"cells": Yardstick(lambda p, frames: frames["x"], levels=(175.0,))}
 
 
 def runs(arm: str, curves: Sequence[np.ndarray]) -> Runs:
@@ -106,3 +116,86 @@ def test_the_figure_shows_each_of_few_seeds_and_the_band_of_many(seeds: int) -> 
     assert len(axes.lines) == (1 if seeds >= ENOUGH else 1 + seeds)
     assert len(axes.collections) == (seeds >= ENOUGH)
     assert ("99 %" in meaning(range(seeds))) == (seeds == SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("yardstick", "amounts"),
+    [("distinct", [1, 2, 2, 3]), ("highest", [3, 3, 3, 7]), ("lowest", [3, 1, 1, 1]), ("mean", [3, 2, 7 / 3, 3.5])],
+)
+def test_what_frames_amount_to(yardstick: str, amounts: list[float]) -> None:
+    assert amount(np.array([3, 1, 3, 7]), Yardstick(lambda p, f: f["x"], yardstick)).tolist() == pytest.approx(amounts)
+
+
+def test_rows_are_distinct_as_a_whole_and_what_is_below_0_is_in_no_cell() -> None:
+    distinct = Yardstick(lambda p, f: f["x"])
+    assert amount(np.array([[0, 1], [1, 0], [0, 1]], bool), distinct).tolist() == [1, 2, 2]
+    assert amount(np.array([-1, 4, -1, 4]), distinct).tolist() == [0, 1, 1, 1]
+    assert amount(np.zeros((3, 0), bool), distinct).tolist() == [1, 1, 1], "a peptide of three has no far contacts"
+
+
+def test_plain_sampling_that_ran_longer_says_how_much_longer_it_needs() -> None:
+    """Its end is not compared: all are, where the shortest ended."""
+
+    def of(arm: Arm, cells_a_step: int, steps: int) -> Runs:
+        curve = Curve(np.arange(1.0, steps + 1), np.arange(1.0, steps + 1) * cells_a_step)
+        return Runs(arm, seeds=[0, 1], curves={"cells": [curve, curve]})
+
+    (row,) = rows(of(Arm(PLAIN), 1, 400), of(Arm("Random()"), 4, 50), CELLS)
+    assert row.sooner[175] == Interval(175 / 44, 175 / 44, 175 / 44, level=0.5)
+    assert row.more == Interval(150.0, 150.0, 150.0)
+
+
+def test_the_figure_shows_the_whole_name_of_each_arm() -> None:
+    curve = Curve(np.arange(1.0, 50), np.arange(1.0, 50))
+    label = ", ".join(["Random() | Random()"] * 9)
+    with style.applied():
+        figure = draw([Runs(Arm(each), seeds=[0, 1], curves={"cells": [curve, curve]}) for each in (PLAIN, label)])
+        figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
+    assert [" ".join(text.get_text().split()) for text in legend.get_texts()] == [PLAIN, label]
+    assert "2 seeds" in legend.get_title().get_text()
+
+
+@pytest.mark.parametrize(("seeds", "few"), [(2, True), (3, True), (8, False)])
+def test_a_verdict_by_few_seeds_says_so(seeds: int, few: bool) -> None:
+    curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
+    plain, better = (Runs(Arm(PLAIN), list(range(seeds)), {"cells": [curve] * seeds}) for curve in curves)
+    better.arm, better.starts, better.own = Arm("Random()"), 20, 20
+    (row,) = rows(plain, better, CELLS)
+    assert row.verdict.startswith("better")
+    assert row.verdict.endswith(f"by only {seeds} seeds") is few
+
+
+def test_a_policy_that_chose_no_start_is_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However much better its runs were: others chose their starts. Each format has the share that it chose."""
+    curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
+    plain, idle, chose = (
+        Runs(Arm(policy), seeds=[0, 1], curves={"cells": [curve, curve]}, starts=20, own=own)
+        for policy, curve, own in ((PLAIN, curves[0], 18), ("Random()", curves[1], 0), ('Novelty("z")', curves[1], 5))
+    )
+    found = [(row, runs) for runs in (plain, idle, chose) for row in rows(plain, runs, CELLS)]
+    assert [row.verdict == CHOSE_NONE for row, _ in found] == [False, True, False]
+    assert [replace(row, blind=True).verdict == BLIND for row, _ in found] == [False, False, True]
+    lines = [line.split(" | ") for line in table(found).splitlines() if line.count("%")]
+    assert [line[-2] for line in lines] == ["90 %", "0 %", "25 %"]
+    written: Any = write(tmp_path, [plain, idle, chose], found)
+    assert [row["chosen_by_policy"] for row in written["rows"]] == [0.9, 0, 0.25]
+    with (tmp_path / "runs.csv").open() as file:
+        shares = {row["arm"]: float(row["chosen_by_policy"]) for row in csv.DictReader(file)}
+    assert list(shares.values()) == [0.9, 0, 0.25]
+    monkeypatch.setenv("COLUMNS", "60")
+    print_rows([row for row, _ in found])
+    said = capsys.readouterr().out
+    assert all(said.count(f" {share} %") == 1 for share in (90, 0, 25)), "the number and its sign are in one line"
+
+
+def test_a_cost_is_that_of_one_run() -> None:
+    plain, arm = runs(PLAIN, falling(40)), runs("A()", falling(20))
+    for each in (plain, arm):
+        each.cost = Counter({"simulation": 24.0 * SEEDS, "wall": 30.0 * SEEDS})
+    error = {"error": HeldOutMetric("error", True, (0.1,))}
+    said = table([(row, arm) for row in rows(plain, arm, error)]).splitlines()
+    assert said[-1] == "| `A()` | 24.0 | 30.0 |"

@@ -99,6 +99,21 @@ def test_a_start_is_blamed_after_its_retries_and_on_two_walkers_at_least(
         bag.close()
 
 
+def test_a_start_that_is_tried_again_has_another_seed(recorder: Recorder, space: TupleSpace) -> None:
+    """As every start of a run has, or the same would happen again."""
+    bag = bag_of(recorder, space)
+    recorder.record_all([Hired(walker=walker, slot=walker) for walker in range(3)])
+    bag.fill(lambda: unscored(recorder.state), 3)
+    seeds = [start.seed for start in waiting(recorder)]
+    for tries in range(4):
+        for walker, start in enumerate(waiting(recorder)):
+            fail(recorder, walker, start.start)
+        bag.mend(9)
+        seeds += [start.seed for start in waiting(recorder)]
+        assert len(set(seeds)) == len(seeds) == 3 * (tries + 2)
+    bag.close()
+
+
 def test_a_start_that_fails_under_a_bias_is_tried_again_with_half_of_it_and_the_run_says_so(
     recorder: Recorder, space: TupleSpace
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -286,6 +287,42 @@ def test_a_group_that_is_too_large_stays_and_the_others_come(written: Written, n
     assert not (Path("copy") / "frames.zarr").exists()
 
 
+def test_a_group_of_many_files_is_as_large_as_all_of_them(written: Written, near: Near) -> None:
+    (written.directory.path / "models" / "0001").mkdir(parents=True)
+    for number in range(5):
+        (written.directory.model(1) / f"weights-{number}").write_bytes(bytes(300))
+    assert copy_of(near, most=1400).fetch(["models"]).left == {"models": 1500}
+    assert copy_of(near, most=1500).fetch(["models"]).left == {}
+
+
+def test_what_speaks_of_other_files_is_removed_before_them(
+    written: Written, near: Near, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looks meanwhile finds all that a group or a model says there is."""
+    group, model = written.directory.frames.path / "w7", written.directory.model(1)
+    model.mkdir(parents=True)
+    writer = GroupWriter(group)
+    writer.append("frame", {"x": 1.0})
+    writer.close()
+    for name in ("a-weights", "card.json", "weights"):
+        (model / name).write_text("{}")
+    copy_of(near).fetch(["frames", "models"])
+    for folder in (group, model):
+        shutil.rmtree(folder)
+    removed, unlink = list[Path](), Path.unlink
+
+    def note(path: Path, *, missing_ok: bool = False) -> None:
+        if path.parts[:2] in (("copy", "frames.zarr"), ("copy", "models")):
+            removed.append(path)
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", note)
+    copy_of(near).fetch(["frames", "models"])
+    heads = [path.name in ("zarr.json", "card.json") for path in removed]
+    assert heads == sorted(heads, reverse=True)
+    assert 2 < sum(heads) < len(heads)
+
+
 def test_what_does_not_arrive_as_it_was_sent_is_refused(
     written: Written, near: Near, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,7 +386,7 @@ def test_each_start_of_a_copy_is_explained(written: Written, near: Near, monkeyp
     def choose(*piece: Any) -> dict[str, Any]:
         start = Start(start=next(chosen), seed=7, policy="prepared", reason="the first")
         line = {"start": start.start, "model": 0, "policy": "prepared", "reason": "the first", "frame": None}
-        line |= {"t": 1.0, "candidates": 0, "refused": []}
+        line |= {"t": 0.0, "candidates": 0, "refused": []}
         with written.directory.decisions.open("a") as file:
             file.write(json.dumps(line) + "\n")
         written.journal.append(start)

@@ -54,6 +54,7 @@ def test_a_plateau_needs_its_last_decisions_without_a_rise() -> None:
     rising, flat = [1.0, 2, 3, 4, 5, 6], [1.0, 5, 5, 5, 5]
     assert rule.reason(Progress(metrics={"coverage": rising})) is None
     assert rule.reason(Progress(metrics={"coverage": flat[:3]})) is None, "too few decisions"
+    assert rule.reason(Progress(metrics={"coverage": [1.0, 1, 5, 5, 5]})) is None, "it rose three decisions ago"
     assert (
         rule.reason(Progress(metrics={"coverage": flat})) == "coverage rose by less than 1 % over the last 3 scorings"
     )

@@ -17,12 +17,15 @@ from steersman.journal.records import FrameId, Start
 from steersman.stages import start as of_segment
 from steersman.stages.segment import Segment
 from steersman.stages.start import LOOKED, NoFrame, Watched
-from steersman.store import FRAME, SEGMENT, Frames, GroupWriter, merge
+from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, Frames, GroupWriter, merge
 from steersman.worker.orders import EVENT, plain, stop_name
 from steersman.worker.publisher import PUBLISH_EVERY_S
+from steersman.worker.walker import BLOCK_ENDS
 from tests.worker.test_walker import events, run_orders, walker_of
 
 Simulate = Callable[[Any, of_segment.Start, Segment], None]
+
+FRAMES = 2  # so that the number of a segment is not the row of its last frame
 
 GIVEN: list[dict[str, Any]] = [  # by the segments of a walker, one after another
     {"v": np.arange(3.0), "steps": 7, "checkpoint": b"short"},
@@ -35,11 +38,12 @@ GIVEN: list[dict[str, Any]] = [  # by the segments of a walker, one after anothe
 
 
 def gives(given: list[dict[str, Any]]) -> Simulate:
-    """Segments of one frame each, which give these states."""
+    """Segments of `FRAMES` frames each, which give these states."""
     waiting = iter(given)
 
     def simulate(p: Any, start: of_segment.Start, out: Segment) -> None:
-        out.append(x=float(out.number))
+        for _ in range(FRAMES):
+            out.append(x=float(out.number))
         if state := next(waiting):
             out.state(**state)
 
@@ -56,8 +60,10 @@ def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     )
 
 
-def orders_from(walker: int, rows: int, *, exact: bool = True) -> list[tuple[int, dict[Any, Any]]]:
-    return [(n, plain(Start(start=n, seed=n, parent=FrameId(walker, n, n), exact=exact))) for n in range(rows)]
+def orders_from(walker: int, segments: int, *, exact: bool = True) -> list[tuple[int, dict[Any, Any]]]:
+    """From the last frame of each segment of `gives`."""
+    parents = [FrameId(walker, FRAMES * (n + 1) - 1, n) for n in range(segments)]
+    return [(n, plain(Start(start=n, seed=n, parent=parent, exact=exact))) for n, parent in enumerate(parents)]
 
 
 @pytest.mark.parametrize("kept", ["as it is", "on the node first", "merged"])
@@ -237,3 +243,42 @@ def test_out_stopped_hears(space: TupleSpace, tmp_path: Path) -> None:
     run_orders(space, tmp_path, simulate, [(n, plain(Start(start=n, seed=n))) for n in range(2)])
     assert [each["how"] for each in events(space, "ended")] == ["stopped", "finished"]
     assert not space.take_many_nowait(stop_name("w0.0"), str, n=ALL)
+
+
+def test_the_table_says_where_each_segment_began_and_with_what(space: TupleSpace, tmp_path: Path) -> None:
+    """And the events say the same; a segment is given the seed of its start."""
+    run_orders(space, tmp_path, gives(GIVEN[:3]), [(n, plain(Start(start=n, seed=n))) for n in range(3)])
+    events(space, "ended")
+    seeds: list[int] = []
+
+    def simulate(p: Any, start: of_segment.Start, out: Segment) -> None:
+        seeds.append(out.seed)
+        for _ in range(len(seeds)):
+            out.append(x=start.frame["x"])
+
+    parents = {7: FrameId(0, 5, 2), 4: None, 9: FrameId(0, 1, 0)}
+    orders = [Start(start=n, seed=2**40 + n, parent=parent, model=n) for n, parent in parents.items()]
+    run_orders(space, tmp_path, simulate, [(each.start, plain(each)) for each in orders], number=5)
+    table = [
+        dict(zip(SEGMENT_FIELDS, row, strict=True)) for row in Frames(tmp_path / "frames").read_table("w5").tolist()
+    ]
+    assert seeds == [each["seed"] for each in table] == [each.seed for each in orders]
+    assert [each["start"] for each in table] == [each["model"] for each in table] == list(parents)
+    assert [(each["parent_walker"], each["parent_row"]) for each in table] == [(0, 5), (-1, -1), (0, 1)]
+    rows = [(0, 1), (1, 1), (1, 4)]  # the second one failed: without a frame, it has none to begin at
+    assert [(each["first_row"], each["end_row"]) for each in table] == rows
+    ended = events(space, "ended")
+    assert [(each["first_row"], each["end_row"]) for each in ended] == rows
+    assert [each["how"] for each in ended] == ["finished", "failed", "finished"]
+
+
+def test_a_segment_that_can_make_no_frame_before_its_block_ends_does_not_begin(
+    space: TupleSpace, tmp_path: Path
+) -> None:
+    """So much as the longest time between two frames so far must be left. Its start stays for another walker."""
+    space.put("bag", 0, plain(Start(start=0, seed=0)))
+    place = {"block_ends": time.time() + 1000, "node": "here", "pid": 1, "pool": ""}
+    walker = walker_of(space, tmp_path, gives(GIVEN), place=place, margin_s=100.0)
+    walker._longest_s = 950.0
+    assert walker.run() == BLOCK_ENDS
+    assert space.count("bag", int, dict) == 1

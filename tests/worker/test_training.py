@@ -42,6 +42,8 @@ def test_a_latent_space_that_tells_frames_apart_is_used_however_few_are_held_out
         (None, "it returned NoneType; return {name: array with one row per frame}"),
         (np.zeros(4), "it returned ndarray; return {name: array with one row per frame}"),
         ({"z": 1.0}, "its shape is () for 4 frames; return one row per frame"),
+        ({"z": np.zeros((3, 2))}, "its shape is (3, 2) for 4 frames"),
+        ({"z": np.zeros(5)}, "its shape is (5,) for 4 frames"),
         ({"z": [1, None, 3, 4]}, "its dtype is object"),
         ({"z": list("abcd")}, "its dtype is <U1"),
         ({"z": np.full(4, np.nan)}, "4 of its values are not finite"),
