@@ -18,7 +18,7 @@ from steersman.system.processes import end
 
 FrameT = TypeVar("FrameT")
 GRACE_S = 5.0  # between TERM and KILL: time enough to write a checkpoint
-TAIL_CHARS = 4000  # of stderr that an error quotes
+TAIL_CHARS = 4000  # of what a program said that an error quotes
 
 
 def command(
@@ -55,7 +55,7 @@ def command(
             if running and stop():
                 return
         if process.returncode:
-            raise CommandFailed(_text(args), process.returncode, _tail(folder / "stderr.txt"))
+            raise _failed(args, process.returncode, folder)
 
 
 def lines(name: str) -> Callable[[Path], Iterator[str]]:
@@ -131,6 +131,17 @@ def _process(args: Sequence[str | Path], folder: Path, grace_s: float) -> Iterat
         finally:
             end(process.pid, grace_s, group=True)  # a rank that outlives its mpiexec would hold the node
             process.poll()
+
+
+def _failed(args: Sequence[str | Path], exit_code: int, folder: Path) -> CommandFailed:
+    """With what the program said last, on stderr or else on stdout; what it said on both is noted."""
+    said = {name: _tail(folder / f"{name}.txt") for name in ("stderr", "stdout")}
+    stream = "stderr" if said["stderr"].strip() else "stdout"
+    failed = CommandFailed(_text(args), exit_code, said[stream], stream)
+    for name, text in said.items():
+        if text.strip():
+            failed.add_note(f"its {name} ends with:\n{text.strip()}")
+    return failed
 
 
 def _ended(process: subprocess.Popen[bytes], within_s: float) -> bool:

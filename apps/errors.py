@@ -159,11 +159,13 @@ class CommandFailed(AppError, RuntimeError):
 
     command: str
     exit_code: int
-    stderr_tail: str
+    tail: str  # of what it said
+    stream: str = "stderr"  # where it said so
 
     def __str__(self) -> str:
-        tail = self.stderr_tail.strip() or "(nothing on stderr)"
-        return f"{self.command} {_ended(self.exit_code)}:\n{tail}"
+        said = self.tail.strip()
+        where = f" (on {self.stream})" if said and self.stream != "stderr" else ""
+        return f"{self.command} {_ended(self.exit_code)}{where}:\n{said or '(nothing on stderr and stdout)'}"
 
 
 def _ended(exit_code: int) -> str:
@@ -178,6 +180,6 @@ class CommandNotFound(CommandFailed):
 
     def __str__(self) -> str:
         return (
-            f"{self.command} could not be started: {self.stderr_tail}; it is started in a directory of its own: write "
+            f"{self.command} could not be started: {self.tail}; it is started in a directory of its own: write "
             "the absolute path of the program, or put it on PATH"
         )

@@ -88,7 +88,19 @@ def test_a_failure_tells_the_exit_code_and_the_end_of_stderr_after_its_frames(pe
     with pytest.raises(CommandFailed, match="exit code 3:\npendulum: done") as failed:
         seen.extend(command([pendulum, "4", "0", "3"], reader=angles(), poll_s=0.01))
     assert failed.value.exit_code == 3
-    assert failed.value.stderr_tail == "pendulum: done\n"
+    assert failed.value.tail == "pendulum: done\n"
+
+
+def test_what_a_program_says_on_stdout_alone_is_quoted_and_both_are_noted(tmp_path: Path) -> None:
+    """LAMMPS writes its errors there."""
+    for script, tail, stream in (
+        ("echo ERROR: no such style; exit 1", "ERROR: no such style\n", "stdout"),
+        ("echo step 1; echo oh >&2; exit 1", "oh\n", "stderr"),
+    ):
+        with pytest.raises(CommandFailed) as failed:
+            list(command(["sh", "-c", script], reader=lambda _: [], cwd=tmp_path))
+        assert (failed.value.tail, failed.value.stream) == (tail, stream)
+    assert ["stderr" in note for note in failed.value.__notes__] == [True, False]
 
 
 def test_a_killed_executable_tells_its_signal(tmp_path: Path) -> None:
