@@ -194,6 +194,7 @@ class Run(Driven):
             self.recorder.note(f"an earlier driver left jobs in the queue, {', '.join(jobs)}; {done}")
 
     def _described(self) -> RunRecord:
+        assert self.workflow.simulation is not None
         return RunRecord(
             workflow=self.workflow.name, seed=self.seed, rounds=self.rounds, slots=self.slots,
             guided=self.workflow.steering.guided, gpus=self.site.gpus,

@@ -113,7 +113,7 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
         facts = f"fitted to {_frames(model['frames'])}, weights sha256 {model['weights'][:16]}"
         text.append(f"model {model['version']:<5} {facts}")
     text += [f"bias {version:<6} sha256 {sha256[:16]}" for version, sha256 in found["biases"].items()]
-    environment = found["environment"]
+    environment = {"git_commit": "", "host": "unknown", "python": "unknown", "packages": {}, **found["environment"]}
     packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items() if version)
     return [
         *text,

@@ -32,8 +32,15 @@ class _Bounded(yaml.SafeLoader):
         return int(number)
 
 
-# PyYAML reads YAML 1.1: 010 is 8, 1:30 is 90, no is false, 2024-01-02 is no text, 1e4 is no number. Here they are what
-# they are in YAML 1.2; an integer that begins with 0 stays as it was written, and a field for numbers takes it.
+_Bounded.add_constructor("tag:yaml.org,2002:int", _Bounded.construct_yaml_int)
+
+
+class _Written(_Bounded):
+    """What a person writes, as in YAML 1.2. PyYAML reads and writes 1.1."""
+
+
+# In YAML 1.1 010 is 8, 1:30 is 90, no is false, 2024-01-02 is no text, 1e4 is no number. In YAML 1.2 they are what
+# people mean; an integer that begins with 0 stays as it was written, and a field for numbers takes it.
 _TAGS = {
     "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
     "int": (r"[-+]?(0|[1-9][0-9_]*|0o[0-7]+|0x[0-9a-fA-F]+)", "-+0123456789"),
@@ -44,23 +51,12 @@ _TAGS = {
     ),
 }
 _OTHERS = {f"tag:yaml.org,2002:{name}" for name in (*_TAGS, "timestamp")}
-_Bounded.yaml_implicit_resolvers = {
+_Written.yaml_implicit_resolvers = {
     first: [(tag, words) for tag, words in resolvers if tag not in _OTHERS]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 for _name, (_words, _first) in _TAGS.items():
-    _Bounded.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", re.compile(f"({_words})$"), list(_first))
-_Bounded.add_constructor("tag:yaml.org,2002:int", _Bounded.construct_yaml_int)
-
-
-class _Written(_Bounded):
-    """What a person writes: 1e4 is a number in YAML 1.2 and in every other language; PyYAML reads and writes 1.1, where
-    it is a text."""
-
-
-_Written.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"), list("-+.0123456789")
-)
+    _Written.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", re.compile(f"({_words})$"), list(_first))
 
 
 def parse(text: str, *, dumped: bool = False) -> Any:

@@ -18,7 +18,8 @@ ROOMS = (
     "stages", "steering", "store", "system", "worker",
 )  # fmt: skip
 EXAMPLES: dict[object, Any] = {
-    str: "text", int: 3, float: 2.5, bytes: b"bytes", tuple[str, ...]: ("one", "two"), Collection[str]: ("one", "two"),
+    str: "text", float | str: "text", Any: 1,
+    int: 3, float: 2.5, bytes: b"bytes", tuple[str, ...]: ("one", "two"), Collection[str]: ("one", "two"),
     tuple[int, ...]: (1, 2), tuple[float, ...]: (0.5,),
 }  # fmt: skip
 COPIES: dict[str, Callable[[EngineError], EngineError]] = {

@@ -188,6 +188,9 @@ def test_why_counts_frames_as_status_does(number: int, shown: str) -> None:
     told: dict[str, Any] = dict.fromkeys(("segment", "policy", "reason", "ended", "cause", "stopped_by"), "") | {
         "start": 0, "seed": 1, "parent": None, "model": 0, "candidates": number, "attempt": 0, "frames": number,
         "refused": [],
+        "with_model": 0,
+        "bias": 0,
+        "share": 1.0,
     }  # fmt: skip
     text = "\n".join(why.lines(told))
     assert len(re.findall(rf" {shown}\b", text)) == 2

@@ -349,6 +349,7 @@ def test_each_start_of_a_copy_is_explained(written: Written, near: Near, monkeyp
     def choose(*piece: Any) -> dict[str, Any]:
         start = Start(start=next(chosen), seed=7, policy="prepared", reason="the first")
         line = {"start": start.start, "model": 0, "policy": "prepared", "reason": "the first", "frame": None}
+        line |= {"t": 1.0, "candidates": 0, "refused": []}
         with written.directory.decisions.open("a") as file:
             file.write(json.dumps(line) + "\n")
         written.journal.append(start)

@@ -1,12 +1,10 @@
 """Folders of a user: one without a home, in a container, has none."""
 
-import os
 import pwd
 from pathlib import Path
 
 import pytest
 
-from steersman.dashboard.live.access import Access
 from steersman.executors import site
 from steersman.remote import known
 from steersman.system import files
@@ -30,11 +28,3 @@ def test_one_without_a_home_has_the_sites_that_are_shipped_and_no_endpoints(tmp_
     assert "laptop" in site.sites()
     with pytest.raises(BadRequest):
         known.endpoints()
-    assert len({Access.kept([tmp_path]).act for _ in range(2)}) == 2, "there is no place to keep it"
-
-
-def test_a_home_that_cannot_be_written_costs_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", os.devnull)
-    assert Access.kept([tmp_path]).act
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    assert Access.kept([tmp_path]) == Access.kept([tmp_path])

@@ -114,7 +114,7 @@ def test_frames_of_another_molecule_than_the_first_walkers_are_refused_at_once(
 
     orders = [(n, plain(Start(start=n, seed=n))) for n in range(2)]
     for walker, simulate in enumerate([atoms(3), atoms(3), atoms(4), atoms(3, y=1.0)]):
-        run_orders(space, tmp_path, simulate, orders, walker)
+        run_orders(space, tmp_path, simulate, orders, number=walker)
     frames, ended = Frames(tmp_path / "frames"), events(space, "ended")
     assert [frames.count(f"w{walker}") for walker in range(4)] == [10, 10, 0, 0]
     assert [each["how"] for each in ended] == ["finished"] * 4 + ["failed"] * 4
