@@ -225,7 +225,7 @@ def test_the_command_writes_it_and_refuses_what_has_no_meaning(
     directory: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def said(*words: str, status: int) -> str:
-        monkeypatch.setattr(sys, "argv", ["steersman", "analyse", *words, "--out", str(tmp_path / "out")])
+        monkeypatch.setattr(sys, "argv", ["steersman", "analyse", *words, "--trust", "--out", str(tmp_path / "out")])
         with pytest.raises(SystemExit) as ended:
             main()
         assert (ended.value.code or 0) == status
