@@ -18,7 +18,7 @@ import zarr
 from zarr.core.metadata.v3 import ArrayV3Metadata
 
 from steersman.store.column import SINCE
-from steersman.store.errors import DamagedGroup, EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
+from steersman.store.errors import DamagedGroup, DamagedShard, EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
 from steersman.store.shard import read_rows
 from steersman.store.states import RESTART, RESTART_STATES, rows_of, unpacked
 from steersman.system.files import PARTIAL
@@ -321,7 +321,10 @@ class Window(Mapping[str, np.ndarray]):
         for span in self.spans:
             first[span.walker] = min(span.first, first.get(span.walker, span.first))
             end[span.walker] = max(span.end, end.get(span.walker, span.end))
-        rows = {walker: self.frames.read(name, Span(walker, first[walker], end[walker])) for walker in first}
+        try:
+            rows = {walker: self.frames.read(name, Span(walker, first[walker], end[walker])) for walker in first}
+        except DamagedShard:  # maybe in a gap between spans
+            return np.concatenate([self.frames.read(name, span) for span in self.spans])
         (of, like), *others = rows.items()
         for walker, other in others:
             if other.shape[1:] != like.shape[1:]:
