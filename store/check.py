@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from steersman.store.column import SINCE
-from steersman.store.errors import DamagedShard, StoreError
+from steersman.store.errors import DamagedShard
 from steersman.store.frames import FRAME, WALKER, Frames, Span, Stored
 from steersman.store.shard import shards_there
+from steersman.system.errors import EngineError
+from steersman.system.reading import read
 
 READ_ROWS = 2**15  # one read looks at a shard or two
 MOST_LOST = 10_000  # chunks of an array that are looked at one by one: metadata may claim any number of rows
@@ -72,7 +74,7 @@ def _can_be_read(array: Stored, first: int, end: int) -> bool:
         array.read(first, end)
     except FileNotFoundError:
         raise
-    except (StoreError, OSError, ValueError):
+    except (EngineError, OSError, ValueError):
         return False
     return True
 
@@ -91,13 +93,13 @@ def whose(groups: Frames, walker: str) -> np.ndarray:
 
 
 def _described(group: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((group / "zarr.json").read_bytes())["consolidated_metadata"]["metadata"]
+    found: dict[str, Any] = json.loads(read(group / "zarr.json", group.parent))["consolidated_metadata"]["metadata"]
     return found
 
 
 def _metadata(array: Path, published: dict[str, Any]) -> Iterator[str]:
     """An array's own metadata are those that the group publishes, but for the rows, which are written at the end."""
-    own = json.loads((array / "zarr.json").read_bytes())
+    own = json.loads(read(array / "zarr.json", array.parent.parent))
     if {**own, "shape": 0} != {**published, "shape": 0} or own["shape"][1:] != published["shape"][1:]:
         yield f"{array.name}: its zarr.json differs from the group's metadata"
 

@@ -21,6 +21,7 @@ from steersman.store.column import SINCE
 from steersman.store.errors import DamagedGroup, DamagedShard, EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
 from steersman.store.shard import read_rows
 from steersman.store.states import RESTART, RESTART_STATES, rows_of, unpacked
+from steersman.system import reading
 from steersman.system.files import PARTIAL
 
 # The dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of each
@@ -245,7 +246,7 @@ class Frames:
         found = {}
         names = os.listdir(self.path) if self.path.exists() else []
         for name in sorted(filter(MERGED.fullmatch, names), key=number_of):
-            with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+            with contextlib.suppress(FileNotFoundError, reading.OddFile, ValueError, KeyError, TypeError):
                 group = self._known[0].get(name) or group_at(self.path / name, self)
                 if WALKERS in group[0]:
                     found[name] = group
@@ -343,13 +344,15 @@ def group_at(path: Path, frames: Frames) -> Publication:
 
     A walker waits for frames between two segments, so zarr does not open the group: that costs hops between threads.
 
-    Raises: FileNotFoundError: there is none. DamagedGroup.
+    Raises: FileNotFoundError: there is none. OddFile: see `system.reading`. DamagedGroup.
     """
     file, of = path / "zarr.json", (frames, path.name)
-    text = file.read_bytes()
+    text = reading.read(file, path.parent)
     try:
         described = json.loads(text)
         arrays = described["consolidated_metadata"]["metadata"]
+        if odd := [name for name in arrays if "/" in name or name in ("", ".", "..")]:
+            raise ValueError(f"{odd[0]!r} is no name of a variable")
         return described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedGroup(str(file), f"{type(error).__name__}: {error!s:.200}") from None
