@@ -19,10 +19,10 @@ from zarr.core.metadata.v3 import ArrayV3Metadata
 
 from steersman.store.column import SINCE
 from steersman.store.errors import DamagedGroup, DamagedShard, EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
-from steersman.store.shard import read_rows
+from steersman.store.shard import read_inside, read_rows
 from steersman.store.states import RESTART, RESTART_STATES, rows_of, unpacked
-from steersman.system import reading
 from steersman.system.files import PARTIAL
+from steersman.system.reading import OddFile
 
 # The dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of each
 # frame, the segment that made it, by which xarray groups.
@@ -246,7 +246,7 @@ class Frames:
         found = {}
         names = os.listdir(self.path) if self.path.exists() else []
         for name in sorted(filter(MERGED.fullmatch, names), key=number_of):
-            with contextlib.suppress(FileNotFoundError, reading.OddFile, ValueError, KeyError, TypeError):
+            with contextlib.suppress(FileNotFoundError, OddFile, ValueError, KeyError, TypeError):
                 group = self._known[0].get(name) or group_at(self.path / name, self)
                 if WALKERS in group[0]:
                     found[name] = group
@@ -347,7 +347,7 @@ def group_at(path: Path, frames: Frames) -> Publication:
     Raises: FileNotFoundError: there is none. OddFile: see `system.reading`. DamagedGroup.
     """
     file, of = path / "zarr.json", (frames, path.name)
-    text = reading.read(file, path.parent)
+    text = read_inside(file, path.parent)
     try:
         described = json.loads(text)
         arrays = described["consolidated_metadata"]["metadata"]

@@ -19,7 +19,7 @@ import google_crc32c
 import numpy as np
 
 from steersman.store.errors import DamagedShard
-from steersman.system.reading import OddFile, is_inside
+from steersman.system.reading import MOST, OddFile, is_inside
 
 READ_BYTES = 2**20  # of chunks that are decoded together
 CHECKSUM = 4  # bytes
@@ -71,7 +71,7 @@ def read_rows(
         part = rows[begin - first : min(end, (number + 1) * shard_rows) - first]
         file = shard_file(array, number, like)
         try:
-            with _opened(file, array) as opened:
+            with open_inside(file, array.parent.parent) as opened:
                 _read_shard(opened, begin - number * shard_rows, part, like, layout)
         except FileNotFoundError:
             if not (array.parent / "zarr.json").exists():
@@ -82,12 +82,15 @@ def read_rows(
     return rows
 
 
-def _opened(file: Path, array: Path) -> FileIO:
-    """Raises: OddFile: no regular file, or one that lies elsewhere."""
-    if not _lies_in(str(file.parent), str(array.parent.parent)):
+def open_inside(file: Path, store: Path) -> FileIO:
+    """As `system.reading.opened`, which looks at each folder on the way every time, and takes longer than the read.
+
+    Raises: OddFile: no regular file, or one that lies elsewhere. OSError.
+    """
+    if not _lies_in(str(file.parent), str(store)):
         raise OddFile(str(file), "a symbolic link leads out of the store")
     try:
-        opened = FileIO(file, opener=_regular)
+        opened = FileIO(file, opener=_regular)  # type: ignore[arg-type]
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
@@ -96,6 +99,14 @@ def _opened(file: Path, array: Path) -> FileIO:
         opened.close()
         raise OddFile(str(file), "it is no regular file")
     return opened
+
+
+def read_inside(file: Path, store: Path) -> bytes:
+    """Raises: as `open_inside`; OddFile: also where it is larger than any that a run writes."""
+    with open_inside(file, store) as opened:
+        if os.fstat(opened.fileno()).st_size > MOST:
+            raise OddFile(str(file), f"it has more than {MOST:,} bytes; a run writes no such file")
+        return opened.readall()
 
 
 def _regular(file: str, flags: int) -> int:
