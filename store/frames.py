@@ -354,7 +354,7 @@ def group_at(path: Path, frames: Frames) -> Publication:
         if odd := [name for name in arrays if "/" in name or name in ("", ".", "..")]:
             raise ValueError(f"{odd[0]!r} is no name of a variable")
         return described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, MemoryError) as error:
         raise DamagedGroup(str(file), f"{type(error).__name__}: {error!s:.200}") from None
 
 

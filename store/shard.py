@@ -130,6 +130,8 @@ def _read_shard(opened: FileIO, first: int, out: np.ndarray, like: np.ndarray, l
     index_bytes, size = 16 * (shard_rows // chunk_rows) + CHECKSUM, os.fstat(opened.fileno()).st_size
     index = _read(opened, size - index_bytes, 1, index_bytes).view("<u8").reshape(-1, 2)
     length, there = _length(like, chunk_rows), int(np.count_nonzero(index[:, 0] != NOT_THERE))
+    if length > size:
+        raise DamagedShard(str(opened.name))
     if not (index[:there] == np.stack([np.arange(there) * length, np.full(there, length)], axis=1)).all():
         raise DamagedShard(str(opened.name))
     done = 0
