@@ -23,14 +23,14 @@ from steersman.store import merge, number_of
 
 def cost(directory: RunDirectory, problems: list[Problem]) -> str:
     """What a repair sets aside, in words: `1,750 of 3,000 frames (w0)`; empty where nothing of the run is lost."""
-    history = History(directory)
-    lost = [each for each in _settled(history, problems) if each.what == "frames" and each.number >= 0]
     found = [f"{each.what} {each.number}" for each in problems if each.what in ("model", "bias")]
     found = list(dict.fromkeys(found))
-    if lost:
+    if any(each.what == "frames" for each in problems):
+        history = History(directory)
+        lost = [each for each in _settled(history, problems) if each.what == "frames" and each.number >= 0]
         walkers, names = history.state.walkers, ", ".join(f"w{number}" for number in sorted({e.number for e in lost}))
         frames = sum(_counted(walkers[each.number], each.segments) for each in lost)
-        found.insert(0, f"{frames:,} of {history.state.frames:,} frames ({names})")
+        found[:0] = [f"{frames:,} of {history.state.frames:,} frames ({names})"] if lost else []
     return ", ".join(found)
 
 
@@ -51,8 +51,9 @@ def _settled(history: History, problems: list[Problem]) -> list[Problem]:
         if known.segments and not each.segments:
             gravest[each.what, each.where, each.number] = each
     aside = {each.where for each in gravest.values() if not each.segments}
+    places = places_of(history)
     for number, walker in history.state.walkers.items():
-        where = f"frames.zarr/{places_of(history).get(number, walker.name)}"
+        where = f"frames.zarr/{places.get(number, walker.name)}"
         if walker.unreadable and where in aside and not walker.damaged:
             problem = f"{len(walker.unreadable)} segments of w{number} cannot be read"
             gravest.setdefault(("frames", where, number), Problem("frames", where, problem, number))
@@ -65,9 +66,9 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
     Raises: RunIsLocked: the run is being driven.
     """
     with Lock(directory.path).held():
-        damaged = _settled(History(directory), problems)
-        if any(each.what == "journal" for each in damaged):
+        if any(each.what == "journal" for each in problems):
             _mend_journal(directory)
+        damaged = _settled(History(directory), problems)
         saved = _save(directory, damaged)
         for each in damaged:
             odd = each.what in ("settings", "prepared") and not (directory.path / each.where).is_file()

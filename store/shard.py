@@ -90,7 +90,7 @@ def open_inside(file: Path, store: Path) -> FileIO:
     if not _lies_in(str(file.parent), str(store)):
         raise OddFile(str(file), "a symbolic link leads out of the store")
     try:
-        opened = FileIO(file, opener=_regular)  # type: ignore[arg-type]
+        opened = FileIO(file, opener=_regular)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise

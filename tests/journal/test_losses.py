@@ -157,3 +157,25 @@ def test_a_table_that_claims_any_number_of_rows_ends(made: RunDirectory) -> None
             continue
         with pytest.raises((DamagedShard, MemoryError)):
             unreadable_segments(made.frames, walker)
+
+
+def test_a_walker_of_a_group_that_must_be_set_aside_is_lost_whole(made: RunDirectory) -> None:
+    """Nothing can be copied out of it of a walker of which not all can be read; and the journal is mended first."""
+    name = made.frames.group("w1")
+    flip(made.frames.path / name / "x" / "c" / "0")
+    (made.frames.path / name / "segment" / "zarr.json").write_text("{}")
+    lines = made.journal.read_bytes().splitlines(keepends=True)
+    made.journal.write_bytes(b"".join([*lines[:1], b"noise\n", *lines[1:]]))
+    directory = RunDirectory(made.path)
+    found = verify(directory)
+    damaged = {each.number for each in found if each.segments}
+    assert cost(directory, found)
+    repair(directory, found)
+    directory = RunDirectory(made.path)
+    assert verify(directory) == []
+    state = History(directory).state
+    assert {number for number, walker in state.walkers.items() if walker.damaged} == damaged
+    assert not any(walker.unreadable for walker in state.walkers.values())
+    assert set(counted(directory)) == {
+        each.name for number, walker in state.walkers.items() if number not in damaged for each in walker.segments
+    }
