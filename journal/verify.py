@@ -194,13 +194,13 @@ def places_of(history: History) -> dict[int, str]:
     return found | {number_of(walker): group for group, walkers in there.items() for walker in walkers}
 
 
-def _group(frames: Frames, group: str) -> Callable[[], Iterator[str]]:
+def _group(frames: Frames, group: str) -> Callable[[], Iterator[str | Problem]]:
     """The files of a merged group, and the array that says whose its frames are: that of its table, once more.
 
     A group that is not there, or goes meanwhile, is looked for with its walkers.
     """
 
-    def look() -> Iterator[str]:
+    def look() -> Iterator[str | Problem]:
         found = list(_seen(lambda: differing(frames.path / group)))
         found += [] if found else _seen(lambda: _read_walkers(frames, group))
         if frames.own(group):

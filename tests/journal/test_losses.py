@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from steersman.journal import published
 from steersman.journal.file import Journal
 from steersman.journal.history import History
 from steersman.journal.losses import unreadable_segments
-from steersman.journal.records import Began, Damaged, Ended, Hired, Left, Merged, Published, Record, Run, Start
+from steersman.journal.records import Began, Damaged, Ended, FrameId, Hired, Left, Merged, Published, Record, Run, Start
 from steersman.journal.repair import cost, repair
 from steersman.journal.run_directory import RunDirectory, create
 from steersman.journal.verify import verify
@@ -44,7 +45,7 @@ def walked(journal: Journal, directory: RunDirectory, number: int, lengths: list
             writer.extend(RESTART, {RESTART_STATES: as_rows(data)})
         fields = [segment, start, -1, -1, 7, 0, row, end, 0, at if data else -1, len(data)]
         writer.append(SEGMENT, {"segments": np.array(fields)})
-        made = {"walker": number, "segment": segment, "start": start, "first_row": row}
+        made: dict[str, Any] = {"walker": number, "segment": segment, "start": start, "first_row": row}
         ended = Ended(**made, end_row=end, how="finished", simulated=float(length), state=bool(data))
         events += [Start(start=start, seed=7), Began(**made), ended]
         row = end
@@ -140,7 +141,7 @@ def test_frames_that_are_lost_are_not_started_from(made: RunDirectory) -> None:
     """Starts that wait, and segments that are to go on, are given up with the frame; others stay."""
     journal = Journal(made.journal)
     for start, segment in ((20, 1), (21, 3)):
-        journal.append(Start(start=start, seed=1, parent=(0, sum(LENGTHS[0][: segment + 1]) - 1, segment)))
+        journal.append(Start(start=start, seed=1, parent=FrameId(0, sum(LENGTHS[0][: segment + 1]) - 1, segment)))
     journal.append(Damaged(walker=0, segments=(1,), simulated=3.0, reason="lost"))
     journal.close()
     state = History(made).state
