@@ -63,7 +63,8 @@ test-globus: $(BIN)/.installed
 # Minutes of random kills, a table for each at the end; and the property tests on new examples.
 soak: $(BIN)/.installed
 	STEERSMAN_SOAK=1 $(BIN)/python -m pytest -q -s tests/bus/test_faults.py tests/bus/test_stateful.py tests/bus/test_codec.py tests/faults \
-		tests/remote/test_hostile.py tests/cli/test_forged.py tests/cli/test_odd_files.py
+		tests/bus/test_server.py tests/bus/test_hostile.py tests/remote/test_hostile.py tests/cli/test_forged.py \
+		tests/cli/test_odd_files.py tests/cli/test_damaged_frames.py tests/store/test_odd_files.py tests/journal/test_losses.py
 
 format: $(BIN)/.installed
 	$(BIN)/ruff format .

@@ -47,6 +47,7 @@ def analyse(
     Of a biased run it weighs the frames instead of making a model. The report of a single run shows the results, too.
     """
     from steersman.analysis.write import write
+    from steersman.cli.data import damage_in_a_line
     from steersman.dashboard import style
     from steersman.dashboard.report import write_report
     from steersman.journal import manifest
@@ -64,7 +65,7 @@ def analyse(
     folder = folder or directories[0].analysis
     check_inside(folder, directories[0].path) if alone else None
     with style.applied():
-        with reading(directories[0]):
+        with reading(directories[0]), damage_in_a_line():
             made = _analysis(directories, score, states, lag, regions or [])
         written = write(folder, runs[0].name, {"runs": [str(run) for run in runs]}, made)
     if alone:

@@ -70,7 +70,7 @@ def export(
     if lineage and (not segment or score or cluster):
         raise BadRequest("--lineage takes a SEGMENT, e.g. `steersman export RUN w0.7 --lineage out.xtc`, and no scores")
     directory = run_directory.open_run(run)
-    with run_directory.reading(directory), _damage_in_a_line(), _stoppable():
+    with run_directory.reading(directory), damage_in_a_line(), _stoppable():
         history = History(directory)
         if tables:
             for file in write_tables(history, tables, overwrite=overwrite):
@@ -144,7 +144,7 @@ def diff(run: RunPath, other: Annotated[Path, typer.Argument(metavar="RUN")], as
 
 
 @contextlib.contextmanager
-def _damage_in_a_line() -> Iterator[None]:
+def damage_in_a_line() -> Iterator[None]:
     from steersman.data.errors import DamagedPart, Unconverted
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

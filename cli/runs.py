@@ -19,6 +19,7 @@ from steersman.engine import files, people
 from steersman.executors import site_files
 from steersman.executors.site import Site
 from steersman.journal import copies, run_directory
+from steersman.journal import repair as repairs
 from steersman.journal import replay as replaying
 from steersman.journal import verify as verification
 from steersman.journal import why as reasons
@@ -195,9 +196,9 @@ def verify(
     """Check that a run directory is intact: checksums, journal against store, models against their cards."""
     directory = run_directory.open_run(run)
     problems = verification.verify(directory)
-    lost = verification.cost(directory, problems)
+    lost = repairs.cost(directory, problems)
     if repair and problems:
-        verification.repair(directory, problems)
+        repairs.repair(directory, problems)
     if as_json:
         say(json.dumps({"whole": not problems, "problems": [vars(problem) for problem in problems]}))
     for problem in [] if as_json else problems:

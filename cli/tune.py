@@ -44,6 +44,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Tune parameters by a yardstick: run campaigns with different values, and end the worse ones early."""
+    from steersman import steering
     from steersman.cli.trying import score_names
     from steersman.compare import arms as of
     from steersman.compare.campaigns import Job
@@ -68,7 +69,7 @@ def tune(
     begin_anew(folder)
     file = folder / WORKFLOW
     write_variant(file, of.variant(source, of.Arm(of.OWN), limits), source)
-    tried = loading.load(file)
+    loaded.stop = steering.budget(**limits) if limits else loaded.stop  # as the variant; it is not imported here, too
     given = str(params.absolute()) if params else None
 
     def job(run: str, values: tuple[str, ...]) -> Job:
@@ -76,7 +77,7 @@ def tune(
 
     try:
         with counting(f"{trials} trials in {folder}") as say:
-            study = tune(search, tried, folder, job, beside, lambda done: say(f"{done} of {trials} trials are done"))
+            study = tune(search, loaded, folder, job, beside, lambda done: say(f"{done} of {trials} trials are done"))
     except KeyboardInterrupt:
         err.plain("stopped; give the same command again to continue")
         raise typer.Exit(130) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from xarray.core import indexing
 
 from steersman.data.errors import DamagedPart
 from steersman.journal.run_directory import RunDirectory
-from steersman.store import FRAME, Frames, MissingVariable, ShapeMismatch, Span, Stored
+from steersman.store import FRAME, DamagedShard, Frames, MissingVariable, ShapeMismatch, Span, Stored
 
 DENSE = 16  # rows that are read together for one that is wanted: a read of one row alone costs as much
 COORDINATES = ("time", "segment")  # of a frame, where a group of Steersman 0.1 does not say so itself
@@ -90,12 +91,7 @@ def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.n
     found: np.ndarray | None = None
     for number in np.unique(walker):
         at = np.flatnonzero(walker == number)
-        first, end = int(row[at].min()), int(row[at].max()) + 1
-        if end - first <= DENSE * len(at):
-            read = frames.read(name, Span(f"w{number}", first, end))[row[at] - first]
-        else:
-            array = frames.array(name, Span(f"w{number}", first, end))
-            read = np.stack([array.row(int(each)) for each in row[at]])
+        read = _rows_of(frames.array(name, Span(f"w{number}", 0, int(row[at].max()) + 1)), row[at])
         found = np.empty((len(row), *read.shape[1:]), read.dtype) if found is None else found
         if read.shape[1:] != found.shape[1:]:
             raise ShapeMismatch(name, f"shape {found.shape[1:]}", f"shape {read.shape[1:]} (of w{number})")
@@ -103,6 +99,14 @@ def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.n
         found[at] = read
     assert found is not None
     return found
+
+
+def _rows_of(array: Stored, row: np.ndarray) -> np.ndarray:
+    first, end = int(row.min()), int(row.max()) + 1
+    if end - first <= DENSE * len(row):
+        with contextlib.suppress(DamagedShard):  # maybe of a row between those that are wanted
+            return np.asarray(array.read(first, end)[row - first])
+    return np.stack([array.row(int(each)) for each in row])
 
 
 def warn_of_damage(part: str, error: Exception) -> None:

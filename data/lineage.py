@@ -11,6 +11,7 @@ import xarray
 from steersman.data import frames
 from steersman.data.errors import NoFrames
 from steersman.journal.history import History
+from steersman.journal.walkers import Walker
 from steersman.steering import SECONDS
 from steersman.store import FRAME, Frames, MissingVariable, Span, Window
 
@@ -41,13 +42,21 @@ def _stored_times(history: History) -> dict[int, np.ndarray]:
     for number, walker in history.state.walkers.items():
         found[number] = np.full(walker.frames, np.nan)
         try:
-            if walker.frames and not walker.damaged:
-                found[number] = history.directory.frames.read("time", Span(f"w{number}", 0, walker.frames))
+            for span in _readable(walker):
+                found[number][span.first : span.end] = history.directory.frames.read("time", span)
         except MissingVariable:
             continue
         except Exception as error:  # whatever a damaged group makes its reader raise
             frames.warn_of_damage(f"frames.zarr/w{number}", error)
     return found
+
+
+def _readable(walker: Walker) -> list[Span]:
+    if walker.damaged or not walker.frames:
+        return []
+    if not walker.unreadable:
+        return [Span(walker.name, 0, walker.frames)]
+    return [Span(walker.name, each.first, walker.rows_end(each)) for each in walker.segments if each.counts]
 
 
 def rows(history: History, name: str) -> pandas.DataFrame:

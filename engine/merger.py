@@ -80,7 +80,8 @@ class Merger:
         before = self._recorder.now() - self._quiet_s
         return [
             walker.name for walker in state.walkers.values()
-            if not (walker.alive or walker.damaged or walker.number in merged) and (walker.gone or 0.0) <= before
+            if not (walker.alive or walker.damaged or walker.unreadable or walker.number in merged)
+            and (walker.gone or 0.0) <= before
         ]  # fmt: skip
 
     def _take(self) -> None:

@@ -12,6 +12,7 @@ from steersman.journal.records import UNKNOWN, Began, Ended, FrameId, Hired, Los
 from steersman.journal.walkers import Walker
 from steersman.stages.start import looked
 from steersman.store import ENDED, SEGMENT_FIELDS, Frames, StoreError, finish
+from steersman.system.errors import DamagedFile
 
 
 def reconcile(recorder: Recorder, frames: Frames, *, keep: bool, cause: str) -> int:
@@ -63,7 +64,7 @@ def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
     """Record what the store holds of a walker and the journal does not know, as far as it can be read."""
     try:
         _adopt(recorder, frames, walker)
-    except (StoreError, OSError, ValueError, KeyError) as error:
+    except (StoreError, DamagedFile, OSError, ValueError, KeyError) as error:
         recorder.note(f"w{walker.number} cannot be read beyond row {walker.frames}: {error}; see `verify`")
 
 

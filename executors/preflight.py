@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from steersman.executors.parsl_config import submit_scripts
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.site import Site
 from steersman.executors.workers import Workers
-from steersman.system.node import cores
+from steersman.system.node import cores, quotas
 
 TRIAL_S = 60.0  # modules and environments are loaded within so long
 WORKERS_OF_A_CORE = 64  # more processes on one machine exhaust its memory
@@ -121,6 +122,9 @@ def _crowd(site: Site) -> Iterator[Finding]:
     """Of worker processes that would start on this machine."""
     here = 0 if site.parsl else sum(one.count for one in site.workers.values() if not one.nodes)
     has = cores()
+    if here and (share := min(quotas(), default=math.inf)) < (bound := len(os.sched_getaffinity(0))):
+        limit = f"{share:.3g} of this machine's {_plural(bound, 'core')}"
+        yield Finding("cores", True, f"{has}: the container, or the job, has a quota of processor time, {limit}")
     if here > (most := WORKERS_OF_A_CORE * has):
         cure = f"choose at most {most:,}, best one for each core, or a site whose scheduler gives nodes"
         yield Finding("workers", False, f"{here:,} workers, but this machine has {_plural(has, 'core')}: {cure}")

@@ -152,6 +152,8 @@ class Damaged(Record, tag="damaged", frozen=True):
 
     reason: str
     walker: Number | None = None
+    segments: tuple[Number, ...] = ()  # of the walker: these alone count no more
+    simulated: Amount = 0.0  # by those of them that counted
     model: Number | None = None
     bias: Number | None = None
     file: str = ""

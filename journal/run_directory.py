@@ -198,7 +198,7 @@ def reading(directory: RunDirectory) -> Iterator[None]:
         yield
     except (EngineError, PermissionError):
         raise
-    except (OSError, json.JSONDecodeError, UnicodeDecodeError, msgspec.MsgspecError) as error:
+    except (OSError, MemoryError, json.JSONDecodeError, UnicodeDecodeError, msgspec.MsgspecError) as error:
         raise RunDamaged(str(directory.path), f"{type(error).__name__}: {error!s:.200}") from None
     except Exception as error:
         if not _has_flaws(directory):  # a mistake of a caller's, or of ours

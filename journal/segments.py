@@ -79,6 +79,13 @@ class Segments(Sequence[Segment]):
             segment.end = frames if segment.end is None else segment.end
             segment.counts = False
 
+    def drop(self, number: int) -> None:
+        """One counts no more."""
+        if number < self._packed:
+            self._blocks[number // _BLOCK]["counts"][number % _BLOCK] = False
+        else:
+            self._open[number - self._packed].counts = False
+
     def columns(self) -> np.ndarray:
         """(n,) with fields start, first (row), end (RUNNING: none yet), how (of HOW), if it counts, left a state."""
         opened = [

@@ -230,17 +230,26 @@ class State(Standing):
             self._take_as_it_is(record.file, record.sha256)
         if record.walker is None:
             return
-        walker = self.walkers[record.walker]
-        walker.damaged = True
-        self._gone(walker)
-        walker.segments.leave_out(walker.frames)
+        walker, lost = self.walkers[record.walker], set(record.segments)
+        if lost:
+            walker.lose(record.segments, record.simulated)
+        else:
+            walker.damaged = True
+            self._gone(walker)
+            walker.segments.leave_out(walker.frames)
+
+        def is_lost(of: int, segment: int) -> bool:
+            return of == walker.number and (not lost or segment in lost)
+
         for number, start in list(self.starts.items()):
-            if start.segment is not None and start.segment.walker == walker.number:
+            if start.segment is not None and is_lost(start.segment.walker, start.segment.number):
                 start.segment = None
             parent = start.record.parent
-            if start.segment is None and parent and parent.walker == walker.number:
+            if start.segment is None and parent and is_lost(parent.walker, parent.segment):
                 del self.starts[number]
-        self.broken = {n: each for n, each in self.broken.items() if each.segment.walker != walker.number}
+        self.broken = {
+            n: each for n, each in self.broken.items() if not is_lost(each.segment.walker, each.segment.number)
+        }
 
     def _take_as_it_is(self, name: str, sha256: str) -> None:
         if name in self.run.files:

@@ -19,15 +19,15 @@ from steersman.journal import copies, manifest
 from steersman.journal import file as journal
 from steersman.journal.decisions import decoded
 from steersman.journal.errors import JournalError, JournalTooNew
-from steersman.journal.file import Journal
 from steersman.journal.history import History
-from steersman.journal.lock import Lock, driven
-from steersman.journal.records import BadRecord, Biased, Damaged, Merged, Run, Start
+from steersman.journal.lock import driven
+from steersman.journal.losses import unreadable_segments
+from steersman.journal.records import Biased, Run, Start
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
 from steersman.store import SEGMENT_FIELDS, DamagedShard, Frames, finish, merge, number_of
-from steersman.store.check import damages, incomplete, read_all, read_walkers, whose
+from steersman.store.check import damages, differing, read_walkers, whose
 
 MOST_DECISIONS = 2**32  # bytes
 MOST = 100  # problems of one kind that are listed
@@ -42,12 +42,14 @@ class Problem:
         where: the path, in the run directory.
         problem: what is wrong with it.
         number: walker, or version of a model or of the bias, -1 where there is none.
+        segments: of the walker, that it costs; empty: all.
     """
 
     what: str
     where: str
     problem: str
     number: int = -1
+    segments: tuple[int, ...] = ()
 
 
 def verify(directory: RunDirectory) -> list[Problem]:
@@ -63,9 +65,9 @@ def verify(directory: RunDirectory) -> list[Problem]:
     if not went_on and state.end is None:  # its driver was killed; what has ended is sealed
         for walker in state.walkers.values():
             finish(directory.frames.path / walker.name)
-    frames, scores, places = directory.frames, Frames(directory.scores), _places(history)
+    frames, scores, places = directory.frames, Frames(directory.scores), places_of(history)
     doubled = set() if went_on else {*merge.left_over(frames)} - state.merged.keys()  # else a merge may be under way
-    checks: list[tuple[str, str, int, Callable[[], Iterator[str]]]] = [
+    checks: list[tuple[str, str, int, Callable[[], Iterator[str | Problem]]]] = [
         ("journal", "journal.jsonl", -1, lambda: _journal(history, went_on)),
         *(("settings", name, -1, _file(directory.path / name, digest)) for name, digest in _written_once(state)),
         ("decisions", "decisions.jsonl", -1, lambda: _decisions(directory, went_on)),
@@ -81,70 +83,15 @@ def verify(directory: RunDirectory) -> list[Problem]:
     ]
     if state.prepared:
         checks.append(("prepared", "prepared.pkl", -1, _file(directory.prepared, state.prepared)))
-    found = [Problem(what, where, words, n) for what, where, n, look in checks for words in _seen(look)]
+    found = [
+        problem if isinstance(problem, Problem) else Problem(what, where, problem, n)
+        for what, where, n, look in checks
+        for problem in _seen(look)
+    ]
     return found if went_on else [*found, *_sealed(directory, state, {problem.where for problem in found})]
 
 
-def cost(directory: RunDirectory, problems: list[Problem]) -> str:
-    """What a repair sets aside, in words: `1,750 of 3,000 frames (w0)`; empty where nothing of the run is lost."""
-    walkers = sorted({each.number for each in problems if each.what == "frames" and each.number >= 0})
-    found = [f"{each.what} {each.number}" for each in problems if each.what in ("model", "bias")]
-    found = list(dict.fromkeys(found))
-    if walkers:
-        state = History(directory).state
-        frames = sum(state.walkers[number].counted_frames for number in walkers)
-        found.insert(0, f"{frames:,} of {state.frames:,} frames ({', '.join(f'w{number}' for number in walkers)})")
-    return ", ".join(found)
-
-
-def repair(directory: RunDirectory, problems: list[Problem]) -> None:
-    """Set aside what is not whole. Nothing is deleted.
-
-    Raises: RunIsLocked: the run is being driven.
-    """
-    with Lock(directory.path).held():
-        damaged = {(each.what, each.where, each.number): each for each in reversed(problems)}.values()
-        if any(each.what == "journal" for each in damaged):
-            _mend_journal(directory)
-        saved = _save(directory, problems)
-        for each in damaged:
-            odd = each.what in ("settings", "prepared") and not (directory.path / each.where).is_file()
-            if odd or each.what in ("frames", "scores", "model", "bias"):
-                _move_aside(directory, each.where)
-        if any(each.what == "decisions" for each in damaged):
-            _mend_decisions(directory)
-        writer = Journal(directory.journal)
-        writer.append(*saved)
-        for each in damaged:
-            reason = f"{each.where}: {each.problem}; it is set aside"
-            if each.what == "frames" and each.number >= 0:
-                writer.append(Damaged(walker=each.number, reason=reason))
-            elif each.what == "model":
-                writer.append(Damaged(model=each.number, reason=reason))
-            elif each.what == "bias":
-                writer.append(Damaged(bias=each.number, reason=reason))
-            elif each.what in ("settings", "prepared") and (directory.path / each.where).is_file():
-                writer.append(Damaged(file=each.where, sha256=sha256(directory.path / each.where), reason=each.problem))
-        writer.close()
-    if History(directory).state.end is not None:
-        manifest.seal(directory)
-
-
-def _save(directory: RunDirectory, problems: list[Problem]) -> list[Merged]:
-    """Copy the walkers that are whole out of each merged group that is not; give the records of the groups made so."""
-    frames, state, saved = directory.frames, History(directory).state, list[Merged]()
-    damaged = {f"w{each.number}" for each in problems if each.what == "frames"}
-    damaged |= {walker.name for walker in state.walkers.values() if walker.damaged}
-    for group, walkers in frames.merged().items():
-        whole = [walker for walker in walkers if walker not in damaged]
-        if whole and any(each.where == f"frames.zarr/{group}" for each in problems):
-            into = f"m{state.next_merged + len(saved)}"
-            merge.merge(frames, whole, into)
-            saved.append(Merged(group=into, walkers=tuple(map(number_of, whole))))
-    return saved
-
-
-def _seen(look: Callable[[], Iterator[str]]) -> Iterator[str]:
+def _seen(look: Callable[[], Iterator[str | Problem]]) -> Iterator[str | Problem]:
     """What a check finds; whatever damaged data make it raise is what it found."""
     try:
         yield from look()
@@ -208,7 +155,7 @@ def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
             yield f"line {number} is damaged"
             continue
         start = decision["start"]
-        same = start not in chosen or _facts(chosen[start]).items() <= decision.items()
+        same = start not in chosen or facts_of(chosen[start]).items() <= decision.items()
         again = start in explained
         if again or not same:
             yield f"line {number}: {'a second decision for this start' if again else 'the journal has another choice'}"
@@ -223,7 +170,7 @@ def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
         yield f"it has decisions for {len(beyond)} starts that are not in the journal, the first is start {first}"
 
 
-def _facts(start: Start) -> dict[str, Any]:
+def facts_of(start: Start) -> dict[str, Any]:
     """What journal and decisions both say of a start."""
     parent = None if start.parent is None else list(start.parent)
     return {"start": start.start, "model": start.model, "policy": start.policy, "reason": start.reason, "frame": parent}
@@ -240,21 +187,21 @@ def _to_read(history: History) -> list[Walker]:
     return [each for each in walkers if not each.damaged and (each.frames or each.name in there)]
 
 
-def _places(history: History) -> dict[int, str]:
+def places_of(history: History) -> dict[int, str]:
     """The merged groups that walkers are in, by the journal, and by the store, which may know more."""
     found = {walker: group for group, walkers in history.state.merged.items() for walker in walkers}
     there = history.directory.frames.merged()
     return found | {number_of(walker): group for group, walkers in there.items() for walker in walkers}
 
 
-def _group(frames: Frames, group: str) -> Callable[[], Iterator[str]]:
+def _group(frames: Frames, group: str) -> Callable[[], Iterator[str | Problem]]:
     """The files of a merged group, and the array that says whose its frames are: that of its table, once more.
 
     A group that is not there, or goes meanwhile, is looked for with its walkers.
     """
 
-    def look() -> Iterator[str]:
-        found = list(_seen(lambda: incomplete(frames.path / group)))
+    def look() -> Iterator[str | Problem]:
+        found = list(_seen(lambda: differing(frames.path / group)))
         found += [] if found else _seen(lambda: _read_walkers(frames, group))
         if frames.own(group):
             yield from found
@@ -275,11 +222,11 @@ def _doubled(path: Path) -> Callable[[], Iterator[str]]:
     return look
 
 
-def _frames(frames: Frames, walker: Walker) -> Callable[[], Iterator[str]]:
+def _frames(frames: Frames, walker: Walker) -> Callable[[], Iterator[str | Problem]]:
     """A walker that is merged with others meanwhile is looked at again."""
 
-    def look() -> Iterator[str]:
-        found = [f"{walker.name} is missing"]
+    def look() -> Iterator[str | Problem]:
+        found: list[str | Problem] = [f"{walker.name} is missing"]
         for _ in range(2):
             try:
                 group = frames.group(walker.name)
@@ -293,17 +240,19 @@ def _frames(frames: Frames, walker: Walker) -> Callable[[], Iterator[str]]:
     return look
 
 
-def _of_walker(frames: Frames, walker: Walker, group: str) -> Iterator[str]:
+def _of_walker(frames: Frames, walker: Walker, group: str) -> Iterator[str | Problem]:
     """The store may know more than the journal, for resume adopts it; never less, and nothing else."""
     name = walker.name
     if group == name:
-        yield from damages(frames, name)
+        yield from differing(frames.path / name)
     else:
         with contextlib.suppress(DamagedShard):  # that is a problem of the group, and costs its walkers nothing
             if (whose(frames, name) != walker.number).any():
                 yield f"where {name} is said to lie there are frames of others"
                 return
-        read_all(frames, name)
+    if lost := tuple(each for each in unreadable_segments(frames, walker) if each not in walker.unreadable):
+        words = f"{len(lost)} segments of {name} cannot be read, the first is {name}.{lost[0]}"
+        yield Problem("frames", f"frames.zarr/{group}", words, walker.number, lost)
     rows, table = frames.count(name), frames.read_table(name).tolist()
     if rows < walker.frames or len(table) < walker.published_segments:
         counted = f"{walker.frames} frames and {walker.published_segments} segments"
@@ -353,49 +302,3 @@ def _bias(directory: RunDirectory, bias: Biased) -> Callable[[], Iterator[str]]:
             yield "it was changed since it was made"
 
     return look
-
-
-def _move_aside(directory: RunDirectory, where: str) -> None:
-    source, target = directory.path / where, directory.path / "aside" / where
-    if source.exists():
-        while target.exists():
-            target = target.with_name(f"{target.name}-again")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source.rename(target)
-
-
-def _mend_journal(directory: RunDirectory) -> None:
-    """Keep the records that are whole and fit, in a new chain; the file as it was goes aside."""
-    state, kept = State(), []
-    for record in journal.read(directory.journal):
-        try:
-            state.apply(record)
-        except BadRecord:
-            continue
-        kept.append(record)
-    if not kept or not isinstance(kept[0], Run):
-        settings = directory.settings()
-        kept.insert(0, Run(workflow=settings["workflow"], seed=settings["seed"], rounds=settings["rounds"]))
-    _move_aside(directory, "journal.jsonl")
-    journal.rewrite(directory.journal, kept)
-
-
-def _mend_decisions(directory: RunDirectory) -> None:
-    """Keep the lines that say what the journal says, and say of the other starts what the journal knows."""
-    known = {}
-    there = directory.decisions.is_file()
-    for line in directory.read(directory.decisions, MOST_DECISIONS).splitlines() if there else []:
-        if decision := decoded(line):
-            known[decision["start"]] = line
-    _move_aside(directory, "decisions.jsonl")
-    with directory.decisions.open("wb") as file:
-        for start in journal.read(directory.journal, Start):
-            if start.again is None:
-                file.write(_line(start, known.get(start.start)) + b"\n")
-
-
-def _line(start: Start, known: bytes | None) -> bytes:
-    facts = _facts(start)
-    if known is not None and facts.items() <= json.loads(known).items():
-        return known
-    return json.dumps({"t": start.t, "candidates": 0, "refused": [], **facts}).encode()

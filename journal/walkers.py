@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from steersman.journal import records
 from steersman.journal.segments import Segment, Segments
@@ -67,6 +68,7 @@ class Walker:
     pool: str = ""  # Parsl's name for the workers of a node in a block
     block_ends: float | None = None
     damaged: bool = False  # its frames were set aside, for they could not be read
+    unreadable: set[int] = field(default_factory=set)  # segments that count no more, for they could not be read
     left_out: list[Segment] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # started, waited, read, ran
 
@@ -164,6 +166,15 @@ class Walker:
         if segment.counts:
             segment.counts = False
             self.left_out.append(segment)
+
+    def lose(self, numbers: Iterable[int], simulated: float) -> None:
+        """Segments cannot be read; those of them that counted simulated so much."""
+        self.unreadable.update(numbers)
+        self.simulated -= simulated
+        for segment in (self.segments[number] for number in numbers):
+            if segment.counts:
+                self.segments.drop(segment.number)
+                self.left_out.append(replace(segment, counts=False, simulated=0.0))
 
     def take_in(self, segment: Segment) -> None:
         if not segment.counts:

@@ -93,6 +93,8 @@ class Segment:
                 finite = np.isfinite(value).all()
             except TypeError as error:
                 problem = f"{value!r:.60} is no number of 64 bits, boolean or array of them; numpy says: {error!s:.99}"
+                if str(getattr(value, "dtype", "")).endswith("bfloat16"):
+                    problem = "its dtype is bfloat16, which numpy has not; give value.float()"
                 raise BadVariable(name, problem) from None
             if not finite:
                 raise NotFinite(name, self.frames)

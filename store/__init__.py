@@ -14,13 +14,14 @@ from steersman.store.errors import (
 from steersman.store.frames import ENDED, FRAME, SEGMENT, SEGMENT_FIELDS, Frames, Row, Span, Stored, Window, number_of
 from steersman.store.group import GroupWriter, finish, make_root
 from steersman.store.scratch import MOVE_EVERY_S, ScratchWriter
-from steersman.store.states import RESTART_STATES
+from steersman.store.states import RESTART, RESTART_STATES
 from steersman.store.variables import Variable
 
 __all__ = [
     "ENDED",
     "FRAME",
     "MOVE_EVERY_S",
+    "RESTART",
     "RESTART_STATES",
     "SEGMENT",
     "SEGMENT_FIELDS",

@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 
 from steersman.store.column import SINCE
-from steersman.store.frames import FRAME, WALKER, Frames, Span
+from steersman.store.errors import DamagedShard
+from steersman.store.frames import FRAME, WALKER, Frames, Span, Stored
 from steersman.store.shard import shards_there
+from steersman.system.errors import EngineError
+from steersman.system.reading import read
 
 READ_ROWS = 2**15  # one read looks at a shard or two
+MOST_LOST = 10_000  # chunks of an array that are looked at one by one: metadata may claim any number of rows
 
 
 def damages(groups: Frames, name: str) -> Iterator[str]:
@@ -22,23 +26,57 @@ def damages(groups: Frames, name: str) -> Iterator[str]:
 
     Raises: whatever zarr and its codecs raise on damaged data.
     """
-    yield from incomplete(groups.path / name)
-    read_all(groups, name)
-
-
-def incomplete(group: Path) -> Iterator[str]:
-    """Look which files of a group are there; gives a sentence for each thing that is not as its metadata say."""
-    described = json.loads((group / "zarr.json").read_bytes())["consolidated_metadata"]["metadata"]
-    for variable, metadata in described.items():
-        yield from _metadata(group / variable, metadata)
-        yield from _shards(group / variable, metadata)
-
-
-def read_all(groups: Frames, walker: str) -> None:
-    """Read all rows of a walker, wherever they lie. Raises: as `damages`."""
-    for array in groups.stored(walker).values():
+    yield from differing(groups.path / name)
+    for variable, metadata in _described(groups.path / name).items():
+        yield from _shards(groups.path / name / variable, metadata)
+    for array in groups.stored(name).values():
         for first in range(0, array.rows, READ_ROWS):
             array.read(first, min(array.rows, first + READ_ROWS))
+
+
+def differing(group: Path) -> Iterator[str]:
+    """A sentence for each array of a group whose own metadata are not those that the group publishes."""
+    for variable, metadata in _described(group).items():
+        yield from _metadata(group / variable, metadata)
+
+
+def unreadable(groups: Frames, walker: str) -> dict[str, np.ndarray]:
+    """Read all of a walker, wherever it lies: which rows along each dimension cannot be read of all variables.
+
+    Returns: (rows,) bool by dimension.
+    Raises: DamagedShard: these are too many. FileNotFoundError: its group is there no more.
+    """
+    found: dict[str, np.ndarray] = {}
+    for array in groups.stored(walker).values():
+        lost, chunks = found.setdefault(array.dims[0], np.zeros(array.rows, bool)), 0
+        for first in range(0, array.rows, READ_ROWS):
+            for begin, end in _unreadable(array, first, min(array.rows, first + READ_ROWS)):
+                lost[begin:end] = True
+                chunks += 1
+                if chunks > MOST_LOST:
+                    raise DamagedShard(str(array.path))
+    return found
+
+
+def _unreadable(array: Stored, first: int, end: int) -> Iterator[tuple[int, int]]:
+    """The rows of each chunk that cannot be read."""
+    if _can_be_read(array, first, end):
+        return
+    chunk = array.layout[0]
+    for edge in range((array.first + first) // chunk * chunk, array.first + end, chunk):
+        begin, behind = max(first, edge - array.first), min(end, edge + chunk - array.first)
+        if not _can_be_read(array, begin, behind):
+            yield begin, behind
+
+
+def _can_be_read(array: Stored, first: int, end: int) -> bool:
+    try:
+        array.read(first, end)
+    except FileNotFoundError:
+        raise
+    except (EngineError, OSError, ValueError):
+        return False
+    return True
 
 
 def read_walkers(groups: Frames, group: str) -> None:
@@ -54,9 +92,14 @@ def whose(groups: Frames, walker: str) -> np.ndarray:
     return groups.read(WALKER, Span(groups.group(walker), rows.start, rows.stop)) if rows else np.empty(0, np.int32)
 
 
+def _described(group: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(read(group / "zarr.json", group.parent))["consolidated_metadata"]["metadata"]
+    return found
+
+
 def _metadata(array: Path, published: dict[str, Any]) -> Iterator[str]:
     """An array's own metadata are those that the group publishes, but for the rows, which are written at the end."""
-    own = json.loads((array / "zarr.json").read_bytes())
+    own = json.loads(read(array / "zarr.json", array.parent.parent))
     if {**own, "shape": 0} != {**published, "shape": 0} or own["shape"][1:] != published["shape"][1:]:
         yield f"{array.name}: its zarr.json differs from the group's metadata"
 

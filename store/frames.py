@@ -18,10 +18,11 @@ import zarr
 from zarr.core.metadata.v3 import ArrayV3Metadata
 
 from steersman.store.column import SINCE
-from steersman.store.errors import DamagedGroup, EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
-from steersman.store.shard import read_rows
+from steersman.store.errors import DamagedGroup, DamagedShard, EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
+from steersman.store.shard import read_inside, read_rows
 from steersman.store.states import RESTART, RESTART_STATES, rows_of, unpacked
 from steersman.system.files import PARTIAL
+from steersman.system.reading import OddFile
 
 # The dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of each
 # frame, the segment that made it, by which xarray groups.
@@ -245,7 +246,7 @@ class Frames:
         found = {}
         names = os.listdir(self.path) if self.path.exists() else []
         for name in sorted(filter(MERGED.fullmatch, names), key=number_of):
-            with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+            with contextlib.suppress(FileNotFoundError, OddFile, ValueError, KeyError, TypeError):
                 group = self._known[0].get(name) or group_at(self.path / name, self)
                 if WALKERS in group[0]:
                     found[name] = group
@@ -321,7 +322,10 @@ class Window(Mapping[str, np.ndarray]):
         for span in self.spans:
             first[span.walker] = min(span.first, first.get(span.walker, span.first))
             end[span.walker] = max(span.end, end.get(span.walker, span.end))
-        rows = {walker: self.frames.read(name, Span(walker, first[walker], end[walker])) for walker in first}
+        try:
+            rows = {walker: self.frames.read(name, Span(walker, first[walker], end[walker])) for walker in first}
+        except DamagedShard:  # maybe in a gap between spans
+            return np.concatenate([self.frames.read(name, span) for span in self.spans])
         (of, like), *others = rows.items()
         for walker, other in others:
             if other.shape[1:] != like.shape[1:]:
@@ -340,15 +344,17 @@ def group_at(path: Path, frames: Frames) -> Publication:
 
     A walker waits for frames between two segments, so zarr does not open the group: that costs hops between threads.
 
-    Raises: FileNotFoundError: there is none. DamagedGroup.
+    Raises: FileNotFoundError: there is none. OddFile: see `system.reading`. DamagedGroup.
     """
     file, of = path / "zarr.json", (frames, path.name)
-    text = file.read_bytes()
+    text = read_inside(file, path.parent)
     try:
         described = json.loads(text)
         arrays = described["consolidated_metadata"]["metadata"]
+        if odd := [name for name in arrays if "/" in name or name in ("", ".", "..")]:
+            raise ValueError(f"{odd[0]!r} is no name of a variable")
         return described["attributes"], {name: _stored(of, path / name, array) for name, array in arrays.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, MemoryError) as error:
         raise DamagedGroup(str(file), f"{type(error).__name__}: {error!s:.200}") from None
 
 

@@ -21,6 +21,7 @@ from steersman.store.column import Column, check_new
 from steersman.store.errors import BadVariable
 from steersman.store.variables import Variable
 from steersman.system.files import replace_file
+from steersman.system.reading import OddFile, read
 
 ARRAYS_EVERY_S = 10.0  # how far the metadata of arrays alone may be behind: as many files again as a publication writes
 
@@ -40,10 +41,10 @@ def finish(path: Path) -> None:
 
     What cannot be read or written stays as it is; see `verify`.
     """
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        described = json.loads((path / "zarr.json").read_bytes())["consolidated_metadata"]["metadata"]
+    with contextlib.suppress(OSError, OddFile, ValueError, KeyError, TypeError):
+        described = json.loads(read(path / "zarr.json", path.parent))["consolidated_metadata"]["metadata"]
         for name, array in described.items():
-            own = json.loads((path / name / "zarr.json").read_bytes())
+            own = json.loads(read(path / name / "zarr.json", path))
             if own != array and {**own, "shape": 0} == {**array, "shape": 0}:
                 replace_file(path / name / "zarr.json", json.dumps(array))
 

@@ -34,6 +34,7 @@ from steersman.store.frames import (
 from steersman.store.group import GroupWriter
 from steersman.store.variables import Variable
 from steersman.system.files import PARTIAL, sync_folder, sync_tree
+from steersman.system.reading import OddFile, read
 
 FAN_IN = 16  # groups become one: as many of each level stay behind, less one; a frame is copied log16 of walkers times
 BLOCK_BYTES = 8 * 2**20  # read and written together
@@ -150,11 +151,11 @@ def _is_merged_again(group: Path, placed: set[str]) -> bool:
     if not MERGED.fullmatch(group.name):
         return False
     try:
-        attributes: dict[str, Any] = json.loads((group / "zarr.json").read_bytes())["attributes"]
+        attributes: dict[str, Any] = json.loads(read(group / "zarr.json", group.parent))["attributes"]
         return placed.issuperset(attributes[WALKERS])
     except FileNotFoundError:  # these go first
         return True
-    except (ValueError, KeyError, TypeError):  # damaged: `verify` tells
+    except (OddFile, ValueError, KeyError, TypeError):  # damaged: `verify` tells
         return False
 
 

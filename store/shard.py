@@ -7,7 +7,10 @@ read here, too, from one that a walker waits for to all of a training: five time
 
 from __future__ import annotations
 
+import errno
+import functools
 import os
+import stat
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
@@ -16,6 +19,7 @@ import google_crc32c
 import numpy as np
 
 from steersman.store.errors import DamagedShard
+from steersman.system.reading import MOST, OddFile, is_inside
 
 READ_BYTES = 2**20  # of chunks that are decoded together
 CHECKSUM = 4  # bytes
@@ -59,7 +63,7 @@ def read_rows(
         since: the row at which the variable came: rows of shards before that are not there are fill values.
     Returns: (end - first, ...).
     Raises: DamagedShard: a checksum is wrong, or a shard is cut off, older than its rows, or missing.
-        FileNotFoundError: the array's group is there no more.
+        FileNotFoundError: the array's group is there no more. OddFile: a shard is no regular file of the store.
     """
     rows, shard_rows = np.empty((end - first, *like.shape), like.dtype), layout[1]
     for number in range(first // shard_rows, -(-end // shard_rows)):
@@ -67,7 +71,7 @@ def read_rows(
         part = rows[begin - first : min(end, (number + 1) * shard_rows) - first]
         file = shard_file(array, number, like)
         try:
-            with file.open("rb", buffering=0) as opened:
+            with open_inside(file, array.parent.parent) as opened:
                 _read_shard(opened, begin - number * shard_rows, part, like, layout)
         except FileNotFoundError:
             if not (array.parent / "zarr.json").exists():
@@ -78,12 +82,56 @@ def read_rows(
     return rows
 
 
+def open_inside(file: Path, store: Path) -> FileIO:
+    """As `system.reading.opened`, which looks at each folder on the way every time, and takes longer than the read.
+
+    Raises: OddFile: no regular file, or one that lies elsewhere. OSError.
+    """
+    if not _lies_in(str(file.parent), str(store)):
+        raise OddFile(str(file), "a symbolic link leads out of the store")
+    try:
+        opened = FileIO(file, opener=_regular)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OddFile(str(file), "it is a symbolic link") from None
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise OddFile(str(file), "it is no regular file")
+    return opened
+
+
+def read_inside(file: Path, store: Path) -> bytes:
+    """Raises: as `open_inside`; OddFile: also where it is larger than any that a run writes."""
+    with open_inside(file, store) as opened:
+        if os.fstat(opened.fileno()).st_size > MOST:
+            raise OddFile(str(file), f"it has more than {MOST:,} bytes; a run writes no such file")
+        return opened.readall()
+
+
+def _regular(file: str, flags: int) -> int:
+    return os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe would wait for who writes into it
+
+
+@functools.lru_cache(maxsize=2**14)
+def _lies_in(folder: str, store: str) -> bool:
+    return is_inside(Path(folder), Path(store))
+
+
+def _length(like: np.ndarray, chunk_rows: int) -> int:
+    """Bytes of an encoded chunk."""
+    values = chunk_rows * like.size
+    return (1 + -(-values // 8) if like.dtype.kind == "b" else values * like.itemsize) + CHECKSUM
+
+
 def _read_shard(opened: FileIO, first: int, out: np.ndarray, like: np.ndarray, layout: tuple[int, int]) -> None:
     """Read rows of a shard from `first` on; some chunks at a time, so that they stay in the processor's cache."""
     chunk_rows, shard_rows = layout
     index_bytes, size = 16 * (shard_rows // chunk_rows) + CHECKSUM, os.fstat(opened.fileno()).st_size
     index = _read(opened, size - index_bytes, 1, index_bytes).view("<u8").reshape(-1, 2)
-    length, there = int(index[0, 1]), int(np.count_nonzero(index[:, 0] != NOT_THERE))
+    length, there = _length(like, chunk_rows), int(np.count_nonzero(index[:, 0] != NOT_THERE))
+    if length > size:
+        raise DamagedShard(str(opened.name))
     if not (index[:there] == np.stack([np.arange(there) * length, np.full(there, length)], axis=1)).all():
         raise DamagedShard(str(opened.name))
     done = 0

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from steersman.cli.dashboard import idle
+from steersman.cli.dashboard import beside, idle
 from steersman.dashboard.errors import PortTaken
 from steersman.dashboard.live import server
 from steersman.dashboard.live.access import HEADER, Access
 from steersman.journal.run_directory import RunDirectory
 from steersman.system.errors import BadRequest
 from tests.dashboard.serving import FROM_THE_PAGE, TOKENS, serving
+from tests.waiting import until
 
 
 def test_without_the_right_token_there_is_nothing(made: RunDirectory) -> None:
@@ -206,3 +207,22 @@ def test_the_time_of_a_page_beside_a_run_counts_from_the_end_of_the_run() -> Non
 def test_a_port_that_another_process_has_is_named(made: RunDirectory) -> None:
     with serving(made) as served, pytest.raises(PortTaken), serving(made, port=served.dashboard.port):
         pass
+
+
+def test_a_link_that_is_dead_is_not_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page beside a run may have ended, or been killed, before the run did."""
+    ends = tmp_path / "ends"
+    os.mkfifo(ends)
+    served = tmp_path / "served"
+    served.write_text(f"#!/bin/sh\nfor n in 1 2 3; do echo Dashboard: $n; done\nread end < {ends}\n")
+    served.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(served))
+    said = beside(tmp_path / "fold-0001")
+    assert said() == "Dashboard: 1"
+    ends.write_text("now\n")
+    until(lambda: not said())
+
+
+def test_a_page_that_did_not_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert "steersman dashboard" in beside(tmp_path / "fold-0001")()

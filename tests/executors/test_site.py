@@ -316,3 +316,10 @@ def test_sockets_of_workers_have_room_in_any_tmpdir_and_files_lie_in_it(folder: 
         there, short = done.stdout.split()
         assert Path(there) == given
         assert Path(short).exists() == (folder == "short"), "the other way to it is gone again"
+
+
+def test_check_says_that_a_container_has_a_quota_of_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    local = load_site("workstation")
+    for share, said in ((0.5, ["cores"]), (1e6, [])):
+        monkeypatch.setattr(preflight, "quotas", lambda share=share: iter([share]))
+        assert [each.what for each in preflight._crowd(local) if each.ok] == said

@@ -12,10 +12,11 @@ from msgspec import json
 from steersman.journal import file as journal
 from steersman.journal.history import History
 from steersman.journal.records import Ended, Hired, Published, Record, Start
+from steersman.journal.repair import cost, repair
 from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.journal.verify import repair, verify
+from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.steering import Bias
 from steersman.store import Span, Window
@@ -147,19 +148,22 @@ def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDi
     assert found.returncode == 6
     assert "frames.zarr/w0" in found.stdout
     assert f"models/{version:04d}" in found.stdout
-    state = opened(copy.path)[1]
-    lost = f"{state.walkers[0].counted_frames:,} of {state.frames:,} frames (w0), model {version}, bias {newest.bias}"
+    before = opened(copy.path)[1].walkers[0].counted_frames
+    lost = cost(copy, verify(copy))
+    assert lost.endswith(f"frames (w0), model {version}, bias {newest.bias}")
     assert lost in found.stderr
     repaired = steersman("verify", copy.path, "--repair", cwd=copy.path)
     assert (repaired.returncode, lost in repaired.stderr) == (0, True)
-    assert (copy.path / "aside" / "frames.zarr" / "w0").is_dir()
+    walker = opened(copy.path)[1].walkers[0]
+    assert walker.counted_frames < before
+    assert (copy.path / "aside" / "frames.zarr" / "w0").is_dir() == walker.damaged != bool(walker.unreadable)
     whole = steersman("verify", copy.path, cwd=copy.path)
     assert whole.returncode == 0, whole.stdout
     stored, fresh = copy.frames.count("w1"), opened(copy.path)[1].next_start
     state = resumed(
         copy.path, until=lambda state: state.scored_with > version and state.bias and state.bias.model > version
     )
-    assert state.walkers[0].counted_frames == 0
+    assert state.walkers[0].counted_frames <= walker.counted_frames
     assert 0 < state.walkers[1].counted_frames <= stored, "less what was run twice"
     assert not state.models[version - 1].accepted
     assert verify(copy) == []

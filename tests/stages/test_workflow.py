@@ -6,7 +6,7 @@ import pytest
 from steersman.stages.errors import BadDraws
 from steersman.stages.rules import every
 from steersman.stages.workflow import Params, Workflow
-from steersman.steering import WeightedEnsemble, budget
+from steersman.steering import Steering, Unsteered, WeightedEnsemble, budget
 
 BODY = {
     "prepare": "def f(p): return 7",
@@ -64,3 +64,8 @@ def test_nothing_is_held_out_of_a_weighted_ensemble() -> None:
     workflow.held_out(lambda p: {"point": np.zeros((1, 1))})
     workflow.steer(WeightedEnsemble("x", edges=(0.0, 1.0)))
     assert any("held_out" in problem for problem in workflow.problems())
+
+
+def test_a_workflow_that_says_nothing_of_steering_continues_every_segment() -> None:
+    assert Workflow("plain", stop=budget(frames=1)).steering == Steering(Unsteered(), 0.0, Unsteered())
+    assert Steering() == Steering(Unsteered(), 0.0, Unsteered())

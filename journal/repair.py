@@ -1,0 +1,165 @@
+"""Problems of a run directory -> one that is whole, without what is damaged. Nothing is deleted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from steersman.journal import file as journal
+from steersman.journal import manifest
+from steersman.journal.decisions import decoded
+from steersman.journal.file import Journal
+from steersman.journal.history import History
+from steersman.journal.lock import Lock
+from steersman.journal.records import BadRecord, Damaged, Merged, Run, Start
+from steersman.journal.run_directory import RunDirectory, sha256
+from steersman.journal.state import State
+from steersman.journal.verify import MOST_DECISIONS, Problem, facts_of, places_of
+from steersman.journal.walkers import Walker
+from steersman.store import merge, number_of
+
+
+def cost(directory: RunDirectory, problems: list[Problem]) -> str:
+    """What a repair sets aside, in words: `1,750 of 3,000 frames (w0)`; empty where nothing of the run is lost."""
+    found = [f"{each.what} {each.number}" for each in problems if each.what in ("model", "bias")]
+    found = list(dict.fromkeys(found))
+    if any(each.what == "frames" for each in problems):
+        history = History(directory)
+        lost = [each for each in _settled(history, problems) if each.what == "frames" and each.number >= 0]
+        walkers, names = history.state.walkers, ", ".join(f"w{number}" for number in sorted({e.number for e in lost}))
+        frames = sum(_counted(walkers[each.number], each.segments) for each in lost)
+        found[:0] = [f"{frames:,} of {history.state.frames:,} frames ({names})"] if lost else []
+    return ", ".join(found)
+
+
+def _counted(walker: Walker, segments: tuple[int, ...]) -> int:
+    """Frames that count, of some segments of a walker or of all."""
+    if not segments:
+        return walker.counted_frames
+    some = [walker.segments[number] for number in segments]
+    return sum(walker.rows_end(each) - each.first for each in some if each.counts)
+
+
+def _settled(history: History, problems: list[Problem]) -> list[Problem]:
+    """One of each thing, the gravest. A group is set aside as a whole: nothing can be copied out of it of a walker of
+    which not all can be read."""
+    gravest: dict[tuple[str, str, int], Problem] = {}
+    for each in problems:
+        known = gravest.setdefault((each.what, each.where, each.number), each)
+        if known.segments and not each.segments:
+            gravest[each.what, each.where, each.number] = each
+    aside = {each.where for each in gravest.values() if not each.segments}
+    places = places_of(history)
+    for number, walker in history.state.walkers.items():
+        where = f"frames.zarr/{places.get(number, walker.name)}"
+        if walker.unreadable and where in aside and not walker.damaged:
+            problem = f"{len(walker.unreadable)} segments of w{number} cannot be read"
+            gravest.setdefault(("frames", where, number), Problem("frames", where, problem, number))
+    return [replace(each, segments=()) if each.where in aside else each for each in gravest.values()]
+
+
+def repair(directory: RunDirectory, problems: list[Problem]) -> None:
+    """Set aside what is not whole. Nothing is deleted.
+
+    Raises: RunIsLocked: the run is being driven.
+    """
+    with Lock(directory.path).held():
+        if any(each.what == "journal" for each in problems):
+            _mend_journal(directory)
+        damaged = _settled(History(directory), problems)
+        saved = _save(directory, damaged)
+        for each in damaged:
+            odd = each.what in ("settings", "prepared") and not (directory.path / each.where).is_file()
+            if odd or (each.what in ("frames", "scores", "model", "bias") and not each.segments):
+                _move_aside(directory, each.where)
+        if any(each.what == "decisions" for each in damaged):
+            _mend_decisions(directory)
+        writer = Journal(directory.journal)
+        writer.append(*saved)
+        for each in damaged:
+            reason = f"{each.where}: {each.problem}; it is set aside"
+            if each.segments:
+                reason = f"{each.where}: {each.problem}; their frames count no more"
+                writer.append(Damaged(
+                    walker=each.number, segments=each.segments, simulated=_simulated(directory, each), reason=reason
+                ))  # fmt: skip
+            elif each.what == "frames" and each.number >= 0:
+                writer.append(Damaged(walker=each.number, reason=reason))
+            elif each.what == "model":
+                writer.append(Damaged(model=each.number, reason=reason))
+            elif each.what == "bias":
+                writer.append(Damaged(bias=each.number, reason=reason))
+            elif each.what in ("settings", "prepared") and (directory.path / each.where).is_file():
+                writer.append(Damaged(file=each.where, sha256=sha256(directory.path / each.where), reason=each.problem))
+        writer.close()
+    if History(directory).state.end is not None:
+        manifest.seal(directory)
+
+
+def _simulated(directory: RunDirectory, problem: Problem) -> float:
+    """Time in the segments that a problem costs, in the run's unit, as far as they count."""
+    table = History(directory).segments
+    lost = (table.walker == problem.number) & np.isin(table.number, problem.segments) & (table.end > table.first)
+    return float(table.simulated[lost].sum())
+
+
+def _save(directory: RunDirectory, problems: list[Problem]) -> list[Merged]:
+    """Copy the walkers that are whole out of each merged group that is not; give the records of the groups made so."""
+    frames, state, saved = directory.frames, History(directory).state, list[Merged]()
+    damaged = {f"w{each.number}" for each in problems if each.what == "frames"}
+    damaged |= {walker.name for walker in state.walkers.values() if walker.damaged}
+    for group, walkers in frames.merged().items():
+        whole = [walker for walker in walkers if walker not in damaged]
+        if whole and any(each.where == f"frames.zarr/{group}" and not each.segments for each in problems):
+            into = f"m{state.next_merged + len(saved)}"
+            merge.merge(frames, whole, into)
+            saved.append(Merged(group=into, walkers=tuple(map(number_of, whole))))
+    return saved
+
+
+def _move_aside(directory: RunDirectory, where: str) -> None:
+    source, target = directory.path / where, directory.path / "aside" / where
+    if source.exists():
+        while target.exists():
+            target = target.with_name(f"{target.name}-again")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.rename(target)
+
+
+def _mend_journal(directory: RunDirectory) -> None:
+    """Keep the records that are whole and fit, in a new chain; the file as it was goes aside."""
+    state, kept = State(), []
+    for record in journal.read(directory.journal):
+        try:
+            state.apply(record)
+        except BadRecord:
+            continue
+        kept.append(record)
+    if not kept or not isinstance(kept[0], Run):
+        settings = directory.settings()
+        kept.insert(0, Run(workflow=settings["workflow"], seed=settings["seed"], rounds=settings["rounds"]))
+    _move_aside(directory, "journal.jsonl")
+    journal.rewrite(directory.journal, kept)
+
+
+def _mend_decisions(directory: RunDirectory) -> None:
+    """Keep the lines that say what the journal says, and say of the other starts what the journal knows."""
+    known = {}
+    there = directory.decisions.is_file()
+    for line in directory.read(directory.decisions, MOST_DECISIONS).splitlines() if there else []:
+        if decision := decoded(line):
+            known[decision["start"]] = line
+    _move_aside(directory, "decisions.jsonl")
+    with directory.decisions.open("wb") as file:
+        for start in journal.read(directory.journal, Start):
+            if start.again is None:
+                file.write(_line(start, known.get(start.start)) + b"\n")
+
+
+def _line(start: Start, known: bytes | None) -> bytes:
+    facts = facts_of(start)
+    if known is not None and facts.items() <= json.loads(known).items():
+        return known
+    return json.dumps({"t": start.t, "candidates": 0, "refused": [], **facts}).encode()
