@@ -125,7 +125,7 @@ def main() -> int:
     }  # fmt: skip
     if not chosen:
         parser.error("there is no such bug")
-    outcomes = []
+    counts = {"found": 0, "LIVES": 0, "stale": 0}
     with TemporaryDirectory(prefix="planted-") as folder:
         copy = Path(folder).resolve()
         copy_to(copy)
@@ -135,10 +135,9 @@ def main() -> int:
         took = {"tests_s": round(time.monotonic() - began, 1), "tests_cpu_s": round(used_s(), 1)}
         print(f"all tests named here, without a bug: {took}", flush=True)
         for n, bug in chosen.items():
-            outcome = of(copy, bug)
-            outcomes.append(outcome.partition(" ")[0])
-            print(f"{n:2}  {bug.file:30}  {outcome}", flush=True)
-    counts = {each: outcomes.count(each) for each in ("found", "LIVES", "stale")}
+            outcome, words = of(copy, bug)
+            counts[outcome] += 1
+            print(f"{n:2}  {bug.file:30}  {outcome:5}  {words}", flush=True)
     print(json.dumps({"bugs": len(chosen), **counts, **took}))
     return int(counts["stale"] > 0)
 
@@ -160,18 +159,18 @@ def env(copy: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": f"{copy / 'src'}{os.pathsep}{copy}"}
 
 
-def of(copy: Path, bug: Bug) -> str:
-    """Plant a bug, run its tests, take it away."""
+def of(copy: Path, bug: Bug) -> tuple[str, str]:
+    """Plant a bug, run its tests, take it away. Returns: what came of it, and the test or the texts."""
     file = copy / bug.file
     text = file.read_text(encoding="utf-8")
     if text.count(bug.old) != 1:
-        return f"stale: {bug.old!r} is there {text.count(bug.old)} times"
+        return "stale", f"{bug.old!r} is there {text.count(bug.old)} times"
     write(file, text.replace(bug.old, bug.new))
     try:
         found = failure(copy, bug.tests.split())
     finally:
         write(file, text)
-    return f"found by {found}" if found else f"LIVES: {bug.new!r} in place of {bug.old!r}"
+    return ("found", found) if found else ("LIVES", f"{bug.new!r} in place of {bug.old!r}")
 
 
 def write(file: Path, text: str) -> None:

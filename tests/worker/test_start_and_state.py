@@ -276,9 +276,9 @@ def test_a_segment_that_can_make_no_frame_before_its_block_ends_does_not_begin(
     space: TupleSpace, tmp_path: Path
 ) -> None:
     """So much as the longest time between two frames so far must be left. Its start stays for another walker."""
-    space.put("bag", 0, plain(Start(start=0, seed=0)))
+    space.put_many([("bag", 0, plain(Start(start=0, seed=0))), ("bag", -1, {"end": True})])
     place = {"block_ends": time.time() + 1000, "node": "here", "pid": 1, "pool": ""}
     walker = walker_of(space, tmp_path, gives(GIVEN), place=place, margin_s=100.0)
     walker._longest_s = 950.0
     assert walker.run() == BLOCK_ENDS
-    assert space.count("bag", int, dict) == 1
+    assert space.count("bag", int, dict) == 2
