@@ -118,7 +118,7 @@ def test_a_policy_that_was_asked_for_runs_first(tmp_path: Path, monkeypatch: pyt
     words = ["compare", str(WELLS), "--policy", 'Novelty("z")', "--seeds", "2", "--out", str(tmp_path)]
     assert CliRunner().invoke(app, words).exit_code == 130
     assert [job.seed for job in asked] == [0, 0, 0, 1, 1, 1]
-    assert [Path(job.workflow).stem for job in asked[::3]] == ["Novelty-z"] * 2
+    assert [Path(job.workflow).stem for job in asked[::3]] == [Arm('Novelty("z")').slug] * 2
     for other in (["--set", "steps=250"], ["--rounds"], ["--budget", "frames=300"]):
         refused = CliRunner().invoke(app, [*words, *other])
         assert isinstance(refused.exception, BadValue), "its runs are not mixed with those of other settings"

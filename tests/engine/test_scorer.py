@@ -108,7 +108,7 @@ def end_of(folder: Path, frames: int, needs: str, error: Exception | None = None
     if error:
         directory.traceback("scoring", 0).write_text("Traceback")
     recorder, site = recorder_of(folder), load_site("laptop")
-    jobs, servers = Done(error), SimpleNamespace(look=lambda: None, troubles=[])
+    jobs, servers = Done(error), SimpleNamespace(look=lambda: None, look_for=lambda space: None, troubles=[])
     with Server.start(directory.bus) as server, TupleSpace.connect(server.url) as space:
         run = Driven(directory=directory, workflow=workflow, params=Params(), site=site, recorder=recorder, seed=1)
         return Driver(run, jobs, servers, space).run()  # type: ignore[arg-type]
