@@ -299,13 +299,9 @@ class _Trial:
         card = training.train(
             fit=functools.partial(stage.function, self._params),
             score=functools.partial(scoring.function, self._params),
-            frames=self._frames,
-            held_out=self._frames if last else None,
-            last=last,
-            gate=stage.gate,
-            directory=self._folder / f"{version}",
-            version=version,
-        )
+            frames=self._frames, held_out=self._frames if last else None, last=last, gate=stage.gate,
+            directory=self._folder / f"{version}", version=version,
+        )  # fmt: skip
         self._model = self._model or training.load_model(self._folder / f"{version}")
         return f"{type(self._model).__name__}, {'used' if card['accepted'] else 'not used'}: {card['reason']}"
 
