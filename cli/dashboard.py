@@ -98,6 +98,8 @@ def beside(run: Path) -> Callable[[], str]:
     assert process.stdout is not None
     with process.stdout:
         lines = [process.stdout.readline().strip() for _ in range(LINES)]
+    if not lines[0]:
+        process.wait()
     first = lines[0] or f"the dashboard did not start; `steersman dashboard {run}` shows the reason"
     return lambda: first if process.poll() is None or not lines[0] else ""
 

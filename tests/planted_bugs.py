@@ -83,7 +83,7 @@ BUGS = [
     Bug("analysis/trajectories.py", "begins[parent] + row - segments.first[parent]", "begins[parent] + row", PIECES),
     Bug("analysis/answer.py", "float(np.median(frames)) * found.step", "float(np.median(frames))",
         "tests/analysis/test_members.py"),
-    Bug("analysis/biased.py", "min(left, entered) < FEW_PASSAGES", "max(left, entered) < FEW_PASSAGES", PIECES),
+    Bug("analysis/biased.py", "min(left, entered) <", "max(left, entered) <", PIECES),
     Bug("analysis/markov.py", "(self.stationary[0] / self._visits)[self.state]", "self.stationary[0][self.state]",
         "tests/analysis/test_markov.py"),
     Bug("worker/walker.py", 'self.frames.state(f"w{walker}", segment)', 'self.frames.state(f"w{walker}", row)',
