@@ -66,7 +66,7 @@ def without_model(state: State, rule: StopRule, first: int, draws: int, now: flo
     if state.trained_at is None:
         frames = progress.frames * (1.0 + rule.room(progress))
         counted = frames - draws * progress.frames / segments
-        if round(counted) >= first:
+        if counted > first - 0.5:  # infinite, where no budget of frames or of simulated time says how many
             return ""
         words = f"the budget allows about {frames:.0f} frames, of which {max(counted, 0):.0f} are not held out"
         return f"{words}: too few for the first training, which needs {first}; no model will steer this run"

@@ -117,7 +117,8 @@ def foreseen(frames: int, *, segments: int, draws: int = 0, first: int = 100, tr
         story.append(Published(t=1.0, walker=0, frames=3 * number + 3, segments=number + 1))
     if trained:
         story.append(Training(t=1.0, model=1, frames=3 * segments))
-    return ending.without_model(State(story), budget(frames=frames), first, draws, 2.0)
+    limits = {"frames": frames} if frames else {"hours": 1.0}
+    return ending.without_model(State(story), budget(**limits), first, draws, 2.0)
 
 
 def test_a_budget_that_ends_before_the_first_model_is_foretold() -> None:
@@ -126,5 +127,6 @@ def test_a_budget_that_ends_before_the_first_model_is_foretold() -> None:
     assert foreseen(148, segments=2, draws=16) == ""
     assert foreseen(99, segments=2) != ""
     assert foreseen(99, segments=0) == "", "nothing is known yet"
+    assert foreseen(0, segments=2) == "", "a budget of hours alone says nothing of frames"
     assert foreseen(300, segments=49, trained=True) == ""
     assert foreseen(300, segments=50, trained=True).startswith("half of the budget")
