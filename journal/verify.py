@@ -30,6 +30,7 @@ from steersman.store import SEGMENT_FIELDS, DamagedShard, Frames, finish, merge,
 from steersman.store.check import damages, differing, read_walkers, whose
 
 MOST_DECISIONS = 2**32  # bytes
+MOST_MERGES = 10  # of one walker while it is looked at
 MOST = 100  # problems of one kind that are listed
 
 
@@ -223,11 +224,11 @@ def _doubled(path: Path) -> Callable[[], Iterator[str]]:
 
 
 def _frames(frames: Frames, walker: Walker) -> Callable[[], Iterator[str | Problem]]:
-    """A walker that is merged with others meanwhile is looked at again."""
+    """A walker that is merged with others meanwhile is looked at again, where it is then."""
 
     def look() -> Iterator[str | Problem]:
         found: list[str | Problem] = [f"{walker.name} is missing"]
-        for _ in range(2):
+        for _ in range(MOST_MERGES):
             try:
                 group = frames.group(walker.name)
             except FileNotFoundError:
