@@ -59,7 +59,7 @@ class Opes:
     periods: float | tuple[float, ...] = 0.0
     most: float = 40.0
     exploring: bool = False
-    lost: float | None = -10.0
+    lost: float | None = None
 
     def __post_init__(self) -> None:
         if not SOFTEST_KT < self.barrier_kT <= HARDEST_KT:
