@@ -148,7 +148,8 @@ class Server:
 
     @classmethod
     def _launch(cls, home: Path, settings: Settings, before: Address | None, space: str) -> Server:
-        port, aside = before.port if before else _free_port(settings, home), None
+        port = before.port if before else _free_port(settings, home)
+        aside = _set_aside(home / DATA) if _unnamed(home / DATA) else None
         for _ in range(ATTEMPTS):
             password = secrets.token_urlsafe(24)  # whoever took the port meanwhile was told the one of before
             ca = settings.tls[2] if settings.tls else ""
@@ -300,6 +301,12 @@ def _set_aside(data: Path) -> Path:
     aside = next(path for n in itertools.count(1) if not (path := data.with_name(f"{data.name}.damaged-{n}")).exists())
     data.rename(aside)
     return aside
+
+
+def _unnamed(data: Path) -> bool:
+    """Whether it holds files that no manifest names: a server would begin empty beside them, and say nothing."""
+    lines = [line for path in data.glob("*.manifest") for line in path.read_bytes().splitlines()]
+    return any(data.glob("*.aof")) and not any(line.startswith(b"file ") for line in lines)
 
 
 def _answers(address: Address, within_s: float = PROBE_S) -> bool:

@@ -201,10 +201,22 @@ def a_flipped_bit(data: Path) -> None:
 
 
 def a_manifest_of_noise(data: Path) -> None:
-    next(data.glob("*.manifest")).write_bytes(os.urandom(40))
+    next(data.glob("*.manifest")).write_bytes(bytes(range(40)))
 
 
-@pytest.mark.parametrize("damage", [zeros_at_its_end, a_flipped_bit, a_manifest_of_noise])
+def a_manifest_that_names_nothing(data: Path) -> None:
+    """A server takes it for a comment, and begins empty without a word."""
+    next(data.glob("*.manifest")).write_bytes(b"#" * 40)
+
+
+def no_manifest(data: Path) -> None:
+    next(data.glob("*.manifest")).unlink()
+
+
+DAMAGES = [zeros_at_its_end, a_flipped_bit, a_manifest_of_noise, a_manifest_that_names_nothing, no_manifest]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_data_are_set_aside_and_it_begins_empty(
     program: str, damage: Callable[[Path], None], tmp_path: Path
 ) -> None:
