@@ -82,6 +82,35 @@ def load(path: Path, *, shown: Path | None = None, moves: bool = False) -> Workf
 # The workflow that was loaded last, and copies of loaded files, which are not imported again.
 _last: tuple[Workflow, types.ModuleType, bytes] | None = None
 _copies: dict[tuple[Path, bytes], types.ModuleType] = {}
+_importing: list[Path] = []
+
+
+def source_of(workflow: str | os.PathLike[str] | Workflow) -> tuple[str, dict[str, str] | None]:
+    """What `find` takes of a workflow that is to be run, and the outline of one that the caller has as an object.
+
+    Raises: BadRequest: it is of no file; or its file, while it is imported, starts a run, which would do the same.
+    """
+    if _importing:
+        words = f"{_importing[-1]} starts a run while it is imported, as every walker imports it; put the call below"
+        raise BadRequest(f'{words} `if __name__ == "__main__":`')
+    if not isinstance(workflow, Workflow):
+        return os.fspath(workflow), None
+    if workflow.file is None or not workflow.file.endswith(".py"):
+        raise BadRequest(
+            f"the workflow {workflow.name!r} is of no .py file, and a run stores the file, which its walkers import: "
+            'in a notebook write `%%writefile my.py` as the first line of the cell, and then steersman.run("my.py")'
+        )
+    return workflow.file, workflow.outline
+
+
+def expect(source: Path, workflow: Workflow, outline: Mapping[str, str]) -> None:
+    """Raises: BadRequest: a workflow object was changed since its file made it: its run would not know of that."""
+    there = workflow.outline
+    if changed := [part for part in {**there, **outline} if there.get(part) != outline.get(part)]:
+        raise BadRequest(
+            f"the {changed[0]} of the workflow is not what {source} says, and a run stores the file: "
+            "change it there, or make it a parameter"
+        )
 
 
 def adopt(copy: Path, workflow: Workflow) -> None:
@@ -112,6 +141,7 @@ def _import(path: Path, shown: Path, *, moves: bool) -> types.ModuleType:
     sys.modules[MODULE] = module
     make_importable(path)
     here = "" if moves else os.getcwd()
+    _importing.append(path)
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -122,6 +152,7 @@ def _import(path: Path, shown: Path, *, moves: bool) -> types.ModuleType:
         meant = _meant(error, path.read_bytes().splitlines()[line - 1].decode(errors="replace")) if line else ""
         raise BadWorkflow(str(shown), line, f"{told(error)}{meant}") from None
     finally:
+        _importing.remove(path)
         if here:
             os.chdir(here)
     return module
@@ -137,12 +168,13 @@ def _meant(error: BaseException, line: str) -> str:
     return f"; did you mean `{found[0]}`?" if found else ""
 
 
-def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]) -> Params:
-    """Resolve parameters: defaults < workflow file < --params file < --set key=value.
+def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str] | Mapping[str, Any]) -> Params:
+    """Resolve parameters: defaults < workflow file < --params file < --set key=value, or values by key.
 
     Raises: BadInput: an unknown key (with the nearest valid one), a wrong type or range, an unreadable file.
     """
-    return checked(workflow, (_from_file(file) if file else {}) | assigned(assignments))
+    given = dict(assignments) if isinstance(assignments, Mapping) else assigned(assignments)
+    return checked(workflow, (_from_file(file) if file else {}) | given)
 
 
 def assigned(assignments: Iterable[str], option: str = "--set") -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -18,6 +20,9 @@ from steersman.stages.yardstick import TAKES, Yardstick
 from steersman.steering import Opes, Policy, Scores, SegmentRule, Steering, StopRule
 from steersman.steering.decide import steered
 from steersman.store import Variable
+
+if TYPE_CHECKING:
+    from steersman import Run
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
@@ -84,6 +89,7 @@ class Workflow:
         if not name.replace("-", "").replace("_", "").isalnum():
             raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
         rules.check("stop", stop, StopRule)
+        self.file: str | None = sys._getframe(1).f_globals.get("__file__")  # that defines it; None: a notebook's cell
         self.name, self.params, self.most_failures = name, params, most_failures
         self.prepare_function: Callable[[Any], Any] | None = None
         self.held_out_function: Callable[[Any], Mapping[str, np.ndarray]] | None = None
@@ -356,6 +362,23 @@ class Workflow:
     def stages(self) -> tuple[str, ...]:
         """What needs executors of a site, by their roles; `prepare` runs where walkers do."""
         return tuple(stage for stage in ("simulation", "training", "scoring") if getattr(self, stage))
+
+    def run(self, **options: Any) -> Run:
+        """Run it, from a script or a notebook; the options are those of `steersman.run`."""
+        from steersman import run
+
+        return run(self, **options)
+
+    @property
+    def outline(self) -> dict[str, str]:
+        """What two workflows of one file share, if neither was changed since: by its part, in words."""
+        parts: dict[str, Any] = {"name": self.name, "stop": self.stop, "steering": self.steering}
+        parts |= {"most_failures": self.most_failures, "params": self.params.model_json_schema()}
+        for kind in ("prepare_function", "held_out_function", "simulation", "training", "scoring"):
+            parts[kind.removesuffix("_function")] = getattr(self, kind)
+        for kind in ("metrics", "yardsticks", "figures", "panels"):
+            parts |= {f"{kind[:-1]} {name}": each for name, each in getattr(self, kind).items()}
+        return {part: re.sub(r" at 0x[0-9a-f]+", "", repr(value)) for part, value in parts.items()}
 
     def problems(self) -> list[str]:
         """What is missing or does not fit together."""
