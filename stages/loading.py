@@ -18,6 +18,7 @@ import yaml
 from pydantic import ValidationError
 
 import steersman.workflows
+from steersman.stages import outline as outlines
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.workflow import Params, Workflow
@@ -28,7 +29,10 @@ from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName,
 SHIPPED = Path(steersman.workflows.__file__).parent
 REFERENCE = SHIPPED / "reference"
 SHOWN_CHARS = 200
-VERBS = ("prepare", "held_out", "simulate", "train", "score", "steer", "metric", "yardstick", "figure", "panel")
+VERBS = (
+    "prepare", "task", "before", "after", "held_out", "simulate", "train", "score", "steer", "metric", "yardstick",
+    "figure", "panel",
+)  # fmt: skip
 
 
 def shipped() -> dict[str, Path]:
@@ -73,7 +77,7 @@ def load(path: Path, *, shown: Path | None = None, moves: bool = False) -> Workf
     if len(set(map(id, found))) != 1:
         problem = f"it defines {len(found)} workflows; it must hold one: wf = Workflow(...)"
         raise BadWorkflow(str(shown or path), 0, problem)
-    if problems := found[0].problems():
+    if problems := outlines.problems(found[0]):
         raise BadWorkflow(str(shown or path), 0, "; ".join(problems))
     _last = found[0], module, text
     return found[0]
@@ -100,12 +104,12 @@ def source_of(workflow: str | os.PathLike[str] | Workflow) -> tuple[str, dict[st
             f"the workflow {workflow.name!r} is of no .py file, and a run stores the file, which its walkers import: "
             'in a notebook write `%%writefile my.py` as the first line of the cell, and then steersman.run("my.py")'
         )
-    return workflow.file, workflow.outline
+    return workflow.file, outlines.outline(workflow)
 
 
 def expect(source: Path, workflow: Workflow, outline: Mapping[str, str]) -> None:
     """Raises: BadRequest: a workflow object was changed since its file made it: its run would not know of that."""
-    there = workflow.outline
+    there = outlines.outline(workflow)
     if changed := [part for part in {**there, **outline} if there.get(part) != outline.get(part)]:
         raise BadRequest(
             f"the {changed[0]} of the workflow is not what {source} says, and a run stores the file: "

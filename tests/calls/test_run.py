@@ -19,6 +19,7 @@ from steersman.journal.state import State
 from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow
+from steersman.stages.outline import outline
 from steersman.stages.workflow import Workflow
 from steersman.steering import Random, budget
 from steersman.system.errors import BadRequest, UnknownName
@@ -69,7 +70,7 @@ def test_a_file_that_starts_a_run_while_it_is_imported_is_refused(page: Path) ->
 def test_a_workflow_that_is_not_what_its_file_says_is_refused(page: Path) -> None:
     file = page / "my.py"
     workflow = loading.load(file)
-    loading.expect(file, loading.load(file), workflow.outline)
+    loading.expect(file, loading.load(file), outline(workflow))
     for part in ("steering", "stop", "metric far"):
         changed = loading.load(file)
         if part == "steering":
@@ -79,7 +80,7 @@ def test_a_workflow_that_is_not_what_its_file_says_is_refused(page: Path) -> Non
         else:
             changed.metrics["far"] = len
         with pytest.raises(BadRequest, match=part):
-            loading.expect(file, workflow, changed.outline)
+            loading.expect(file, workflow, outline(changed))
 
 
 @pytest.mark.slow
