@@ -85,7 +85,7 @@ def place(p: Sets, model: None, frames: Any) -> dict[str, Any]:
 @wf.task
 def looked_at(x: list[float], copy: int) -> float:
     """An expensive calculation on a frame that was found."""
-    return float(np.hypot(*x)) + copy
+    return float(np.hypot(x[0], x[1])) + copy
 
 
 @wf.task

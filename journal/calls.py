@@ -56,11 +56,14 @@ def why(calls: Mapping[str, Call], name: str) -> list[dict[str, Any]]:
             "standing": call.standing(calls),
             "needs": [f"{calls[key]} {key[:SHOWN]}" for key in call.called.needs if key in calls],
             "needed_by": [f"{each} {each.key[:SHOWN]}" for each in calls.values() if call.key in each.called.needs],
-            **({"node": call.done.node, "took_s": call.done.took_s, "bytes": call.done.size} if call.sha256 else {}),
-            **({"cause": call.done.cause} if call.done and not call.sha256 else {}),
+            **(_came_of(call.done) if call.done else {}),
         }
         for call in found
     ]
+
+
+def _came_of(done: records.Task) -> dict[str, Any]:
+    return {"node": done.node, "took_s": done.took_s, "bytes": done.size} if done.sha256 else {"cause": done.cause}
 
 
 def lines(found: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -99,7 +99,7 @@ class Task:
         return done
 
     def __reduce__(self) -> str:
-        return str(self.__qualname__)  # as functions are: by name
+        return self.function.__qualname__  # as functions are: by name
 
 
 def pack(value: Any) -> tuple[bytes, list[Later]]:

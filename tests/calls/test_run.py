@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ from tests.engine.conftest import await_record
 
 PAGE = Path(__file__).parents[2] / "docs" / "from_python.md"
 BLOCK = re.compile(r'```python title="([\w.]+)"\n(.*?)```', re.DOTALL)
-GIVEN = {"set": {"frames": 3_000}, "seed": 1, "run_dir": "runs/first"}
+GIVEN: dict[str, Any] = {"set": {"frames": 3_000}, "seed": 1, "run_dir": "runs/first"}
 
 
 @pytest.fixture
@@ -154,7 +155,8 @@ def test_failures_are_raised_ctrl_c_ends_the_run_and_one_that_is_followed_ends(p
     text = (page / "my.py").read_text().replace("frames: int = 2_000", "frames: int = 100\n    folder: str")
     (page / "mine.py").write_text(text.replace("time.sleep(0.002)", "wait(p, out)") + GATED)
     (page / "fail").touch()
-    run, given = page / "runs" / "mine", {"set": {"folder": str(page)}, "seed": 1, "workers": 1}
+    run = page / "runs" / "mine"
+    given: dict[str, Any] = {"set": {"folder": str(page)}, "seed": 1, "workers": 1}
     with pytest.raises(RunFailed) as told:
         steersman.run("mine.py", run_dir=run, **given)
     assert told.value.outcome == "failed"
@@ -170,7 +172,7 @@ def test_failures_are_raised_ctrl_c_ends_the_run_and_one_that_is_followed_ends(p
     state = State(journal.read(run / "journal.jsonl"))
     assert state.end is not None
     assert state.end.outcome == "interrupted"
-    followed = steersman.run("mine.py", run_dir=run, wait=False, **given)  # type: ignore[arg-type]
+    followed = steersman.run("mine.py", run_dir=run, wait=False, **given)
     (page / "go").touch()
     assert [record.kind for record in followed.follow()][-1] == "end"
     assert followed.state.outcome == "budget"

@@ -21,6 +21,7 @@ from steersman.engine.errors import PlanFailed
 from steersman.engine.planner import Planner
 from steersman.journal import file as journal
 from steersman.journal import records
+from steersman.journal.calls import RESULT
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Called, Run, Session, Task
@@ -29,8 +30,9 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.journal.verify import verify
 from steersman.stages import loading
+from steersman.stages.modules import MODULE
 from steersman.stages.task import key_of, words_of
-from steersman.worker import calls, tasks
+from steersman.worker import tasks
 from steersman.worker.calls import Receipt, result
 from steersman.worker.errors import ResultChanged
 
@@ -125,7 +127,7 @@ def plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plans]:
     monkeypatch.setattr(tasks, "_opened", lambda run: (directory, workflow, None))
     one = ThreadPoolExecutor("simulation", 1)
     kernel = DataFlowKernel(Config(executors=[one], run_dir=str(tmp_path / "parsl"), initialize_logging=False))
-    yield Plans(directory, workflow, kernel, sys.modules[loading.MODULE])
+    yield Plans(directory, workflow, kernel, sys.modules[MODULE])
     kernel.cleanup()
 
 
@@ -161,7 +163,7 @@ def test_what_is_done_is_not_done_again_and_its_bytes_stay(plans: Plans) -> None
     assert plans.follow(plan) == first == 9.0
     assert {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in there} == there
     assert len(plans.records(Task)) == len(plans.records(Called)) == 5
-    results = list(plans.directory.path.glob(f"tasks/*/{calls.RESULT}"))
+    results = list(plans.directory.path.glob(f"tasks/*/{RESULT}"))
     assert {stat.S_IMODE(file.stat().st_mode) for file in results} == {0o600}
     assert {file.read_text() for file in plans.directory.path.glob("tasks/*/file.txt")} == {"mine"}
 
@@ -170,13 +172,13 @@ def test_a_result_that_was_changed_is_found_is_not_loaded_and_is_made_again(plan
     one = plans.module.one
     plans.follow(lambda: [one.later(7)])
     key = key_of("one", ((7,), {}), 0)
-    file = plans.directory.task(key) / calls.RESULT
+    file = plans.directory.task(key) / RESULT
     whole = file.read_bytes()
     file.write_bytes(pickle.dumps(Trap()))
     with pytest.raises(ResultChanged):
         result(plans.directory, Receipt(key, plans.records(Task)[0].sha256))
     problems = verify(plans.directory)
-    assert [each.where for each in problems if each.what == "task"] == [f"tasks/{key}/{calls.RESULT}"]
+    assert [each.where for each in problems if each.what == "task"] == [f"tasks/{key}/{RESULT}"]
     assert plans.follow(lambda: [one.later(7)])[0].tolist() == [7.0] * 3
     assert file.read_bytes() == whole
     file.write_bytes(b"other")

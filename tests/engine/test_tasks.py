@@ -82,8 +82,6 @@ def is_in_order(runs: list[dict]) -> None:  # type: ignore[type-arg]
 def asked(run: Path, key: str, cwd: Path) -> None:
     """`why` knows a call by its key, and by its name."""
     for name in (key[:12], "table"):
-        done = subprocess.run(
-            [sys.executable, "-m", "steersman.cli", "why", str(run), name], capture_output=True, text=True
-        )
+        done = steersman("why", run, name, cwd=cwd)
         assert done.returncode == 0, done.stderr
         assert "tasks/" in done.stdout
