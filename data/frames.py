@@ -86,11 +86,8 @@ class _Chosen(BackendArray):
         if not len(at):
             return np.empty((0, *self.shape[1:]), self.dtype)[:, *others]
         read = rows(self._frames, self._name, self._walker[at], self._row[at]).astype(self.dtype, copy=False)
-        return (
-            np.asarray(read[0][tuple(others)])
-            if np.ndim(first) == 0 and not isinstance(first, slice)
-            else read[:, *others]
-        )
+        one = isinstance(first, (int, np.integer))
+        return np.asarray(read[0][tuple(others)] if one else read[:, *others])
 
 
 def dataset(

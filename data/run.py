@@ -51,8 +51,8 @@ class Run:
     """A run as its directory records it, at the moment of each look: what is asked for again is read again.
 
     Nothing is written, nothing is unpickled, and no code of the run is executed, but for `result` and for figures that
-    its workflow file draws, where you made the run or allowed its code. A part that cannot be read is left out with a warning
-    (`DamagedPart`).
+    its workflow file draws, where you made the run or allowed its code. A part that cannot be read is left out with a
+    warning (`DamagedPart`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -123,7 +123,7 @@ class Run:
         """Frames of all walkers as one Dataset along `frame`, lazy: what is looked at is read, when it is.
 
         Args:
-            frames: rows of `scores`, in any order, e.g. `run.scores.nlargest(50, "x")`; None: all, as `scores` has them.
+            frames: rows of `scores`, in any order, e.g. `run.scores.nlargest(50, "x")`; None: all, in their order.
             variables: names of those to have; None: all.
         Returns: the stored variables, with the coordinates `time` (since the prepared start), `segment`, `walker` and
             `row`.

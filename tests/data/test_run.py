@@ -84,9 +84,7 @@ def test_all_frames_are_one_dataset_that_reads_what_is_looked_at(
     """Row i is row i of the scores; nothing is read before, and then no more than is needed."""
     scores, read = opened.scores, []
     whole = opened.dataset()
-    of_walkers = dict(
-        zip(range(2), (np.concatenate([simulated[i] for i in each]) for each in ((0, 2, 4), (1, 3))), strict=True)
-    )
+    of_walkers = [np.concatenate([simulated[i] for i in each]) for each in ((0, 2, 4), (1, 3))]
     expected = np.stack([of_walkers[w][r] for w, r in zip(scores.walker, scores.row, strict=True)])
     original = frames.rows
     monkeypatch.setattr(frames, "rows", lambda *given: read.append(len(given[2])) or original(*given))
@@ -97,7 +95,7 @@ def test_all_frames_are_one_dataset_that_reads_what_is_looked_at(
     assert np.array_equal(whole.positions.isel(frame=[5, 0, 5]), expected[[5, 0, 5]])
     assert np.array_equal(whole.positions[::-3, [2, 0]], expected[::-3][:, [2, 0]])
     assert whole.positions[2:2].shape == (0, *expected.shape[1:])
-    assert read == [4, 1, 3, len(expected[::-3])] or max(read) <= 5, "what is looked at"
+    assert read == [4, 1, 2, len(expected[::-3])], "what is looked at"
     assert np.array_equal(whole.positions, expected)
     assert (whole.positions.attrs["units"], whole.time.attrs["units"]) == ("nm", "ps")
     assert whole.segment.values.tolist() == scores.segment.tolist()

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from examples.groups import GROUPS
+from steersman import open_run
 from steersman.journal import file as journal
 from steersman.journal.calls import RESULT
 from steersman.journal.records import Called, Prepared, Task
 from steersman.journal.verify import verify
+from steersman.system.errors import UnknownName
 from tests.engine.conftest import await_record, opened, started, steersman
 
 pytestmark = pytest.mark.slow
@@ -51,9 +53,13 @@ def test_the_golden_trace_runs_in_order_and_each_run_of_a_group_once_however_oft
     is_in_order(pickle.loads(directory.prepared.read_bytes()))
     assert verify(directory) == []
     assert json.loads(done.stdout)["tasks"] == {"done": 51}
-    plan = next(call for call in state.calls.values() if call.called.task == "found")
-    table = pickle.loads((directory.task(plan.key) / RESULT).read_bytes())
+    ended = open_run(run, trust=True)
+    table = ended.result("found")
     assert table["highest"] - table["lowest"] >= 1.0, "two copies of the same differ by 1"
+    assert ended.tasks.standing.value_counts().to_dict() == {"done": 51}
+    assert ended.tasks.loc[state.calls.keys()].index.is_unique
+    with pytest.raises(UnknownName):
+        ended.result("nobody")
     asked(run, state.calls[next(iter(state.calls))].key, tmp_path)
 
 
