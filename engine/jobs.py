@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import math
 import signal
 import threading
 import time
@@ -36,7 +37,7 @@ from steersman.worker.orders import EVENT, JOB
 
 CLEANUP_S = 20.0  # Parsl's cleanup can hang; what it leaves the engine ends
 BROKEN_CLEANUP_S = 2.0  # who asked an interchange that died waits longer for its answer than we do
-LOOK_S = 1.0  # managers are asked what they hold at most so often, and only while a job has not begun
+LOOK_S = 1.0  # jobs that have not begun are looked for so often, and managers then asked what they hold
 # What parsl.log keeps: its DEBUG is 370 MB a day for looking at blocks each second, and 2 kB a job.
 KEPT = {"parsl": logging.INFO, "parsl.dataflow": logging.WARNING}
 log = logging.getLogger(__name__)
@@ -98,13 +99,21 @@ class Jobs:
         self._open: dict[int, _Job] = {}
         self._lock = threading.Lock()
         self._stuck = Stuck(begins_s, starts_s)
-        self._looked = 0.0
+        self._looked = -math.inf
         self._reported = {""}
 
-    def submit(self, role: str, function: Callable[..., Any], *args: Any, heard: Where = lambda: None) -> Future[Any]:
-        """Run `function(*args)` on the executor of a role.
+    def submit(
+        self,
+        role: str,
+        function: Callable[..., Any],
+        *args: Any,
+        heard: Where = lambda: None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> Future[Any]:
+        """Run `function(*args)` on the executor of a role, once the futures among the arguments are there.
 
         Args:
+            ended: called when it has ended, by another thread, before the engine is woken.
             heard: where it runs, by other events than its first: a manager, "" for one that nobody knows, None
                 while there are none.
         """
@@ -118,7 +127,7 @@ class Jobs:
             function, app_args=args, executors=[role], cache=False, ignore_for_cache=None,
             app_kwargs={"parsl_resource_specification": resources} if resources else {},
         )  # fmt: skip
-        future.add_done_callback(lambda done: self._ended(number, died=killed(done.exception())))
+        future.add_done_callback(lambda done: self._ended(number, ended, died=killed(done.exception())))
         return future
 
     def began(self, number: int, manager: str, worker: str) -> None:
@@ -137,14 +146,15 @@ class Jobs:
     def end_stuck_blocks(self) -> list[str]:
         """End the blocks whose workers do not take what their manager holds. Returns: in words what was done."""
         now = self._clock()
+        if now - self._looked < LOOK_S:
+            return []
+        self._looked = now
         with self._lock:
             jobs = list(self._open.values())
         waiting = {job.role for job in jobs if now - job.submitted > self._stuck.begins_s and job.manager is None}
         if not waiting:
             self._stuck.forget()
-        if not waiting or now - self._looked < LOOK_S:
             return []
-        self._looked = now
         held = {m["manager"]: (role, m) for role in waiting for m in self._pools[role].managers()}
         at_work = {
             name: [job.worker for job in jobs if job.role == role and job.manager in ("", name)]
@@ -189,7 +199,8 @@ class Jobs:
                 pool.give_up()
         self._kernel.cleanup()
 
-    def _ended(self, number: int, *, died: bool) -> None:
+    def _ended(self, number: int, ended: Callable[[], None], *, died: bool) -> None:
+        ended()
         with self._lock:
             job = self._open.pop(number, None)
             if job and job.said and died:

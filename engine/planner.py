@@ -55,7 +55,8 @@ class Planner:
         self._directory, self._workflow, self._recorder, self._jobs = directory, workflow, recorder, jobs
         self._calls: dict[str, _Call] = {}
         self._lock = threading.Lock()  # the plan calls in its thread
-        self._asked, self._open = deque[_Call](), dict[str, _Call]()
+        self._asked, self._ended = deque[_Call](), deque[_Call]()
+        self._settled = 0
         self._plan: Future[Later] = Future()
 
     def followed(
@@ -108,7 +109,7 @@ class Planner:
                 return known.later
             made = _Call(key, name, packed, needs, words_of(given) if task else "", task.retries if task else 0)
             made.later = Later(key, lambda: result(self._directory, made.receipt.result()), f"{name}(...)")
-            made.receipt.add_done_callback(lambda done: _settle(made.later, done.exception()))
+            made.receipt.add_done_callback(lambda done: _tell(made.later, done.exception()))
             self._calls[key] = made
             self._asked.append(made)
         return made.later
@@ -117,8 +118,8 @@ class Planner:
         """Hand out what was called, and take in what has ended."""
         for _ in range(min(len(self._asked), BEGIN_AT_ONCE)):
             self._begin(self._asked.popleft())
-        for call in list(self._open.values()):
-            self._look(call)
+        for _ in range(len(self._ended)):
+            self._look(self._ended.popleft())
 
     @property
     def made(self) -> Receipt | None:
@@ -130,10 +131,9 @@ class Planner:
             return None
         if error := self._plan.exception():
             raise PlanFailed(str(error) if isinstance(error, TaskFailed) else told(error)) from error
-        calls = list(self._calls.values())
-        if self._asked or self._open or not all(call.receipt.done() for call in calls):
+        if self._settled < len(self._calls):
             return None
-        for call in calls:
+        for call in self._calls.values():
             if (error := call.receipt.exception()) and not call.later.seen:
                 raise PlanFailed(str(error)) from error
         return self._calls[self._plan.result().key].receipt.result()
@@ -141,7 +141,7 @@ class Planner:
     def close(self) -> None:
         """A plan that waits for a result ends."""
         for call in list(self._calls.values()):
-            _settle(call.later, TaskFailed(call.name, call.words, "the driver ended"))
+            _tell(call.later, TaskFailed(call.name, call.words, "the driver ended"))
 
     def _begin(self, call: _Call) -> None:
         known = self._recorder.state.calls.get(call.key)
@@ -151,7 +151,7 @@ class Planner:
         elif known.sha256:
             file = self._directory.task(call.key) / RESULT
             if file.is_file() and sha256(file) == known.sha256:
-                call.receipt.set_result(Receipt(call.key, known.sha256))
+                self._settle(call, Receipt(call.key, known.sha256))
                 return
             self._recorder.note(f"the result of {known} is missing or was changed; it is made again")
         self._submit(call)
@@ -161,24 +161,25 @@ class Planner:
 
         def submit() -> Future[Any]:
             path = str(self._directory.path)
-            return self._jobs.submit("simulation", tasks.call, path, call.key, call.name, call.packed, *needs)
+            words = path, call.key, call.name, call.packed, *needs
+            return self._jobs.submit("simulation", tasks.call, *words, ended=lambda: self._ended.append(call))
 
-        call.work, self._open[call.key] = Work(str(call), submit, self._recorder.note), call
+        call.work = Work(str(call), submit, self._recorder.note)
         call.work.advance()
 
     def _look(self, call: _Call) -> None:
         assert call.work is not None
         job = call.work.advance()
         if job is None:
+            call.work.advance()  # its worker was lost: it begins again
             return
         error = job.exception()
-        del self._open[call.key]
         if error is None:
             made: Receipt = job.result()
             self._recorder.record(
                 Task(call=call.key, sha256=made.sha256, node=made.node, took_s=made.took_s, size=made.size)
             )
-            call.receipt.set_result(made)
+            self._settle(call, made)
             return
         failed = self._failed_need(call) if isinstance(error, DependencyError) else None
         if failed is None and call.left:
@@ -189,7 +190,15 @@ class Planner:
         where = see(self._directory.traceback(f"task-{call.name}-{call.key[:12]}"))
         failure = TaskFailed(call.name, call.words, f"it needs {failed}" if failed else f"{told(error)}{where}")
         self._recorder.record(Task(call=call.key, cause=failure.cause))
-        call.receipt.set_exception(failure)
+        self._settle(call, failure)
+
+    def _settle(self, call: _Call, made: Receipt | TaskFailed) -> None:
+        """Let those go on that wait for it."""
+        self._settled += 1
+        if isinstance(made, TaskFailed):
+            call.receipt.set_exception(made)
+        else:
+            call.receipt.set_result(made)
 
     def _failed_need(self, call: _Call) -> TaskFailed | None:
         for each in call.needs:
@@ -199,7 +208,7 @@ class Planner:
         return None
 
 
-def _settle(later: Later, error: BaseException | None) -> None:
+def _tell(later: Later, error: BaseException | None) -> None:
     if later.done():
         return
     if error is None:

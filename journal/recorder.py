@@ -19,6 +19,8 @@ from steersman.system.errors import told
 R = TypeVar("R", bound=Record)
 TROUBLE = (records.Lost, records.Aside, records.Damaged, records.Blame)
 FREQUENT = (
+    records.Called,
+    records.Task,
     records.Start,
     records.Began,
     records.Published,
@@ -86,6 +88,7 @@ def see(traceback: Path) -> str:
 def _log(record: Record) -> None:
     """What people follow in driver.log is what the journal says; of frequent records only at level DEBUG."""
     failed = isinstance(record, TROUBLE) or (isinstance(record, Stage) and not record.ok)
+    failed |= isinstance(record, records.Task) and not record.sha256
     level = logging.WARNING if failed else logging.DEBUG if isinstance(record, FREQUENT) else logging.INFO
     if log.isEnabledFor(level):
         fields = {key: value for key, value in to_builtins(record).items() if key not in ("kind", "t", "more", "files")}

@@ -88,7 +88,7 @@ def test_a_workflow_that_is_not_what_its_file_says_is_refused(page: Path) -> Non
 def test_a_run_whose_caller_is_killed_goes_on_by_the_same_call_from_anywhere(page: Path) -> None:
     run = page / "runs" / "first"
     script = subprocess.Popen([sys.executable, "script.py"])
-    await_record(run, lambda state: state.frames, driver=script)  # type: ignore[arg-type]
+    await_record(run, lambda state: state.frames, driver=script)
     script.send_signal(signal.SIGKILL)
     script.wait()
     committed = State(journal.read(run / "journal.jsonl")).frames

@@ -103,9 +103,11 @@ class Plans:
         """The result of a plan, in a session of its own."""
         recorder = self.recorder()
 
-        def submit(role: str, function: Any, *args: Any) -> Any:
+        def submit(role: str, function: Any, *args: Any, ended: Any) -> Any:
             given: dict[str, Any] = {"app_args": args, "app_kwargs": {}, "executors": [role], "ignore_for_cache": None}
-            return self.kernel.submit(function, cache=False, **given)
+            job = self.kernel.submit(function, cache=False, **given)
+            job.add_done_callback(lambda _: ended())
+            return job
 
         jobs: Any = SimpleNamespace(submit=submit)
         planner = Planner(self.directory, self.workflow, recorder, jobs)
