@@ -4,7 +4,8 @@ BadInput
 ├── NoFrame           a frame was asked for that the run does not have
 ├── NoFrames          there are no frames of what was asked for
 ├── BadExpression     a quantity or a state of frames that cannot be understood
-└── CannotExport      frames cannot be written as they were asked for
+├── CannotExport      frames cannot be written as they were asked for
+└── NotPlainResult    a task gave objects that only pickle can read
 DamagedPart           a warning: a part of the run cannot be read, and is left out
 Unconverted           a warning: what a file should have in its own unit is written as it is
 """
@@ -56,3 +57,11 @@ class DamagedPart(UserWarning):
 
 class Unconverted(UserWarning):
     """A quantity without a known unit is written to a file as its numbers are."""
+
+
+class NotPlainResult(BadInput):
+    what: str
+    file: str
+
+    def __str__(self) -> str:
+        return f"its result holds a {self.what}; where the run is yours, load it with pickle: {self.file}"

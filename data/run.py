@@ -50,9 +50,9 @@ def open_run(path: str | os.PathLike[str], *, trust: bool = False) -> Run:
 class Run:
     """A run as its directory records it, at the moment of each look: what is asked for again is read again.
 
-    Nothing is written, nothing is unpickled, and no code of the run is executed, but for `result` and for figures that
-    its workflow file draws, where you made the run or allowed its code. A part that cannot be read is left out with a
-    warning (`DamagedPart`).
+    Nothing is written, nothing is unpickled, and no code of the run is executed, but for figures that its workflow file
+    draws, where you made the run or allowed its code. A part that cannot be read is left out with a warning
+    (`DamagedPart`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -141,11 +141,11 @@ class Run:
         return tables.calls(self._history)
 
     def result(self, name: str) -> Any:
-        """What a plan or a task gave: unpickled, once its SHA-256 is that of the journal.
+        """What a plan or a task gave, of plain values and arrays.
 
         Args:
             name: of `@wf.before`, `@wf.after` or a task, whose last call counts; or a key of `tasks`.
-        Raises: UnknownName: no such call is done. UntrustedCode: the run is not of yours. RunDamaged: it was changed.
+        Raises: UnknownName: no such call is done. NotPlainResult: it holds other objects. RunDamaged: it was changed.
         """
         with reading(self._directory):
             return results.result(self._history, name)

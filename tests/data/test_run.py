@@ -1,10 +1,13 @@
 """`steersman.open_run`: every table, every frame and every lineage is what journal and store say."""
 
+import hashlib
 import os
+import pickle
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -13,9 +16,9 @@ import xarray
 
 import steersman
 from steersman.data import frames
-from steersman.data.errors import DamagedPart, NoFrame, NoFrames
+from steersman.data.errors import DamagedPart, NoFrame, NoFrames, NotPlainResult
 from steersman.journal import file, records
-from steersman.journal.errors import BadDirectory, JournalTooNew, NoSuchSegment
+from steersman.journal.errors import BadDirectory, JournalTooNew, NoSuchSegment, RunDamaged
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
 from steersman.journal.run_directory import RunDirectory
@@ -87,7 +90,12 @@ def test_all_frames_are_one_dataset_that_reads_what_is_looked_at(
     of_walkers = [np.concatenate([simulated[i] for i in each]) for each in ((0, 2, 4), (1, 3))]
     expected = np.stack([of_walkers[w][r] for w, r in zip(scores.walker, scores.row, strict=True)])
     original = frames.rows
-    monkeypatch.setattr(frames, "rows", lambda *given: read.append(len(given[2])) or original(*given))
+
+    def counted(*given: Any) -> np.ndarray:
+        read.append(len(given[3]))
+        return original(*given)
+
+    monkeypatch.setattr(frames, "rows", counted)
     assert whole.sizes["frame"] == len(scores)
     assert not read
     assert np.array_equal(whole.positions[3:7, 1], expected[3:7, 1])
@@ -267,3 +275,33 @@ def test_a_run_that_goes_on_is_seen_as_far_as_it_is(run: RunDirectory, tmp_path:
         assert opened.frames["w0"].sizes["frame"] == len(opened.scores) == seen
     assert "time" not in opened.lineage("w0.0")
     assert opened.segments.loc["w0.0", "how"] == "unknown", "nobody drives it"
+
+
+def test_a_result_is_plain_values_and_arrays_and_no_code_of_it_runs(tmp_path: Path) -> None:
+    """A run directory may be a stranger's, hash and all."""
+    directory = RunDirectory(tmp_path)
+    kept = {"x": [1, 2.5, "a", None], "y": np.arange(3.0), "z": {np.float64(1.5)}, "b": np.array([True])}
+    records_ = [records.Run(workflow="mine"), records.Session(host="here", pid=1)]
+    for name, value in (("plain", kept), ("odd", Odd()), ("odd", [tmp_path])):
+        pickled, key = pickle.dumps(value), f"{name}{len(records_)}"
+        directory.task(key).mkdir(parents=True)
+        (directory.task(key) / "result.pkl").write_bytes(pickled)
+        sha256 = hashlib.sha256(pickled).hexdigest()
+        records_ += [records.Called(call=key, task=name), records.Task(call=key, sha256=sha256)]
+    Journal(directory.journal).append(*records_)
+    opened = steersman.open_run(tmp_path)
+    found = opened.result("plain")
+    assert (found["x"], found["y"].tolist(), found["z"]) == (kept["x"], [0.0, 1.0, 2.0], {1.5})
+    for key in opened.tasks.index[1:]:
+        with pytest.raises(NotPlainResult):
+            opened.result(key)
+    with pytest.raises(UnknownName):
+        opened.result("nobody")
+    (directory.task("plain2") / "result.pkl").write_bytes(pickle.dumps(2))
+    with pytest.raises(RunDamaged):
+        opened.result("plain")
+
+
+class Odd:
+    def __reduce__(self) -> tuple[object, ...]:
+        return exit, (3,)

@@ -53,7 +53,7 @@ def test_the_golden_trace_runs_in_order_and_each_run_of_a_group_once_however_oft
     is_in_order(pickle.loads(directory.prepared.read_bytes()))
     assert verify(directory) == []
     assert json.loads(done.stdout)["tasks"] == {"done": 51}
-    ended = open_run(run, trust=True)
+    ended = open_run(run)
     table = ended.result("found")
     assert table["highest"] - table["lowest"] >= 1.0, "two copies of the same differ by 1"
     assert ended.tasks.standing.value_counts().to_dict() == {"done": 51}
