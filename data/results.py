@@ -13,7 +13,6 @@ from steersman.journal.errors import RunDamaged
 from steersman.journal.history import History
 from steersman.system.errors import UnknownName
 
-MOST_BYTES = 2**40
 PLAIN = {  # what numpy's pickles and plain values are made of
     "builtins": ("set", "frozenset", "complex", "bytearray", "slice", "range"),
     "collections": ("OrderedDict",),
@@ -31,7 +30,7 @@ def result(history: History, name: str) -> Any:
         raise UnknownName("task that is done", name, {call.called.task for call in done})
     directory = history.directory
     file = directory.task(found[-1].key) / RESULT
-    pickled = directory.read(file, MOST_BYTES)
+    pickled = directory.read(file, file.stat().st_size)
     if hashlib.sha256(pickled).hexdigest() != found[-1].sha256:
         raise RunDamaged(str(directory.path), f"{file.relative_to(directory.path)} was changed since it was made")
 

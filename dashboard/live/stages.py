@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from steersman.dashboard import tables
+from steersman.dashboard.live import task_graph
 from steersman.dashboard.live.watched import Watched
 from steersman.journal.lock import driven
 from steersman.journal.state import State
@@ -27,6 +28,7 @@ def graph(watched: Watched) -> dict[str, Any]:
             _score(state),
             _steer(state),
         ],
+        "tasks": task_graph.graph(state),
         "settings": settings(watched),
     }
 

@@ -64,7 +64,7 @@ class Page {
     const before = this.change, work = []; this.change = state.change;
     const segments = this.segments.update().then(() => { this.lineage.update(); if (!this.frame.turn) this._first(); return this.slots.update(); });
     work.push(this.working.update(), this.source.offline ? segments.catch(() => {}) : segments);
-    const scored = state.scored.join(), models = `${state.models},${state.model},${state.facts.starts},${scored}`, failed = `${state.failures},${state.notes.length},${state.notes[0]?.t},${Object.keys(state.stages)}`;
+    const scored = state.scored.join(), models = `${state.models},${state.model},${state.facts.starts},${state.facts.tasks},${scored}`, failed = `${state.failures},${state.notes.length},${state.notes[0]?.t},${Object.keys(state.stages)}`;
     work.push(this.map.update(scored));
     if (models !== this.models && performance.now() - (this.modelsAt ?? -1e9) > MODELS_MS) { this.models = models; this.modelsAt = performance.now(); work.push(this.trust.update(), this.stages.update()); }
     if (failed !== this.failed) { this.failed = failed; work.push(this.failures.update()); }
