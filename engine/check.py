@@ -25,7 +25,8 @@ from steersman.steering.stop import AnyOf, Budget, StopRule
 def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
     """Check everything that a run would need; workflow, parameters and site were validated before."""
     workflow = plan.workflow
-    stages = [name for name in ("prepare_function", "simulation", "training", "scoring") if getattr(workflow, name)]
+    parts = ("prepare_function", "before_plan", "simulation", "training", "scoring", "after_plan")
+    stages = [name for name in parts if getattr(workflow, name)]
     return [
         Check("workflow", True, f"{plan.source} ({', '.join(name.split('_')[0] for name in stages)})"),
         *([Check("files beside it", True, ABSENT)] if looks_beside(plan.source) else []),
@@ -134,6 +135,6 @@ def _files(plan: Plan) -> Check:
 
 def _space(root: Path) -> Check:
     free = shutil.disk_usage(root if root.exists() else root.absolute().parent).free
-    return Check(
-        "disk", free > 2**30, f"{free / 2**30:.1f} GiB free" + ("" if free > 2**30 else ": less than 1 GiB; make room")
-    )
+    enough = free > 2**30
+    words = "; --try says how much the frames are" if enough else ": less than 1 GiB; make room"
+    return Check("disk", enough, f"{free / 2**30:.1f} GiB free{words}")

@@ -65,6 +65,7 @@ class Scorer:
         steering = workflow.steering
         self._pause_s = 0.0 if rounds or steering.policy.needs or steering.prune else PAUSE_S
         self._growth, self._due = GROWTH if steering.bias else math.inf, -math.inf
+        self._early = workflow.scoring is not None and workflow.scoring.early
         self.hopeless = ""
         self._batch: _Batch | None = None
         self._unfit = set[int]()  # models that cannot score
@@ -114,11 +115,15 @@ class Scorer:
     def _follow_model(self) -> None:
         """Scores are to be of the newest accepted model that can score."""
         newest = self._recorder.state.model
-        if (newest == 0 and self._workflow.training is not None) or newest in self._unfit:
+        if (self._is_early(newest) and not self._early) or newest in self._unfit:
             return
         boards = (self._coming, self._board)
         if all(board is None or board.model != newest for board in boards):
             self._coming = Scoreboard(self._directory.scores, newest)
+
+    def _is_early(self, model: int) -> bool:
+        """Whether scores are those of before the first model, while there is to be one."""
+        return model == 0 and self._workflow.training is not None
 
     def _is_due(self, stage: Score) -> bool:
         """A new model's scores, a whole batch, or what has waited long enough."""
@@ -167,8 +172,9 @@ class Scorer:
         self._scores = None
         self._recorder.record(Scored(model=board.model, frames=board.frames, took_s=batch.work.ran_s))
         self._recorder.works("score")
-        self._check_needs()
-        self._measure()
+        if not (early := self._is_early(board.model)):
+            self._check_needs()
+        self._measure(early=early)
         return True
 
     def _fail(self, board: Scoreboard, problem: Exception) -> None:
@@ -205,7 +211,8 @@ class Scorer:
             "its site file, and give that file to `resume --site`"
         )
 
-    def _measure(self) -> None:
+    def _measure(self, *, early: bool) -> None:
+        """Before the first model a metric may lack what it looks at."""
         values = {}
         for name, metric in self._workflow.metrics.items():
             try:
@@ -214,7 +221,8 @@ class Scorer:
                     raise ValueError(f"it returned {value}, which is not recorded")
                 values[name] = value
             except Exception as error:  # a user's metric may raise anything; the others are still worth having
-                self._recorder.fails_here(f"metric {name}", error)
+                if not early:
+                    self._recorder.fails_here(f"metric {name}", error)
             else:
                 self._recorder.works(f"metric {name}")
         if values:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 EXAMPLES = {"stop": "budget(frames=10_000)", "when": "every(frames=1000)"}  # what to write, for example
 
 
@@ -87,3 +90,14 @@ def chosen(name: str, given: Any, kind: type[R], params: object) -> R:
     if not isinstance(rule, kind):
         raise TypeError(f"it returned {rule!r:.60}; return a rule, e.g. {EXAMPLES[name]}")
     return rule
+
+
+def stage(kind: str, function: F, arguments: tuple[str, ...]) -> F:
+    """Check that a stage can be called with its positional arguments."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        raise TypeError(
+            f"@wf.{kind} {function.__name__}: it is called as {kind}({', '.join(arguments)}); {error}"
+        ) from None
+    return function

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from steersman.models.ranks.strategy import Strategy
 from steersman.stages import rules
 from steersman.stages.draws import rows_of
 from steersman.stages.rules import Every
+from steersman.stages.rules import stage as _stage
 from steersman.stages.task import Task
 from steersman.stages.yardstick import TAKES, Yardstick
 from steersman.steering import Opes, Policy, Scores, SegmentRule, Steering, StopRule
@@ -61,6 +61,7 @@ class Score:
     function: Callable[..., Mapping[str, Any]]
     batch: int = 16_384
     hang_s: float = HANG_S
+    early: bool = False
 
 
 class Workflow:
@@ -251,14 +252,19 @@ class Workflow:
     @overload
     def score(self, function: F, /) -> F: ...
     @overload
-    def score(self, function: None = None, /, *, batch: int = 16_384, hang_s: float = HANG_S) -> Callable[[F], F]: ...
     def score(
-        self, function: Callable[..., Any] | None = None, /, *, batch: int = 16_384, hang_s: float = HANG_S
+        self, function: None = None, /, *, batch: int = 16_384, hang_s: float = HANG_S, early: bool = False
+    ) -> Callable[[F], F]: ...
+    def score(
+        self, function: Any = None, /, *, batch: int = 16_384, hang_s: float = HANG_S, early: bool = False
     ) -> Any:
-        """Decorate `function(params, model, frames) -> {name: (n, ...)}`; `model` is None without a train stage."""
+        """Decorate `function(params, model, frames) -> {name: (n, ...)}`; `model` is None without a train stage.
+
+        With `early` it is called before the first model, too, with None, and leaves out the scores that need a model.
+        """
 
         def decorate(function: F) -> F:
-            self.scoring = Score(_stage("score", function, ("params", "model", "frames")), batch, hang_s)
+            self.scoring = Score(_stage("score", function, ("params", "model", "frames")), batch, hang_s, early)
             return function
 
         return decorate(function) if function else decorate
@@ -386,14 +392,3 @@ class Workflow:
     def run(self, **options: Any) -> steersman.Run:
         """Run it, from a script or a notebook; the options are those of `steersman.run`."""
         return steersman.run(self, **options)
-
-
-def _stage(kind: str, function: F, arguments: tuple[str, ...]) -> F:
-    """Check that a stage can be called with its positional arguments."""
-    try:
-        inspect.signature(function).bind(*arguments)
-    except TypeError as error:
-        raise TypeError(
-            f"@wf.{kind} {function.__name__}: it is called as {kind}({', '.join(arguments)}); {error}"
-        ) from None
-    return function

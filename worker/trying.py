@@ -31,14 +31,12 @@ from steersman.stages.workflow import Params, Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores
-from steersman.steering.stop import Budget
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName, told
-from steersman.worker import torch_defaults, training
+from steersman.worker import sizes, torch_defaults, training, trying_plans
 from steersman.worker.errors import NoFrames, WrongFigure
 
 SEED = 1
-BIG = 2**20  # bytes of a frame
 FEWEST = 2  # frames to try the other stages on: one is held out, and one is trained on
 
 
@@ -166,8 +164,9 @@ class _Trial:
 
     def stages(self) -> Iterator[_Stage]:
         workflow, steering = self._workflow, self._steering
-        if workflow.prepare_function:
-            yield _Stage("prepare", self._prepare, workflow.prepare_function)
+        if workflow.prepare_function or workflow.before_plan:
+            what = "prepare" if workflow.prepare_function else "before"
+            yield _Stage(what, self._prepare, workflow.prepare_function or workflow.before_plan)
         if workflow.held_out_function:
             yield _Stage("held_out", self._hold_out, workflow.held_out_function)
         if steering.policy.draws or steering.fallback.draws:
@@ -198,9 +197,14 @@ class _Trial:
             yield _Stage(f"panel {name}", functools.partial(self._show, panel), panel, needed=False)
 
     def _prepare(self) -> str:
-        assert self._workflow.prepare_function is not None
-        self._prepared = pickle.loads(pickle.dumps(self._workflow.prepare_function(self._params)))
-        return type(self._prepared).__name__
+        plan = self._workflow.before_plan
+        if plan is not None:
+            made, found = trying_plans.tried(self._workflow, plan, self._params)
+        elif self._workflow.prepare_function is not None:
+            made = self._workflow.prepare_function(self._params)
+            found = type(made).__name__
+        self._prepared = pickle.loads(pickle.dumps(made))
+        return found
 
     def _hold_out(self) -> str:
         draws = self._workflow.held_out_draws(self._params)
@@ -239,18 +243,7 @@ class _Trial:
             ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
         ended += self._never_read(start)
         shapes = ", ".join(f"{name} {out.stored[name].shape[1:]}" for name in sorted(out.stored) if name != "segment")
-        return f"{out.frames} frames of {shapes}{self._size(out)}{ended}"
-
-    def _size(self, out: Out) -> str:
-        """What frames that are not small will take."""
-        each = sum(out.stored[name].nbytes for name in out.stored) / out.frames
-        if each < BIG:
-            return ""
-        rule = self._workflow.stop_rule(self._params)
-        limits = (one.limits.get("frames") for one in getattr(rule, "rules", (rule,)) if isinstance(one, Budget))
-        most = next(filter(None, limits), None)
-        whole = f", so that {most:,.0f} take {each * most / 2**30:,.1f} GiB" if most else ""
-        return f"; a frame takes {each / 2**20:,.1f} MiB{whole}"
+        return f"{out.frames} frames of {shapes}{sizes.in_words(out, self._workflow, self._params)}{ended}"
 
     def _start(self) -> Start:
         """Where the choice says, or the prepared start; with the model and the bias, once there are."""

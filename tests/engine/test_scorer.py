@@ -198,3 +198,38 @@ def test_the_scores_of_a_new_model_take_the_place_of_the_old_ones_once_they_are_
         assert model == 1 or {each for each in before if each[0] != newest} <= {(1, 12)}
     more(recorder, 3)
     assert set(scored()) == {(3, 12), (3, 16)}
+
+
+def test_scores_before_the_first_model_are_measured_and_lack_what_needs_it(tmp_path: Path) -> None:
+    """With `early`: a metric that needs no model is there from the first frames on, a policy that needs one waits."""
+    for early in (False, True):
+        folder = tmp_path / str(early)
+        folder.mkdir()
+        recorder = recorder_of(folder)
+        workflow = workflow_of(early=early)
+        scorer = Scorer(RunDirectory(folder), workflow, recorder, Done(), load_site("laptop"))  # type: ignore[arg-type]
+        for _ in range(3):
+            scorer.advance()
+        state = recorder.state
+        assert state.metrics == ({"largest": [3.0]} if early else {})
+        assert (state.scored, scorer.hopeless) == (4 if early else 0, "")
+        assert "metric needs_z" not in state.stages
+        assert set(scorer.scores().values) == ({"x"} if early else set())
+        recorder.record(Training(model=1, frames=4))
+        recorder.record(Trained(model=1, accepted=True, reason="the first"))
+        for _ in range(3):
+            scorer.advance()
+        assert state.scored_with == 1
+        assert "'z'" in scorer.hopeless
+        assert state.stages["metric needs_z"].failures
+
+
+def workflow_of(*, early: bool) -> Workflow:
+    workflow = Workflow("mine", stop=budget(frames=9))
+    workflow.simulate(lambda p, start, out: None)
+    workflow.train(when=every(frames=1))(lambda p, frames, last: None)
+    workflow.score(early=early)(lambda p, model, frames: {"x": 0})
+    workflow.steer(Novelty("z"))
+    workflow.metrics["largest"] = lambda scores: float(scores.values["x"].max())
+    workflow.metrics["needs_z"] = lambda scores: float(scores.values["z"].max())
+    return workflow
