@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 def measure(path: Path, tasks: int, workers: int) -> dict[str, Any]:
     spent: list[float] = []
-    driver.Planner = _timed(spent)  # type: ignore[attr-defined, misc]
+    driver.Planner = _timed(spent)  # type: ignore[attr-defined]
     plan = campaign.plan(
         str(WORKFLOW), assignments=[f"tasks={tasks}"], site_changes={"simulation.workers": workers}, seed=1
     )

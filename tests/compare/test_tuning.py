@@ -1,5 +1,6 @@
 """Trials of parameters: what a range means, and that the same command goes on with what was tried."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,7 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from steersman.cli.__main__ import app
+from steersman.compare import calls
 from steersman.compare.arms import OWN, Arm, variant
+from steersman.compare.calls import Comparison
 from steersman.compare.campaigns import Job, _campaign
 from steersman.compare.errors import FolderInUse
 from steersman.compare.files import alone
@@ -164,3 +167,15 @@ def test_a_campaign_that_died_before_it_was_sealed_is_sealed(tmp_path: Path, mon
     monkeypatch.setattr(campaign, "resume", lambda directory: run)
     _campaign(job)
     assert job.finished
+
+
+@pytest.mark.parametrize("verb", ["compare", "tune"])
+def test_the_object_of_json_goes_to_standard_output(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"folder": "there", "yardstick": "cells", "trials": []}
+    made = {"compare": Comparison(Path("there"), [], found), "tune": found}[verb]
+    monkeypatch.setattr(calls, verb, lambda *_, **__: made)
+    words = ["--over", "steps=1:2"] if verb == "tune" else []
+    app([verb, str(WELLS), *words, "--json"], standalone_mode=False)
+    assert json.loads(capsys.readouterr().out) == found
