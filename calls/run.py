@@ -97,10 +97,13 @@ def run(
                     time.sleep(LOOK_S)
                     if show:
                         show()
+                _reply(replies)  # what it died of
             except KeyboardInterrupt:
                 _interrupt(process)
                 raise
-            _reply(replies)  # what it died of
+            except EngineError:  # that of the driver, which ends
+                process.wait()
+                raise
         if process.returncode or path is None:
             printed.seek(-min(printed.tell(), LAST_BYTES), os.SEEK_END)
             words = printed.read().decode(errors="replace").strip()

@@ -1,6 +1,8 @@
 """`steersman.run`: the examples of docs/from_python.md, all of them on one run, whose first caller is killed."""
 
+import io
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -12,9 +14,14 @@ from typing import Any
 import pytest
 
 import steersman
+from steersman.calls import run as calls
 from steersman.calls.errors import OtherRun, RunFailed
+from steersman.calls.start import begin
+from steersman.engine import campaign
 from steersman.journal import file as journal
+from steersman.journal.file import Journal
 from steersman.journal.lock import driven
+from steersman.journal.records import End, Record, Run, Session
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.journal.verify import verify
@@ -105,16 +112,28 @@ def test_a_run_whose_caller_is_killed_goes_on_by_the_same_call_from_anywhere(pag
         )
         assert done.returncode == 0, done.stderr[-2000:]
     if snakemake := shutil.which("snakemake"):
-        subprocess.run([snakemake, "--cores", "1"], check=True, capture_output=True)
+        done = subprocess.run([snakemake, "--cores", "1"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
         assert (page / "farthest.txt").exists()
     assert (run / "journal.jsonl").read_bytes() == before
-    for other in ({"set": {"frames": 3_001}}, {"seed": 2}, {"rounds": True}):
-        with pytest.raises(OtherRun):
-            steersman.run("my.py", **{**GIVEN, **other})
-    (page / "my.py").write_text((page / "my.py").read_text() + "\n")
     with pytest.raises(OtherRun):
-        steersman.run("my.py", **GIVEN)
+        steersman.run("my.py", **GIVEN | {"set": {"frames": 3_001}})
     assert (run / "journal.jsonl").read_bytes() == before
+    only_the_same_run_is_gone_on_with(page, run)
+
+
+def only_the_same_run_is_gone_on_with(page: Path, run: Path) -> None:
+    same: dict[str, Any] = {"assignments": {"frames": 3_000}, "seed": 1, "rounds": False}
+    text = (page / "my.py").read_text()
+    for what, other in {"seed": {"seed": 2}, "rounds": {"rounds": True}, "my.py": {}, "": {}}.items():
+        (page / "my.py").write_text(f"{text}\n" if what == "my.py" else text)
+        plan = campaign.plan("my.py", **same | other)
+        if what:
+            with pytest.raises(OtherRun) as told:
+                begin(plan, run_dir=run, go_on=True, seed=plan.seed)
+            assert told.value.what.endswith(what)
+        else:
+            assert begin(plan, run_dir=run, go_on=True).state.finished
 
 
 RUN_CONTINUE = ["run", "my.py", "--set", "frames=3000", "--seed", "1", "--run-dir", "runs/first", "--continue"]
@@ -143,24 +162,23 @@ def start(p):
 
 
 def wait(p, out):
-    from pathlib import Path
-
-    while not (out.stopped or Path(p.folder, "go").exists()):
+    while not out.stopped:
         time.sleep(0.01)
 """
 
 
 @pytest.mark.slow
-def test_failures_are_raised_ctrl_c_ends_the_run_and_one_that_is_followed_ends(page: Path) -> None:
+def test_a_run_that_is_followed_ends_and_ctrl_c_ends_the_run(page: Path) -> None:
+    """The first session fails, the second goes on from there."""
     text = (page / "my.py").read_text().replace("frames: int = 2_000", "frames: int = 100\n    folder: str")
     (page / "mine.py").write_text(text.replace("time.sleep(0.002)", "wait(p, out)") + GATED)
     (page / "fail").touch()
     run = page / "runs" / "mine"
     given: dict[str, Any] = {"set": {"folder": str(page)}, "seed": 1, "workers": 1}
-    with pytest.raises(RunFailed) as told:
-        steersman.run("mine.py", run_dir=run, **given)
-    assert told.value.outcome == "failed"
-    assert "no start" in told.value.reason
+    followed = steersman.run("mine.py", run_dir=run, wait=False, **given)
+    assert [record.kind for record in followed.follow()][-1] == "end"
+    assert followed.state.outcome == "failed"
+    assert "no start" in followed.state.reason
     (page / "fail").unlink()
     code = f"import steersman\nsteersman.run('mine.py', run_dir={str(run)!r}, **{given})"
     caller = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
@@ -169,10 +187,17 @@ def test_failures_are_raised_ctrl_c_ends_the_run_and_one_that_is_followed_ends(p
     _, said = caller.communicate(timeout=200)
     assert "KeyboardInterrupt" in said
     assert not driven(run)
-    state = State(journal.read(run / "journal.jsonl"))
-    assert state.end is not None
-    assert state.end.outcome == "interrupted"
-    followed = steersman.run("mine.py", run_dir=run, wait=False, **given)
-    (page / "go").touch()
-    assert [record.kind for record in followed.follow()][-1] == "end"
-    assert followed.state.outcome == "budget"
+    assert followed.state.outcome == "interrupted"
+
+
+def test_a_run_that_failed_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[Record] = [Run(), Session(host="here", pid=1), End(outcome="failed", reason="no start")]
+    Journal(tmp_path / "journal.jsonl").append(*ends)
+    for answer, outcome in ((str(tmp_path), "failed"), (None, "")):
+        replies = io.BytesIO(pickle.dumps(answer) if answer else b"")
+        process = subprocess.Popen(["true"])
+        monkeypatch.setattr(calls, "_started", lambda *_, given=(process, replies): given)
+        with pytest.raises(RunFailed) as told:
+            steersman.run("double_well", run_dir=tmp_path)
+        assert told.value.outcome == outcome
+        assert told.value.reason == ("no start" if answer else "exit status 0")
