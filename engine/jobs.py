@@ -14,14 +14,15 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from parsl.config import Config
 from parsl.dataflow.dflow import DataFlowKernel
+from parsl.executors.base import ParslExecutor
 from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 
 from steersman.bus import BusError, TupleSpace
@@ -228,10 +229,18 @@ def _started(config: Config) -> DataFlowKernel:
         raise ExecutorLost(f"Parsl did not start: {told(error)}") from None
 
 
+class _Kernel(DataFlowKernel):  # type: ignore[misc]  # Parsl has no types
+    """Parsl, whose executors start side by side: each waits for its interchange."""
+
+    def add_executors(self, executors: Sequence[ParslExecutor]) -> None:
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(super().add_executors, [[one] for one in executors]))
+
+
 def _eager(config: Config) -> DataFlowKernel:
     """Parsl looks at its blocks each period; without this the first would be asked for a period late."""
     period_s, config.strategy_period = config.strategy_period, EAGER_S
-    kernel = DataFlowKernel(config)
+    kernel = _Kernel(config)
     for pool in pools(config).values():
         pool.bound_waits()
     for name, level in KEPT.items():

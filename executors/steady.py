@@ -6,6 +6,8 @@ dead, and all that runs is lost. What a manager starts is a process of its own, 
 A manager's helper, which holds its queues, may be killed. The manager would then write about it as fast as it can, for
 ever; so it ends with it.
 
+A manager's workers are forked from one process that has imported what each needs, once on a node.
+
 A manager is ended by TERM, and then Python leaves the folder of its sockets in the temporary directory. So this program
 names the folder for all processes that it starts, and removes it.
 """
@@ -22,11 +24,15 @@ import sys
 import tempfile
 import threading
 import time
+from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.managers import BaseManager
 from typing import Any
 
+from steersman.executors import light
+
 STEADY = "steersman-steady"
+POOL = "process_worker_pool.py"  # Parsl's manager
 
 
 def main() -> None:
@@ -34,9 +40,23 @@ def main() -> None:
     time.time = lambda: began + time.monotonic()
     _remove_at_end(tempfile.mkdtemp(prefix="pymp-"))
     _end_with_helpers()
+    light.hollow()
     del sys.argv[0]
+    if sys.argv[0] == POOL:
+        _fork_workers()
     sys.argv[0] = shutil.which(sys.argv[0]) or sys.argv[0]
     runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def _fork_workers() -> None:
+    """Have Parsl fork workers from a server of multiprocessing, instead of starting Python for each."""
+    import parsl.multiprocessing
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["steersman.worker.warm"])
+    parsl.multiprocessing.SpawnContext = context
+    os.environ["PYTHONSAFEPATH"] = "1"  # a random.py of the user's in this folder is not Python's
+    forkserver.ensure_running()  # it imports while the manager does
 
 
 def _end_with_helpers() -> None:
