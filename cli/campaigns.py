@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from steersman.cli import display
-from steersman.cli.dashboard import IDLE_S, beside
+from steersman.cli.dashboard import IDLE_S, alone, beside
 from steersman.cli.options import (
     Account,
     BusUrl,
@@ -119,7 +121,7 @@ def resume(
             "`--set key=value` continues it with other parameters"
         )
         if not directory.report.exists():  # Ctrl-C came while it was drawn, say
-            _describe(directory, made.state)
+            _describe(directory, made.state, wait=True)
         if as_json:
             _print_json(directory, made.state)
         raise typer.Exit(_exit_code(made.state.end.outcome, require_goal))
@@ -176,16 +178,22 @@ def _execute(directory: RunDirectory, made: Run) -> None:
         raise typer.Exit(EXIT["interrupted"]) from None
 
 
-def _describe(directory: RunDirectory, state: State) -> None:
-    """Write what a person and a program read of a run that has ended; nobody continues or verifies it meanwhile."""
-    from steersman.dashboard.report import write_report
+def _describe(directory: RunDirectory, state: State, *, wait: bool) -> None:
+    """Write what a person and a program read of a run that has ended; nobody continues or verifies it meanwhile.
 
+    Args:
+        wait: until the report is drawn; else a process of its own goes on with it.
+    """
     with Lock(directory.path).held():
-        if any(state.segments):
+        if wait and any(state.segments):
+            from steersman.dashboard.report import write_report
+
             with err.status("drawing figures and the report"):
                 write_report(directory)
         write_crate(directory, state)
         manifest.seal(directory)
+    if not wait and any(state.segments):
+        alone(["report", str(directory.path)], stdout=subprocess.DEVNULL)
 
 
 def _print_json(directory: RunDirectory, state: State) -> None:
@@ -197,7 +205,8 @@ def _finish(
 ) -> None:
     state = made.state
     assert state.end is not None
-    _describe(directory, state)
+    at_once = sys.stdout.isatty() and not as_json  # whoever types gets the prompt back, a script finds the report
+    _describe(directory, state, wait=not at_once)
     outcome = state.end.outcome
     if as_json:
         _print_json(directory, state)
@@ -210,8 +219,8 @@ def _finish(
             newest = max(
                 (walker.segments[-1] for walker in state.walkers.values() if walker.segments), key=_number
             ).name
-            words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"
-            out.plain(words)
+            drawn = " (being drawn)" if at_once else ""
+            out.plain(f"Report: {directory.report}{drawn}   Ask: steersman why {directory.path} {newest}")
         if link := page():  # it may have ended
             out.plain(f"{link}   (until {IDLE_S / 60:g} minutes after the last viewer has left)")
     raise typer.Exit(_exit_code(outcome, require_goal))

@@ -241,8 +241,6 @@ def _eager(config: Config) -> DataFlowKernel:
     """Parsl looks at its blocks each period; without this the first would be asked for a period late."""
     period_s, config.strategy_period = config.strategy_period, EAGER_S
     kernel = _Kernel(config)
-    for pool in pools(config).values():
-        pool.bound_waits()
     for name, level in KEPT.items():
         logging.getLogger(name).setLevel(level)
     kernel.job_status_poller.interval = period_s

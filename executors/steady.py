@@ -15,6 +15,7 @@ names the folder for all processes that it starts, and removes it.
 from __future__ import annotations
 
 import atexit
+import importlib.metadata
 import multiprocessing
 import os
 import runpy
@@ -44,6 +45,7 @@ def main() -> None:
     del sys.argv[0]
     if sys.argv[0] == POOL:
         _fork_workers()
+        importlib.metadata.distributions = tuple  # type: ignore[assignment]  # a manager would read each for nobody
     sys.argv[0] = shutil.which(sys.argv[0]) or sys.argv[0]
     runpy.run_path(sys.argv[0], run_name="__main__")
 
