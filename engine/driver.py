@@ -114,7 +114,7 @@ class Driver:
         self._biaser = Biaser(directory, bias, recorder) if bias else None
         self._bag = Bag(
             recorder, space, workflow.steering, directory.decisions, seed=run.seed, rounds=run.rounds,
-            held_out=workflow.held_out_draws(run.params), biaser=self._biaser,
+            held_out=workflow.held_out_draws(run.params), biaser=self._biaser, lost_s=2 * site.lease, clock=clock,
         )  # fmt: skip
         late_s = MOVE_EVERY_S if site.simulation.scratch else 0.0  # frames are heard of so much later
         self._crew = Crew(
@@ -173,6 +173,8 @@ class Driver:
             self._bag.share(self._crew.stand_ins(), self._slots)
         self._bag.mend(self._simulation.retries)
         self._bag.align(self._slots, offered=self._state.paused is None)
+        if lost := self._bag.lost():
+            self._servers.miss(f"{lost} of the starts that wait")
         if self._rounds and not self._round_is_over:
             return
         if self._learn():
