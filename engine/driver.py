@@ -28,7 +28,7 @@ from steersman.engine.jobs import Jobs
 from steersman.engine.merger import Merger
 from steersman.engine.people import People
 from steersman.engine.process import Interrupts
-from steersman.engine.reconcile import catch_up, hear
+from steersman.engine.reconcile import catch_up, first_shapes, hear
 from steersman.engine.scorer import Scorer
 from steersman.engine.servers import RunServers
 from steersman.engine.trainer import Trainer
@@ -47,7 +47,7 @@ from steersman.store import MOVE_EVERY_S
 from steersman.system.errors import told
 from steersman.system.node import busy
 from steersman.worker import tasks
-from steersman.worker.orders import THERE
+from steersman.worker.orders import LIKE, THERE
 
 GATHER_S = 10e-6  # a slot: messages gather so long before a step, which takes about 1 us a slot however few there are
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
@@ -212,6 +212,8 @@ class Driver:
         self._bag.doubt()
         self._crew.doubt()
         if self._space.read_nowait(THERE) is None:
+            if first := first_shapes(self._state, self._directory.frames):
+                self._space.put(LIKE, *first, once=LIKE)
             self._space.put(THERE)
         self._servers.troubles.clear()
 
