@@ -37,7 +37,12 @@ def draw(history: History) -> tuple[Figure, str]:
 
 def curve(cards: list[Card]) -> list[tuple[int, float]]:
     """Frames that each version was trained on, and its error on those that were held out from it."""
-    return [(card["frames"], card["held_out"]) for card in cards if np.isfinite(card["held_out"] or np.nan)]
+    judged = [
+        card
+        for card in cards
+        if "frames" in card and np.isfinite(np.nan if card["held_out"] is None else card["held_out"])
+    ]
+    return [(card["frames"], card["held_out"]) for card in judged]
 
 
 def _against_frames(axes: Axes, cards: list[Card]) -> None:
