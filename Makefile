@@ -6,8 +6,9 @@ EXTRAS := md,mpi,data,diffraction,cosmology,browser,dev,docs
 .PHONY: demo train-demo compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
 
 $(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py dashboard/live/package-lock.json
+	@echo "Steersman and what it needs are installed into .venv: once, some minutes and 3 GB; pip shows how far it is."
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt $(TORCH) -e ".[$(EXTRAS)]"
+	$(BIN)/pip install --disable-pip-version-check -c constraints.txt $(TORCH) -e ".[$(EXTRAS)]"
 	touch $@
 
 # The tested CPU build of torch where it can be had; elsewhere (a GPU machine) the default wheel of the same version.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ from steersman.system.node import cores
 
 if TYPE_CHECKING:  # the others start sooner without what this one imports
     from steersman.compare.comparison import Row
+    from steersman.steering import StopRule
 
 
 def compare(
@@ -58,6 +60,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare policies: the same budget and seeds for each, beside plain sampling and random restarts."""
+    from steersman import steering
+    from steersman.cli.display import Beside
     from steersman.cli.trying import score_names
     from steersman.compare import arms as of
     from steersman.compare.campaigns import Job, run_all
@@ -89,22 +93,27 @@ def compare(
     context.with_resource(alone(folder))
     write_once(folder / "settings.json", json.dumps(settings).encode())
     jobs: dict[of.Arm, dict[int, Job]] = {}
+    named: dict[str, tuple[str, StopRule]] = {}
     for arm in chosen:
-        loading.parameters(loaded, params, [*assignments, *arm.assignments])
+        of_arm = loading.parameters(loaded, params, [*assignments, *arm.assignments])
         file = folder / f"{arm.slug}.py"
-        write_variant(file, of.variant(source, arm, plain_limits if arm.plain else limits), source)
+        ends = plain_limits if arm.plain else limits
+        write_variant(file, of.variant(source, arm, ends), source)
         words = (*assignments, *arm.assignments)
         given, slots = str(params.absolute()) if params else None, arm.workers or workers
         jobs[arm] = {
             seed: Job(str(folder / arm.slug / f"seed-{seed}"), str(file), seed, words, given, site, slots, rounds)
             for seed in range(seeds)
         }
+        rule = steering.budget(**ends) if ends else loaded.stop_rule(of_arm)
+        named |= {job.run: (f"{arm.label}, seed {seed}", rule) for seed, job in jobs[arm].items()}
     # Seed by seed, so that a table can be made of those that are done; first the policies that were asked for, so that
     # one that cannot work ends the comparison at once.
     by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in reversed(chosen)]
     try:
         with counting(f"{len(by_seed)} campaigns in {folder}") as say:
-            run_all(by_seed, beside, lambda done, all_: say(f"{done} of {all_} campaigns are done"))
+            shown = Beside(say, named)
+            run_all(by_seed, beside, lambda done, jobs: shown.show(done, [job.run for job in jobs], time.time()))
     except KeyboardInterrupt:
         err.plain("stopped; give the same command again to continue")
         raise typer.Exit(130) from None

@@ -44,9 +44,13 @@ class Job:
         return directory.manifest.exists() and State(read(directory.journal)).finished
 
 
-def run_all(jobs: Sequence[Job], beside: int, show: Callable[[int, int], None] = lambda done, all_: None) -> None:
+def run_all(
+    jobs: Sequence[Job], beside: int, show: Callable[[int, Sequence[Job]], None] = lambda done, running: None
+) -> None:
     """Run every campaign that is not finished, so many at a time.
 
+    Args:
+        show: called a few times a second with the number of those that are done, and those that run.
     Raises: CampaignFailed: one ended without its budget spent; the others that run are ended.
     """
     waiting = [job for job in jobs if not job.finished]
@@ -61,7 +65,7 @@ def run_all(jobs: Sequence[Job], beside: int, show: Callable[[int, int], None] =
                 job = running.pop(process)
                 if process.returncode or not job.finished:
                     raise failed(job)
-                show(len(jobs) - len(waiting) - len(running), len(jobs))
+            show(len(jobs) - len(waiting) - len(running), [*running.values()])
     finally:
         for process in running:
             process.terminate()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from steersman.system.files import replace_file, sync_folder
 from steersman.worker.orders import DONE, START, plain
 
 DEATHS = 2  # walkers that may die on a start before it is blamed
+LOOK_S = 5.0  # between two looks whether the bus has the starts that wait
 WALKERS = 2  # on which a start fails before it is blamed: one alone may be what is broken
 
 
@@ -38,6 +40,8 @@ class Bag:
         rounds: give each start to a fixed slot, so that a run repeats bit for bit.
         held_out: draws that are started first, and that no training sees.
         biaser: sees to walkers that are lost under a bias.
+        lost_s: a start that waits, and that the bus has not got for so long, was deleted; longer than a walker's lease.
+        clock: seconds, monotonic.
     """
 
     def __init__(
@@ -51,10 +55,14 @@ class Bag:
         rounds: bool,
         held_out: Sequence[Mapping[str, float | Sequence[float]]] = (),
         biaser: Biaser | None = None,
+        lost_s: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._recorder, self._space, self._steering = recorder, space, steering
         self._decider = Decider(steering)
         self._seed, self._rounds, self._held_out, self._biaser = seed, rounds, held_out, biaser
+        self._lost_s, self._clock, self._looked = lost_s, clock, clock()
+        self._missing: dict[int, float] = {}  # starts that wait and are not on the bus, and since when
         self.hopeless = ""  # why no further start can be chosen
         self._stand_ins: dict[int, int] = {}  # slots without a walker, and those whose walkers run their starts
         self._open: bool | None = None  # whether the waiting starts are on the bus; None: nobody knows
@@ -94,6 +102,18 @@ class Bag:
     def doubt(self) -> None:
         """A server was lost: what is on the bus is to be looked at again."""
         self._open = None
+
+    def lost(self) -> int:
+        """How many starts wait that neither the bus nor a walker has: somebody deleted them. Looks now and then.
+
+        Raises: BusError.
+        """
+        now = self._clock()
+        if not self._open or now - self._looked < LOOK_S:
+            return 0
+        self._looked = now
+        self._missing = {start.start: self._missing.get(start.start, now) for start in self._not_offered()}
+        return sum(now - since > self._lost_s for since in self._missing.values())
 
     def fill(self, newest: Callable[[], Scores], slots: int, room: Callable[[], float] = lambda: math.inf) -> None:
         """Choose as many starts as slots have not got one ahead: explained, then in the journal, then on the bus.
@@ -235,11 +255,20 @@ class Bag:
 
     def _restore(self) -> None:
         """Offer the waiting starts again that the server lost, or did not take."""
+        for start in self._not_offered():
+            self._space.put(self._offered_to(start.slot), start.start, plain(start))
+
+    def _not_offered(self) -> list[Start]:
+        """The starts that wait and that nobody can take: a walker has them, or they are not on the bus."""
+        waiting: dict[str, list[Start]] = {}
         for start in self._recorder.state.starts.values():
             if start.segment is None:
-                name = self._offered_to(start.record.slot)
-                if not self._space.count(name, start.record.start, dict):
-                    self._space.put(name, start.record.start, plain(start.record))
+                waiting.setdefault(self._offered_to(start.record.slot), []).append(start.record)
+        missing = []
+        for name, starts in waiting.items():
+            offered = {each[1] for each in self._space.read_many_nowait(name, int, dict)}
+            missing += [start for start in starts if start.start not in offered]
+        return missing
 
     def _empty(self, slots: int) -> None:
         """Take every waiting start back."""

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from steersman.dashboard import figures, lineage, slots, structure, style
+from steersman.dashboard import figures, learning, lineage, slots, structure, style
 from steersman.dashboard.live.frame import shown
 from steersman.dashboard.scored import Plane, Scored, plane
 from steersman.dashboard.stored import StoredVariable, on_sphere, variables
@@ -283,3 +283,17 @@ def test_a_policy_keeps_its_colour() -> None:
     assert style.policy_colour("Novelty") != style.policy_colour("LocalOutlierFactor")
     assert style.policy_colour("MyOwn") == style.policy_colour("MyOwn")
     assert style.words("LocalOutlierFactor") == "local outlier factor"
+
+
+def test_the_learning_curve_is_of_the_versions_that_were_judged(made: RunDirectory) -> None:
+    """Each at the frames that it was trained on; without two of them there is none."""
+    told = [(800, 0.1), (200, 0.4), (400, None), (500, float("nan"))]
+    (card,) = made.cards()[:1]
+    cards = [card | {"version": i, "frames": frames, "held_out": error} for i, (frames, error) in enumerate(told, 1)]
+    assert learning.curve(cards) == [(800, 0.1), (200, 0.4)]
+    for given, panels in (cards[1:], 2), (cards, 3):
+        history: Any = SimpleNamespace(directory=SimpleNamespace(cards=lambda given=given: given))
+        figure, _ = learning.draw(history)
+        assert len(figure.axes) == panels
+    x, y = map(list, figure.axes[-1].lines[0].get_data())
+    assert (x, y) == ([200, 800], [0.4, 0.1])

@@ -258,7 +258,7 @@ def _words(process: psutil.Process) -> str:
 
 
 def _forked(manager: int, *, helper: bool) -> list[int]:
-    """A manager's worker processes: those that its fork server made, but the first, the helper, which holds its queues."""
+    """A manager's worker processes: what its fork server made, but the first, the helper, which holds its queues."""
     try:
         (server,) = (child for child in psutil.Process(manager).children() if "forkserver" in _words(child))
         forked = sorted((child.create_time(), child.pid) for child in server.children())
