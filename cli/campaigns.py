@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.markup import escape
@@ -37,15 +37,13 @@ from steersman.cli.options import (
 from steersman.cli.printing import err, out, print_checks, say
 from steersman.cli.summary import summary
 from steersman.cli.trying import print_steps, steps
-from steersman.journal import manifest, run_directory
-from steersman.journal.crate import write_crate
-from steersman.journal.lock import Lock
+from steersman.journal import run_directory
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.steering import Steering, StopRule
 from steersman.steering.decide import CHOSE_NONE
-from steersman.system.errors import BadValue
+from steersman.system.errors import BadRequest, BadValue
 
 # What brings Parsl with it is imported by the verbs that run something: it would double the time that the others take.
 if TYPE_CHECKING:
@@ -69,21 +67,32 @@ def run(
     seed: Seed = None,
     rounds: Rounds = False,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="instead of runs/<workflow>-<number>")] = None,
+    go_on: Annotated[
+        bool, typer.Option("--continue", help="continue the run of --run-dir, if it is there and is the same")
+    ] = False,
     bus: BusUrl = None,
     dashboard: Annotated[bool, typer.Option("--dashboard", help="serve the run's page while it runs")] = False,
     require_goal: RequireGoal = False,
     as_json: Json = False,
 ) -> None:
     """Run a workflow file with a live display, and write a report at the end."""
+    from steersman.calls.start import begin
     from steersman.engine import campaign
 
+    if go_on and run_dir is None:
+        raise BadRequest("--continue needs --run-dir: the directory that the run has, or is to have")
     changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
     plan = campaign.plan(
         workflow, params_file=params, assignments=assignments, site=site, site_changes=changes, seed=seed, rounds=rounds
     )
     _check_goal(plan.workflow.stop_rule(plan.params), required=require_goal)
-    directory, made = campaign.begin(plan, run_dir=run_dir, bus_url=bus)
-    place, facts = escape(str(directory.path)), f"(seed {plan.seed}, {made.slots} slots)"
+    made = begin(
+        plan, run_dir=run_dir, bus_url=bus, go_on=go_on, seed=seed, site=site, site_changes=changes
+    )  # fmt: skip
+    directory = made.directory
+    if made.state.finished:
+        _say_finished(directory, made, require_goal=require_goal, as_json=as_json)
+    place, facts = escape(str(directory.path)), f"(seed {made.seed}, {made.slots} slots)"
     err.print(f"[bold]{plan.workflow.name}[/] runs in {place}   [dim]{facts}[/]", soft_wrap=True)
     page = beside(directory.path) if dashboard else str
     if dashboard:
@@ -114,17 +123,7 @@ def resume(
     made = campaign.resume(directory, bus_url=bus, assignments=assignments, site=site, site_changes=changes)
     _check_goal(made.stop_rule, required=require_goal)
     if made.state.finished and not made.told:
-        assert made.state.end is not None
-        reason = made.state.end.reason
-        err.plain(
-            f"{run} is finished: {reason}; there is nothing to resume. "
-            "`--set key=value` continues it with other parameters"
-        )
-        if not directory.report.exists():  # Ctrl-C came while it was drawn, say
-            _describe(directory, made.state, wait=True)
-        if as_json:
-            _print_json(directory, made.state)
-        raise typer.Exit(_exit_code(made.state.end.outcome, require_goal))
+        _say_finished(directory, made, require_goal=require_goal, as_json=as_json)
     where = escape(f"{run} at {made.state.frames:,} frames")
     err.print(f"[bold]{made.workflow.name}[/] continues in {where}", highlight=False)
     if made.state.paused:
@@ -178,22 +177,31 @@ def _execute(directory: RunDirectory, made: Run) -> None:
         raise typer.Exit(EXIT["interrupted"]) from None
 
 
-def _describe(directory: RunDirectory, state: State, *, wait: bool) -> None:
-    """Write what a person and a program read of a run that has ended; nobody continues or verifies it meanwhile.
+def _say_finished(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: bool) -> NoReturn:
+    """There is nothing to go on with."""
+    assert made.state.end is not None
+    err.plain(
+        f"{directory.path} is finished: {made.state.end.reason}; there is nothing to resume. "
+        f"`steersman resume {directory.path} --set key=value` continues it with other parameters"
+    )
+    if not directory.report.exists():  # Ctrl-C came while it was drawn, say
+        _describe(directory, made.state)
+    if as_json:
+        _print_json(directory, made.state)
+    raise typer.Exit(_exit_code(made.state.end.outcome, require_goal))
 
-    Args:
-        wait: until the report is drawn; else a process of its own goes on with it.
-    """
-    with Lock(directory.path).held():
-        if wait and any(state.segments):
-            from steersman.dashboard.report import write_report
 
-            with err.status("drawing figures and the report"):
-                write_report(directory)
-        write_crate(directory, state)
-        manifest.seal(directory)
-    if not wait and any(state.segments):
-        alone(["report", str(directory.path)], stdout=subprocess.DEVNULL)
+def _describe(directory: RunDirectory, state: State, *, wait: bool = True) -> None:
+    """Write what is left of a run that has ended; where nobody waits for the report, a process of its own draws it."""
+    from steersman.calls.start import describe
+
+    if wait:
+        with err.status("drawing figures and the report"):
+            describe(directory, state)
+    else:
+        describe(directory, state, draw=False)
+        if any(state.segments):
+            alone(["report", str(directory.path)], stdout=subprocess.DEVNULL)
 
 
 def _print_json(directory: RunDirectory, state: State) -> None:

@@ -13,7 +13,7 @@ from rich.table import Column
 from rich.text import Text
 
 from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
-from steersman.cli.printing import columns, counting, err, out
+from steersman.cli.printing import again_continues, columns, counting, out, say
 from steersman.system.errors import BadValue
 from steersman.system.node import cores
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # the others start sooner without what this one imports
 
 
 def compare(
-    context: typer.Context,
     workflow: WorkflowName,
     policy: Annotated[
         list[str],
@@ -60,73 +59,20 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare policies: the same budget and seeds for each, beside plain sampling and random restarts."""
-    from steersman import steering
     from steersman.cli.display import Beside
-    from steersman.cli.trying import score_names
-    from steersman.compare import arms as of
-    from steersman.compare.campaigns import Job, run_all
-    from steersman.compare.comparison import collect, rows
-    from steersman.compare.errors import NoYardstick
-    from steersman.compare.files import alone, write_once, write_variant
-    from steersman.compare.latent import yardstick_of
-    from steersman.compare.metric import parse
-    from steersman.compare.write import write
-    from steersman.journal import run_directory
-    from steersman.stages import loading
+    from steersman.compare import calls
 
-    source = loading.find(workflow)
-    loaded = loading.load(source)
-    if model_of:
-        loaded.yardsticks["cells"] = yardstick_of(run_directory.open_run(model_of), loaded)
-    metrics = [parse(text, loaded) for text in metric]
-    if not (loaded.yardsticks or metrics):
-        raise NoYardstick(loaded.name)
-    chosen = of.arms(loaded, policy, _values(vary))
-    limits = of.budget_of("--budget", budget)
-    plain_limits = of.budget_of("--plain-budget", plain_budget) or limits
-    folder = (folder or Path("runs") / f"compare-{loaded.name}").absolute()
-    checked = loading.parameters(loaded, params, assignments)
-    settings = {"params": checked.model_dump(mode="json"), "site": site, "workers": workers, "rounds": rounds}
-    known = score_names(loaded, checked, source)
-    if known is not None:
-        of.check_needs(chosen, loaded, known)
-    context.with_resource(alone(folder))
-    write_once(folder / "settings.json", json.dumps(settings).encode())
-    jobs: dict[of.Arm, dict[int, Job]] = {}
-    named: dict[str, tuple[str, StopRule]] = {}
-    for arm in chosen:
-        of_arm = loading.parameters(loaded, params, [*assignments, *arm.assignments])
-        file = folder / f"{arm.slug}.py"
-        ends = plain_limits if arm.plain else limits
-        write_variant(file, of.variant(source, arm, ends), source)
-        words = (*assignments, *arm.assignments)
-        given, slots = str(params.absolute()) if params else None, arm.workers or workers
-        jobs[arm] = {
-            seed: Job(str(folder / arm.slug / f"seed-{seed}"), str(file), seed, words, given, site, slots, rounds)
-            for seed in range(seeds)
-        }
-        rule = steering.budget(**ends) if ends else loaded.stop_rule(of_arm)
-        named |= {job.run: (f"{arm.label}, seed {seed}", rule) for seed, job in jobs[arm].items()}
-    # Seed by seed, so that a table can be made of those that are done; first the policies that were asked for, so that
-    # one that cannot work ends the comparison at once.
-    by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in reversed(chosen)]
-    try:
-        with counting(f"{len(by_seed)} campaigns in {folder}") as say:
-            shown = Beside(say, named)
-            run_all(by_seed, beside, lambda done, jobs: shown.show(done, [job.run for job in jobs], time.time()))
-    except KeyboardInterrupt:
-        err.plain("stopped; give the same command again to continue")
-        raise typer.Exit(130) from None
-    runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded, metrics) for arm in chosen}
-    plain = {arm.varied: runs[arm] for arm in chosen if arm.plain}
-    measures = {each.name: each for each in metrics} or loaded.yardsticks
-    found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.varied], runs[arm], measures)]
-    written = write(folder, list(runs.values()), found)
+    with counting("campaigns begin") as say_so, again_continues():
+        found = calls.compare(
+            workflow, policy, vary=_values(vary), seeds=seeds, budget=budget, plain_budget=plain_budget,
+            set=assignments, params=params, site=site, workers=workers, rounds=rounds, beside=beside, out=folder,
+            model_of=model_of, metrics=metric, show=Beside(say_so).show,
+        )  # fmt: skip
     if as_json:
-        say(json.dumps(written))
+        say(json.dumps(found.summary))
     else:
-        _print([row for row, _ in found])
-        out.plain(f"Figure, tables with times and costs, CSV and JSON: {folder}")
+        _print(found.rows)
+        out.plain(f"Figure, tables with times and costs, CSV and JSON: {found.folder}")
 
 
 def _print(rows: Sequence[Row]) -> None:

@@ -6,8 +6,9 @@ import contextlib
 import datetime
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -25,6 +26,9 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
 from steersman.steering import StopRule
+
+if TYPE_CHECKING:
+    from steersman.compare.campaigns import Progress
 
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
 DRAW_S, BESIDE_S = 0.25, 1.0
@@ -174,24 +178,25 @@ class Beside:
 
     Args:
         say: prints lines, in place of those before where that can be.
-        runs: run directory -> its name for people, and the rule that ends it.
+        clock: seconds since 1970.
     """
 
-    def __init__(self, say: Callable[[str], None], runs: Mapping[str, tuple[str, StopRule]]) -> None:
-        self._say, self._runs, self._every_s = say, runs, BESIDE_S if err.is_terminal else LOG_BESIDE_S
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.time) -> None:
+        self._say, self._clock, self._every_s = say, clock, BESIDE_S if err.is_terminal else LOG_BESIDE_S
         self._histories: dict[str, History] = {}
         self._shown, self._done = -math.inf, -1
 
-    def show(self, done: int, running: Iterable[str], now: float) -> None:
-        if done == self._done and now - self._shown < self._every_s:
+    def show(self, progress: Progress) -> None:
+        now = self._clock()
+        if progress.done == self._done and now - self._shown < self._every_s:
             return
-        self._shown, self._done = now, done
-        lines = [f"{done} of {len(self._runs)} campaigns are done"]
+        self._shown, self._done = now, progress.done
+        lines = [str(progress)]
         self._histories = {
-            run: self._histories.get(run) or History(RunDirectory(Path(run)), read=False) for run in running
+            run: self._histories.get(run) or History(RunDirectory(Path(run)), read=False) for run in progress.running
         }
         for run, history in self._histories.items():
-            name, rule = self._runs[run]
+            name, rule = progress.campaigns[run]
             with contextlib.suppress(FileNotFoundError):
                 history.catch_up()
             lines.append(f"  {name}: {line(history.state, rule, now) if history.state.sessions else 'starts'}")

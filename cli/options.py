@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from steersman.cli.printing import results_alone
-from steersman.executors import values
-from steersman.system.errors import BadValue
+from steersman.executors.site_files import site_changes as site_changes
 
 WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="a shipped name, or the path of a .py file")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="a run directory, e.g. runs/fold-0001")]
@@ -62,32 +61,3 @@ def _alone(context: typer.Context, value: bool) -> bool:
 
 
 Json = Annotated[bool, typer.Option("--json", help="one JSON object on standard output", callback=_alone)]
-
-
-def site_changes(
-    *,
-    workers: int | None = None,
-    nodes: int | None = None,
-    walltime: str | None = None,
-    account: str | None = None,
-    queue: str | None = None,
-    inside: bool = False,
-) -> dict[str, Any]:
-    """What was given, by the keys of a site file. Raises: BadValue: a walltime that is none."""
-    given = {
-        "simulation.workers": workers,
-        "simulation.nodes": nodes,
-        "walltime_s": None if walltime is None else seconds(walltime),
-        "account": account,
-        "inside": inside or None,
-        "queue": queue,
-    }
-    return {key: value for key, value in given.items() if value is not None}
-
-
-def seconds(text: str) -> float:
-    """Of 90s, 30m, 2h, 02:00:00 or 1-12:00:00. Raises: BadValue."""
-    try:
-        return values.seconds(text)
-    except ValueError as wrong:
-        raise BadValue("--walltime", text, str(wrong)) from None

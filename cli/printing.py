@@ -119,6 +119,16 @@ def counting(what: str) -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(Text(text))
 
 
+@contextmanager
+def again_continues() -> Iterator[None]:
+    """At Ctrl-C say how it goes on, and end with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        err.plain("stopped; give the same command again to continue")
+        raise typer.Exit(130) from None
+
+
 class ToStderr(logging.Handler):
     """Log messages in lines of standard error, above a live display."""
 

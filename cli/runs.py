@@ -18,7 +18,7 @@ from steersman.cli.summary import summary
 from steersman.engine import files, people
 from steersman.executors import site_files
 from steersman.executors.site import Site
-from steersman.journal import copies, run_directory
+from steersman.journal import calls, copies, run_directory
 from steersman.journal import repair as repairs
 from steersman.journal import replay as replaying
 from steersman.journal import verify as verification
@@ -146,11 +146,18 @@ def why(
     tree: Tree = False,
     as_json: Json = False,
 ) -> None:
-    """Show where a segment started, who chose that and what was rejected, and how the segment ended."""
-    ask, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
+    """Show where a segment started, who chose that and what was rejected, and how the segment ended.
+
+    Of a task, by its name or the key of a call: what it needed, and what came of it.
+    """
     directory = run_directory.open_run(run)
     with run_directory.reading(directory):
-        found = ask(History(directory), segment)
+        history = History(directory)
+        if of_task := calls.why(history.state.calls, segment):
+            say(json.dumps(of_task) if as_json else "\n".join(calls.lines(of_task)))
+            return
+        ask, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
+        found = ask(history, segment)
         said = json.dumps(found) if as_json else "\n".join(words(found))
     say(said)
 

@@ -21,10 +21,10 @@ from steersman.cli.options import (
     Walltime,
     Workers,
     WorkflowName,
-    seconds,
 )
 from steersman.cli.printing import err, say
 from steersman.cli.remote import STATES, At, endpoint_of, site_of
+from steersman.executors.site_files import walltime_s
 from steersman.system.errors import BadValue
 
 
@@ -81,5 +81,5 @@ def submit(
 
 def _of_job(walltime: str) -> str:
     """30m -> 0:30:00, as schedulers write it."""
-    minutes, rest = divmod(round(seconds(walltime)), 60)
+    minutes, rest = divmod(round(walltime_s(walltime)), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

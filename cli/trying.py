@@ -62,15 +62,3 @@ def steps(workflow: Workflow, params: Params, source: Path, copy: Path | None = 
         if step is None:
             return
         yield step
-
-
-def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
-    """Names of the scores, by trying the workflow once; None: a stage does not work, as its runs will say.
-
-    Raises: BadWorkflow, BadYardstick: a yardstick does not work.
-    """
-    from steersman.worker import trying
-
-    with contextlib.redirect_stdout(sys.stderr):
-        found = trying.score_names(workflow, params, source)
-        return found if workflow.scoring else []

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from steersman.journal.file import read
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.steering import StopRule
 from steersman.system.files import text_of
 from steersman.system.processes import end_with_parent
 
@@ -42,6 +43,24 @@ class Job:
         """Whether it came to its end, and is sealed: its process may die between the two."""
         directory = RunDirectory(Path(self.run))
         return directory.manifest.exists() and State(read(directory.journal)).finished
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far campaigns are.
+
+    Args:
+        done: number of those that have ended.
+        running: run directories of those that are at work.
+        campaigns: run directory of each -> its name for people, and the rule that ends it.
+    """
+
+    done: int
+    running: Sequence[str]
+    campaigns: Mapping[str, tuple[str, StopRule]]
+
+    def __str__(self) -> str:
+        return f"{self.done} of {len(self.campaigns)} campaigns are done"
 
 
 def run_all(

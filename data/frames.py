@@ -65,12 +65,40 @@ def _lazy(stored: Stored) -> xarray.Variable:
     return xarray.Variable(stored.dims, indexing.LazilyIndexedArray(_Rows(stored)), dict(stored.attributes))
 
 
-def dataset(frames: Frames, walker: np.ndarray, row: np.ndarray, names: Sequence[str] | None = None) -> xarray.Dataset:
-    """Chosen rows, one after another, in memory, with units and names as they are stored.
+class _Chosen(BackendArray):
+    """One variable of chosen rows of several walkers, as xarray asks for parts of it."""
+
+    def __init__(self, frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> None:
+        self._frames, self._name, self._walker, self._row = frames, name, walker, row
+        each = {number: frames.stored(f"w{number}")[name].like for number in np.unique(walker).tolist()}
+        first = each[int(walker[0])]
+        for number, like in each.items():
+            if like.shape != first.shape:
+                raise ShapeMismatch(name, f"shape {first.shape}", f"shape {like.shape} (of w{number})")
+        self.shape, self.dtype = (len(row), *first.shape), np.result_type(*(like.dtype for like in each.values()))
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self._part)
+
+    def _part(self, key: tuple[Any, ...]) -> np.ndarray:
+        first, *others = key
+        at = np.atleast_1d(np.arange(len(self._row))[first])
+        if not len(at):
+            return np.empty((0, *self.shape[1:]), self.dtype)[:, *others]
+        read = rows(self._frames, self._name, self._walker[at], self._row[at]).astype(self.dtype, copy=False)
+        one = isinstance(first, (int, np.integer))
+        return np.asarray(read[0][tuple(others)] if one else read[:, *others])
+
+
+def dataset(
+    frames: Frames, walker: np.ndarray, row: np.ndarray, names: Sequence[str] | None = None, *, lazy: bool = False
+) -> xarray.Dataset:
+    """Chosen rows, one after another, with units and names as they are stored.
 
     Args:
         walker, row: (n,) int, of each frame.
         names: variables to read; None reads all.
+        lazy: read what is looked at, when it is; else all is in memory.
     Raises: MissingVariable: there is none of this name. MissingFrame: there is no such row.
     """
     like = opened(frames, f"w{walker[0]}")
@@ -78,7 +106,12 @@ def dataset(frames: Frames, walker: np.ndarray, row: np.ndarray, names: Sequence
     wanted = stored if names is None else names
     if unknown := [name for name in wanted if name not in stored]:
         raise MissingVariable(unknown[0], ", ".join(stored))
-    found = {name: (like[name].dims, rows(frames, name, walker, row), like[name].attrs) for name in wanted}
+    read: Any = (
+        (lambda name: indexing.LazilyIndexedArray(_Chosen(frames, name, walker, row)))
+        if lazy
+        else (lambda name: rows(frames, name, walker, row))
+    )
+    found = {name: (like[name].dims, read(name), like[name].attrs) for name in wanted}
     points = {name: like[name] for name in like.coords if FRAME not in like[name].dims}
     return xarray.Dataset(found, {**points, "walker": (FRAME, walker), "row": (FRAME, row)})
 

@@ -102,12 +102,16 @@ def frame(history: History, name: str, row: int) -> xarray.Dataset:
     return dataset(history, found[found["row"] == row].tail(1)).isel({FRAME: 0})
 
 
-def dataset(history: History, chosen: pandas.DataFrame, names: Sequence[str] | None = None) -> xarray.Dataset:
-    """Chosen frames, a row of the table each: in memory, with `segment` and `time` as coordinates.
+def dataset(
+    history: History, chosen: pandas.DataFrame, names: Sequence[str] | None = None, *, lazy: bool = False
+) -> xarray.Dataset:
+    """Chosen frames, a row of the table each: in memory or lazy, with `segment` and `time` as coordinates.
 
     Raises: MissingVariable.
     """
-    found = frames.dataset(history.directory.frames, chosen["walker"].to_numpy(), chosen["row"].to_numpy(), names)
+    found = frames.dataset(
+        history.directory.frames, chosen["walker"].to_numpy(), chosen["row"].to_numpy(), names, lazy=lazy
+    )
     made_by = chosen["segment"].to_numpy(str), {"long_name": "segment that made the frame"}
     found = found.assign_coords(segment=(FRAME, *made_by)).assign_attrs(run=str(history.directory.path))
     if chosen["time"].isna().all():

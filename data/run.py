@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pandas
 import xarray
 
-from steersman.data import frames, lineage, tables
+from steersman.data import frames, lineage, results, tables
 from steersman.data.clusters import clusters
-from steersman.data.errors import NoFrame
+from steersman.data.errors import NoFrame, NoFrames
 from steersman.data.export import trajectory
 from steersman.data.plot import Plots
 from steersman.data.unbiased import Unbiased
@@ -49,9 +50,9 @@ def open_run(path: str | os.PathLike[str], *, trust: bool = False) -> Run:
 class Run:
     """A run as its directory records it, at the moment of each look: what is asked for again is read again.
 
-    Nothing is written, nothing is unpickled, and no code of the run is executed, but for figures that its workflow file
-    draws, where you made the run or allowed its code. A part that cannot be read is left out with a warning
-    (`DamagedPart`).
+    Nothing is written, nothing is unpickled, and no code of the run is executed, but for `result` and for figures that
+    its workflow file draws, where you made the run or allowed its code. A part that cannot be read is left out with a
+    warning (`DamagedPart`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -117,6 +118,37 @@ class Run:
     def frames(self) -> xarray.DataTree:
         """All published frames, lazy, a node for each walker, with their names and units."""
         return frames.tree(self._history.directory)
+
+    def dataset(self, frames: pandas.DataFrame | None = None, variables: Sequence[str] | None = None) -> xarray.Dataset:
+        """Frames of all walkers as one Dataset along `frame`, lazy: what is looked at is read, when it is.
+
+        Args:
+            frames: rows of `scores`, in any order, e.g. `run.scores.nlargest(50, "x")`; None: all, in their order.
+            variables: names of those to have; None: all.
+        Returns: the stored variables, with the coordinates `time` (since the prepared start), `segment`, `walker` and
+            `row`.
+        Raises: NoFrames: there is none. MissingVariable. ShapeMismatch: walkers have a variable in other shapes.
+        """
+        with reading(self._directory):
+            chosen = self.scores if frames is None else frames
+            if chosen.empty:
+                raise NoFrames("there are no frames")
+            return lineage.dataset(self._history, chosen, variables, lazy=True)
+
+    @property
+    def tasks(self) -> pandas.DataFrame:
+        """Every call of a task before and after the loop, by its key: task, arguments, standing, needs, seconds."""
+        return tables.calls(self._history)
+
+    def result(self, name: str) -> Any:
+        """What a plan or a task gave: unpickled, once its SHA-256 is that of the journal.
+
+        Args:
+            name: of `@wf.before`, `@wf.after` or a task, whose last call counts; or a key of `tasks`.
+        Raises: UnknownName: no such call is done. UntrustedCode: the run is not of yours. RunDamaged: it was changed.
+        """
+        with reading(self._directory):
+            return results.result(self._history, name)
 
     def frame(self, index: int | str) -> xarray.Dataset:
         """One frame, in memory.

@@ -101,6 +101,23 @@ def models(history: History) -> pandas.DataFrame:
     return _described(found.astype(dict.fromkeys(_MODELS, "float64")), history, seconds="s")
 
 
+def calls(history: History) -> pandas.DataFrame:
+    """Every call of a task, by its key, in the order in which plans made them."""
+    of = history.state.calls
+    done = [call.done for call in of.values()]
+    found = pandas.DataFrame({
+        "task": [call.called.task for call in of.values()],
+        "arguments": [call.called.words for call in of.values()],
+        "standing": [call.standing(of) for call in of.values()],
+        "needs": [list(call.called.needs) for call in of.values()],
+        "node": [each.node if each else "" for each in done],
+        "took_s": [each.took_s if each and each.sha256 else np.nan for each in done],
+        "bytes": [each.size if each else 0 for each in done],
+        "cause": [each.cause if each else "" for each in done],
+    }, index=pandas.Index(list(of), name="call", dtype="str"))  # fmt: skip
+    return _described(found, history, took_s="s")
+
+
 def failures(history: History) -> pandas.DataFrame:
     """What failed: segments, walkers that were lost, stages of the workflow; with its cause, and what its file says."""
     rows = [_failure(history, record) for record in journal.read(history.directory.journal) if _failed(record)]

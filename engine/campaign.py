@@ -47,7 +47,7 @@ def plan(
     workflow: str,
     *,
     params_file: Path | None = None,
-    assignments: Iterable[str] = (),
+    assignments: Iterable[str] | Mapping[str, Any] = (),
     site: str = "laptop",
     site_changes: Mapping[str, Any] | None = None,
     seed: int | None = None,

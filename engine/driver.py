@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+import steersman
 from steersman.bus import BusError, TupleSpace
 from steersman.engine import ending
 from steersman.engine.bag import Bag
@@ -27,6 +28,7 @@ from steersman.engine.inbox import Inbox, JobBegan
 from steersman.engine.jobs import Jobs
 from steersman.engine.merger import Merger
 from steersman.engine.people import People
+from steersman.engine.planner import Planner
 from steersman.engine.process import Interrupts
 from steersman.engine.reconcile import catch_up, first_shapes, hear
 from steersman.engine.scorer import Scorer
@@ -34,6 +36,7 @@ from steersman.engine.servers import RunServers
 from steersman.engine.trainer import Trainer
 from steersman.engine.work import Work
 from steersman.executors.site import Site
+from steersman.journal.errors import FINISHED
 from steersman.journal.lock import Lock
 from steersman.journal.recorder import Recorder, see
 from steersman.journal.records import End, Epoch, Prepared, Record
@@ -132,13 +135,13 @@ class Driver:
                 self._follow_settings()
                 self._warm_up()
                 end = self._prepare()
-                if end is None:
+                if end is None and (self._workflow.after_plan is None or self._end() is None):  # else only that is left
                     self._crew.start()
                 while end is None:
                     self._step(self._advance)
                     end = self._end()
                 self._say_goodbye()
-                end = self._with_last_scores(end)
+                end = self._after(self._with_last_scores(end))
         finally:
             self._bag.close()
             self._merger.close()
@@ -245,7 +248,14 @@ class Driver:
     def _prepare(self) -> End | None:
         """Have the first start made; returns how the run ends, if it does meanwhile."""
         known = self._state.prepared or not self._state.run.files  # Steersman 0.1 did not write it down
-        if self._workflow.prepare_function is None or (known and self._directory.prepared.exists()):
+        if known and self._directory.prepared.exists():
+            return None
+        if plan := self._workflow.before_plan:
+            made = self._planner().followed("before", self._step, self._end, plan, self._params)
+            if isinstance(made, End):
+                return made
+            self._recorder.record(Prepared(sha256=made.sha256))
+        if self._workflow.prepare_function is None:
             return None
 
         def submit() -> Any:
@@ -262,6 +272,20 @@ class Driver:
             return End(outcome="failed", reason=f"prepare: {words}{where}")
         self._recorder.record(Prepared(sha256=job.result() or ""))
         return None
+
+    def _after(self, end: End) -> End:
+        """What comes after a loop that did what it was to do; returns how the run ends."""
+        plan = self._workflow.after_plan
+        if plan is None or end.outcome not in FINISHED:
+            return end
+        params = loading.changed(self._workflow, self._params, self._state.settings)
+        run = steersman.open_run(self._directory.path)
+        over = lambda: self._broken_off() or self._hopeless()  # noqa: E731
+        made = self._planner().followed("after", self._step, over, plan, params, run)
+        return made if isinstance(made, End) else end
+
+    def _planner(self) -> Planner:
+        return Planner(self._directory, self._workflow, self._recorder, self._jobs)
 
     def _say_goodbye(self) -> None:
         """Let walkers end their segments and publish, and what is being learned come to its end."""
@@ -331,16 +355,12 @@ class Driver:
     # The end
 
     def _end(self) -> End | None:
-        if self._interrupts.count:
-            return ending.interrupted("by Ctrl-C or a signal", self._directory.path)
-        if self._clock() >= self._until:  # another block would come to the same job, and leave at once
-            return ending.interrupted("the job that drives it ends", self._directory.path)
-        if self._lock.lost:
-            return End(outcome="interrupted", reason=self._lock.lost)
+        if end := self._broken_off():
+            return end
         if self._state.finish:
             return End(outcome="finished", reason=f"by {self._state.finish}")
-        if hopeless := self._jobs.hopeless or self._crew.hopeless or self._scorer.hopeless or self._bag.hopeless:
-            return End(outcome="failed", reason=hopeless)
+        if end := self._hopeless():
+            return end
         if end := ending.failed(
             self._state, self._slots, self._site.nodes, self._bounds, self._directory.errors.resolve()
         ):
@@ -348,6 +368,20 @@ class Driver:
         if self._rounds and not (self._round_is_over and not self._learning):
             return None
         return ending.met(self._state, self._rule, self._recorder.now())
+
+    def _broken_off(self) -> End | None:
+        """What ends a run at whatever it is."""
+        if self._interrupts.count:
+            return ending.interrupted("by Ctrl-C or a signal", self._directory.path)
+        if self._clock() >= self._until:  # another block would come to the same job, and leave at once
+            return ending.interrupted("the job that drives it ends", self._directory.path)
+        if self._lock.lost:
+            return End(outcome="interrupted", reason=self._lock.lost)
+        return None
+
+    def _hopeless(self) -> End | None:
+        why = self._jobs.hopeless or self._crew.hopeless or self._scorer.hopeless or self._bag.hopeless
+        return End(outcome="failed", reason=why) if why else None
 
     def _with_last_scores(self, end: End) -> End:
         """Scores that came after a budget was spent may show that it bought nothing."""

@@ -25,3 +25,19 @@ class ExecutorLost(EngineError):
 
     def __str__(self) -> str:
         return self.cause
+
+
+class TaskFailed(EngineError):
+    task: str
+    words: str
+    cause: str
+
+    def __str__(self) -> str:
+        return f"{self.task}({self.words}) failed: {self.cause}"
+
+
+class PlanFailed(EngineError):
+    cause: str
+
+    def __str__(self) -> str:
+        return self.cause

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, ValidationError, convert
 
 from steersman.bus import ALL, BusTimeout, TupleSpace
+from steersman.journal.record import Name, Number
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import FROM_WORKERS, BadRecord, Name, Number, Record, checked
+from steersman.journal.records import FROM_WORKERS, BadRecord, Record, checked
 from steersman.worker.orders import EVENT, JOB, refuse
 
 QUIET_S = 5.0  # after so long without a word from anybody the bus is tried

@@ -14,7 +14,9 @@ from steersman.executors.errors import BadSite
 from steersman.executors.executor import ROLES, Blockless
 from steersman.executors.schedulers.registry import SCHEDULERS
 from steersman.executors.site import KINDS, Node, Site, own, read_site, sites
+from steersman.executors.values import seconds
 from steersman.executors.workers import Mpi, Walkers
+from steersman.system.errors import BadValue
 
 TYPES = {kind.__name__: kind for kinds in KINDS.values() for kind in kinds}
 MODELS: dict[str, type[BaseModel]] = {"node": Node, "simulation": Walkers, "mpi": Mpi, **SCHEDULERS, **TYPES}
@@ -147,3 +149,32 @@ def _first_problem(error: ValidationError) -> str:
     valid = [*model.model_fields, *(other.KEY for other in others if issubclass(other, Blockless))]
     near = difflib.get_close_matches(last, valid, n=1, cutoff=0.5)
     return f"there is no key {key!r}; " + (f"did you mean {near[0]!r}? " if near else "") + f"Valid: {', '.join(valid)}"
+
+
+def site_changes(
+    *,
+    workers: int | None = None,
+    nodes: int | None = None,
+    walltime: str | None = None,
+    account: str | None = None,
+    queue: str | None = None,
+    inside: bool = False,
+) -> dict[str, Any]:
+    """What was given, by the keys of a site file. Raises: BadValue: a walltime that is none."""
+    found = {
+        "simulation.workers": workers,
+        "simulation.nodes": nodes,
+        "walltime_s": None if walltime is None else walltime_s(walltime),
+        "account": account,
+        "inside": inside or None,
+        "queue": queue,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def walltime_s(text: str) -> float:
+    """Of 90s, 30m, 2h, 02:00:00 or 1-12:00:00. Raises: BadValue."""
+    try:
+        return seconds(text)
+    except ValueError as wrong:
+        raise BadValue("--walltime", text, str(wrong)) from None

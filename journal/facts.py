@@ -6,6 +6,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
+from steersman.journal import calls
 from steersman.journal.clock import simulated_scale
 from steersman.journal.lock import driven
 from steersman.journal.records import Stage, words
@@ -24,6 +25,7 @@ def facts(state: State, now: float) -> dict[str, str]:
         "wall time": clock(3600 * state.hours(now)),
         "segments": ", ".join(f"{number} {how}" for how, number in state.ended.items()) or "none",
         **({"starts": _chosen(state)} if state.chosen else {}),
+        **({"tasks": calls.counted(state.calls)} if state.calls else {}),
         **({"models": _accepted(state)} if state.models else {}),
         **({"no model": state.models[-1].reason or "none was done in time"} if none_used else {}),
         **{name: f"{values[-1]:.4g}" for name, values in state.metrics.items()},
@@ -67,6 +69,7 @@ def summary(state: State, path: Path) -> dict[str, Any]:
         "segments": dict(state.ended),
         "starts": dict(state.chosen),
         "walkers": len(state.walkers),
+        "tasks": {standing: number for standing, number in calls.counts(state.calls).items() if number},
         "models": [_fit(model) for model in state.models],
         "paused_by": state.paused.who if state.paused else None,
         "metrics": {name: values[-1] for name, values in state.metrics.items()},

@@ -12,42 +12,16 @@ again. Times without a unit in their name are simulated times, in the run's unit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta, Struct, ValidationError, convert, to_builtins
+from msgspec import Meta, ValidationError, convert, to_builtins
 
+from steersman.journal.record import Amount, Name, Number, Text
+from steersman.journal.record import FrameId as FrameId
+from steersman.journal.record import Record as Record
 from steersman.system.errors import EngineError
 
-Number = Annotated[int, Meta(ge=0, lt=2**40)]
-Amount = Annotated[float, Meta(ge=0, lt=1e15)]  # of time; neither infinite nor NaN
-Text = Annotated[str, Meta(max_length=2**14)]
-Name = Annotated[str, Meta(max_length=256)]
 UNKNOWN = "unknown"  # in place of the policy of a start whose record was lost
-
-
-class FrameId(NamedTuple):
-    """A stored frame: its walker, its row in the walker's group, and the segment that made it."""
-
-    walker: Number
-    row: Number
-    segment: Number
-
-    def __str__(self) -> str:
-        return f"row {self.row} of walker w{self.walker}, of segment w{self.walker}.{self.segment}"
-
-
-class Record(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
-    """What all records have."""
-
-    format: ClassVar[int] = 2  # the oldest version of the journal that has such records
-
-    t: float = 0.0  # when it was written, seconds since 1970
-    more: Number = 0  # how many records follow that belong to this one: all of them survive a crash, or none
-
-    @property
-    def kind(self) -> str:
-        return str(self.__struct_config__.tag)
-
 
 # The run
 
@@ -92,6 +66,30 @@ class Note(Record, tag="note", frozen=True):
 
     text: str
     anew: bool = False  # scores were read back and ranked anew, as in a new session
+
+
+class Called(Record, tag="called", frozen=True):
+    """A plan, before or after the loop, calls a task for the first time; or it is what a plan itself gives."""
+
+    format: ClassVar[int] = 5  # who does not know it would end a run without what comes after the loop
+
+    call: Name  # SHA-256 of the task's name, of its arguments and of the calls in these
+    task: Name
+    needs: tuple[Name, ...] = ()  # calls whose results are arguments
+    words: Text = ""  # its arguments
+
+
+class Task(Record, tag="task", frozen=True):
+    """A call is done, and its result kept; or it failed for good."""
+
+    format: ClassVar[int] = 5
+
+    call: Name
+    sha256: Name = ""  # of its result; "": it failed
+    cause: str = ""
+    node: Name = ""
+    took_s: Amount = 0.0
+    size: Number = 0  # of its result, bytes
 
 
 # Walkers
@@ -355,8 +353,8 @@ def words(record: Record) -> str:
 KINDS: dict[str, type[Record]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
-        Run, Session, Prepared, End, Note, Hired, Joined, Left, Lost, Merged, Aside, Damaged, Start, Began, Published,
-        Ended, Blame, Stop, Training, Epoch, Trained, Scored, Biased, Metrics, Stage, Tell,
+        Run, Session, Prepared, Called, Task, End, Note, Hired, Joined, Left, Lost, Merged, Aside, Damaged, Start,
+        Began, Published, Ended, Blame, Stop, Training, Epoch, Trained, Scored, Biased, Metrics, Stage, Tell,
     )
 }  # fmt: skip
 OF_WALKERS = (Joined, Began, Published, Ended)  # what walkers say over the bus, as their record

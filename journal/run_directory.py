@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from steersman.journal.calls import TASKS
 from steersman.journal.errors import BadDirectory, NoRoom, RunDamaged
 from steersman.journal.file import Place, follow
 from steersman.store import Frames, make_root
@@ -67,6 +68,10 @@ class RunDirectory:
 
     def model(self, version: int) -> Path:
         return self.path / "models" / f"{version:04d}"
+
+    def task(self, call: str) -> Path:
+        """The folder of a call."""
+        return self.path / TASKS / call
 
     def bias(self, version: int) -> Path:
         return self.path / "biases" / f"{version:05d}.npz"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from steersman.journal import records
+from steersman.journal.calls import Call
 from steersman.journal.errors import FINISHED
 from steersman.journal.frame_keys import WALKER
 from steersman.journal.records import FrameId, Record
@@ -26,6 +27,7 @@ class Standing:
         self.run = records.Run()
         self.sessions: list[records.Session] = []
         self.prepared = ""  # SHA-256 of what prepare made
+        self.calls: dict[str, Call] = {}  # of tasks, by their keys, in the order in which plans made them
         self.walkers: dict[int, Walker] = {}
         self.next_walker = 0
         self.merged: dict[str, frozenset[int]] = {}  # merged groups of frames, and their walkers

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.journal import records
+from steersman.journal.calls import TASKS, Call
 from steersman.journal.frame_keys import frame_key
 from steersman.journal.records import UNKNOWN, BadRecord, FrameId, Record
 from steersman.journal.segments import Segment
@@ -64,6 +65,12 @@ class State(Standing):
 
     def _on_prepared(self, record: records.Prepared) -> None:
         self.prepared = record.sha256
+
+    def _on_called(self, record: records.Called) -> None:
+        self.calls[record.call] = Call(record)
+
+    def _on_task(self, record: records.Task) -> None:
+        self.calls[record.call].done = record
 
     def _on_walker(self, record: records.Hired) -> None:
         self.walkers[record.walker] = Walker(record.walker, record.slot, record.t, since=record.t, heard=record.t)
@@ -252,7 +259,10 @@ class State(Standing):
         }
 
     def _take_as_it_is(self, name: str, sha256: str) -> None:
-        if name in self.run.files:
+        folder, _, rest = name.partition("/")
+        if folder == TASKS:
+            self.calls[rest.partition("/")[0]].done = None
+        elif name in self.run.files:
             self.run = replace(self.run, files={**self.run.files, name: sha256})
         else:
             self.prepared = sha256

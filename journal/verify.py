@@ -17,6 +17,7 @@ from typing import Any
 
 from steersman.journal import copies, manifest
 from steersman.journal import file as journal
+from steersman.journal.calls import RESULT, TASKS, Call
 from steersman.journal.decisions import decoded
 from steersman.journal.errors import JournalError, JournalTooNew
 from steersman.journal.history import History
@@ -39,7 +40,7 @@ class Problem:
     """Something that is not whole.
 
     Args:
-        what: journal, frames, scores, model, bias, decisions, settings, prepared or manifest.
+        what: journal, frames, scores, model, bias, task, decisions, settings, prepared or manifest.
         where: the path, in the run directory.
         problem: what is wrong with it.
         number: walker, or version of a model or of the bias, -1 where there is none.
@@ -81,6 +82,11 @@ def verify(directory: RunDirectory) -> list[Problem]:
         *(("scores", f"scores.zarr/{name}", -1, _damages(scores, name)) for name in _groups(directory.scores)),
         *(("model", f"models/{m.version:04d}", m.version, _model(directory, m)) for m in state.models if m.accepted),
         *(("bias", f"biases/{b.bias:05d}.npz", b.bias, _bias(directory, b)) for b in state.sound_biases),
+    ]
+    checks += [
+        ("task", str(Path(TASKS, call.key, RESULT)), -1, _result(directory, call))
+        for call in state.calls.values()
+        if call.sha256
     ]
     if state.prepared:
         checks.append(("prepared", "prepared.pkl", -1, _file(directory.prepared, state.prepared)))
@@ -290,6 +296,17 @@ def _model(directory: RunDirectory, model: ModelVersion) -> Callable[[], Iterato
             json.loads(directory.read(folder / "card.json"))
             if sha256(folder / "weights.safetensors") != described["sha256"]:
                 yield "the hash of the weights is not the one on the model's card"
+
+    return look
+
+
+def _result(directory: RunDirectory, call: Call) -> Callable[[], Iterator[str]]:
+    def look() -> Iterator[str]:
+        file = directory.task(call.key) / RESULT
+        if not file.is_file():
+            yield f"the result of {call} is missing"
+        elif sha256(file) != call.sha256:
+            yield f"the result of {call} was changed since it was made"
 
     return look
 

@@ -18,6 +18,7 @@ import yaml
 from pydantic import ValidationError
 
 import steersman.workflows
+from steersman.stages import outline as outlines
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.workflow import Params, Workflow
@@ -28,7 +29,10 @@ from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName,
 SHIPPED = Path(steersman.workflows.__file__).parent
 REFERENCE = SHIPPED / "reference"
 SHOWN_CHARS = 200
-VERBS = ("prepare", "held_out", "simulate", "train", "score", "steer", "metric", "yardstick", "figure", "panel")
+VERBS = (
+    "prepare", "task", "before", "after", "held_out", "simulate", "train", "score", "steer", "metric", "yardstick",
+    "figure", "panel",
+)  # fmt: skip
 
 
 def shipped() -> dict[str, Path]:
@@ -73,7 +77,7 @@ def load(path: Path, *, shown: Path | None = None, moves: bool = False) -> Workf
     if len(set(map(id, found))) != 1:
         problem = f"it defines {len(found)} workflows; it must hold one: wf = Workflow(...)"
         raise BadWorkflow(str(shown or path), 0, problem)
-    if problems := found[0].problems():
+    if problems := outlines.problems(found[0]):
         raise BadWorkflow(str(shown or path), 0, "; ".join(problems))
     _last = found[0], module, text
     return found[0]
@@ -82,6 +86,35 @@ def load(path: Path, *, shown: Path | None = None, moves: bool = False) -> Workf
 # The workflow that was loaded last, and copies of loaded files, which are not imported again.
 _last: tuple[Workflow, types.ModuleType, bytes] | None = None
 _copies: dict[tuple[Path, bytes], types.ModuleType] = {}
+_importing: list[Path] = []
+
+
+def source_of(workflow: str | os.PathLike[str] | Workflow) -> tuple[str, dict[str, str] | None]:
+    """What `find` takes of a workflow that is to be run, and the outline of one that the caller has as an object.
+
+    Raises: BadRequest: it is of no file; or its file, while it is imported, starts a run, which would do the same.
+    """
+    if _importing:
+        words = f"{_importing[-1]} starts a run while it is imported, as every walker imports it; put the call below"
+        raise BadRequest(f'{words} `if __name__ == "__main__":`')
+    if not isinstance(workflow, Workflow):
+        return os.fspath(workflow), None
+    if workflow.file is None or not workflow.file.endswith(".py"):
+        raise BadRequest(
+            f"the workflow {workflow.name!r} is of no .py file, and a run stores the file, which its walkers import: "
+            'in a notebook write `%%writefile my.py` as the first line of the cell, and then steersman.run("my.py")'
+        )
+    return workflow.file, outlines.outline(workflow)
+
+
+def expect(source: Path, workflow: Workflow, outline: Mapping[str, str]) -> None:
+    """Raises: BadRequest: a workflow object was changed since its file made it: its run would not know of that."""
+    there = outlines.outline(workflow)
+    if changed := [part for part in {**there, **outline} if there.get(part) != outline.get(part)]:
+        raise BadRequest(
+            f"the {changed[0]} of the workflow is not what {source} says, and a run stores the file: "
+            "change it there, or make it a parameter"
+        )
 
 
 def adopt(copy: Path, workflow: Workflow) -> None:
@@ -112,6 +145,7 @@ def _import(path: Path, shown: Path, *, moves: bool) -> types.ModuleType:
     sys.modules[MODULE] = module
     make_importable(path)
     here = "" if moves else os.getcwd()
+    _importing.append(path)
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -122,6 +156,7 @@ def _import(path: Path, shown: Path, *, moves: bool) -> types.ModuleType:
         meant = _meant(error, path.read_bytes().splitlines()[line - 1].decode(errors="replace")) if line else ""
         raise BadWorkflow(str(shown), line, f"{told(error)}{meant}") from None
     finally:
+        _importing.remove(path)
         if here:
             os.chdir(here)
     return module
@@ -137,12 +172,13 @@ def _meant(error: BaseException, line: str) -> str:
     return f"; did you mean `{found[0]}`?" if found else ""
 
 
-def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]) -> Params:
-    """Resolve parameters: defaults < workflow file < --params file < --set key=value.
+def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str] | Mapping[str, Any]) -> Params:
+    """Resolve parameters: defaults < workflow file < --params file < --set key=value, or values by key.
 
     Raises: BadInput: an unknown key (with the nearest valid one), a wrong type or range, an unreadable file.
     """
-    return checked(workflow, (_from_file(file) if file else {}) | assigned(assignments))
+    given = dict(assignments) if isinstance(assignments, Mapping) else assigned(assignments)
+    return checked(workflow, (_from_file(file) if file else {}) | given)
 
 
 def assigned(assignments: Iterable[str], option: str = "--set") -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
@@ -10,10 +11,12 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+import steersman
 from steersman.models.ranks.strategy import Strategy
 from steersman.stages import rules
-from steersman.stages.errors import BadDraws
+from steersman.stages.draws import rows_of
 from steersman.stages.rules import Every
+from steersman.stages.task import Task
 from steersman.stages.yardstick import TAKES, Yardstick
 from steersman.steering import Opes, Policy, Scores, SegmentRule, Steering, StopRule
 from steersman.steering.decide import steered
@@ -84,8 +87,12 @@ class Workflow:
         if not name.replace("-", "").replace("_", "").isalnum():
             raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
         rules.check("stop", stop, StopRule)
+        self.file: str | None = sys._getframe(1).f_globals.get("__file__")  # that defines it; None: a notebook's cell
         self.name, self.params, self.most_failures = name, params, most_failures
         self.prepare_function: Callable[[Any], Any] | None = None
+        self.before_plan: Callable[[Any], Any] | None = None
+        self.after_plan: Callable[[Any, Any], Any] | None = None
+        self.tasks: dict[str, Task] = {}
         self.held_out_function: Callable[[Any], Mapping[str, np.ndarray]] | None = None
         self.simulation: Simulate | None = None
         self.training: Train | None = None
@@ -108,6 +115,39 @@ class Workflow:
             return function
 
         return decorate(function) if function else decorate
+
+    @overload
+    def task(self, function: Callable[..., Any], /) -> Task: ...
+    @overload
+    def task(self, function: None = None, /, *, retries: int = 0) -> Callable[[Callable[..., Any]], Task]: ...
+    def task(self, function: Any = None, /, *, retries: int = 0) -> Any:
+        """Decorate a function that `before` and `after` call by `.later(...)`, on the workers of simulations.
+
+        A call runs in RUN/tasks/<key>/. What it returns is kept, pickled: what was called with the same arguments is
+        not done again. A call that failed is tried again `retries` times.
+        """
+
+        def decorate(function: Callable[..., Any]) -> Task:
+            made = self.tasks[function.__name__] = Task(function, retries)
+            return made
+
+        return decorate(function) if function else decorate
+
+    def before(self, plan: F) -> F:
+        """Decorate `plan(params)`: run before the first walker, in the driver; it calls tasks by `.later(...)`.
+
+        What it returns, with the results in place of the futures, is every start's `prepared`.
+        """
+        self.before_plan = _stage("before", plan, ("params",))
+        return plan
+
+    def after(self, plan: F) -> F:
+        """Decorate `plan(params, run)`: run when the loop has reached its goal or spent its budget, in the driver.
+
+        `run` is that of `open_run`. What it returns, the results in place of the futures, is `run.result(NAME)`.
+        """
+        self.after_plan = _stage("after", plan, ("params", "run"))
+        return plan
 
     @overload
     def held_out(self, function: F, /) -> F: ...
@@ -332,21 +372,7 @@ class Workflow:
 
         Raises: BadDraws: the stage gave something else.
         """
-        if self.held_out_function is None:
-            return []
-        given = self.held_out_function(params)
-        if not isinstance(given, Mapping) or not given:
-            raise BadDraws(f"it returned {type(given).__name__}")
-        columns = {name: np.asarray(values, np.float64) for name, values in given.items()}
-        lengths = {name: len(values) if values.ndim else None for name, values in columns.items()}
-        if (
-            None in lengths.values()
-            or len(set(lengths.values())) > 1
-            or not all(np.isfinite(values).all() for values in columns.values())
-        ):
-            raise BadDraws(f"it returned columns of {lengths} rows, or numbers that are not finite")
-        rows = {name: values.tolist() for name, values in columns.items()}
-        return [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+        return [] if self.held_out_function is None else rows_of(self.held_out_function(params))
 
     def train_rule(self, params: Params) -> Every | None:
         """None without a train stage. Raises: TypeError: `when` gave something else."""
@@ -357,20 +383,9 @@ class Workflow:
         """What needs executors of a site, by their roles; `prepare` runs where walkers do."""
         return tuple(stage for stage in ("simulation", "training", "scoring") if getattr(self, stage))
 
-    def problems(self) -> list[str]:
-        """What is missing or does not fit together."""
-        found = []
-        if self.simulation is None:
-            found.append("no simulate stage: decorate a function with @wf.simulate()")
-        if self.training is not None and self.scoring is None:
-            found.append("a train stage but no score stage: decorate a function with @wf.score()")
-        steering = self.steering
-        if self.held_out_function and steering.policy.rounds:
-            found.append(f"{steering.policy.name} chooses every start, so no draw can be held out: remove @wf.held_out")
-        needs = (*steering.needs, *steering.fallback.needs)
-        if needs and self.scoring is None:
-            found.append(f"steering needs scores {', '.join(dict.fromkeys(needs))} but there is no @wf.score()")
-        return found
+    def run(self, **options: Any) -> steersman.Run:
+        """Run it, from a script or a notebook; the options are those of `steersman.run`."""
+        return steersman.run(self, **options)
 
 
 def _stage(kind: str, function: F, arguments: tuple[str, ...]) -> F:

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROOMS = (
     "system", "bus", "store", "steering", "journal", "models", "stages", "apps", "executors", "worker", "engine",
-    "workflows", "dashboard", "data", "remote", "compare", "analysis", "benchmarks", "cli", "site_configs",
+    "workflows", "dashboard", "data", "remote", "compare", "analysis", "calls", "benchmarks", "cli", "site_configs",
 )  # fmt: skip
 MAY_IMPORT = {
     "system": set(),
@@ -32,7 +32,8 @@ MAY_IMPORT = {
     "workflows": {"stages", "apps", "models", "steering", "store"},
     "dashboard": {"system", "store", "steering", "journal", "stages", "models", "executors"},
     "data": {"system", "store", "steering", "journal", "stages", "dashboard"},
-    "compare": {"system", "steering", "journal", "stages", "engine", "dashboard"},
+    "compare": {"system", "steering", "journal", "stages", "worker", "engine", "dashboard"},
+    "calls": {"system", "journal", "stages", "executors", "engine", "dashboard", "data"},
     "analysis": {"system", "journal", "stages", "steering", "store", "dashboard", "data"},
     "benchmarks": set(ROOMS),
     "cli": set(ROOMS),

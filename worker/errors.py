@@ -53,3 +53,10 @@ class WrongFigure(EngineError):
 
     def __str__(self) -> str:
         return f"it returned {self.made}; a figure function returns (matplotlib Figure, caption), or None"
+
+
+class ResultChanged(EngineError):
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.path} is missing or was changed since it was made, and is not loaded; `resume` makes it again"

@@ -33,7 +33,7 @@ from steersman.store import Span, Window
 from steersman.system import node
 from steersman.system.files import replace_file
 from steersman.system.processes import children_end, end_with_parent
-from steersman.worker import torch_defaults, training
+from steersman.worker import calls, torch_defaults, training
 from steersman.worker.epochs import EpochSender
 from steersman.worker.errors import BlockEnds, PreparedChanged, StageExited
 from steersman.worker.orders import EVENT, JOB
@@ -134,6 +134,13 @@ def prepare(run: str) -> str:
         replace_file(directory.topology, text, sync=True)
     replace_file(directory.prepared, pickled, sync=True, mode=0o600)  # the journal has its hash
     return hashlib.sha256(pickled).hexdigest()
+
+
+def call(run: str, key: str, name: str, packed: bytes, *needs: calls.Receipt) -> calls.Receipt:
+    """Do a call of a task; `needs` are what Parsl waited for, as arguments."""
+    directory, workflow, _ = _opened(run)
+    with _keeping_cause(directory.traceback(f"task-{name}-{key[:12]}")):
+        return calls.done(directory, workflow, key, name, packed, needs)
 
 
 def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:

@@ -22,7 +22,8 @@ WHAT = {
     "journal": "a run as it is recorded", "stages": "a workflow file", "worker": "what runs on a node",
     "apps": "science", "dashboard": "report, live page", "engine": "the driver of a run",
     "workflows": "the shipped files", "data": "open_run, exports", "analysis": "Markov models",
-    "remote": "Globus Compute", "compare": "policies compared", "benchmarks": "one JSON object each",
+    "remote": "Globus Compute", "compare": "policies compared", "calls": "runs from Python",
+    "benchmarks": "one JSON object each",
     "cli": "the command line",
 }  # fmt: skip
 COLOURS = (INK, GREEN, PURPLE, BLUE, VERMILION)

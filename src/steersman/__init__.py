@@ -4,6 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steersman.calls.run import run as run
+    from steersman.compare.calls import compare as compare
+    from steersman.compare.calls import tune as tune
     from steersman.data.run import Run as Run
     from steersman.data.run import open_run as open_run
     from steersman.stages.out import Out as Out
@@ -26,11 +29,17 @@ _HOMES = {
     "doubling": "steersman.stages.rules",
     "every": "steersman.stages.rules",
     "budget": "steersman.steering",
+    "compare": "steersman.compare.calls",
+    "run": "steersman.calls.run",
+    "tune": "steersman.compare.calls",
     "plateau": "steersman.steering",
     "reached": "steersman.steering",
 }
 
-__all__ = ["Out", "Params", "Run", "Start", "Workflow", "budget", "doubling", "every", "open_run", "plateau", "reached"]
+__all__ = [
+    "Out", "Params", "Run", "Start", "Workflow", "budget", "compare", "doubling", "every", "open_run", "plateau",
+    "reached", "run", "tune",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -38,3 +47,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

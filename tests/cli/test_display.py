@@ -13,6 +13,7 @@ from rich.console import Console
 
 from steersman.cli.campaigns import unsteered
 from steersman.cli.display import LOG_BESIDE_S, Beside, Display, closing, line, view
+from steersman.compare.campaigns import Progress
 from steersman.journal import why
 from steersman.journal.facts import facts
 from steersman.journal.file import Journal
@@ -260,17 +261,20 @@ def test_a_budget_without_scores_is_blamed_only_where_they_would_have_come(state
 def test_campaigns_beside_each_other_are_a_line_each_and_no_oftener_than_it_can_be_read(tmp_path: Path) -> None:
     said: list[list[str]] = []
     runs = {str(tmp_path / name): (f"Novelty, seed {name}", budget(frames=100)) for name in "abc"}
-    shown = Beside(lambda text: said.append(text.splitlines()), runs)
-    shown.show(0, list(runs)[:2], 0.0)
+    now = 0.0
+    shown = Beside(lambda text: said.append(text.splitlines()), lambda: now)
+    shown.show(Progress(0, list(runs)[:2], runs))
     (tmp_path / "b").mkdir()
     journal = Journal(tmp_path / "b" / "journal.jsonl")
     journal.append(Run(workflow="x", seed=1, slots=1), Session(host="h", pid=1), Hired(walker=0, slot=0))
     journal.append(Published(walker=0, frames=25, segments=0))
     journal.close()
-    shown.show(0, list(runs)[:2], LOG_BESIDE_S / 2)
+    now = LOG_BESIDE_S / 2
+    shown.show(Progress(0, list(runs)[:2], runs))
     assert len(said) == 1
-    shown.show(0, list(runs)[:2], LOG_BESIDE_S)
-    shown.show(1, list(runs)[1:], LOG_BESIDE_S + 1)
+    now = LOG_BESIDE_S
+    shown.show(Progress(0, list(runs)[:2], runs))
+    shown.show(Progress(1, list(runs)[1:], runs))
     assert said[0] == ["0 of 3 campaigns are done", "  Novelty, seed a: starts", "  Novelty, seed b: starts"]
     (_, first, second), (done, *_) = said[1:]
     assert (first, done) == ("  Novelty, seed a: starts", "1 of 3 campaigns are done")

@@ -12,6 +12,7 @@ import pytest
 import xarray
 
 import steersman
+from steersman.data import frames
 from steersman.data.errors import DamagedPart, NoFrame, NoFrames
 from steersman.journal import file, records
 from steersman.journal.errors import BadDirectory, JournalTooNew, NoSuchSegment
@@ -75,6 +76,35 @@ def test_scores_lie_along_the_frames_that_count(opened: steersman.Run, simulated
     assert np.array_equal(opened.frame("w0.1:2").positions, simulated[2][2])
     times = scores[scores["segment"] == "w1.1"]["time"]
     assert np.allclose(times, opened.lineage("w1.1").time[-FRAMES:])
+
+
+def test_all_frames_are_one_dataset_that_reads_what_is_looked_at(
+    opened: steersman.Run, simulated: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row i is row i of the scores; nothing is read before, and then no more than is needed."""
+    scores, read = opened.scores, []
+    whole = opened.dataset()
+    of_walkers = [np.concatenate([simulated[i] for i in each]) for each in ((0, 2, 4), (1, 3))]
+    expected = np.stack([of_walkers[w][r] for w, r in zip(scores.walker, scores.row, strict=True)])
+    original = frames.rows
+    monkeypatch.setattr(frames, "rows", lambda *given: read.append(len(given[2])) or original(*given))
+    assert whole.sizes["frame"] == len(scores)
+    assert not read
+    assert np.array_equal(whole.positions[3:7, 1], expected[3:7, 1])
+    assert np.array_equal(whole.positions[-1], expected[-1])
+    assert np.array_equal(whole.positions.isel(frame=[5, 0, 5]), expected[[5, 0, 5]])
+    assert np.array_equal(whole.positions[::-3, [2, 0]], expected[::-3][:, [2, 0]])
+    assert whole.positions[2:2].shape == (0, *expected.shape[1:])
+    assert read == [4, 1, 2, len(expected[::-3])], "what is looked at"
+    assert np.array_equal(whole.positions, expected)
+    assert (whole.positions.attrs["units"], whole.time.attrs["units"]) == ("nm", "ps")
+    assert whole.segment.values.tolist() == scores.segment.tolist()
+    some = scores.nlargest(3, "error")
+    part = opened.dataset(some, ["positions"])
+    assert set(part.data_vars) == {"positions"}
+    assert np.array_equal(part.positions, expected[some.index])
+    with pytest.raises(NoFrames):
+        opened.dataset(scores.query("error > 1e9"))
 
 
 def test_tables_say_what_the_journal_says(opened: steersman.Run) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from steersman.stages.errors import BadDraws
+from steersman.stages.outline import problems
 from steersman.stages.rules import every
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import Steering, Unsteered, WeightedEnsemble, budget
@@ -63,7 +64,7 @@ def test_nothing_is_held_out_of_a_weighted_ensemble() -> None:
     workflow.score(lambda p, model, frames: {})
     workflow.held_out(lambda p: {"point": np.zeros((1, 1))})
     workflow.steer(WeightedEnsemble("x", edges=(0.0, 1.0)))
-    assert any("held_out" in problem for problem in workflow.problems())
+    assert any("held_out" in problem for problem in problems(workflow))
 
 
 def test_a_workflow_that_says_nothing_of_steering_continues_every_segment() -> None:

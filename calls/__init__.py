@@ -1,0 +1,1 @@
+"""Runs that are started from Python."""

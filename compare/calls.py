@@ -1,0 +1,237 @@
+"""`steersman.compare(...)` and `steersman.tune(...)`: a workflow and what is asked of it -> campaigns -> results."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from steersman import steering
+from steersman.compare import arms as of
+from steersman.compare import campaigns, tuning
+from steersman.compare.campaigns import Job, Progress
+from steersman.compare.comparison import Row, collect, rows
+from steersman.compare.errors import NoYardstick
+from steersman.compare.files import alone, write_once, write_variant
+from steersman.compare.latent import yardstick_of
+from steersman.compare.metric import parse
+from steersman.compare.write import write
+from steersman.journal import run_directory
+from steersman.stages import loading
+from steersman.stages.workflow import Params, Workflow
+from steersman.steering import StopRule
+from steersman.system.errors import UnknownName
+from steersman.system.node import cores
+from steersman.worker import trying
+
+Given = Iterable[str] | Mapping[str, Any]
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison that is done.
+
+    Args:
+        folder: with its table, figure, CSV and JSON, and the run directories.
+        rows: one for each arm and yardstick.
+        summary: what comparison.json has.
+    """
+
+    folder: Path
+    rows: Sequence[Row]
+    summary: dict[str, Any] = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        from steersman.compare.write import at_the_end, by_policy
+
+        heads = ("yardstick", "arm", "at the end (range)", "starts by its policy", "compared with plain sampling")
+        cells = [(r.yardstick, r.arm.label, at_the_end(r), by_policy(r), r.verdict) for r in self.rows]
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
+        return f"<table><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>{body}</table>"
+
+
+def compare(
+    workflow: PathLike | Workflow,
+    policies: Sequence[str] = (),
+    *,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    seeds: int = 8,
+    budget: str = "",
+    plain_budget: str = "",
+    set: Given = (),
+    params: PathLike | None = None,
+    site: str | None = None,
+    workers: int | None = None,
+    rounds: bool = False,
+    beside: int | None = None,
+    out: PathLike | None = None,
+    model_of: PathLike | None = None,
+    metrics: Sequence[str] = (),
+    show: Callable[[Progress], None] = lambda progress: None,
+) -> Comparison:
+    """Compare policies, as `steersman compare` does: equal budgets and seeds, beside plain sampling and `Random()`.
+
+    Args:
+        workflow: as of `steersman.run`.
+        policies: arguments of `wf.steer`, as text; none: what the workflow file says.
+        vary: values of parameters, or of "workers", to compare.
+        budget: of each campaign, as in "sim_ns=4".
+        set: parameters.
+        beside: campaigns at a time; default: one a core.
+        out: folder of the comparison; one that exists is continued. Default: runs/compare-<workflow>.
+        show: called a few times a second.
+        seeds, plain_budget, params, site, workers, rounds, model_of, metrics: as the options of `steersman compare`.
+    Raises: BadInput. NoYardstick. CampaignFailed: the same call continues. FolderInUse. KeyboardInterrupt: the same.
+    """
+    source, loaded = _loaded(workflow)
+    if model_of:
+        loaded.yardsticks["cells"] = yardstick_of(run_directory.open_run(Path(model_of)), loaded)
+    judges = [parse(text, loaded) for text in metrics]
+    if not (loaded.yardsticks or judges):
+        raise NoYardstick(loaded.name)
+    varied = {key: [str(value) for value in values] for key, values in (vary or {}).items()}
+    chosen = of.arms(loaded, policies, varied)
+    limits = of.budget_of("--budget", budget)
+    plain_limits = of.budget_of("--plain-budget", plain_budget) or limits
+    folder = Path(out or Path("runs", f"compare-{loaded.name}")).absolute()
+    words, file_of_params, site = _written(set), None if params is None else Path(params).absolute(), _site(site)
+    checked = loading.parameters(loaded, file_of_params, words)
+    settings = {"params": checked.model_dump(mode="json"), "site": site, "workers": workers, "rounds": rounds}
+    known = _score_names(loaded, checked, source)
+    if known is not None:
+        of.check_needs(chosen, loaded, known)
+    with alone(folder):
+        write_once(folder / "settings.json", json.dumps(settings).encode())
+        jobs: dict[of.Arm, dict[int, Job]] = {}
+        named: dict[str, tuple[str, StopRule]] = {}
+        given = str(file_of_params) if file_of_params else None
+        for arm in chosen:
+            of_arm = loading.parameters(loaded, file_of_params, [*words, *arm.assignments])
+            file, ends = folder / f"{arm.slug}.py", plain_limits if arm.plain else limits
+            write_variant(file, of.variant(source, arm, ends), source)
+            all_words, slots = (*words, *arm.assignments), arm.workers or workers
+            jobs[arm] = {
+                seed: Job(
+                    str(folder / arm.slug / f"seed-{seed}"), str(file), seed, all_words, given, site, slots, rounds
+                )
+                for seed in range(seeds)
+            }
+            rule = steering.budget(**ends) if ends else loaded.stop_rule(of_arm)
+            named |= {job.run: (f"{arm.label}, seed {seed}", rule) for seed, job in jobs[arm].items()}
+        # Seed by seed, so that a table can be made of those that are done; first the policies that were asked for, so
+        # that one that cannot work ends the comparison at once.
+        by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in reversed(chosen)]
+
+        def tell(done: int, running: Sequence[Job]) -> None:
+            show(Progress(done, [job.run for job in running], named))
+
+        campaigns.run_all(by_seed, beside or cores(), tell)
+        runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded, judges) for arm in chosen}
+        plain = {arm.varied: runs[arm] for arm in chosen if arm.plain}
+        measures = {each.name: each for each in judges} or loaded.yardsticks
+        found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.varied], runs[arm], measures)]
+        summary = write(folder, list(runs.values()), found)
+    return Comparison(folder, [row for row, _ in found], summary)
+
+
+def tune(
+    workflow: PathLike | Workflow,
+    over: Sequence[str],
+    *,
+    trials: int = 40,
+    yardstick: str = "",
+    sampler: str = "tpe",
+    early: bool = True,
+    budget: str = "",
+    set: Given = (),
+    params: PathLike | None = None,
+    seed: int = 0,
+    site: str | None = None,
+    workers: int | None = None,
+    rounds: bool = False,
+    beside: int | None = None,
+    out: PathLike | None = None,
+    show: Callable[[str], None] = lambda words: None,
+) -> dict[str, Any]:
+    """Tune parameters by a yardstick, as `steersman tune` does, and end the worse campaigns early.
+
+    Args:
+        workflow: as of `steersman.run`.
+        over: "KEY=LOW:HIGH", "KEY=LOW:HIGH:log" or "KEY=a,b,c", for each parameter.
+        trials: in all, those of earlier calls included.
+        out: folder of the trials; one that exists is continued. Default: runs/tune-<workflow>.
+        show: called with words on how far it is.
+        set, beside: as of `steersman.compare`; the others as the options of `steersman tune`.
+    Returns: folder; yardstick; trials: a mapping each, best first, with number, params, value, state and run.
+    Raises: as `steersman.compare`. MissingExtra: Optuna is not installed.
+    """
+    source, loaded = _loaded(workflow)
+    if not loaded.yardsticks:
+        raise NoYardstick(loaded.name)
+    judged = yardstick or next(iter(loaded.yardsticks))
+    if judged not in loaded.yardsticks:
+        raise UnknownName("yardstick", judged, loaded.yardsticks)
+    search = tuning.Search(over, judged, trials, sampler, seed, early)
+    words, file_of_params, site = _written(set), None if params is None else Path(params).absolute(), _site(site)
+    space = tuning.space_of(search, loaded)
+    checked = [loading.parameters(loaded, file_of_params, [*words, end]) for end in tuning.ends(space)]
+    folder = Path(out or Path("runs", f"tune-{loaded.name}")).absolute()
+    limits = of.budget_of("--budget", budget)
+    _score_names(loaded, checked[0], source)  # a yardstick that does not work ends it here
+    given = str(file_of_params) if file_of_params else None
+
+    def job(run: str, values: tuple[str, ...]) -> Job:
+        return Job(run, str(file), seed, (*words, *values), given, site, workers, rounds)
+
+    with alone(folder):
+        tuning.begin_anew(folder)
+        file = folder / tuning.WORKFLOW
+        write_variant(file, of.variant(source, of.Arm(of.OWN), limits), source)
+        loaded.stop = (
+            steering.budget(**limits) if limits else loaded.stop
+        )  # as the variant; it is not imported here, too
+        show(f"{trials} trials in {folder}")
+        study = tuning.tune(
+            search, loaded, folder, job, beside or cores(), lambda done: show(f"{done} of {trials} trials are done")
+        )
+        found = tuning.results(study)
+        (folder / "trials.json").write_text(json.dumps(found, indent=1) + "\n")
+    return {"folder": str(folder), "yardstick": judged, "trials": found}
+
+
+def _loaded(workflow: PathLike | Workflow) -> tuple[Path, Workflow]:
+    name, outline = loading.source_of(workflow)
+    source = loading.find(name)
+    loaded = loading.load(source)
+    if outline is not None:
+        loading.expect(source, loaded, outline)
+    return source, loaded
+
+
+def _site(site: str | None) -> str:
+    return site or os.environ.get("STEERSMAN_SITE", "laptop")
+
+
+def _written(given: Given) -> tuple[str, ...]:
+    """As the options of the campaigns' processes have them: `key=value`."""
+    if isinstance(given, Mapping):
+        return tuple(f"{key}={json.dumps(value)}" for key, value in given.items())
+    return tuple(given)
+
+
+def _score_names(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
+    """Names of the scores, by trying the workflow once; None: a stage does not work, as its runs will say.
+
+    Raises: BadWorkflow, BadYardstick: a yardstick does not work.
+    """
+    with contextlib.redirect_stdout(sys.stderr):
+        found = trying.score_names(workflow, params, source)
+        return found if workflow.scoring else []

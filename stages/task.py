@@ -1,0 +1,187 @@
+"""Functions of a workflow file that run before or after the loop, each call once: `later` -> a future.
+
+A call is known by its content: the SHA-256 of its name and arguments, a future among them by the key of its call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import io
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Set
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+import numpy as np
+from pydantic import BaseModel
+
+WORDS_CHARS = 80
+
+
+class Later(Future[Any]):
+    """What a call will give. In an argument of another call, at any depth, it stands for its result.
+
+    Args:
+        load: gives the result once it is there.
+        words: the call, for people.
+    Attributes:
+        seen: somebody asked for the result and was told that the call failed.
+    """
+
+    def __init__(self, key: str, load: Callable[[], Any], words: str) -> None:
+        super().__init__()
+        self.key, self._load, self._words, self.seen = key, load, words, False
+
+    def __repr__(self) -> str:
+        return self._words
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for the result. Raises: TaskFailed: the call, or one that it needs, failed. TimeoutError."""
+        try:
+            super().result(timeout)
+        except TimeoutError:
+            raise
+        except BaseException:
+            self.seen = True
+            raise
+        return self._load()
+
+
+class Planner(Protocol):
+    """What has the calls of a run done."""
+
+    def call(self, name: str, given: Any, copy: int) -> Later: ...
+
+
+_planner: Planner | None = None
+
+
+@contextlib.contextmanager
+def planned_by(planner: Planner) -> Iterator[None]:
+    """Within it calls go to the workers of a run, from whichever thread of this process."""
+    global _planner
+    _planner = planner
+    try:
+        yield
+    finally:
+        if _planner is planner:  # else another driver of this process has begun a plan meanwhile
+            _planner = None
+
+
+class Task:
+    """A function with `later`; called as it is, it is an ordinary function."""
+
+    def __init__(self, function: Callable[..., Any], retries: int) -> None:
+        functools.update_wrapper(self, function)
+        self.function, self.retries = function, retries
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.function(*args, **options)
+
+    def later(self, *args: Any, copy: int = 0, **options: Any) -> Later:
+        """Have it called on a worker with these arguments; what was done with the same is not done again.
+
+        Outside a run the function is called at once.
+
+        Args:
+            copy: another call with the same arguments.
+        Returns: a future, which may be an argument of other calls, also within lists and other objects.
+        """
+        name = self.function.__name__
+        if _planner is not None:
+            return _planner.call(name, (args, options), copy)
+        done = Later("", lambda: made, name)
+        given, options_given = resolved((args, options))
+        made = self.function(*given, **options_given)
+        done.set_result(None)
+        return done
+
+    def __reduce__(self) -> str:
+        return self.function.__qualname__  # as functions are: by name
+
+
+def pack(value: Any) -> tuple[bytes, list[Later]]:
+    """Pickle a value; the futures in it, at any depth, are left out and given beside it."""
+    found: dict[str, Later] = {}
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, each: Any) -> str | None:
+            if not isinstance(each, Later):
+                return None
+            found[each.key] = each
+            return each.key
+
+    file = io.BytesIO()
+    Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+    return file.getvalue(), list(found.values())
+
+
+def unpack(packed: bytes, load: Callable[[str], Any]) -> Any:
+    """The value again, with what `load` gives of a key in place of each future."""
+
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, key: str) -> Any:
+            return load(key)
+
+    return Unpickler(io.BytesIO(packed)).load()
+
+
+def resolved(value: Any) -> Any:
+    """A value with the results in place of the futures, which are waited for; outside a run they are there."""
+    found: dict[str, Any] = {}
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, each: Any) -> str | None:
+            if isinstance(each, Later):
+                found[str(id(each))] = each.result()
+                return str(id(each))
+            return None
+
+    file = io.BytesIO()
+    Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+    return unpack(file.getvalue(), found.__getitem__) if found else value
+
+
+def key_of(name: str, given: Any, copy: int) -> str:
+    """SHA-256 of a call."""
+    return hashlib.sha256(_content((name, given, copy))).hexdigest()
+
+
+def words_of(given: Any) -> str:
+    """Arguments for people: without the parameters, which are the same for all."""
+    args, options = given
+    shown = [repr(each) for each in args if not isinstance(each, BaseModel)]
+    text = ", ".join([*(_short(each) for each in shown), *(f"{name}={value!r:.20}" for name, value in options.items())])
+    return text[:WORDS_CHARS]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 30 else f"{text[:27]}..."
+
+
+def _content(value: Any) -> bytes:
+    """Bytes that are equal for equal values, in whichever process and by whichever way they came about."""
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, each: Any) -> Any:
+            match each:
+                case Later():
+                    return b"future", each.key.encode()
+                case BaseModel():
+                    return b"model", type(each).__qualname__.encode(), _content(each.model_dump())
+                case np.ndarray() if not each.dtype.hasobject:
+                    described = f"{each.dtype.str} {each.shape}".encode()
+                    return b"array", described, hashlib.sha256(np.ascontiguousarray(each).data).digest()
+                case Mapping() if type(each) is dict:
+                    return b"dict", *sorted((_content(k), _content(v)) for k, v in each.items())
+                case Set() if type(each) in (set, frozenset):
+                    return b"set", *sorted(map(_content, each))
+            return None
+
+    file = io.BytesIO()
+    pickler = Pickler(file, protocol=4)
+    pickler.fast = True  # what two places share, or not, does not count
+    pickler.dump(value)
+    return file.getvalue()

@@ -1,0 +1,178 @@
+"""`steersman.run`: the examples of docs/from_python.md, all of them on one run, whose first caller is killed."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import steersman
+from steersman.calls.errors import OtherRun, RunFailed
+from steersman.journal import file as journal
+from steersman.journal.lock import driven
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.journal.verify import verify
+from steersman.stages import loading
+from steersman.stages.errors import BadWorkflow
+from steersman.stages.outline import outline
+from steersman.stages.workflow import Workflow
+from steersman.steering import Random, budget
+from steersman.system.errors import BadRequest, UnknownName
+from tests.engine.conftest import await_record
+
+PAGE = Path(__file__).parents[2] / "docs" / "from_python.md"
+BLOCK = re.compile(r'```python title="([\w.]+)"\n(.*?)```', re.DOTALL)
+GIVEN: dict[str, Any] = {"set": {"frames": 3_000}, "seed": 1, "run_dir": "runs/first"}
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files of the page, in the current folder."""
+    for name, text in BLOCK.findall(PAGE.read_text()):
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_names_are_shown_and_nothing_is_imported_for_it() -> None:
+    code = "import sys, steersman; print(*dir(steersman)); assert not {'torch', 'pandas', 'parsl'} & set(sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {name for name in said if not name.startswith("__")} == set(steersman.__all__)
+    assert all(callable(getattr(steersman, name)) for name in steersman.__all__)
+
+
+def test_compare_is_a_call_also_when_the_room_of_that_name_was_imported() -> None:
+    code = "import steersman.compare.arms, steersman\nsteersman.compare('nosuchworkflow')"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert UnknownName.__name__ in said.stderr
+
+
+def test_a_workflow_of_a_notebooks_cell_is_refused() -> None:
+    made: dict[str, Workflow] = {}
+    exec("wf = Workflow('mine', stop=budget(frames=1))", {"Workflow": Workflow, "budget": budget}, made)
+    with pytest.raises(BadRequest):
+        made["wf"].run()
+
+
+def test_a_file_that_starts_a_run_while_it_is_imported_is_refused(page: Path) -> None:
+    """Else every walker would start it, too."""
+    (page / "mine.py").write_text((page / "my.py").read_text() + "\nwf.run()\n")
+    with pytest.raises(BadWorkflow) as told:
+        loading.load(page / "mine.py")
+    assert told.value.line == len((page / "mine.py").read_text().splitlines())
+
+
+def test_a_workflow_that_is_not_what_its_file_says_is_refused(page: Path) -> None:
+    file = page / "my.py"
+    workflow = loading.load(file)
+    loading.expect(file, loading.load(file), outline(workflow))
+    for part in ("steering", "stop", "metric far"):
+        changed = loading.load(file)
+        if part == "steering":
+            changed.steer(Random())
+        elif part == "stop":
+            changed.stop = budget(frames=7)
+        else:
+            changed.metrics["far"] = len
+        with pytest.raises(BadRequest, match=part):
+            loading.expect(file, workflow, outline(changed))
+
+
+@pytest.mark.slow
+def test_a_run_whose_caller_is_killed_goes_on_by_the_same_call_from_anywhere(page: Path) -> None:
+    run = page / "runs" / "first"
+    script = subprocess.Popen([sys.executable, "script.py"])
+    await_record(run, lambda state: state.frames, driver=script)  # type: ignore[arg-type]
+    script.send_signal(signal.SIGKILL)
+    script.wait()
+    committed = State(journal.read(run / "journal.jsonl")).frames
+    show_in_a_notebook(page)
+    state = State(journal.read(run / "journal.jsonl"))
+    assert (state.end and state.end.outcome, len(state.sessions)) == ("budget", 2)
+    assert state.frames >= max(3_000, committed)
+    assert (run / "report.html").exists()
+    assert verify(RunDirectory(run)) == []
+    before = (run / "journal.jsonl").read_bytes()
+    for words in (["script.py"], ["parsl_app.py"], ["-m", "steersman.cli", *RUN_CONTINUE]):
+        done = subprocess.run(
+            [sys.executable, *words], capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"}
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+    if snakemake := shutil.which("snakemake"):
+        subprocess.run([snakemake, "--cores", "1"], check=True, capture_output=True)
+        assert (page / "farthest.txt").exists()
+    assert (run / "journal.jsonl").read_bytes() == before
+    for other in ({"set": {"frames": 3_001}}, {"seed": 2}, {"rounds": True}):
+        with pytest.raises(OtherRun):
+            steersman.run("my.py", **{**GIVEN, **other})
+    (page / "my.py").write_text((page / "my.py").read_text() + "\n")
+    with pytest.raises(OtherRun):
+        steersman.run("my.py", **GIVEN)
+    assert (run / "journal.jsonl").read_bytes() == before
+
+
+RUN_CONTINUE = ["run", "my.py", "--set", "frames=3000", "--seed", "1", "--run-dir", "runs/first", "--continue"]
+
+
+def show_in_a_notebook(page: Path) -> None:
+    """Run the cell of the page in IPython; it prints nothing."""
+    code = (
+        "from IPython.testing.globalipapp import start_ipython\nshell = start_ipython()\n"
+        "shell.run_cell('import steersman').raise_error()\n"
+        f"shell.run_cell({(page / 'cell.py').read_text()!r}).raise_error()\n"
+        "assert shell.user_ns['run'].state.outcome == 'budget'"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+GATED = """
+
+@wf.prepare
+def start(p):
+    from pathlib import Path
+
+    if Path(p.folder, "fail").exists():
+        raise ValueError("no start")
+
+
+def wait(p, out):
+    from pathlib import Path
+
+    while not (out.stopped or Path(p.folder, "go").exists()):
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.slow
+def test_failures_are_raised_ctrl_c_ends_the_run_and_one_that_is_followed_ends(page: Path) -> None:
+    text = (page / "my.py").read_text().replace("frames: int = 2_000", "frames: int = 100\n    folder: str")
+    (page / "mine.py").write_text(text.replace("time.sleep(0.002)", "wait(p, out)") + GATED)
+    (page / "fail").touch()
+    run = page / "runs" / "mine"
+    given: dict[str, Any] = {"set": {"folder": str(page)}, "seed": 1, "workers": 1}
+    with pytest.raises(RunFailed) as told:
+        steersman.run("mine.py", run_dir=run, **given)
+    assert told.value.outcome == "failed"
+    assert "no start" in told.value.reason
+    (page / "fail").unlink()
+    code = f"import steersman\nsteersman.run('mine.py', run_dir={str(run)!r}, **{given})"
+    caller = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    await_record(run, lambda state: state.running)
+    caller.send_signal(signal.SIGINT)
+    _, said = caller.communicate(timeout=200)
+    assert "KeyboardInterrupt" in said
+    assert not driven(run)
+    state = State(journal.read(run / "journal.jsonl"))
+    assert state.end is not None
+    assert state.end.outcome == "interrupted"
+    followed = steersman.run("mine.py", run_dir=run, wait=False, **given)
+    (page / "go").touch()
+    assert [record.kind for record in followed.follow()][-1] == "end"
+    assert followed.state.outcome == "budget"

@@ -1,0 +1,258 @@
+"""Calls of tasks on a real Parsl: known by content, done once, in the order of what they need."""
+
+from __future__ import annotations
+
+import pickle
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from parsl.config import Config
+from parsl.dataflow.dflow import DataFlowKernel
+from parsl.executors import ThreadPoolExecutor
+
+from steersman.engine.errors import PlanFailed
+from steersman.engine.planner import Planner
+from steersman.journal import file as journal
+from steersman.journal import records
+from steersman.journal.calls import RESULT
+from steersman.journal.file import Journal
+from steersman.journal.recorder import Recorder
+from steersman.journal.records import Called, Run, Session, Task
+from steersman.journal.repair import repair
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.journal.verify import verify
+from steersman.stages import loading
+from steersman.stages.modules import MODULE
+from steersman.stages.task import key_of, words_of
+from steersman.worker import tasks
+from steersman.worker.calls import Receipt, result
+from steersman.worker.errors import ResultChanged
+
+FILE = """
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from steersman import Workflow, budget
+
+wf = Workflow("mine", stop=budget(frames=1))
+
+
+@dataclass
+class Box:
+    inside: object
+
+
+@wf.task
+def one(i):
+    Path("file.txt").write_text("mine")
+    print("one", i)
+    assert list(Path().iterdir()), "it is in a folder of its own"
+    return np.full(3, float(i))
+
+
+@wf.task
+def total(*given):
+    inner = [each.inside if isinstance(each, Box) else each for each in given]
+    return float(sum(total(*each) if isinstance(each, (list, tuple)) else np.sum(each) for each in inner))
+
+
+@wf.task(retries=2)
+def third(folder):
+    file = Path(folder, "tries.txt")
+    file.write_text(file.read_text() + "x" if file.exists() else "x")
+    if len(file.read_text()) < 3:
+        raise ValueError("not yet")
+    return len(file.read_text())
+
+
+@wf.task
+def bad(i):
+    raise ValueError(f"no {i}")
+
+
+@wf.simulate
+def segment(p, start, out):
+    out.append(x=1.0)
+"""
+
+
+@dataclass
+class Plans:
+    """A run directory whose plans are followed on a thread of Parsl."""
+
+    directory: RunDirectory
+    workflow: Any
+    kernel: Any
+    module: Any
+
+    def recorder(self) -> Recorder:
+        state = State()
+        return Recorder(Journal(self.directory.journal, replay=state.apply), state)
+
+    def follow(self, plan: Any) -> Any:
+        """The result of a plan, in a session of its own."""
+        recorder = self.recorder()
+
+        def submit(role: str, function: Any, *args: Any) -> Any:
+            given: dict[str, Any] = {"app_args": args, "app_kwargs": {}, "executors": [role], "ignore_for_cache": None}
+            return self.kernel.submit(function, cache=False, **given)
+
+        jobs: Any = SimpleNamespace(submit=submit)
+        planner = Planner(self.directory, self.workflow, recorder, jobs)
+        made = planner.followed("before", lambda act: act(), lambda: None, plan)
+        recorder.journal.close()
+        return result(self.directory, made) if isinstance(made, Receipt) else made
+
+    def records(self, kind: type[records.Record]) -> list[Any]:
+        return list(journal.read(self.directory.journal, kind))
+
+
+@pytest.fixture
+def plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plans]:
+    directory = RunDirectory(tmp_path / "run")
+    directory.errors.mkdir(parents=True)
+    (tmp_path / "mine.py").write_text(FILE)
+    workflow = loading.load(tmp_path / "mine.py")
+    Journal(directory.journal).append(Run(workflow="mine"), Session(host="here", pid=1))
+    monkeypatch.setattr(tasks, "_opened", lambda run: (directory, workflow, None))
+    one = ThreadPoolExecutor("simulation", 1)
+    kernel = DataFlowKernel(Config(executors=[one], run_dir=str(tmp_path / "parsl"), initialize_logging=False))
+    yield Plans(directory, workflow, kernel, sys.modules[MODULE])
+    kernel.cleanup()
+
+
+def test_a_future_is_waited_for_wherever_it_is_in_an_argument(plans: Plans) -> None:
+    """A tuple, a list in a dict, an object: its result stands in its place."""
+    one, total, box = plans.module.one, plans.module.total, plans.module.Box
+
+    def plan() -> Any:
+        a, b, c, d = (one.later(i) for i in range(4))
+        return {"sum": total.later(a, [b, (c,)], box(d)), "first": [a]}
+
+    found = plans.follow(plan)
+    assert found["sum"] == 3 * (0 + 1 + 2 + 3)
+    assert found["first"][0].tolist() == [0.0, 0.0, 0.0]
+    needs = {each.task: len(each.needs) for each in plans.records(Called)}
+    assert needs == {"one": 0, "total": 4, "plan": 2}
+
+
+def test_equal_arguments_are_called_once_and_copies_twice(plans: Plans) -> None:
+    one = plans.module.one
+    plans.follow(lambda: [one.later(1), one.later(1), one.later(1, copy=1), one.later(1.0)])
+    assert [each.task for each in plans.records(Task) and plans.records(Called)].count("one") == 3
+
+
+def test_what_is_done_is_not_done_again_and_its_bytes_stay(plans: Plans) -> None:
+    one, total = plans.module.one, plans.module.total
+
+    def plan() -> Any:
+        return total.later([one.later(i) for i in range(3)])
+
+    first = plans.follow(plan)
+    there = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in plans.directory.path.glob("tasks/*/*")}
+    assert plans.follow(plan) == first == 9.0
+    assert {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in there} == there
+    assert len(plans.records(Task)) == len(plans.records(Called)) == 5
+    results = list(plans.directory.path.glob(f"tasks/*/{RESULT}"))
+    assert {stat.S_IMODE(file.stat().st_mode) for file in results} == {0o600}
+    assert {file.read_text() for file in plans.directory.path.glob("tasks/*/file.txt")} == {"mine"}
+
+
+def test_a_result_that_was_changed_is_found_is_not_loaded_and_is_made_again(plans: Plans) -> None:
+    one = plans.module.one
+    plans.follow(lambda: [one.later(7)])
+    key = key_of("one", ((7,), {}), 0)
+    file = plans.directory.task(key) / RESULT
+    whole = file.read_bytes()
+    file.write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(ResultChanged):
+        result(plans.directory, Receipt(key, plans.records(Task)[0].sha256))
+    problems = verify(plans.directory)
+    assert [each.where for each in problems if each.what == "task"] == [f"tasks/{key}/{RESULT}"]
+    assert plans.follow(lambda: [one.later(7)])[0].tolist() == [7.0] * 3
+    assert file.read_bytes() == whole
+    file.write_bytes(b"other")
+    repair(plans.directory, [each for each in verify(plans.directory) if each.what == "task"])
+    assert not [each for each in verify(plans.directory) if each.what == "task"]
+    assert plans.follow(lambda: [one.later(7)])[0].tolist() == [7.0] * 3
+    assert file.read_bytes() == whole
+
+
+class Trap:
+    def __reduce__(self) -> Any:
+        return pytest.fail, ("what nobody made was loaded",)
+
+
+def test_a_task_that_fails_fails_what_needs_it_by_its_name(plans: Plans) -> None:
+    bad, one, total = plans.module.bad, plans.module.one, plans.module.total
+    end = plans.follow(lambda: total.later(one.later(1), total.later([bad.later(5)])))
+    assert end.outcome == "failed"
+    assert "bad(5) failed: ValueError: no 5" in end.reason
+    failed = {each.call: each.cause for each in plans.records(Task) if not each.sha256}
+    assert len(failed) == 4, "bad, both totals, and the plan"
+    assert all("bad(5)" in cause for cause in failed.values() if not cause.startswith("ValueError"))
+    assert len([each for each in plans.records(Task) if each.sha256]) == 1, "what does not need it is done"
+
+
+def test_one_that_fails_is_tried_again_and_one_that_failed_is_called_again_in_the_next_session(plans: Plans) -> None:
+    folder = plans.directory.path.parent
+    assert plans.follow(lambda: plans.module.third.later(str(folder))) == 3
+    (folder / "tries.txt").unlink()
+    assert plans.follow(lambda: plans.module.third.later(str(folder))) == 3
+    assert not (folder / "tries.txt").exists()
+    for _ in range(2):
+        assert plans.follow(lambda: plans.module.bad.later(1)).outcome == "failed"
+    assert [each.task for each in plans.records(Called)].count("bad") == 1
+    assert len([each for each in plans.records(Task) if each.cause.startswith("ValueError: no 1")]) == 2
+
+
+def test_a_plan_may_wait_for_a_result_and_go_on_from_it(plans: Plans) -> None:
+    one, total = plans.module.one, plans.module.total
+    assert plans.follow(lambda: total.later(one.later(int(one.later(2).result()[0]) + 1))) == 9.0
+
+
+def test_what_a_plan_raises_ends_the_run(plans: Plans) -> None:
+    end = plans.follow(lambda: plans.module.one.later(lambda: 0))
+    assert (end.outcome, end.reason.startswith("before: ")) == ("failed", True)
+    recorder = plans.recorder()
+    planner = Planner(plans.directory, plans.workflow, recorder, None)  # type: ignore[arg-type]
+    planner.begin(exit)
+    with pytest.raises(PlanFailed):
+        list(iter(lambda: planner.made, 0))
+    recorder.journal.close()
+
+
+def test_outside_a_run_later_calls_the_function(plans: Plans) -> None:
+    total = plans.module.total
+    assert total.later([3.0, 4.0]).result() == 7.0
+    inner = total.later(1.0)
+    assert total.later([inner, (inner,)], inner).result() == 3.0
+    assert total(1.0, 2.0) == 3.0
+    assert pickle.loads(pickle.dumps(total)) is total
+
+
+def test_a_key_depends_on_content_alone() -> None:
+    text, other = "ab" * 30, "".join(["ab"] * 30)
+    same = [
+        ((text, text), (text, other)),
+        (({1: 2, "a": 3},), ({"a": 3, 1: 2},)),
+        (({"x", "y", "z"},), ({"z", "y", "x"},)),
+        ((np.arange(6).reshape(2, 3),), (np.asfortranarray(np.arange(6).reshape(2, 3)),)),
+    ]
+    for one, two in same:
+        assert key_of("f", (one, {}), 0) == key_of("f", (two, {}), 0)
+    different = [1, 1.0, True, "1", b"1", None, [1], (1,), {1}, np.array([1]), np.array([1.0]), np.array([[1]]), {1: 1}]
+    keys = {key_of("f", ((each,), {}), 0) for each in different}
+    keys |= {key_of("g", ((1,), {}), 0), key_of("f", ((1,), {}), 1), key_of("f", ((), {"a": 1}), 0)}
+    assert len(keys) == len(different) + 3
+    assert len(words_of(((1, "x" * 500), {"y": [2] * 500}))) <= 80

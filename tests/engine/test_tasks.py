@@ -1,0 +1,93 @@
+"""`examples/groups.py` as a campaign whose driver is killed: openDIEL's golden trace, in order, each run once."""
+
+import json
+import pickle
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from examples.groups import GROUPS
+from steersman import open_run
+from steersman.journal import file as journal
+from steersman.journal.calls import RESULT
+from steersman.journal.records import Called, Prepared, Task
+from steersman.journal.verify import verify
+from steersman.system.errors import UnknownName
+from tests.engine.conftest import await_record, opened, started, steersman
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+GOLDEN = {"G1": 5, "G2": 3, "G3": 2, "G5": 1, "G4": 2, "Last": 1}  # runs of each group in a set
+SETS = 3
+
+
+def test_the_golden_trace_runs_in_order_and_each_run_of_a_group_once_however_often_the_driver_dies(
+    tmp_path: Path,
+) -> None:
+    run = tmp_path / "run"
+    first = started("run", ROOT / "examples" / "groups.py", "--run-dir", run, "--workers", 2, cwd=tmp_path)
+    await_record(run, lambda state: sum(bool(call.sha256) for call in state.calls.values()) >= 10, driver=first)
+    first.kill()
+    first.wait()
+    kept = results(run)
+    assert len(kept) >= 10
+    second = started("resume", run, cwd=tmp_path)
+    await_record(run, lambda state: state.prepared and state.frames >= 40, driver=second)
+    second.kill()
+    second.wait()
+    prepared = results(run)
+    assert {key: prepared[key] for key in kept} == kept
+    done = steersman("resume", run, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = results(run)
+    assert {key: found[key] for key in prepared} == prepared
+    directory, state = opened(run)
+    made = Counter(each.call for each in journal.read(directory.journal, Task) if each.sha256)
+    assert set(made.values()) == {1}, "no call was done twice"
+    assert Counter(each.task for each in journal.read(directory.journal, Called)) == {
+        "group": 42, "trace": 1, "looked_at": 6, "table": 1, "found": 1,
+    }  # fmt: skip
+    assert len(list(journal.read(directory.journal, Prepared))) == 1
+    is_in_order(pickle.loads(directory.prepared.read_bytes()))
+    assert verify(directory) == []
+    assert json.loads(done.stdout)["tasks"] == {"done": 51}
+    ended = open_run(run, trust=True)
+    table = ended.result("found")
+    assert table["highest"] - table["lowest"] >= 1.0, "two copies of the same differ by 1"
+    assert ended.tasks.standing.value_counts().to_dict() == {"done": 51}
+    assert ended.tasks.loc[state.calls.keys()].index.is_unique
+    with pytest.raises(UnknownName):
+        ended.result("nobody")
+    asked(run, state.calls[next(iter(state.calls))].key, tmp_path)
+
+
+def results(run: Path) -> dict[str, tuple[bytes, int]]:
+    """Those that the journal has: bytes, and when they were written."""
+    directory, state = opened(run)
+    files = {key: directory.task(key) / RESULT for key, call in state.calls.items() if call.sha256}
+    return {key: (file.read_bytes(), file.stat().st_mtime_ns) for key, file in files.items()}
+
+
+def is_in_order(runs: list[dict]) -> None:  # type: ignore[type-arg]
+    """Each begins after all that it needs have ended."""
+    assert Counter((each["set"], each["group"]) for each in runs) == {
+        (number, name): times for number in range(SETS) for name, times in GOLDEN.items()
+    }
+    for number in range(SETS):
+        for name, group in GROUPS.items():
+            mine = [each for each in runs if (each["set"], each["group"]) == (number, name)]
+            before = [each for each in runs if each["set"] == number and each["group"] in group.after]
+            before += [] if group.after else [each for each in runs if each["set"] == number - 1]
+            assert min(each["began"] for each in mine) >= max((each["ended"] for each in before), default=0)
+            assert all(one["ended"] <= two["began"] for one, two in pairwise(mine))
+            assert all(each["modules"] == [f"{name}.{module}" for module in group.modules] for each in mine)
+
+
+def asked(run: Path, key: str, cwd: Path) -> None:
+    """`why` knows a call by its key, and by its name."""
+    for name in (key[:12], "table"):
+        done = steersman("why", run, name, cwd=cwd)
+        assert done.returncode == 0, done.stderr
+        assert "tasks/" in done.stdout
