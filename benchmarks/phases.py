@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -62,7 +63,7 @@ def measure(folder: Path, workflow: str, settings: list[str]) -> dict[str, dict[
     return phases
 
 
-def _first(records: list[Record], kind: type[Record]) -> float:
+def _first(records: list[Record], kind: Any) -> float:
     return next(record.t for record in records if isinstance(record, kind))
 
 

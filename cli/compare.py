@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +18,6 @@ from steersman.system.node import cores
 
 if TYPE_CHECKING:  # the others start sooner without what this one imports
     from steersman.compare.comparison import Row
-    from steersman.steering import StopRule
 
 
 def compare(

@@ -30,7 +30,7 @@ class Filler:
 
     def find_spec(self, name: str, *_: object) -> None:
         if name.startswith("parsl."):
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
             for package in PACKAGES:
                 fill(sys.modules[package])
 
@@ -58,4 +58,4 @@ def fill(package: ModuleType) -> None:
 
 def fill_when_needed() -> None:
     """From now on, let user code that imports Parsl find it whole."""
-    sys.meta_path.insert(0, Filler())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Filler())
