@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
+from steersman.dashboard.live.watched import columns_of
 from steersman.data import tables
 from steersman.engine.bag import Bag
 from steersman.engine.biaser import Biaser
@@ -325,6 +326,7 @@ def test_segments_and_why_say_which_model_and_which_version_pushed(unbroken: Ran
     given = [(starts[start].with_model, starts[start].bias, 1.0) for start in table["start"]]
     assert list(zip(table["with_model"], table["bias"], table["share"], strict=True)) == given
     assert len(set(given)) > 4
+    assert columns_of(history)["bias"].tolist() == table["bias"].tolist()  # for the page
     for name, start in table["start"].items():
         told = why(history, str(name))
         assert (told["with_model"], told["bias"], told["share"]) == given[list(table.index).index(name)]

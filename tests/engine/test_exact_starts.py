@@ -20,7 +20,7 @@ from steersman.journal.records import Began, Ended, FrameId, Hired, Lost, Publis
 from steersman.journal.scoreboard import ends_without_scores, misses_an_end, unscored
 from steersman.journal.state import State
 from steersman.stages.start import LOOKED
-from steersman.steering import Random, Steering, Unsteered
+from steersman.steering import Opes, Random, Steering, Unsteered, WeightedEnsemble
 from steersman.store import FRAME, SEGMENT, Frames, GroupWriter
 
 ROWS = 10
@@ -192,6 +192,20 @@ def test_an_end_is_offered_only_once_its_state_can_be_read(tmp_path: Path) -> No
     is_lost(recorder, 1, 1, None)
     assert unscored(recorder.state).ends.sum() == 1
     assert ends_without_scores(recorder.state, unscored(recorder.state)) == 0
+
+
+@pytest.mark.parametrize("steering", [Steering(bias=Opes("z", 14)), Steering(WeightedEnsemble("z", members=3))])
+def test_nothing_is_pinned_where_frames_have_weights_from_the_beginning_on(
+    steering: Steering, space: TupleSpace, tmp_path: Path
+) -> None:
+    """Also before there is a version of the bias, or a round."""
+    recorder = told(tmp_path, None, True)
+    runs(recorder, 0, 0)
+    people = People(Inbox(space, recorder, lambda: 0.0), space, recorder, lambda changed: None, steering)
+    space.put("tell", {"id": "1", "who": "me", "words": ["pin", "w0.0:9"]})
+    people.listen()
+    assert [answer[2] for answer in space.take_many_nowait(ANSWER, str, bool, str, n=ALL)] == [False]
+    assert not recorder.state.pins
 
 
 @pytest.mark.parametrize(("reads", "taken"), [(False, ["w0.0:9"]), (True, ["w0.0:9", "w0.0:3", "w1.0:9"])])
