@@ -187,7 +187,8 @@ class Scorer:
         there, steering, training = self.scores().values, self._workflow.steering, self._workflow.training
         known = ", ".join(sorted(there)) or "none"
         needs = [("steering", name) for name in (*steering.needs, *steering.fallback.needs)]
-        needs += [("the gate of @wf.train", training.gate)] if training and training.gate != Train.gate else []
+        gate = training.gate if training else Train.gate
+        needs += [("the gate of @wf.train", gate)] if isinstance(gate, str) and gate != Train.gate else []
         if steering.bias and (problem := steering.bias.lacks(there)):
             self.hopeless = f"{problem}; it returns: {known}"
         elif missing := [(who, name) for who, name in needs if name not in there]:
