@@ -46,7 +46,7 @@ class Biaser:
         replace_file(file, data)
         self._recorder.record(Biased(
             bias=version, model=scores.model, frames=len(scores), sha256=hashlib.sha256(data).hexdigest(),
-            kernels=len(made.heights), effective=made.effective,
+            kernels=len(made.heights),
         ))  # fmt: skip
         self._recorder.works("bias")
 

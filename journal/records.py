@@ -306,7 +306,6 @@ class Biased(Record, tag="bias", frozen=True):
     frames: Number  # that had scores
     sha256: str  # of its file
     kernels: Number = 0
-    effective: Amount = 0.0  # size of the frames' sample, by their weights
 
 
 class Metrics(Record, tag="metrics", frozen=True):

@@ -31,6 +31,7 @@ from tests.steering.test_reweighting import U, drawn
 
 WALKERS, SEGMENTS, FRAMES = 2, 24, 50
 PLAIN, OF_MODEL_1 = 2, 6  # segments of each walker without a bias, and before model 2
+FAILED = 12  # a segment of walker 1, in whose place the next one goes on from where it began
 SOFT = 20  # a segment of walker 0 whose frames had half of the energy
 FILE = """
 import numpy as np
@@ -94,14 +95,16 @@ def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
         by = np.hstack([by, np.full((WALKERS, FRAMES), model)])
         for walker, writer in enumerate(writers):
             start = WALKERS * number + walker
-            parent = FrameId(walker, number * FRAMES - 1, number - 1) if number else None
+            before = number - 2 if (walker, number) == (1, FAILED + 1) else number - 1
+            parent = FrameId(walker, (before + 1) * FRAMES - 1, before) if number else None
+            how = "failed" if (walker, number) == (1, FAILED) else "finished"
             span: dict[str, Any] = {"walker": walker, "segment": number, "start": start, "first_row": number * FRAMES}
             journal.append(records.Start(
                 start=start, seed=start, slot=walker, parent=parent, policy="Unsteered", exact=True, with_model=model,
                 bias=len(biases),
             ))  # fmt: skip
             journal.append(records.Began(**span))
-            journal.append(records.Ended(**span, end_row=(number + 1) * FRAMES, how="finished", simulated=1.0))
+            journal.append(records.Ended(**span, end_row=(number + 1) * FRAMES, how=how, simulated=1.0))
             for i in range(-FRAMES, 0):
                 frame = {"time": (FRAMES + i) * 0.02, "z": z[walker, i], "bias": felt[walker, i] * unit}
                 writer.append(
@@ -136,6 +139,7 @@ def test_frames_count_that_the_newest_model_biased_with_the_energy_that_they_say
     scores, unbiased = run.scores, run.unbiased
     number = scores["segment"].astype(str).str.split(".").str[1].astype(int)
     counts = (number >= OF_MODEL_1) & ~((scores["walker"] == 0) & (number == SOFT))
+    counts &= ~((scores["walker"] == 1) & (number == FAILED))
     behind = counts.groupby(scores["walker"]).cumsum() > counts.groupby(scores["walker"]).transform("sum") // 5
     assert ((scores["weight"] > 0) == (counts & behind)).all(), "each lineage without its first fifth"
     assert scores["weight"].sum() == pytest.approx(1)
@@ -193,7 +197,7 @@ def test_analyse_says_what_the_weights_say(run: steersman.Run, directory: RunDir
     workflow = loading.load(directory.workflow)
     said = biased.answer(run.unbiased, workflow, ["z < 0", "z > 0"])
     assert said["frames"] == WALKERS * SEGMENTS * FRAMES
-    assert said["counted"] == 0.8 * (WALKERS * (SEGMENTS - OF_MODEL_1) * FRAMES - FRAMES)
+    assert said["counted"] == 0.8 * (WALKERS * (SEGMENTS - OF_MODEL_1) * FRAMES - 2 * FRAMES)
     found = run.unbiased.difference("z > 0", "z < 0")
     assert said["free_energies"] == {"z > 0 above z < 0": [found.value, found.low, found.high]}
     assert said["populations"]["well = 1"] == said["populations"]["z > 0"]
