@@ -14,10 +14,12 @@ import pytest
 import steersman
 from steersman.analysis import biased
 from steersman.cli.__main__ import main
+from steersman.dashboard import free_energy, style
 from steersman.data.errors import BadExpression, DamagedPart
 from steersman.executors import site_files
 from steersman.journal import records, run_directory
 from steersman.journal.file import Journal
+from steersman.journal.history import History
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
@@ -117,7 +119,8 @@ def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
         journal.append(records.Published(walker=walker, frames=rows[FRAME], segments=rows[SEGMENT]))
     scored = GroupWriter(directory.scores / "0002", attributes={"model": 2})
     walkers, rows_of = (each.ravel() for each in np.indices(z.shape))
-    values = {"z": z.ravel(), "other": rng.normal(size=z.size), "bias": felt.ravel() * unit}
+    values: dict[str, Any] = {"z": z.ravel(), "other": rng.normal(size=z.size), "bias": felt.ravel() * unit}
+    values["right"] = z.ravel() > 0
     scored.extend(FRAME, {"walker": walkers.astype(np.int32), "row": rows_of.astype(np.int64), **values})
     scored.close()
     journal.append(records.Scored(model=2, frames=z.size), records.End(outcome="budget", reason="spent"))
@@ -156,6 +159,16 @@ def test_weights_are_those_of_the_versions_in_the_directory(run: steersman.Run, 
     biases = {k: steersman.steering.Bias.from_bytes(directory.bias(k).read_bytes()) for k in np.unique(version)}
     truth = weights(version, lambda k, some: biases[k].energy(z[some]))
     np.testing.assert_allclose(used["weight"], truth, rtol=1e-5)
+
+
+def test_the_report_says_of_weights_and_states_what_analyse_says(run: steersman.Run, directory: RunDirectory) -> None:
+    with style.applied():
+        figure, caption = free_energy.draw(History(directory))
+    weights = run.unbiased.weights
+    assert f"{len(weights):,} frames are worth {weights.effective:,.0f} unbiased ones" in caption
+    found = run.unbiased.difference("z > 0", "z < 0")
+    assert f"right: {found.value:.1f} kT ({found.low:.1f} to {found.high:.1f})" in caption
+    assert len(figure.axes) == 3, "no control"
 
 
 def test_lineages_go_on_where_a_segment_ended(run: steersman.Run) -> None:

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from steersman.dashboard import figures, lineage, slots, structure, style
+from steersman.dashboard import figures, learning, lineage, slots, structure, style
 from steersman.dashboard.live.frame import shown
 from steersman.dashboard.scored import Plane, Scored, plane
 from steersman.dashboard.stored import StoredVariable, on_sphere, variables
@@ -223,6 +223,21 @@ def test_neighbours_along_the_chain_are_no_contacts() -> None:
     near = np.abs(np.subtract.outer(np.arange(6), np.arange(6))) < structure.NEAR
     assert structure.number_of_contacts(near[None]) == [0]
     assert structure.number_of_contacts(np.ones((1, 6, 6), bool)) == [3 + 2 + 1]
+
+
+@pytest.mark.parametrize(("losses", "scale"), [([3.0, 1.0], "log"), ([3.0, -1.0], "linear"), ([-1.0, -2.0], "linear")])
+def test_losses_below_zero_are_shown(losses: list[float], scale: str) -> None:
+    axes = style.sheet(2.0).subplots()
+    learning._losses(axes, [{"version": 1, "accepted": True, "history": [{"loss": loss} for loss in losses]}])
+    assert axes.get_yscale() == scale
+
+
+def test_versions_are_named_as_far_as_their_names_have_room() -> None:
+    for moments, named in (([(10.0, 1), (50.0, 2)], True), ([(10.0, 1), (15.0, 2)], False)):
+        axes = style.sheet(2.0).subplots()
+        axes.set_xlim(0, 100)
+        style.mark_models(axes, moments)
+        assert [text.get_text() for text in axes.texts] == ["model 1", "model 2"] if named else ["1", "2"]
 
 
 def test_the_clock_leaves_out_the_time_between_sessions() -> None:

@@ -23,7 +23,7 @@ from tests.engine.conftest import completed, steersman
 
 pytestmark = pytest.mark.slow
 
-FOLD = Path(__file__).parents[2] / "workflows" / "demo.yaml"
+FOLD = Path(__file__).parents[2] / "workflows" / "chignolin.yaml"
 STEERED = """
 from steersman.steering import LocalOutlierFactor, Novelty
 wf.steer(LocalOutlierFactor("z", neighbours=20) | Novelty("z"), explore=0.2)
