@@ -68,10 +68,12 @@ def _losses(axes: Axes, cards: list[Card]) -> None:
         if len(losses):
             axes.annotate(f"{card['version']}", (epochs[0], losses[0]), xytext=(3, 2), textcoords="offset points")
         first += len(losses)
-    axes.set(xlabel="epoch, versions one after another", ylabel="training loss", yscale="log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("")
+    axes.set(xlabel="epoch, versions one after another", ylabel="training loss")
+    if axes.dataLim.y0 > 0:  # some are sums of autocorrelations, with a minus
+        axes.set(yscale="log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
 
 
 def _held_out(axes: Axes, cards: list[Card]) -> None:

@@ -224,13 +224,14 @@ class Bag:
         """Offer a start once more, as a new one that repeats start `number`."""
         fresh, settings = self._recorder.state.next_start, self._recorder.state.settings
         seed = start_seed(self._seed, fresh)
-        again = replace(record, start=fresh, seed=seed, again=number, set=dict(settings), pin="", **self._learned())
+        learned = self._learned(pushed=record.share > 0)
+        again = replace(record, start=fresh, seed=seed, again=number, set=dict(settings), pin="", **learned)
         self._put(self._recorder.record(again))
 
-    def _learned(self) -> dict[str, Any]:
+    def _learned(self, *, pushed: bool) -> dict[str, Any]:
         """What a simulation gets of what was learned: the newest bias and its model, or the newest model."""
         state = self._recorder.state
-        bias = state.bias
+        bias = state.bias if pushed else None
         return {"with_model": bias.model if bias else state.model, "bias": bias.bias if bias else 0}
 
     def _go_on(self, number: int, broken: Broken) -> None:
@@ -317,13 +318,22 @@ class Bag:
     def _begin(self, scores: Scores, number: int, slot: int, choice: Choice) -> Start:
         chosen = choice.candidate
         parent = None if chosen is None else scores.frame(chosen.index)
+        pushed = not self._is_control(number, FrameId(*parent) if parent else None)
         return Start(
             start=number, seed=start_seed(self._seed, number), slot=slot, set=dict(self._recorder.state.settings),
             parent=FrameId(*parent) if parent else None, policy=choice.policy, reason=choice.reason,
             model=scores.model if chosen else 0, exact=bool(chosen and chosen.exact),
             draw={name: _floats(value) for name, value in chosen.draw.items()} if chosen else {},
-            weight=chosen.weight if chosen else 0.0, **self._learned(),
+            weight=chosen.weight if chosen else 0.0, share=float(pushed), **self._learned(pushed=pushed),
         )  # fmt: skip
+
+    def _is_control(self, number: int, parent: FrameId | None) -> bool:
+        """Whether no bias pushes this start, nor any that go on from it."""
+        state = self._recorder.state
+        if parent is None:
+            controls = self._steering.bias.controls if self._steering.bias else 0
+            return number < min(controls, state.slots - 1)
+        return bool(state.controls) and state.walkers[parent.walker].segments[parent.segment].start in state.controls
 
     def _say_how_it_went(self, choice: Choice) -> None:
         if self._decider.trouble:

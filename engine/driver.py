@@ -112,7 +112,7 @@ class Driver:
         self._settings: dict[str, Any] | None = None
         self._synced, self._foretold = 0.0, False
         self._inbox = Inbox(space, recorder, clock)
-        self._people = People(self._inbox, space, recorder, self._check)
+        self._people = People(self._inbox, space, recorder, self._check, workflow.steering)
         bias = workflow.steering.bias
         self._biaser = Biaser(directory, bias, recorder) if bias else None
         self._bag = Bag(

@@ -19,7 +19,8 @@ def lacking(workflow: Workflow, there: Collection[str]) -> str:
     if steering.bias and (problem := steering.bias.lacks(there)):
         return f"{problem}; it returns: {known}"
     needs = [("steering", name) for name in (*steering.needs, *steering.fallback.needs)]
-    needs += [("the gate of @wf.train", training.gate)] if training and training.gate != Train.gate else []
+    gate = training.gate if training else Train.gate
+    needs += [("the gate of @wf.train", gate)] if isinstance(gate, str) and gate != Train.gate else []
     for who, name in needs:
         if name not in there:
             return f"{who} needs the score {name!r}, but the score stage returns: {known}"

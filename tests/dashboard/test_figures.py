@@ -225,6 +225,21 @@ def test_neighbours_along_the_chain_are_no_contacts() -> None:
     assert structure.number_of_contacts(np.ones((1, 6, 6), bool)) == [3 + 2 + 1]
 
 
+@pytest.mark.parametrize(("losses", "scale"), [([3.0, 1.0], "log"), ([3.0, -1.0], "linear"), ([-1.0, -2.0], "linear")])
+def test_losses_below_zero_are_shown(losses: list[float], scale: str) -> None:
+    axes = style.sheet(2.0).subplots()
+    learning._losses(axes, [{"version": 1, "accepted": True, "history": [{"loss": loss} for loss in losses]}])
+    assert axes.get_yscale() == scale
+
+
+def test_versions_are_named_as_far_as_their_names_have_room() -> None:
+    for moments, named in (([(10.0, 1), (50.0, 2)], True), ([(10.0, 1), (15.0, 2)], False)):
+        axes = style.sheet(2.0).subplots()
+        axes.set_xlim(0, 100)
+        style.mark_models(axes, moments)
+        assert [text.get_text() for text in axes.texts] == ["model 1", "model 2"] if named else ["1", "2"]
+
+
 def test_the_clock_leaves_out_the_time_between_sessions() -> None:
     clock = Clock([(100.0, 100.0), (500.0, 110.0)], np.array([105.0, 505.0]), np.array([2.0, 2.0]), "ps")
     assert clock.elapsed([100.0, 110.0, 500.0, 505.0]) == pytest.approx([0, 10, 10, 15])
