@@ -310,5 +310,5 @@ def test_the_learning_curve_is_of_the_versions_that_were_judged(made: RunDirecto
         history: Any = SimpleNamespace(directory=SimpleNamespace(cards=lambda given=given: given))
         figure, _ = learning.draw(history)
         assert len(figure.axes) == panels
-    x, y = map(list, figure.axes[-1].lines[0].get_data())
-    assert (x, y) == ([200, 800], [0.4, 0.1])
+    line = figure.axes[-1].lines[0]
+    assert np.array_equal(line.get_xydata(), [[200, 0.4], [800, 0.1]])

@@ -112,7 +112,7 @@ def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(
         orphans.end([server])
         await_record(run, lambda state, n=killed: servers_brought_back(state) == n, driver=driver)
     await_record(run, lambda state: state.frames >= 650, driver=driver)
-    for process in [driver, *orphans.of_run(run)]:
+    for process in [psutil.Process(driver.pid), *orphans.of_run(run)]:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     driver.wait()

@@ -29,12 +29,12 @@ def added(p: Any, model: Any, frames: Any) -> dict[str, Any]:
 
 
 def built(p: Any, model: Any, frames: Any) -> dict[str, Any]:
-    found = {"x": 1}
+    found: dict[str, Any] = {"x": 1}
     found["y"] = 2
     return found
 
 
-def sometimes(p: Any, model: Any, frames: Any) -> dict[str, Any]:
+def sometimes(p: Any, model: Any, frames: dict[str, Any]) -> dict[str, Any]:
     if model is None:
         return frames
     return {"x": 1}
@@ -42,7 +42,7 @@ def sometimes(p: Any, model: Any, frames: Any) -> dict[str, Any]:
 
 def more(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def wrapped(*given: Any) -> dict[str, Any]:
+    def wrapped(*given: Any) -> Any:
         return function(*given) | {"y": 2}
 
     return wrapped
