@@ -36,7 +36,9 @@ class Filler:
 
 
 def hollow() -> None:
-    """Let only those modules of Parsl be imported that are asked for."""
+    """Let only those modules of Parsl be imported that are asked for, unless it is imported already."""
+    if "parsl" in sys.modules:
+        return
     for name in PACKAGES:
         spec = importlib.util.find_spec(name)
         assert spec is not None

@@ -36,3 +36,8 @@ def test_user_code_in_a_worker_finds_parsl_whole_and_errors_are_the_same_class()
     ):
         later = "import parsl, parsl.executors.high_throughput.errors as now; print(now.WorkerLost is before)"
         assert said(f"{first}\n{line}\n{later}; assert parsl.dfk and parsl.executors.ThreadPoolExecutor") == "True"
+
+
+def test_parsl_that_is_imported_stays_as_it_is() -> None:
+    code = "import parsl, parsl.addresses; import steersman.worker.warm, sys; print(sys.modules['parsl'] is parsl)"
+    assert said(f"{code}; from parsl.addresses import tcp_url; import parsl.providers.pbspro.pbspro") == "True"
