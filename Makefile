@@ -6,15 +6,16 @@ EXTRAS := md,mpi,data,diffraction,cosmology,browser,dev,docs
 .PHONY: demo train-demo compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
 
 $(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py dashboard/live/package-lock.json
+	@echo "Steersman and what it needs are installed into .venv: once, some minutes and 3 GB; pip shows how far it is."
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt $(TORCH) -e ".[$(EXTRAS)]"
+	$(BIN)/pip install --disable-pip-version-check -c constraints.txt $(TORCH) -e ".[$(EXTRAS)]"
 	touch $@
 
 # The tested CPU build of torch where it can be had; elsewhere (a GPU machine) the default wheel of the same version.
 TORCH := torch==2.13.0
 
 demo: $(BIN)/.installed
-	$(BIN)/steersman run fold --params workflows/demo.yaml --dashboard
+	$(BIN)/steersman run dipeptide --rounds --seed 1 --workers 4 --set sim_ns=3 --dashboard
 
 # A CVAE on a recorded window, two ranks; the figure of where the time went is runs/train-demo/profile.png.
 train-demo: $(BIN)/.installed
@@ -24,7 +25,7 @@ train-demo: $(BIN)/.installed
 compare: $(BIN)/.installed
 	$(BIN)/steersman compare wells --seeds 10 --workers 8 --rounds --policy 'LocalOutlierFactor("z")' \
 		--policy 'LeastCounts("z")' --out runs/compare-wells
-	$(BIN)/steersman compare chignolin --params workflows/demo.yaml --budget sim_ns=0.6 --seeds 4 --beside 1 \
+	$(BIN)/steersman compare chignolin --params workflows/chignolin.yaml --budget sim_ns=0.6 --seeds 4 --beside 1 \
 		--policy 'LocalOutlierFactor("z") | Novelty("z"), explore=0.2, fallback=Random()' \
 		--policy 'Frontier(LocalOutlierFactor("z"), 4)' --out runs/compare-chignolin
 	$(BIN)/steersman compare alanine --seeds 8 --plain-budget sim_ns=6.4 --workers 1 --beside 2 \

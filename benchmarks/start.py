@@ -1,11 +1,14 @@
-"""What the start of a walker asks of the shared file system: `steersman bench start --json` prints one JSON object.
+"""What the start of a run costs: `steersman bench start --json` prints one JSON object.
 
+phases: of a whole small campaign, from the command to the prompt: wall and processor seconds of each.
+
+files: what the start of a walker asks of the shared file system; null where there is no strace (`apt install strace`).
 A process imports what a worker of Parsl imports, loads a workflow and simulates its first frames, under strace: once
 with the installed environment, once with the same environment unpacked on a node's own disk, as `environment: packed`
 does. shared_file_calls: system calls that name a file of the installed environment, its Python or Steersman's
 checkout. shared_files, shared_mb: files opened there, and their size. packed_*: the same with the unpacked environment.
 node_*: what it asks of the node's own disk. unpack_mb: what each node reads of the shared file system once. pack_s,
-unpack_s: how long packing and unpacking took here. Needs strace (`apt install strace`).
+unpack_s: how long packing and unpacking took here.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import steersman
+from steersman.benchmarks import phases
 from steersman.executors import packed
 from steersman.system.errors import BadRequest
 
@@ -44,17 +48,18 @@ OPENED = re.compile(r"open(?:at)?\(.*= \d+<(/[^>]+)>")
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="steersman bench start", description=__doc__)
-    parser.add_argument("--workflow", default="fold")
+    parser.add_argument("--workflow", default="double_well")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="parameters of the campaign")
     parser.add_argument("--json", action="store_true", help="the only format there is")
     chosen = parser.parse_args(list(arguments))
-    if shutil.which("strace") is None:
-        raise BadRequest("there is no strace on this machine: apt install strace")
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as folder:
-        print(json.dumps({"workflow": chosen.workflow, **measure(Path(folder), chosen.workflow)}))
+        found = phases.measure(Path(folder), chosen.workflow, chosen.set)
+        files = measure(Path(folder), chosen.workflow) if shutil.which("strace") else None
+        print(json.dumps({"workflow": chosen.workflow, "phases": found, "files": files}))
 
 
 def measure(folder: Path, workflow: str) -> dict[str, float]:
-    """Both ways, one after the other."""
+    """Both ways of the environment, one after the other."""
     shared = [sys.prefix, sys.base_prefix, *_checkout()]
     before = _traced(folder / "shared", workflow, shared, {})
     began = time.monotonic()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from steersman.calls.errors import OtherRun
-from steersman.dashboard.report import write_report
 from steersman.engine import campaign
 from steersman.engine.campaign import Plan
 from steersman.engine.run import Run
@@ -71,10 +70,12 @@ def _expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
             raise OtherRun(str(there.path), what, str(known.get(what)), str(value))
 
 
-def describe(directory: RunDirectory, state: State) -> None:
+def describe(directory: RunDirectory, state: State, *, draw: bool = True) -> None:
     """Write what a person and a program read of a run that has ended; nobody continues or verifies it meanwhile."""
     with Lock(directory.path).held():
-        if any(state.segments):
+        if draw and any(state.segments):
+            from steersman.dashboard.report import write_report
+
             write_report(directory)
         write_crate(directory, state)
         manifest.seal(directory)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -11,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from steersman.cli import display
-from steersman.cli.dashboard import IDLE_S, beside
+from steersman.cli.dashboard import IDLE_S, alone, beside
 from steersman.cli.options import (
     Account,
     BusUrl,
@@ -189,11 +191,17 @@ def _say_finished(directory: RunDirectory, made: Run, *, require_goal: bool, as_
     raise typer.Exit(_exit_code(made.state.end.outcome, require_goal))
 
 
-def _describe(directory: RunDirectory, state: State) -> None:
+def _describe(directory: RunDirectory, state: State, *, wait: bool = True) -> None:
+    """Write what is left of a run that has ended; where nobody waits for the report, a process of its own draws it."""
     from steersman.calls.start import describe
 
-    with err.status("drawing figures and the report"):
-        describe(directory, state)
+    if wait:
+        with err.status("drawing figures and the report"):
+            describe(directory, state)
+    else:
+        describe(directory, state, draw=False)
+        if any(state.segments):
+            alone(["report", str(directory.path)], stdout=subprocess.DEVNULL)
 
 
 def _print_json(directory: RunDirectory, state: State) -> None:
@@ -205,7 +213,8 @@ def _finish(
 ) -> None:
     state = made.state
     assert state.end is not None
-    _describe(directory, state)
+    at_once = sys.stdout.isatty() and not as_json  # whoever types gets the prompt back, a script finds the report
+    _describe(directory, state, wait=not at_once)
     outcome = state.end.outcome
     if as_json:
         _print_json(directory, state)
@@ -218,8 +227,8 @@ def _finish(
             newest = max(
                 (walker.segments[-1] for walker in state.walkers.values() if walker.segments), key=_number
             ).name
-            words = f"Report: {directory.report}   Ask: steersman why {directory.path} {newest}"
-            out.plain(words)
+            drawn = " (being drawn)" if at_once else ""
+            out.plain(f"Report: {directory.report}{drawn}   Ask: steersman why {directory.path} {newest}")
         if link := page():  # it may have ended
             out.plain(f"{link}   (until {IDLE_S / 60:g} minutes after the last viewer has left)")
     raise typer.Exit(_exit_code(outcome, require_goal))

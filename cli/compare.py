@@ -57,13 +57,14 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare policies: the same budget and seeds for each, beside plain sampling and random restarts."""
+    from steersman.cli.display import Beside
     from steersman.compare import calls
 
-    with counting("campaigns begin") as show, again_continues():
+    with counting("campaigns begin") as say_so, again_continues():
         found = calls.compare(
             workflow, policy, vary=_values(vary), seeds=seeds, budget=budget, plain_budget=plain_budget,
             set=assignments, params=params, site=site, workers=workers, rounds=rounds, beside=beside, out=folder,
-            model_of=model_of, metrics=metric, show=show,
+            model_of=model_of, metrics=metric, show=Beside(say_so).show,
         )  # fmt: skip
     if as_json:
         say(json.dumps(found.summary))

@@ -88,13 +88,16 @@ def idle(gallery: Any, idle_s: float) -> bool:
     return bool(time.monotonic() - gallery.looked > idle_s)
 
 
+def alone(words: list[str], *, stdout: int) -> subprocess.Popen[str]:
+    """Start a command of ours that outlives this process."""
+    command = [sys.executable, "-P", "-m", "steersman.cli", *words]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=quiet, stdout=stdout, stderr=quiet, text=True, start_new_session=True)
+
+
 def beside(run: Path) -> Callable[[], str]:
     """Serve a run's page in a process of its own, which outlives this one; gives a line that says where, or ""."""
-    command = [sys.executable, "-P", "-m", "steersman.cli", "dashboard", str(run), "--end-idle", str(IDLE_S)]
-    quiet = subprocess.DEVNULL
-    process = subprocess.Popen(
-        command, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, text=True, start_new_session=True
-    )
+    process = alone(["dashboard", str(run), "--end-idle", str(IDLE_S)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     with process.stdout:
         lines = [process.stdout.readline().strip() for _ in range(LINES)]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import math
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -15,16 +18,21 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from steersman.cli.printing import Lasting, Shown, columns, out
+from steersman.cli.printing import Lasting, Shown, columns, err, out
 from steersman.journal.facts import clock, facts, failing, simulated, starting
+from steersman.journal.history import History
 from steersman.journal.records import words
+from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
 from steersman.steering import StopRule
 
+if TYPE_CHECKING:
+    from steersman.compare.campaigns import Progress
+
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
-DRAW_S = 0.25
-LOG_S = 10.0
+DRAW_S, BESIDE_S = 0.25, 1.0
+LOG_S, LOG_BESIDE_S = 10.0, 60.0
 PROFILE = {  # of training, by DeepEx's labels
     "IpUpdateTime": "input", "FwdTime": "forward", "BwdTime": "backward", "WtUpdateTime": "update", "SyncTime": "sync",
 }  # fmt: skip
@@ -164,6 +172,37 @@ def _newest(state: State) -> RenderableType:
     return Text.from_markup("\n".join(lines) or "no decisions yet", emoji=False)
 
 
+class Beside:
+    """Campaigns beside each other: how many are done, and a line for each that runs, once a second on a terminal and
+    once a minute elsewhere.
+
+    Args:
+        say: prints lines, in place of those before where that can be.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.time) -> None:
+        self._say, self._clock, self._every_s = say, clock, BESIDE_S if err.is_terminal else LOG_BESIDE_S
+        self._histories: dict[str, History] = {}
+        self._shown, self._done = -math.inf, -1
+
+    def show(self, progress: Progress) -> None:
+        now = self._clock()
+        if progress.done == self._done and now - self._shown < self._every_s:
+            return
+        self._shown, self._done = now, progress.done
+        lines = [str(progress)]
+        self._histories = {
+            run: self._histories.get(run) or History(RunDirectory(Path(run)), read=False) for run in progress.running
+        }
+        for run, history in self._histories.items():
+            name, rule = progress.campaigns[run]
+            with contextlib.suppress(FileNotFoundError):
+                history.catch_up()
+            lines.append(f"  {name}: {line(history.state, rule, now) if history.state.sessions else 'starts'}")
+        self._say("\n".join(lines))
+
+
 class Display:
     """Shows a running state, on standard error unless it is given a console: live on a terminal, else lines."""
 
@@ -185,7 +224,7 @@ class Display:
             for text in [line(state, rule, now), *notes]:
                 self.console.plain(text)
 
-    @contextmanager
+    @contextlib.contextmanager
     def live(self) -> Iterator[None]:
         if not self.console.is_terminal:
             yield

@@ -110,13 +110,13 @@ out, err = Shown(), Lasting()
 
 @contextmanager
 def counting(what: str) -> Iterator[Callable[[str], None]]:
-    """What is being done, and how far it is: in one line of a terminal, or, where there is none, a line each time."""
+    """What is being done, and how far it is: in place on a terminal, or, where there is none, a line each time."""
     if not err.is_terminal:
         err.plain(what)
         yield err.plain
         return
     with err.status(what) as status:
-        yield status.update
+        yield lambda text: status.update(Text(text))
 
 
 @contextmanager

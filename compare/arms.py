@@ -70,7 +70,8 @@ class Arm:
 def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequence[str]]) -> list[Arm]:
     """The arms of a comparison: plain sampling, random restarts, and what was asked for, with all varied parameters.
 
-    A workflow that draws makes a new member of every start, so it has no restarts to compare with.
+    A workflow that draws makes a new member of every start, and one that biases continues every end: they have no
+    restarts to compare with.
 
     Args:
         policies: arguments of `wf.steer`, e.g. 'Novelty("z"), explore=0.2'; none: what the workflow file says.
@@ -79,7 +80,8 @@ def arms(workflow: Workflow, policies: Sequence[str], vary: Mapping[str, Sequenc
     """
     names = vars(sys.modules[MODULE])
     draws = workflow.held_out_function or workflow.steering.policy.draws
-    base = [PLAIN] if draws else [PLAIN, RANDOM]
+    pushes = workflow.steering.bias and not policies
+    base = [PLAIN] if draws or pushes else [PLAIN, RANDOM]
     texts = list(dict.fromkeys([*base, *(text.strip() for text in policies or [OWN])]))
     found = []
     for values in itertools.product(*vary.values()):

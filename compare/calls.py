@@ -14,7 +14,7 @@ from typing import Any
 from steersman import steering
 from steersman.compare import arms as of
 from steersman.compare import campaigns, tuning
-from steersman.compare.campaigns import Job
+from steersman.compare.campaigns import Job, Progress
 from steersman.compare.comparison import Row, collect, rows
 from steersman.compare.errors import NoYardstick
 from steersman.compare.files import alone, write_once, write_variant
@@ -24,6 +24,7 @@ from steersman.compare.write import write
 from steersman.journal import run_directory
 from steersman.stages import loading
 from steersman.stages.workflow import Params, Workflow
+from steersman.steering import StopRule
 from steersman.system.errors import UnknownName
 from steersman.system.node import cores
 from steersman.worker import trying
@@ -74,7 +75,7 @@ def compare(
     out: PathLike | None = None,
     model_of: PathLike | None = None,
     metrics: Sequence[str] = (),
-    show: Callable[[str], None] = lambda words: None,
+    show: Callable[[Progress], None] = lambda progress: None,
 ) -> Comparison:
     """Compare policies, as `steersman compare` does: equal budgets and seeds, beside plain sampling and `Random()`.
 
@@ -86,7 +87,7 @@ def compare(
         set: parameters.
         beside: campaigns at a time; default: one a core.
         out: folder of the comparison; one that exists is continued. Default: runs/compare-<workflow>.
-        show: called with words on how far it is.
+        show: called a few times a second.
         seeds, plain_budget, params, site, workers, rounds, model_of, metrics: as the options of `steersman compare`.
     Raises: BadInput. NoYardstick. CampaignFailed: the same call continues. FolderInUse. KeyboardInterrupt: the same.
     """
@@ -110,11 +111,12 @@ def compare(
     with alone(folder):
         write_once(folder / "settings.json", json.dumps(settings).encode())
         jobs: dict[of.Arm, dict[int, Job]] = {}
+        named: dict[str, tuple[str, StopRule]] = {}
         given = str(file_of_params) if file_of_params else None
         for arm in chosen:
-            loading.parameters(loaded, file_of_params, [*words, *arm.assignments])
-            file = folder / f"{arm.slug}.py"
-            write_variant(file, of.variant(source, arm, plain_limits if arm.plain else limits), source)
+            of_arm = loading.parameters(loaded, file_of_params, [*words, *arm.assignments])
+            file, ends = folder / f"{arm.slug}.py", plain_limits if arm.plain else limits
+            write_variant(file, of.variant(source, arm, ends), source)
             all_words, slots = (*words, *arm.assignments), arm.workers or workers
             jobs[arm] = {
                 seed: Job(
@@ -122,11 +124,16 @@ def compare(
                 )
                 for seed in range(seeds)
             }
+            rule = steering.budget(**ends) if ends else loaded.stop_rule(of_arm)
+            named |= {job.run: (f"{arm.label}, seed {seed}", rule) for seed, job in jobs[arm].items()}
         # Seed by seed, so that a table can be made of those that are done; first the policies that were asked for, so
         # that one that cannot work ends the comparison at once.
         by_seed = [jobs[arm][seed] for seed in range(seeds) for arm in reversed(chosen)]
-        show(f"{len(by_seed)} campaigns in {folder}")
-        campaigns.run_all(by_seed, beside or cores(), lambda done, all_: show(f"{done} of {all_} campaigns are done"))
+
+        def tell(done: int, running: Sequence[Job]) -> None:
+            show(Progress(done, [job.run for job in running], named))
+
+        campaigns.run_all(by_seed, beside or cores(), tell)
         runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded, judges) for arm in chosen}
         plain = {arm.varied: runs[arm] for arm in chosen if arm.plain}
         measures = {each.name: each for each in judges} or loaded.yardsticks
@@ -161,7 +168,8 @@ def tune(
         over: "KEY=LOW:HIGH", "KEY=LOW:HIGH:log" or "KEY=a,b,c", for each parameter.
         trials: in all, those of earlier calls included.
         out: folder of the trials; one that exists is continued. Default: runs/tune-<workflow>.
-        set, beside, show: as of `steersman.compare`; the others as the options of `steersman tune`.
+        show: called with words on how far it is.
+        set, beside: as of `steersman.compare`; the others as the options of `steersman tune`.
     Returns: folder; yardstick; trials: a mapping each, best first, with number, params, value, state and run.
     Raises: as `steersman.compare`. MissingExtra: Optuna is not installed.
     """

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from steersman.journal.file import read
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.steering import StopRule
 from steersman.system.files import text_of
 from steersman.system.processes import end_with_parent
 
@@ -44,9 +45,31 @@ class Job:
         return directory.manifest.exists() and State(read(directory.journal)).finished
 
 
-def run_all(jobs: Sequence[Job], beside: int, show: Callable[[int, int], None] = lambda done, all_: None) -> None:
+@dataclass(frozen=True)
+class Progress:
+    """How far campaigns are.
+
+    Args:
+        done: number of those that have ended.
+        running: run directories of those that are at work.
+        campaigns: run directory of each -> its name for people, and the rule that ends it.
+    """
+
+    done: int
+    running: Sequence[str]
+    campaigns: Mapping[str, tuple[str, StopRule]]
+
+    def __str__(self) -> str:
+        return f"{self.done} of {len(self.campaigns)} campaigns are done"
+
+
+def run_all(
+    jobs: Sequence[Job], beside: int, show: Callable[[int, Sequence[Job]], None] = lambda done, running: None
+) -> None:
     """Run every campaign that is not finished, so many at a time.
 
+    Args:
+        show: called a few times a second with the number of those that are done, and those that run.
     Raises: CampaignFailed: one ended without its budget spent; the others that run are ended.
     """
     waiting = [job for job in jobs if not job.finished]
@@ -61,7 +84,7 @@ def run_all(jobs: Sequence[Job], beside: int, show: Callable[[int, int], None] =
                 job = running.pop(process)
                 if process.returncode or not job.finished:
                     raise failed(job)
-                show(len(jobs) - len(waiting) - len(running), len(jobs))
+            show(len(jobs) - len(waiting) - len(running), [*running.values()])
     finally:
         for process in running:
             process.terminate()

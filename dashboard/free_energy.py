@@ -1,39 +1,155 @@
-"""Versions of a bias -> figure: free energy along the biased score as it converges, and what the frames are worth."""
+"""A biased run -> figure: where its walkers and controls went, and the free energy, by weights and as it converged."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
 from steersman.journal.history import History
 from steersman.journal.records import Biased
+from steersman.journal.reweighing import lineages, reweighted
+from steersman.journal.scoreboard import Scoreboard
 from steersman.steering import Bias
+from steersman.steering.errors import BadScores
+from steersman.steering.opes import ENERGY
+from steersman.steering.reweighting import FEWEST, Reweighted
+from steersman.steering.weighted_ensemble import Mean
 
-SHOWN, NODES, FEWEST = 4, 300, 10
+SHOWN, NODES, BINS = 4, 300, 60
 
 
 def draw(history: History) -> tuple[Figure, str]:
-    """Free energy in kT along the first dimension by some versions of the last model, and the effective sample size."""
+    """A score along simulated time, of controls and of pushed walkers; its free energy in kT; that along the bias."""
     versions = history.state.sound_biases
     if not versions:
         raise NothingToDraw("no bias was made")
     of_last = [version for version in versions if version.model == versions[-1].model]
-    chosen = sorted(
-        {of_last[round(i)].bias: of_last[round(i)] for i in np.linspace(0, len(of_last) - 1, SHOWN)}.items()
-    )
-    figure = style.sheet(2.7)
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    biases = [Bias.from_bytes(history.directory.bias(version).read_bytes()) for version, _ in chosen]
-    _surfaces(left, [record for _, record in chosen], biases)
-    _worth(right, versions)
-    return figure, _caption(versions, of_last, biases[-1])
+    biases = {round(i): of_last[round(i)] for i in np.linspace(0, len(of_last) - 1, SHOWN)}
+    read = [Bias.from_bytes(history.directory.bias(each.bias).read_bytes()) for each in biases.values()]
+    tracks = _Tracks.of(history)
+    if tracks is None:
+        figure = style.sheet(2.7)
+        _surfaces(figure.subplots(), list(biases.values()), read)
+        return figure, _caption(versions, of_last, read[-1])
+    figure = style.sheet(4.6)
+    above, below = figure.add_gridspec(2, 1, height_ratios=(6, 5))
+    sides = above.subgridspec(1, 1 + bool(tracks.control.any())).subplots(sharey=True, squeeze=False)[0]
+    for axes, control in zip(sides, (True, False) if len(sides) > 1 else (False,), strict=True):
+        tracks.draw(axes, control=control)
+    sides[-1].set(ylabel="" if len(sides) > 1 else tracks.label)
+    left, right = below.subgridspec(1, 2).subplots()
+    tracks.profile(left)
+    _surfaces(right, list(biases.values()), read)
+    return figure, _caption(versions, of_last, read[-1]) + tracks.said()
+
+
+@dataclass(frozen=True)
+class _Tracks:
+    """One score of every frame, (n,), with the lineage of each, the simulated time in it, whether it is a control, the
+    model along whose coordinate it was pushed (0: by none), states (n,) bool by name, and weights."""
+
+    label: str
+    unit: str
+    value: np.ndarray
+    lineage: np.ndarray
+    time: np.ndarray
+    control: np.ndarray
+    pushed_by: np.ndarray
+    states: dict[str, np.ndarray]
+    weights: Reweighted
+
+    @classmethod
+    def of(cls, history: History) -> _Tracks | None:
+        """None: there are no scores, or too few frames count."""
+        state, segments = history.state, history.segments
+        scores = Scoreboard.load(history.directory.scores, state.scored_with, sys.maxsize).scores(state)
+        try:
+            weights = reweighted(history, scores)
+        except BadScores:  # `analyse` says so
+            return None
+        if len(weights) < FEWEST:
+            return None
+        made = segments.of_frames(scores.walker, scores.row)
+        lineage = lineages(segments)[made]
+        order = np.lexsort((scores.row, made, lineage))
+        first = np.searchsorted(lineage[order], lineage[order])
+        time = np.empty(len(made))
+        time[order] = (np.arange(len(made)) - first + 1) * state.simulated / max(state.frames, 1)
+        states = {name: value for name, value in scores.values.items() if value.dtype == bool and value.ndim == 1}
+        own = [name for name, value in scores.values.items() if value.ndim == 1 and name not in (ENERGY, *states)]
+        name = next(iter(own), next(iter(scores.values)))
+        several = scores.values[name].ndim > 1
+        return cls(
+            f"{name}, first dimension" if several else name, state.time_unit, scores.matrix(name)[:, 0], lineage, time,
+            np.isin(segments.start[made], list(state.controls)), scores.biased_by, states, weights,
+        )  # fmt: skip
+
+    def draw(self, axes: Axes, *, control: bool) -> None:
+        mine = self.control == control
+        colour = style.GREY if control else style.BLUE
+        axes.plot(self.time[mine], self.value[mine], ".", color=colour, markersize=1.2, rasterized=True)
+        unit = f" ({self.unit})" if self.unit != "1" else ""
+        of = "each walker" if not control else "each control"
+        title = "plain dynamics: never pushed" if control else "pushed along what a model learned meanwhile"
+        axes.set(xlabel=f"simulated time of {of}{unit}", ylabel=self.label, xlim=(0, self.time.max()))
+        axes.set_title(title, fontsize=8, loc="left")
+        if not control:
+            moments = [
+                (float(self.time[mine & (self.pushed_by == model)].min()), int(model))
+                for model in np.unique(self.pushed_by[mine]) if model
+            ]  # fmt: skip
+            style.mark_models(axes, moments)
+
+    def profile(self, axes: Axes) -> None:
+        """The free energy by the weights of the frames, with its interval."""
+        counted = self.value[self.weights.order]
+        edges = np.linspace(counted.min(), counted.max(), BINS + 1)
+        energy, low, high = self.weights.free_energy(self.value[:, None], [edges]).T
+        at = (edges[1:] + edges[:-1]) / 2
+        axes.plot(at, energy, color=style.BLUE)
+        axes.fill_between(at, low, high, color=style.BLUE, alpha=0.2, linewidth=0)
+        axes.set(xlabel=self.label, ylabel="free energy / kT", ylim=(min(0.0, np.nanmin(low)), 1.3 * np.nanmax(energy)))
+
+    def said(self) -> str:
+        """What the frames are worth, and of each state how much it weighs and who came there."""
+        weights = self.weights
+        worth = f"By their weights {len(weights):,} frames are worth {weights.effective:,.0f} unbiased ones."
+        text = f" Dashed: another model. {worth}"
+        if weights.collapsed:
+            text += (
+                " The weights have collapsed: the walkers are where the unbiased system hardly ever is. Take fewer "
+                "dimensions or another barrier."
+            )
+        for name, state in self.states.items():
+            found = weights.difference(state, ~state)
+            pushed = _plural(self._entered(state, control=False), "time")
+            plain = f", controls {_plural(self._entered(state, control=True), 'time')}" if self.control.any() else ""
+            text += f" {name}: {_interval(found)} above all else; pushed walkers entered it {pushed}{plain}."
+        return text
+
+    def _entered(self, state: np.ndarray, *, control: bool) -> int:
+        order = np.lexsort((self.time, self.lineage))
+        order = order[self.control[order] == control]
+        inside, lineage = state[order], self.lineage[order]
+        return int((inside[1:] & ~inside[:-1] & (lineage[1:] == lineage[:-1])).sum())
+
+
+def _plural(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' if number != 1 else ''}"
+
+
+def _interval(mean: Mean) -> str:
+    if not np.isfinite(mean.value):
+        return "its free energy is not known"
+    return f"{mean.value:.1f} kT ({mean.low:.1f} to {mean.high:.1f})"
 
 
 def _surfaces(axes: Axes, records: list[Biased], biases: list[Bias]) -> None:
@@ -52,27 +168,11 @@ def _surfaces(axes: Axes, records: list[Biased], biases: list[Bias]) -> None:
     axes.legend(title="by", loc="best")
 
 
-def _worth(axes: Axes, versions: list[Biased]) -> None:
-    frames, effective = [each.frames for each in versions], [each.effective for each in versions]
-    axes.plot(frames, effective, ".-", color=style.BLUE, markersize=3)
-    axes.set(xlabel="scored frames", ylabel="effective size of the sample", yscale="log")
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    changes = [
-        (float(after.frames), after.model) for before, after in pairwise(versions) if after.model != before.model
-    ]
-    style.mark_models(axes, changes)
-
-
 def _caption(versions: list[Biased], of_last: list[Biased], newest: Bias) -> str:
     last = versions[-1]
-    few = ""
-    if last.effective < FEWEST:
-        few = (
-            f" The weights have collapsed: {last.frames:,} frames are worth {last.effective:.0f}. The walkers are "
-            "where the unbiased system hardly ever is; take fewer dimensions or a lower barrier."
-        )
+    changes = sum(after.model != before.model for before, after in pairwise(versions))
     return (
         f"Version {last.bias} of the bias, of {last.frames:,} frames, along the score of model {last.model}, which has "
-        f"had {len(of_last)} versions. By their weights the frames are worth {last.effective:,.0f} unbiased ones. "
-        f"The barrier is {newest.barrier_kT:g} kT.{few}"
+        f"had {len(of_last)} versions; {_plural(changes, 'change')} of the model before. The barrier is "
+        f"{newest.barrier_kT:g} kT."
     )

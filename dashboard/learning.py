@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator
 
 from steersman.dashboard import style
 from steersman.dashboard.errors import NothingToDraw
@@ -21,15 +21,40 @@ def draw(history: History) -> tuple[Figure, str]:
     cards = history.directory.cards()
     if not cards:
         raise NothingToDraw("no model was trained")
+    drawn = [(3, _losses)] if any("loss" in epoch for card in cards for epoch in card["history"]) else []
+    drawn.append((2, _held_out))
+    more = len({frames for frames, _ in curve(cards)}) > 1
+    drawn += [(2, _against_frames)] * more
     figure = style.sheet(2.7)
-    if any("loss" in epoch for card in cards for epoch in card["history"]):
-        left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-        _losses(left, cards)
-    else:
-        right = figure.subplots()
-    _held_out(right, cards)
+    for axes, (_, panel) in zip(
+        figure.subplots(1, len(drawn), width_ratios=[width for width, _ in drawn], squeeze=False)[0], drawn, strict=True
+    ):
+        panel(axes, cards)
     accepted = sum(bool(card["accepted"]) for card in cards)
-    return figure, f"Models trained: {len(cards)}, used: {accepted}. {_caption(cards[-1])}"
+    against = " On the right the same held-out errors, against the frames trained on." if more else ""
+    return figure, f"Models trained: {len(cards)}, used: {accepted}. {_caption(cards[-1])}{against}"
+
+
+def curve(cards: list[Card]) -> list[tuple[int, float]]:
+    """Frames that each version was trained on, and its error on those that were held out from it."""
+    judged = [
+        card
+        for card in cards
+        if "frames" in card and np.isfinite(np.nan if card["held_out"] is None else card["held_out"])
+    ]
+    return [(card["frames"], card["held_out"]) for card in judged]
+
+
+def _against_frames(axes: Axes, cards: list[Card]) -> None:
+    """Whether more frames, or more members of an ensemble, still make the models better."""
+    frames, errors = zip(*sorted(curve(cards)), strict=True)
+    axes.plot(frames, errors, ".-", color=style.BLUE, markersize=5)
+    axes.set(xlabel="frames trained on", xscale="log", yscale="log" if min(errors) > 0 else "linear")
+    axes.margins(y=0.2)
+    for axis in (axes.xaxis, axes.yaxis) if min(errors) > 0 else (axes.xaxis,):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(EngFormatter(sep="") if axis is axes.xaxis else "{x:g}")
+        axis.set_minor_formatter("")
 
 
 def _losses(axes: Axes, cards: list[Card]) -> None:
@@ -43,10 +68,12 @@ def _losses(axes: Axes, cards: list[Card]) -> None:
         if len(losses):
             axes.annotate(f"{card['version']}", (epochs[0], losses[0]), xytext=(3, 2), textcoords="offset points")
         first += len(losses)
-    axes.set(xlabel="epoch, versions one after another", ylabel="training loss", yscale="log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("")
+    axes.set(xlabel="epoch, versions one after another", ylabel="training loss")
+    if axes.dataLim.y0 > 0:  # some are sums of autocorrelations, with a minus
+        axes.set(yscale="log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
 
 
 def _held_out(axes: Axes, cards: list[Card]) -> None:

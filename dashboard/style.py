@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
@@ -32,6 +33,7 @@ POLICY_MARKERS = {
 OTHER_COLOURS = (BLUE, GREEN, PURPLE, YELLOW)  # not those of random or continued starts, nor of failures
 
 MOST_NAMED = 6  # models whose lines are marked with a word; more get their number only
+ROOM = 0.13  # of the axis that such a word takes
 
 TIME_MAP = LinearSegmentedColormap.from_list("time", ["#f2c14e", "#e0705a", "#93386b", "#2d1e4f"])  # light to dark
 
@@ -92,14 +94,16 @@ def plain_ticks(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
 
 
 def mark_models(axes: Axes, moments: list[tuple[float, int]]) -> None:
-    """A thin vertical line where each model came into use, with its version above."""
-    end = axes.get_xlim()[1]
+    """A thin vertical line where each model came into use, with its version above, as far as there is room for it."""
+    begin, end = axes.get_xlim()
+    gaps = np.diff([x for x, _ in moments], append=np.inf) / (end - begin)
+    named = len(moments) < MOST_NAMED and gaps.min(initial=1) > ROOM
     for x, version in moments:
         axes.axvline(x, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
         side: dict[str, Any] = (
             {"ha": "right", "xytext": (-3, -1)} if x > 0.9 * end else {"ha": "left", "xytext": (3, -1)}
         )
         axes.annotate(
-            f"model {version}" if len(moments) < MOST_NAMED else str(version), (x, 1),
+            f"model {version}" if named else str(version), (x, 1),
             xycoords=("data", "axes fraction"), textcoords="offset points", va="top", fontsize=7, color=INK, **side,
         )  # fmt: skip

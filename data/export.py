@@ -28,8 +28,9 @@ BOX = "box"  # variable of a frame
 BOXES = {
     (3,): "lengths (3,)",
     (6,): "lengths and angles in degrees (6,)",
-    (3, 3): "vectors (3, 3) of the form (x, 0, 0), (x, y, 0), (x, y, z)",
+    (3, 3): "vectors (3, 3)",
 }
+FLAT = 1e-6  # share of its volume at right angles below which a box is none
 FORMATS = (".xtc", ".dcd", ".pdb", ".nc")
 BLOCK_BYTES = 32 * 2**20  # of positions that are read at once
 MOST_STEPS = 1000  # of a DCD file, between two frames
@@ -179,9 +180,10 @@ class _Atoms:
         positions = frames.rows(self.stored, POSITIONS, *where) * self.to_angstrom
         boxes = frames.rows(self.stored, BOX, *where) if self.box_to_angstrom else None
         for i in range(len(part)):
-            self.universe.atoms.positions = positions[i]
-            if boxes is not None:
-                self.universe.dimensions = _box(boxes[i], self.box_to_angstrom or 1.0)
+            box, at = (None, positions[i]) if boxes is None else _turned(np.asarray(boxes[i], np.float64), positions[i])
+            self.universe.atoms.positions = at
+            if box is not None:
+                self.universe.dimensions = _box(box, self.box_to_angstrom or 1.0)
             self.universe.trajectory.ts.time = self.times_ps[first + i]
             yield first + i
 
@@ -255,15 +257,28 @@ def _dcd_times(path: Path, times_ps: np.ndarray) -> dict[str, Any]:
     return {"dt": apart, "nsavc": steps, "istart": round(first * steps)}
 
 
+def _turned(box: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both as they are, or turned until the vectors are (x, 0, 0), (., y, 0), (., ., z) with x, y, z > 0, which a file
+    means by lengths and angles."""
+    if box.shape != (3, 3) or not box.any() or (not np.triu(box, 1).any() and (np.diag(box) > 0).all()):
+        return box, positions
+    volume = np.linalg.det(box)
+    if abs(volume) < FLAT * np.linalg.norm(box, axis=1).prod():
+        raise CannotExport(BOX, f"vectors {box.tolist()}, which enclose nothing")
+    box = box * np.sign(volume)  # of a left-handed box the opposite vectors, which repeat the same places
+    turn, upper = np.linalg.qr(box.T)
+    turn = turn * np.sign(np.diag(upper))
+    return box @ turn, positions @ turn
+
+
 def _box(box: np.ndarray, to_angstrom: float) -> np.ndarray:
     """(6,): lengths in Angstrom and angles of a box of one of the shapes in BOXES."""
     from MDAnalysis.lib.mdamath import triclinic_box
 
-    box = np.asarray(box, np.float64)
     if box.shape != (3, 3):
         angles = box[3:] if len(box) == 6 else (90, 90, 90)
         return np.array([*(box[:3] * to_angstrom), *angles], np.float32)
     found = np.asarray(triclinic_box(*(box * to_angstrom)))
-    if not np.allclose(np.triu(box, 1), 0, atol=1e-6) or (box.any() and not found.any()):
-        raise CannotExport(BOX, f"vectors {box.tolist()}; known are {BOXES[3, 3]}")  # others: positions must turn
+    if box.any() and not found.any():
+        raise CannotExport(BOX, f"vectors {box.tolist()}, which enclose nothing")
     return found

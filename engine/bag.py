@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from steersman.system.files import replace_file, sync_folder
 from steersman.worker.orders import DONE, START, plain
 
 DEATHS = 2  # walkers that may die on a start before it is blamed
+LOOK_S = 5.0  # between two looks whether the bus has the starts that wait
 WALKERS = 2  # on which a start fails before it is blamed: one alone may be what is broken
 
 
@@ -38,6 +40,8 @@ class Bag:
         rounds: give each start to a fixed slot, so that a run repeats bit for bit.
         held_out: draws that are started first, and that no training sees.
         biaser: sees to walkers that are lost under a bias.
+        lost_s: a start that waits, and that the bus has not got for so long, was deleted; longer than a walker's lease.
+        clock: seconds, monotonic.
     """
 
     def __init__(
@@ -51,10 +55,14 @@ class Bag:
         rounds: bool,
         held_out: Sequence[Mapping[str, float | Sequence[float]]] = (),
         biaser: Biaser | None = None,
+        lost_s: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._recorder, self._space, self._steering = recorder, space, steering
         self._decider = Decider(steering)
         self._seed, self._rounds, self._held_out, self._biaser = seed, rounds, held_out, biaser
+        self._lost_s, self._clock, self._looked = lost_s, clock, clock()
+        self._missing: dict[int, float] = {}  # starts that wait and are not on the bus, and since when
         self.hopeless = ""  # why no further start can be chosen
         self._stand_ins: dict[int, int] = {}  # slots without a walker, and those whose walkers run their starts
         self._open: bool | None = None  # whether the waiting starts are on the bus; None: nobody knows
@@ -94,6 +102,18 @@ class Bag:
     def doubt(self) -> None:
         """A server was lost: what is on the bus is to be looked at again."""
         self._open = None
+
+    def lost(self) -> int:
+        """How many starts wait that neither the bus nor a walker has: somebody deleted them. Looks now and then.
+
+        Raises: BusError.
+        """
+        now = self._clock()
+        if not self._open or now - self._looked < LOOK_S:
+            return 0
+        self._looked = now
+        self._missing = {start.start: self._missing.get(start.start, now) for start in self._not_offered()}
+        return sum(now - since > self._lost_s for since in self._missing.values())
 
     def fill(self, newest: Callable[[], Scores], slots: int, room: Callable[[], float] = lambda: math.inf) -> None:
         """Choose as many starts as slots have not got one ahead: explained, then in the journal, then on the bus.
@@ -204,13 +224,14 @@ class Bag:
         """Offer a start once more, as a new one that repeats start `number`."""
         fresh, settings = self._recorder.state.next_start, self._recorder.state.settings
         seed = start_seed(self._seed, fresh)
-        again = replace(record, start=fresh, seed=seed, again=number, set=dict(settings), pin="", **self._learned())
+        learned = self._learned(pushed=record.share > 0)
+        again = replace(record, start=fresh, seed=seed, again=number, set=dict(settings), pin="", **learned)
         self._put(self._recorder.record(again))
 
-    def _learned(self) -> dict[str, Any]:
+    def _learned(self, *, pushed: bool) -> dict[str, Any]:
         """What a simulation gets of what was learned: the newest bias and its model, or the newest model."""
         state = self._recorder.state
-        bias = state.bias
+        bias = state.bias if pushed else None
         return {"with_model": bias.model if bias else state.model, "bias": bias.bias if bias else 0}
 
     def _go_on(self, number: int, broken: Broken) -> None:
@@ -235,11 +256,20 @@ class Bag:
 
     def _restore(self) -> None:
         """Offer the waiting starts again that the server lost, or did not take."""
+        for start in self._not_offered():
+            self._space.put(self._offered_to(start.slot), start.start, plain(start))
+
+    def _not_offered(self) -> list[Start]:
+        """The starts that wait and that nobody can take: a walker has them, or they are not on the bus."""
+        waiting: dict[str, list[Start]] = {}
         for start in self._recorder.state.starts.values():
             if start.segment is None:
-                name = self._offered_to(start.record.slot)
-                if not self._space.count(name, start.record.start, dict):
-                    self._space.put(name, start.record.start, plain(start.record))
+                waiting.setdefault(self._offered_to(start.record.slot), []).append(start.record)
+        missing = []
+        for name, starts in waiting.items():
+            offered = {each[1] for each in self._space.read_many_nowait(name, int, dict)}
+            missing += [start for start in starts if start.start not in offered]
+        return missing
 
     def _empty(self, slots: int) -> None:
         """Take every waiting start back."""
@@ -288,13 +318,22 @@ class Bag:
     def _begin(self, scores: Scores, number: int, slot: int, choice: Choice) -> Start:
         chosen = choice.candidate
         parent = None if chosen is None else scores.frame(chosen.index)
+        pushed = not self._is_control(number, FrameId(*parent) if parent else None)
         return Start(
             start=number, seed=start_seed(self._seed, number), slot=slot, set=dict(self._recorder.state.settings),
             parent=FrameId(*parent) if parent else None, policy=choice.policy, reason=choice.reason,
             model=scores.model if chosen else 0, exact=bool(chosen and chosen.exact),
             draw={name: _floats(value) for name, value in chosen.draw.items()} if chosen else {},
-            weight=chosen.weight if chosen else 0.0, **self._learned(),
+            weight=chosen.weight if chosen else 0.0, share=float(pushed), **self._learned(pushed=pushed),
         )  # fmt: skip
+
+    def _is_control(self, number: int, parent: FrameId | None) -> bool:
+        """Whether no bias pushes this start, nor any that go on from it."""
+        state = self._recorder.state
+        if parent is None:
+            controls = self._steering.bias.controls if self._steering.bias else 0
+            return number < min(controls, state.slots - 1)
+        return bool(state.controls) and state.walkers[parent.walker].segments[parent.segment].start in state.controls
 
     def _say_how_it_went(self, choice: Choice) -> None:
         if self._decider.trouble:

@@ -46,7 +46,7 @@ class Biaser:
         replace_file(file, data)
         self._recorder.record(Biased(
             bias=version, model=scores.model, frames=len(scores), sha256=hashlib.sha256(data).hexdigest(),
-            kernels=len(made.heights), effective=made.effective,
+            kernels=len(made.heights),
         ))  # fmt: skip
         self._recorder.works("bias")
 
@@ -55,7 +55,7 @@ class Biaser:
         newest, lost = self._recorder.state.bias, self._bias.lost
         if lost is None or newest is None or newest.model != scores.model or self._bias.lacks(scores.values):
             return start
-        if not (start.exact and start.parent):
+        if not (start.exact and start.parent and start.share):
             return start
         rows = self._newest_rows(start.parent, scores)
         if not len(rows) or (weight := self._bias.log_weight(scores, rows)) > lost:

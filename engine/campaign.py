@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory, check_path, needing_room
 from steersman.journal.state import State
 from steersman.models.ranks.strategy import Strategy
-from steersman.stages import loading, modules, trust
+from steersman.stages import loading, modules, score_names, trust
+from steersman.stages.errors import BadWorkflow
 from steersman.stages.workflow import Params, Workflow
 from steersman.system.errors import BadRequest, BadValue
 
@@ -59,12 +61,21 @@ def plan(
     loaded = loading.load(source)
     params = loading.parameters(loaded, params_file, assignments)
     loading.check_rules(loaded, params)
+    _check_scores(loaded, source)
     chosen = secrets.randbelow(2**31) if seed is None else seed
     if chosen < 0:
         raise BadValue("--seed", str(seed), "a seed is 0 or above")
     where = site_files.load_site(site, site_changes).serving(loaded.stages)
     _check_ranks(loaded, where)
     return Plan(source, loaded, params, where, chosen, rounds or loaded.steering.policy.rounds)
+
+
+def _check_scores(workflow: Workflow, source: Path) -> None:
+    """Raises: BadWorkflow: steering needs a score that the score stage is seen not to return."""
+    function = workflow.scoring and workflow.scoring.function
+    names = score_names.written(function) if function else None
+    if function and names is not None and (problem := score_names.lacking(workflow, names)):
+        raise BadWorkflow(str(source), inspect.getsourcelines(function)[1], problem)
 
 
 def begin(

@@ -30,7 +30,7 @@ from steersman.engine.merger import Merger
 from steersman.engine.people import People
 from steersman.engine.planner import Planner
 from steersman.engine.process import Interrupts
-from steersman.engine.reconcile import catch_up, hear
+from steersman.engine.reconcile import catch_up, first_shapes, hear
 from steersman.engine.scorer import Scorer
 from steersman.engine.servers import RunServers
 from steersman.engine.trainer import Trainer
@@ -50,7 +50,7 @@ from steersman.store import MOVE_EVERY_S
 from steersman.system.errors import told
 from steersman.system.node import busy
 from steersman.worker import tasks
-from steersman.worker.orders import THERE
+from steersman.worker.orders import LIKE, THERE
 
 GATHER_S = 10e-6  # a slot: messages gather so long before a step, which takes about 1 us a slot however few there are
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
@@ -112,12 +112,12 @@ class Driver:
         self._settings: dict[str, Any] | None = None
         self._synced, self._foretold = 0.0, False
         self._inbox = Inbox(space, recorder, clock)
-        self._people = People(self._inbox, space, recorder, self._check)
+        self._people = People(self._inbox, space, recorder, self._check, workflow.steering)
         bias = workflow.steering.bias
         self._biaser = Biaser(directory, bias, recorder) if bias else None
         self._bag = Bag(
             recorder, space, workflow.steering, directory.decisions, seed=run.seed, rounds=run.rounds,
-            held_out=workflow.held_out_draws(run.params), biaser=self._biaser,
+            held_out=workflow.held_out_draws(run.params), biaser=self._biaser, lost_s=2 * site.lease, clock=clock,
         )  # fmt: skip
         late_s = MOVE_EVERY_S if site.simulation.scratch else 0.0  # frames are heard of so much later
         self._crew = Crew(
@@ -176,6 +176,8 @@ class Driver:
             self._bag.share(self._crew.stand_ins(), self._slots)
         self._bag.mend(self._simulation.retries)
         self._bag.align(self._slots, offered=self._state.paused is None)
+        if lost := self._bag.lost():
+            self._servers.miss(f"{lost} of the starts that wait")
         if self._rounds and not self._round_is_over:
             return
         if self._learn():
@@ -213,6 +215,8 @@ class Driver:
         self._bag.doubt()
         self._crew.doubt()
         if self._space.read_nowait(THERE) is None:
+            if first := first_shapes(self._state, self._directory.frames):
+                self._space.put(LIKE, *first, once=LIKE)
             self._space.put(THERE)
         self._servers.troubles.clear()
 

@@ -15,14 +15,15 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from parsl.config import Config
 from parsl.dataflow.dflow import DataFlowKernel
+from parsl.executors.base import ParslExecutor
 from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 
 from steersman.bus import BusError, TupleSpace
@@ -42,6 +43,8 @@ LOOK_S = 1.0  # jobs that have not begun are looked for so often, and managers t
 KEPT = {"parsl": logging.INFO, "parsl.dataflow": logging.WARNING}
 log = logging.getLogger(__name__)
 EAGER_S = 0.05  # Parsl asks for its first blocks at most so long after it has executors
+
+T = TypeVar("T")
 
 
 def lost(error: BaseException | None) -> bool:
@@ -211,18 +214,7 @@ class Jobs:
 
 def _started(config: Config) -> DataFlowKernel:
     """Start Parsl; it would wait two minutes for an interchange that died meanwhile."""
-    starting: Future[DataFlowKernel] = Future()
-
-    def start() -> None:
-        # A terminal sends Ctrl-C, or that it goes, to all processes, and Parsl's interchange would die of it; what a
-        # thread starts inherits what it does not hear.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
-        try:
-            starting.set_result(_eager(config))
-        except BaseException as error:  # the waiting thread raises it
-            starting.set_exception(error)
-
-    threading.Thread(target=start, name="parsl-start", daemon=True).start()
+    starting = _aside(_eager, config)
     while not wait([starting], timeout=LOOK_S).done:
         if died := next((pool.died for pool in pools(config).values() if pool.died), ""):
             raise ExecutorLost(f"{died} while it was starting")
@@ -239,12 +231,36 @@ def _started(config: Config) -> DataFlowKernel:
         raise ExecutorLost(f"Parsl did not start: {told(error)}") from None
 
 
+def _aside(function: Callable[..., T], *args: Any) -> Future[T]:
+    """Call it in a thread that nobody waits for at the end."""
+    future: Future[T] = Future()
+
+    def call() -> None:
+        # A terminal sends Ctrl-C, or that it goes, to all processes, and Parsl's interchange would die of it; what a
+        # thread starts inherits what it does not hear.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+        try:
+            future.set_result(function(*args))
+        except BaseException as error:  # the waiting thread raises it
+            future.set_exception(error)
+
+    threading.Thread(target=call, name="parsl-start", daemon=True).start()
+    return future
+
+
+class _Kernel(DataFlowKernel):  # type: ignore[misc]  # Parsl has no types
+    """Parsl, whose executors start side by side: each waits for its interchange."""
+
+    def add_executors(self, executors: Sequence[ParslExecutor]) -> None:
+        add = super().add_executors
+        for starting in [_aside(add, [one]) for one in executors]:
+            starting.result()
+
+
 def _eager(config: Config) -> DataFlowKernel:
     """Parsl looks at its blocks each period; without this the first would be asked for a period late."""
     period_s, config.strategy_period = config.strategy_period, EAGER_S
-    kernel = DataFlowKernel(config)
-    for pool in pools(config).values():
-        pool.bound_waits()
+    kernel = _Kernel(config)
     for name, level in KEPT.items():
         logging.getLogger(name).setLevel(level)
     kernel.job_status_poller.interval = period_s

@@ -18,9 +18,9 @@ from pathlib import Path
 import psutil
 
 from steersman.bus.addresses import LOG_FILE, bus_of
+from steersman.executors.steady import MARK, remove_left
 from steersman.system.processes import lives
 
-MARK = "STEERSMAN_RUN"
 KEEP_ENVIRONMENT = "SPT_NOENV"  # setproctitle, which Parsl uses, would write titles over the environment
 WAIT_S = 5.0  # for what a kill was sent to; a process that waits for its disk dies when that answers
 EXEC_S = 1.0
@@ -96,7 +96,9 @@ def _tracks_resources(process: psutil.Process) -> bool:
 def reap_earlier(run: Path, keep: Collection[int] = ()) -> int:
     """End what is left over from earlier in this run; the warden of this driver, and processes `keep`, stay."""
     ours = os.environ.get(MARK, "")
-    return end([each for each in of_run(run) if each.pid not in keep and not _is_warden(each, ours)])
+    ended = end([each for each in of_run(run) if each.pid not in keep and not _is_warden(each, ours)])
+    remove_left(run)
+    return ended
 
 
 @contextlib.contextmanager

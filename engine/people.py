@@ -28,6 +28,7 @@ from steersman.journal.run_directory import RunDirectory, user
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.steering import Steering
 from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
 
 ANSWER = "tell.answer"  # name of tuples on the bus
@@ -109,10 +110,14 @@ class People:
 
     Args:
         check: raises BadInput for parameters that cannot be set.
+        steering: that of the run; nothing is pinned where that would break the weights of frames.
     """
 
-    def __init__(self, inbox: Inbox, space: TupleSpace, recorder: Recorder, check: Check) -> None:
+    def __init__(
+        self, inbox: Inbox, space: TupleSpace, recorder: Recorder, check: Check, steering: Steering | None = None
+    ) -> None:
         self._inbox, self._space, self._recorder, self._check = inbox, space, recorder, check
+        self._steering = steering or Steering()
         self._known = deque[str](maxlen=KNOWN)
 
     @property
@@ -157,9 +162,9 @@ class People:
         return segment.name
 
     def _frame(self, frame: str) -> FrameId:
-        if self._state.rounds:
+        if self._steering.policy.rounds:
             raise BadRequest("this run is a weighted ensemble, and a pinned start would have no weight")
-        if self._state.biases:
+        if self._steering.bias:
             raise BadRequest("this run has a bias, and a pinned start would break the weights of its frames")
         name, _, text = frame.partition(":")
         segment = self._segment(name)

@@ -6,12 +6,15 @@ slot, what they still write is not read. See docs/design/004-durable-campaign.md
 
 from __future__ import annotations
 
+import contextlib
+
 from steersman.journal import published as published_frames
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import UNKNOWN, Began, Ended, FrameId, Hired, Lost, Published, Record, Start
+from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.stages.start import looked
-from steersman.store import ENDED, SEGMENT_FIELDS, Frames, StoreError, finish
+from steersman.store import ENDED, FRAME, SEGMENT_FIELDS, Frames, StoreError, finish
 from steersman.system.errors import DamagedFile
 
 
@@ -96,6 +99,16 @@ def _adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
         recorder.record(Published(
             walker=walker.number, frames=rows, segments=published, simulated=simulated, reads=reads, adopted=True
         ))  # fmt: skip
+
+
+def first_shapes(state: State, frames: Frames) -> tuple[str, dict[str, list[int]]] | None:
+    """A walker that has frames, the first that can be read, and the shapes of these; None: there is none yet."""
+    for walker in state.walkers.values():
+        with contextlib.suppress(StoreError, OSError):
+            if walker.frames:
+                stored = frames.stored(walker.name, FRAME).items()
+                return walker.name, {name: list(array.like.shape) for name, array in stored if name != "segment"}
+    return None
 
 
 def _time(frames: Frames, name: str, first: int, end: int) -> float:

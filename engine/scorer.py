@@ -16,7 +16,8 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Metrics, Scored
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, misses_an_end, stale, unscored
-from steersman.stages.workflow import Score, Train, Workflow
+from steersman.stages.score_names import lacking
+from steersman.stages.workflow import Score, Workflow
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
 from steersman.steering.opes import GROWTH
@@ -173,7 +174,7 @@ class Scorer:
         self._recorder.record(Scored(model=board.model, frames=board.frames, took_s=batch.work.ran_s))
         self._recorder.works("score")
         if not (early := self._is_early(board.model)):
-            self._check_needs()
+            self.hopeless = lacking(self._workflow, self.scores().values)  # it never comes
         self._measure(early=early)
         return True
 
@@ -187,18 +188,6 @@ class Scorer:
             self._recorder.note(f"the scores of model {board.model} cannot be used: {problem}")
         cause = f"with model {board.model}: {type(problem).__name__}: {problem}"
         self._recorder.fails("score", cause, self._directory.traceback("scoring", board.model))
-
-    def _check_needs(self) -> None:
-        """A score that steering looks at, or the gate of models, and that is not there never comes."""
-        there, steering, training = self.scores().values, self._workflow.steering, self._workflow.training
-        known = ", ".join(sorted(there)) or "none"
-        needs = [("steering", name) for name in (*steering.needs, *steering.fallback.needs)]
-        needs += [("the gate of @wf.train", training.gate)] if training and training.gate != Train.gate else []
-        if steering.bias and (problem := steering.bias.lacks(there)):
-            self.hopeless = f"{problem}; it returns: {known}"
-        elif missing := [(who, name) for who, name in needs if name not in there]:
-            who, name = missing[0]
-            self.hopeless = f"{who} needs the score {name!r}, but the score stage returns: {known}"
 
     def _note_slow(self, batch: _Batch, hang_s: float) -> None:
         """A thread cannot be ended, as a worker that hangs ends itself: it is noted, once."""

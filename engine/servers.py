@@ -56,9 +56,13 @@ class RunServers:
             return
         self._looked = time.monotonic()
         if space.read_nowait(THERE) is None:
-            words = "the bus has lost what it held, though its server lives; everything is offered again"
-            self._recorder.note(words)
-            self.troubles.add(words)
+            self.miss("what it held")
+
+    def miss(self, what: str) -> None:
+        """Somebody deleted it, though the server lives: note it, and have it made good."""
+        words = f"the bus has lost {what}, though its server lives; everything is offered again"
+        self._recorder.note(words)
+        self.troubles.add(words)
 
     def mend(self, error: BusError) -> None:
         """Note what a server refused, or bring it back where it is gone."""

@@ -28,7 +28,7 @@ else
   echo 'simulation: {workers: 1}' > "$site"
 fi
 echo 'training: {workers: 1}' >> "$site"
-fold=(fold --at here --site "$site" --params workflows/demo.yaml --set sim_ns=10 --set train_every=200)
+fold=(fold --at here --site "$site" --params workflows/chignolin.yaml --set sim_ns=10 --set train_every=200)
 
 say remote check --at here --site "$site"
 say submit "${fold[@]}" --name first

@@ -21,9 +21,9 @@ ONE_THREAD_EACH = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENMM_CPU_THREADS"), "1"
 )
 ONE_THREAD = "export " + " ".join(f"{name}={count}" for name, count in ONE_THREAD_EACH.items())
-# Parsl's workers make a socket there, whose path may have 107 characters: 32 are its own.
+# Parsl's workers make a socket there, whose path may have 107 characters: 39 are its own.
 SHORT_TMPDIR = (
-    '[ ${#TMPDIR} -le 70 ] || { SHORT=$(mktemp -u /tmp/tmp.XXXXXXXX) && ln -s "$TMPDIR" $SHORT && export TMPDIR=$SHORT'
+    '[ ${#TMPDIR} -le 66 ] || { SHORT=$(mktemp -u /tmp/tmp.XXXXXXXX) && ln -s "$TMPDIR" $SHORT && export TMPDIR=$SHORT'
     ' && trap "rm -f $SHORT" EXIT; }'
 )
 

@@ -10,6 +10,7 @@ from typing import Any
 import zmq
 from parsl.config import Config
 from parsl.executors import HighThroughputExecutor, MPIExecutor
+from parsl.executors.high_throughput import zmq_pipes
 from parsl.executors.high_throughput.executor import DEFAULT_INTERCHANGE_LAUNCH_CMD, DEFAULT_LAUNCH_CMD
 
 from steersman.executors.network import driver_address
@@ -23,6 +24,20 @@ HERE_S = 1  # between two signs of life of workers on the driver's machine
 MISSED = 8  # so many in a row, and a worker is lost
 ANSWER_S = 5.0  # Parsl's interchange answers within so long
 REPLY_MS = 30_000  # or never
+
+
+class Patient(zmq_pipes.CommandClient):  # type: ignore[misc]  # Parsl has no types
+    """Asks an interchange, and does not wait forever for the answer of one that may have died."""
+
+    def create_socket_and_bind(self) -> None:
+        super().create_socket_and_bind()
+        for option in (zmq.RCVTIMEO, zmq.SNDTIMEO):
+            self.zmq_socket.setsockopt(option, REPLY_MS)
+        for option in (zmq.REQ_RELAXED, zmq.REQ_CORRELATE):  # after an answer that did not come one may ask again
+            self.zmq_socket.setsockopt(option, 1)
+
+
+zmq_pipes.CommandClient = Patient  # what every executor makes when it starts; later, one may be asking already
 
 
 def started(site: Site, role: str, provider: Any) -> HighThroughputExecutor:
@@ -160,14 +175,6 @@ class Pool:
         """Give a manager no more work."""
         with contextlib.suppress(zmq.Again):  # the interchange died, as is seen in a moment
             self._executor._hold_manager(manager)  # Parsl has no public name for it
-
-    def bound_waits(self) -> None:
-        """Let nobody wait forever for an answer of the interchange, which may die; Parsl has just been started."""
-        socket = self._executor.command_client.zmq_socket
-        for option in (zmq.RCVTIMEO, zmq.SNDTIMEO):
-            socket.setsockopt(option, REPLY_MS)
-        for option in (zmq.REQ_RELAXED, zmq.REQ_CORRELATE):  # after an answer that did not come one may ask again
-            socket.setsockopt(option, 1)
 
 
 def pools(config: Config) -> dict[str, Pool]:

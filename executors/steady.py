@@ -6,13 +6,19 @@ dead, and all that runs is lost. What a manager starts is a process of its own, 
 A manager's helper, which holds its queues, may be killed. The manager would then write about it as fast as it can, for
 ever; so it ends with it.
 
+A manager's workers are forked from one process that has imported what each needs, once on a node.
+
 A manager is ended by TERM, and then Python leaves the folder of its sockets in the temporary directory. So this program
-names the folder for all processes that it starts, and removes it.
+names the folder for all processes that it starts, and removes it. One that is killed leaves it, and semaphores in
+/dev/shm, if what would remove these is killed too. So their names tell the run, whose next driver removes them.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import hashlib
+import importlib.metadata
 import multiprocessing
 import os
 import runpy
@@ -22,21 +28,43 @@ import sys
 import tempfile
 import threading
 import time
+from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from multiprocessing.managers import BaseManager
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
+
+from steersman.executors import light
 
 STEADY = "steersman-steady"
+POOL = "process_worker_pool.py"  # Parsl's manager
+MARK = "STEERSMAN_RUN"  # in the environment of all that a driver starts on its machine: <run directory>#<token>
+SEMAPHORES = Path("/dev/shm")
 
 
 def main() -> None:
     began = time.time() - time.monotonic()
     time.time = lambda: began + time.monotonic()
-    _remove_at_end(tempfile.mkdtemp(prefix="pymp-"))
+    _name_after_run()
     _end_with_helpers()
+    light.hollow()
     del sys.argv[0]
+    if sys.argv[0] == POOL:
+        _fork_workers()
+        importlib.metadata.distributions = tuple  # type: ignore[assignment]  # a manager would read each for nobody
     sys.argv[0] = shutil.which(sys.argv[0]) or sys.argv[0]
     runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def _fork_workers() -> None:
+    """Have Parsl fork workers from a server of multiprocessing, instead of starting Python for each."""
+    import parsl.multiprocessing
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["steersman.worker.warm"])
+    parsl.multiprocessing.SpawnContext = context
+    os.environ["PYTHONSAFEPATH"] = "1"  # a random.py of the user's in this folder is not Python's
+    forkserver.ensure_running()  # it imports while the manager does
 
 
 def _end_with_helpers() -> None:
@@ -56,10 +84,39 @@ def _end_with_helpers() -> None:
     BaseManager.start = started  # type: ignore[method-assign]
 
 
+def left(run: Path) -> list[Path]:
+    """Folders of sockets, and semaphores, that processes of a run made on this machine and did not remove."""
+    name = _named(run)
+    return [*Path(tempfile.gettempdir()).glob(f"{name}-*"), *SEMAPHORES.glob(f"sem.{name}-*")]
+
+
+def remove_left(run: Path) -> None:
+    """None of the run's processes may live."""
+    for each in left(run):
+        shutil.rmtree(each, ignore_errors=True)
+        with contextlib.suppress(OSError):  # of somebody else
+            each.unlink(missing_ok=True)
+
+
+def _named(run: Path) -> str:
+    """What their names begin with: by the folder itself, as another may have the same path in another container."""
+    found = run.stat()
+    return f"mp-{hashlib.sha256(f'{found.st_dev} {found.st_ino}'.encode()).hexdigest()[:8]}"
+
+
+def _name_after_run() -> None:
+    """Have multiprocessing name sockets and semaphores after the run, here and in all that is started."""
+    this, name = cast("Any", multiprocessing.current_process()), "mp"
+    if mark := os.environ.get(MARK):
+        with contextlib.suppress(OSError):  # on a node where it lies elsewhere
+            name = _named(Path(mark.rpartition("#")[0]))
+    this._config["semprefix"] = f"/{name}"
+    this._config["tempdir"] = sockets = tempfile.mkdtemp(prefix=f"{name}-")
+    _remove_at_end(sockets)
+
+
 def _remove_at_end(sockets: str) -> None:
-    """Have multiprocessing put its sockets there, here and in all that is started; and remove them, also on TERM."""
-    this: Any = multiprocessing.current_process()
-    this._config["tempdir"] = sockets
+    """Also on TERM."""
     atexit.register(shutil.rmtree, sockets, ignore_errors=True)
 
     def end(number: int, frame: Any) -> None:

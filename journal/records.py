@@ -185,7 +185,7 @@ class Start(Record, tag="start", frozen=True):
     instead: FrameId | None = None  # the end of a segment that nobody goes on from, for its walker was lost
     with_model: Number = 0  # version of the model that simulate gets as `start.model`
     bias: Number = 0  # version of the bias that pushes it, along the coordinate of that model
-    share: Amount = 1.0  # of its energy: half of it each time that the start failed
+    share: Amount = 1.0  # of its energy: half of it each time that the start failed; 0 of a control, never pushed
 
     def __str__(self) -> str:
         """Its number, and below it a line for each field that says something."""
@@ -304,7 +304,6 @@ class Biased(Record, tag="bias", frozen=True):
     frames: Number  # that had scores
     sha256: str  # of its file
     kernels: Number = 0
-    effective: Amount = 0.0  # size of the frames' sample, by their weights
 
 
 class Metrics(Record, tag="metrics", frozen=True):

@@ -8,6 +8,7 @@ import numpy as np
 
 from steersman.journal.history import History
 from steersman.journal.segment_table import SegmentTable
+from steersman.journal.segments import FAILED, HOW
 from steersman.steering import Bias, Scores
 from steersman.steering.errors import BadScores
 from steersman.steering.opes import ENERGY
@@ -22,8 +23,9 @@ def reweighted(history: History, scores: Scores) -> Reweighted:
     """Weights of the frames that were biased along the coordinate of the model of the scores; all others have none.
 
     What was before that model was pushed along another coordinate, or by nothing and has seen one basin only. In the
-    first fifth of what came after it a lineage still knows where it began: that is left out, too. So is a segment whose
-    stored energy is not that of its version: a softer copy, or one of a version that is unknown.
+    first fifth of what came after it a lineage still knows where it began: that is left out, too. So is a segment that
+    failed, for another one was begun in its place, and one whose stored energy is not that of its version: a softer
+    copy, or one of a version that is unknown.
 
     Raises: BadScores: no score is the coordinate of the bias, or the stored energy is not that of the bias.
     """
@@ -36,7 +38,7 @@ def reweighted(history: History, scores: Scores) -> Reweighted:
 def _reweighted(history: History, scores: Scores) -> Reweighted:
     segments = history.segments
     made = segments.of_frames(scores.walker, scores.row)
-    version = _versions(history, scores, made)
+    version = np.where(segments.how[made] == HOW[FAILED], 0, _versions(history, scores, made))
     at = np.flatnonzero(version)
     if not len(at):
         return Reweighted(np.zeros(len(scores)), at, at)
@@ -48,7 +50,7 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
     if not len(at):
         problem = "in no segment is it the energy of start.bias in kT at the score that is biased; return frame.bias"
         raise BadScores(ENERGY, problem)
-    lineage = _lineages(segments)[made[at]]
+    lineage = lineages(segments)[made[at]]
     order = np.lexsort((scores.row[at], made[at], lineage))
     order = order[settled(lineage[order])]
     at, z, lineage = at[order], z[order], lineage[order]
@@ -88,10 +90,12 @@ def _coordinate(
     return min(found, key=lambda each: int(each[1].sum()))
 
 
-def _lineages(segments: SegmentTable) -> np.ndarray:
-    """(segments,) int: a segment belongs to that of its parent if it is the first to go on from its end."""
+def lineages(segments: SegmentTable) -> np.ndarray:
+    """(segments,) int: a segment belongs to that of its parent if it is the first, of those that did not fail, to go on
+    from its end."""
     found, goes_on = np.arange(len(segments)), np.zeros(len(segments), bool)
+    tried = segments.how != HOW[FAILED]
     for i, (parent, row) in enumerate(zip(segments.parent.tolist(), segments.parent_row.tolist(), strict=True)):
-        if parent >= 0 and row == segments.end[parent] - 1 and not goes_on[parent]:
+        if tried[i] and parent >= 0 and row == segments.end[parent] - 1 and not goes_on[parent]:
             found[i], goes_on[parent] = found[parent], True
     return found

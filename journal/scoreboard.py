@@ -9,7 +9,7 @@ import numpy as np
 
 from steersman.journal import published
 from steersman.journal.frame_keys import frame_key, places
-from steersman.journal.segments import LOST, RUNNING
+from steersman.journal.segments import FAILED, LOST, RUNNING
 from steersman.journal.state import State
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
@@ -155,8 +155,9 @@ def _waiting(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _can_end(state: State, made: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Whether another segment may continue the end of one, once it is published; what was lost has none."""
-    return np.asarray((made["how"] != LOST) & (made["state"] | (not state.exact)))
+    """Whether another segment may continue the end of one, once it is published. What was lost has none, and what
+    failed has another one begun in its place, from where it began."""
+    return np.asarray(~np.isin(made["how"], (LOST, FAILED)) & (made["state"] | (not state.exact)))
 
 
 def _scores(

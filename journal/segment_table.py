@@ -29,7 +29,7 @@ class SegmentTable:
         model: (n,) int, version of the model that chose.
         with_model: (n,) int, version of the model that the simulation got; 0: none.
         bias: (n,) int, version of the bias that pushed it; 0: none.
-        share: (n,) float, of the energy of that bias; 1 unless its start had failed.
+        share: (n,) float, of the energy of that bias; 1 unless its start had failed, 0 of a control.
         began, ended: (n,) float, seconds since 1970; one that runs ends now, one that was lost with its walker.
         simulated: (n,) float, in the run's unit of time; of one that runs 0.
         first, end: (n,) int, its rows [first, end) in its walker's group; none when it does not count.

@@ -12,7 +12,7 @@ from steersman.store import ENDED
 
 RUNNING = -1  # the end of a segment that has none yet, in columns
 HOW = (*ENDED, "lost", "running")
-LOST = HOW.index("lost")
+FAILED, LOST = HOW.index("failed"), HOW.index("lost")
 _PACKED = np.dtype([("start", "i4"), ("first", "i4"), ("end", "i4"), ("how", "i1"), ("counts", "?"), ("state", "?")])
 _BLOCK = 64  # segments; what a thousand arrays leave behind that grow side by side was twice what they held
 

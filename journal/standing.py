@@ -57,6 +57,7 @@ class Standing:
             "q"
         )  # frame_key of the walker and the segment that each of these starts goes on from, or -1
         self.unsound = set[tuple[str, int]]()  # models and versions of the bias that were set aside
+        self.controls: set[int] = set()  # starts that are never pushed, to compare with
         self.unversioned: set[int] = set()  # starts that no version pushed as it is: a softer copy, or nobody knows
         self.metrics: dict[str, list[float]] = {}
         self.begins: dict[str, list[int]] = {}  # where in them another model begins

@@ -138,6 +138,8 @@ class State(Standing):
             self.parents.extend([-1] * (record.start + 1 - len(self.parents)))
             if record.parent:
                 self.parents[record.start] = frame_key(record.parent.walker, record.parent.segment)
+        if not record.share:
+            self.controls.add(record.start)
         if self.biases and (record.share < 1 or record.policy == UNKNOWN):
             self.unversioned.add(record.start)
         if record.held_out:

@@ -162,7 +162,7 @@ def _given(start: records.Start) -> dict[str, Any]:
 def given_words(found: Mapping[str, Any]) -> str:
     """What a simulation was given of what was learned, or ""."""
     share = f" with {100 * found['share']:g} % of its energy" if found["share"] < 1 else ""
-    pushed = f"pushed by bias {found['bias']}{share}" if found["bias"] else ""
+    pushed = f"pushed by bias {found['bias']}{share}" if found["bias"] else "" if found["share"] else "a control"
     return ", ".join(filter(None, (f"model {found['with_model']}" if found["with_model"] else "", pushed)))
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from steersman.models.networks.resnet import ResNet50 as ResNet50
     from steersman.models.networks.spherical_fourier import SphericalFourier as SphericalFourier
     from steersman.models.networks.tica import TICA as TICA
+    from steersman.models.networks.tica import slowness as slowness
     from steersman.models.networks.tiramisu import Tiramisu as Tiramisu
     from steersman.models.networks.unet import SphericalUNet as SphericalUNet
     from steersman.models.ranks.staging import staged as staged
@@ -43,6 +44,7 @@ _HOMES = {
     "TICA": "steersman.models.networks.tica",
     "Tiramisu": "steersman.models.networks.tiramisu",
     "largest_batch": "steersman.models.fitting.memory",
+    "slowness": "steersman.models.networks.tica",
     "staged": "steersman.models.ranks.staging",
 }
 
@@ -64,6 +66,7 @@ __all__ = [
     "SphericalUNet",
     "Tiramisu",
     "largest_batch",
+    "slowness",
     "staged",
 ]
 

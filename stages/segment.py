@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from steersman.store import FRAME, RESTART_STATES, BadVariable, GroupWriter, ShapeMismatch, Stored, StoreError
+from steersman.store import FRAME, RESTART_STATES, BadVariable, GroupWriter, ShapeMismatch, StoreError
 from steersman.store.states import copied
+
+Shapes = dict[str, list[int]]  # of the variables of a frame
 
 TAKEN = {"segment", "segments", RESTART_STATES}  # variables of the engine, of frames and of segments
 
@@ -38,7 +40,7 @@ class Segment:
         stop_asked: looks at the bus whether the segment is to end.
         until: seconds since 1970 when it is to end at the latest, for its block ends.
         trouble: why frames cannot be written any more, if so.
-        others: variables of another walker's frames, which the first frame must have in the same shapes.
+        like: (shapes of the first frame) -> a walker, and the shapes of its frames, which must be the same.
     Attributes:
         frames: frames appended so far.
         simulated: `time` of the newest frame.
@@ -56,7 +58,7 @@ class Segment:
         stop_asked: Callable[[], bool] = lambda: False,
         until: float = math.inf,
         trouble: Callable[[], Exception | None] = lambda: None,
-        others: Callable[[], Mapping[str, Stored]] = dict,
+        like: Callable[[Shapes], tuple[str, Shapes]] = lambda shapes: ("", shapes),
     ) -> None:
         self.name, self.number, self.seed = name, number, seed
         self.first_row = writer.rows.get(FRAME, 0)
@@ -66,7 +68,7 @@ class Segment:
         self.was_stopped = self.cut = False
         self.longest_s = 0.0
         self._writer, self._stop_asked, self._until, self._trouble = writer, stop_asked, until, trouble
-        self._others = others
+        self._like = like
         self._began_at = self._looked_at = self._appended_at = time.monotonic()
 
     @property
@@ -101,14 +103,17 @@ class Segment:
         if np.ndim(given := variables.get("time", 0.0)) or np.asarray(given).dtype.kind not in "biuf":
             problem = f"it is {given!r:.60}; it must be one number, the simulated time since the segment's start"
             raise BadVariable("time", f"{problem}; a date may have another name")
-        if not self.frames:
-            _check_like(variables, self._others())
         time_now = float(variables.get("time", self.simulated))
         if time_now < self.simulated:
             raise BadVariable(
                 "time", f"it is {time_now:g} after {self.simulated:g}; it is counted from the segment's start"
             )
-        self._writer.append(FRAME, {**variables, "segment": np.int32(self.number)})
+        frame = {name: np.asarray(value)[None] for name, value in variables.items()}
+        if not self.frames:
+            self._writer.check(FRAME, frame)
+            shapes = {name: list(block.shape[1:]) for name, block in frame.items()}
+            _check_like(shapes, *self._like(shapes))
+        self._writer.extend(FRAME, {**frame, "segment": np.array([self.number], np.int32)})
         self.frames += 1
         now = time.monotonic()
         self.longest_s, self._appended_at = max(self.longest_s, now - self._appended_at), now
@@ -136,16 +141,15 @@ class Segment:
         return self.was_stopped
 
 
-def _check_like(variables: Mapping[str, Any], others: Mapping[str, Stored]) -> None:
+def _check_like(shapes: Shapes, walker: str, others: Shapes) -> None:
     """Raises: ShapeMismatch, BadVariable: another walker's frames have other variables, or other shapes."""
-    if others and (odd := others.keys() ^ {*variables, "segment"}):
+    if odd := others.keys() ^ shapes.keys():
         raise BadVariable(
             min(odd), "frames of some walkers have it and others have not; all must have the same variables"
         )
-    for name, stored in others.items():
-        if name != "segment" and np.shape(variables[name]) != stored.like.shape:
-            of = f"shape {stored.like.shape} (of {stored.of[1]})"
-            raise ShapeMismatch(name, of, f"shape {np.shape(variables[name])}")
+    for name, shape in others.items():
+        if shape != shapes[name]:
+            raise ShapeMismatch(name, f"shape {tuple(shape)} (of {walker})", f"shape {tuple(shapes[name])}")
 
 
 def look_every_s(ran_s: float) -> float:

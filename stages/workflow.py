@@ -44,13 +44,16 @@ class Simulate:
     exact: bool | None = None
 
 
+Gate = str | Callable[[Any, Any], float]
+
+
 @dataclass(frozen=True)
 class Train:
     function: Callable[..., Any]
     when: Any
     gpus: int = 0
     window: int = 100_000
-    gate: str = "error"
+    gate: Gate = "error"
     hang_s: float = TRAINING_HANG_S
     ranks: int = 1
     strategy: str = "single"
@@ -216,7 +219,7 @@ class Workflow:
         when: Every | Callable[[Any], Every] | None = None,
         gpus: int = 0,
         window: int = 100_000,
-        gate: str = "error",
+        gate: Gate = "error",
         hang_s: float = TRAINING_HANG_S,
         ranks: int = 1,
         strategy: str = "single",
@@ -227,7 +230,8 @@ class Workflow:
             when: when to train, see `every`.
             gpus: GPUs for the training.
             window: at most so many of the newest frames are trained on.
-            gate: name of the score that must not get worse on held-out frames, smaller being better.
+            gate: what must not get worse on held-out frames, smaller being better: the mean of the score of this name,
+                or the number that a function of (model, frames) gives.
             hang_s: a training that takes longer is ended.
             ranks: processes on the training worker's machine that each call the function; the first one's model counts.
             strategy: how fit() shares its work among them: "ddp", "ddp(lag=1)", "zero",

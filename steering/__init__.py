@@ -1,5 +1,6 @@
 """What to do next: pure functions of scores and progress."""
 
+from steersman.steering.ask import Ask
 from steersman.steering.bias import Bias
 from steersman.steering.decide import Choice, Decider, Steering
 from steersman.steering.draws import HELD_OUT, LatinHypercube, Unsure, latin_hypercube
@@ -29,6 +30,7 @@ __all__ = [
     "HELD_OUT",
     "NEW",
     "SECONDS",
+    "Ask",
     "Bias",
     "Candidate",
     "Choice",

@@ -50,7 +50,10 @@ class Opes:
         exploring: fill by how often a place was visited rather than by its weight: sooner elsewhere, later converged.
         lost: a walker whose frames have a mean log weight below this, relative to the mean weight of all frames, sits
             where next to nothing of the equilibrium is, and begins again at a frame that is drawn from it; None: never.
-    Raises: BadBias: a barrier that cannot be crossed or needs no bias, a width that is none, or a `lost` of 0 or more.
+        controls: so many lineages are never pushed, to show what plain dynamics does meanwhile; one less than slots at
+            most. Averages are made without them.
+    Raises: BadBias: a barrier that cannot be crossed or needs no bias, a width that is none, a `lost` of 0 or more, or
+        fewer than 0 controls.
     """
 
     score: str
@@ -60,6 +63,7 @@ class Opes:
     most: float = 40.0
     exploring: bool = False
     lost: float | None = None
+    controls: int = 0
 
     def __post_init__(self) -> None:
         if not SOFTEST_KT < self.barrier_kT <= HARDEST_KT:
@@ -69,9 +73,10 @@ class Opes:
             raise BadBias("width", self.width, "give numbers above 0, or None to take it from the frames")
         if not (np.asarray(self.periods, float) >= 0).all() or not self.most > 0:
             raise BadBias("periods, most", (self.periods, self.most), "periods are 0 or more, most is above 0")
-
         if self.lost is not None and not self.lost < 0:
             raise BadBias("lost", self.lost, "give the logarithm of a weight below the mean, or None")
+        if self.controls < 0:
+            raise BadBias("controls", self.controls, "give the number of lineages that are not to be pushed")
 
     @property
     def name(self) -> str:

@@ -21,6 +21,7 @@ from steersman.system.files import replace_file
 
 CHUNK_BYTES = 128 * 2**10  # zarr spends about 0.1 ms on reading a chunk, whatever its size
 CHUNK_ROWS = 2**11  # the open chunk of a number is written whole too: 16 KiB
+TABLE_ROWS = 2**6  # of a chunk of the table of segments: if it is damaged, each walker of it is lost
 SHARD_BYTES = 8 * 2**20  # an open shard is written again at each publication
 SINCE = "first_row"  # attribute of a variable that came late
 SHARD_ROWS = 2**15  # few files: 31 per 10^6 rows of a small variable
@@ -39,15 +40,16 @@ class Column:
         path: folder of the array; its name is the variable's.
         like: (n, ...) rows of it, for dtype and shape.
         since: rows along the dimension that were there before it; shards of these alone are not written.
+        most: rows of a chunk, at most.
     """
 
     def __init__(
-        self, path: Path, dimension: str, meaning: Variable | None, like: np.ndarray, *, since: int = 0
+        self, path: Path, dimension: str, meaning: Variable | None, like: np.ndarray, *, since: int, most: int
     ) -> None:
         self.name, self.dimension = path.name, dimension
         self._path, self._row, self._dtype = path, like.shape[1:], np.dtype(like.dtype.str).newbyteorder("=")
         self._fill = np.nan if self._dtype.kind == "f" else self._dtype.type()
-        self._chunk_rows, self._shard_rows = chunk_and_shard(math.prod(self._row) * self._dtype.itemsize)
+        self._chunk_rows, self._shard_rows = chunk_and_shard(math.prod(self._row) * self._dtype.itemsize, most)
         self._since = since
         self._metadata = self._described(meaning or Variable(tuple(f"{self.name}_{i}" for i in range(like.ndim - 1))))
         self._shards: dict[int, np.ndarray] = {}  # shard number -> its rows; the last one is open
@@ -165,7 +167,7 @@ def check_new(name: str, block: np.ndarray, n: int, meaning: Variable | None) ->
         raise ShapeMismatch(name, f"{n} rows", f"{len(block)} rows")
 
 
-def chunk_and_shard(row_bytes: int) -> tuple[int, int]:
-    """Rows of a chunk and of a shard, a whole number of chunks, within the sizes above."""
-    chunk = max(1, min(CHUNK_ROWS, CHUNK_BYTES // max(1, row_bytes)))
+def chunk_and_shard(row_bytes: int, most: int = CHUNK_ROWS) -> tuple[int, int]:
+    """Rows of a chunk, `most` at most, and of a shard, a whole number of chunks, within the sizes above."""
+    chunk = max(1, min(CHUNK_ROWS, most, CHUNK_BYTES // max(1, row_bytes)))
     return chunk, max(1, min(SHARD_ROWS, SHARD_BYTES // max(1, row_bytes)) // chunk) * chunk

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from steersman.store.column import Column, check_new
+from steersman.store.column import CHUNK_ROWS, TABLE_ROWS, Column, check_new
 from steersman.store.errors import BadVariable
+from steersman.store.frames import SEGMENT
 from steersman.store.variables import Variable
 from steersman.system.files import replace_file
 from steersman.system.reading import OddFile, read
@@ -97,8 +98,10 @@ class GroupWriter:
         """
         self.check(dimension, blocks)
         n, first, new = len(next(iter(blocks.values()))), self.rows.get(dimension, 0), dict[str, Column]()
+        most = TABLE_ROWS if dimension == SEGMENT else CHUNK_ROWS
         for name in [name for name in blocks if name not in self._columns]:
-            new[name] = Column(self.path / name, dimension, self._variables.get(name), blocks[name], since=first)
+            like, meaning = blocks[name], self._variables.get(name)
+            new[name] = Column(self.path / name, dimension, meaning, like, since=first, most=most)
             self._place_points(name, blocks[name].shape[1:])
         with self._lock:
             self._columns = {**self._columns, **new}  # another, for a publication may go through this one

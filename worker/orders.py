@@ -16,6 +16,7 @@ START = "start"  # (number, fields of the start's record); `end` in place of a r
 STOP = "stop"  # (segment): it is to end; a name for each walker, see stop_name
 DONE = "done"  # (start): it was settled, and a walker that gets it again leaves it
 THERE = "there"  # (): is there while the bus holds what the driver has put
+LIKE = "like"  # (walker, shapes of its frames by variable): the run's first, which all others must be like
 LEAVE = "leave"  # (walker): it is to go home
 REFUSED_S = 24 * 3600.0  # a message that was refused may be looked at for so long
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steersman.journal.run_directory import sha256
+from steersman.stages.workflow import Gate
 from steersman.steering.errors import BadScores
 from steersman.store import Span, Window
 from steersman.system.errors import told
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from steersman.models import Model
 
 
+GATE = "gate"  # name of what a function gives as one
 TAKEN = ("walker", "row")  # stored beside the scores
 COLLAPSED = 1e-3  # of the spread that the coordinates of one frame after the other should have
 
@@ -33,7 +35,7 @@ def train(
     frames: Window,
     held_out: Window | None,
     last: Model | None,
-    gate: str,
+    gate: Gate,
     directory: Path,
     version: int,
 ) -> dict[str, Any]:
@@ -41,7 +43,8 @@ def train(
 
     Args:
         fit: (frames, last) -> model.
-        score: (model, frames) -> scores; their `gate` column is what must not get worse, smaller being better.
+        score: (model, frames) -> scores.
+        gate: name of the score, or a function (model, frames) -> number, that must not get worse, smaller being better.
         held_out: frames that the fit does not see; None when there are none yet.
     Raises: TypeError: the fit gave no model. JudgingFailed: the score did not work with it.
     Returns: the card: version, window, losses per epoch, held-out figures, whether it is accepted and why.
@@ -84,9 +87,11 @@ def judge(
     model: Model,
     last: Model | None,
     held_out: Window | None,
-    gate: str,
+    gate: Gate,
 ) -> dict[str, Any]:
     """Compare a model with its predecessor: a worse one, or one whose latent space collapsed, is not used."""
+    if not isinstance(gate, str):
+        score, gate = _with(score, gate), GATE
     verdict: dict[str, Any] = {"gate": gate, "held_out_frames": 0, "held_out": None, "predecessor": None}
     loss = next((record["loss"] for record in reversed(getattr(model, "history", [])) if "loss" in record), 0.0)
     if not np.isfinite(loss):
@@ -114,6 +119,12 @@ def judge(
         "accepted": better,
         "reason": f"held-out {gate} {mean:.4g}, {words} {before:.4g} of its predecessor",
     }
+
+
+def _with(
+    score: Callable[[Any, Window], Mapping[str, Any]], gate: Callable[[Any, Window], float]
+) -> Callable[[Any, Window], Mapping[str, Any]]:
+    return lambda model, frames: {**score(model, frames), GATE: gate(model, frames)}
 
 
 def collapsed(new: Mapping[str, Any], old: Mapping[str, Any]) -> str | None:

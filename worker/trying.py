@@ -287,7 +287,7 @@ class _Trial:
         assert stage is not None
         assert scoring is not None
         version = 2 if last else 1
-        if last and stage.gate not in ("error", *self._scores.values):
+        if last and isinstance(stage.gate, str) and stage.gate not in ("error", *self._scores.values):
             raise UnknownName("score to be the gate", stage.gate, self._scores.values)
         card = training.train(
             fit=functools.partial(stage.function, self._params),

@@ -22,7 +22,7 @@ from steersman.bus import BusError, BusTimeout, Tuple, TupleSpace
 from steersman.journal.records import BadRecord, Began, Ended, Joined, checked
 from steersman.journal.records import Start as Order
 from steersman.stages.modules import explained
-from steersman.stages.segment import Segment
+from steersman.stages.segment import Segment, Shapes
 from steersman.stages.start import LOOKED, NoFrame, Start, Watched
 from steersman.store import (
     ENDED,
@@ -33,15 +33,13 @@ from steersman.store import (
     Frames,
     GroupWriter,
     ScratchWriter,
-    Stored,
-    StoreError,
     Variable,
     states,
 )
 from steersman.system.errors import told
 from steersman.system.files import shorten
 from steersman.system.processes import children_end
-from steersman.worker.orders import DONE, LEAVE, refuse, stop_name
+from steersman.worker.orders import DONE, LEAVE, LIKE, refuse, stop_name
 from steersman.worker.publisher import Outbox, Publisher
 from steersman.worker.watchdog import Watchdog
 
@@ -54,8 +52,6 @@ MOST_PRINTED = 2**24  # bytes of standard output, and of standard error
 MOST_CAUSE = 2000  # characters of a cause that are sent; the whole traceback lies in errors/
 MOST_CAUSES = 20  # files in errors/ of one walker
 FAILING_S, MOST_FAILING_S = 0.1, 10.0  # between two segments of a walker that fails: twice as long each time
-
-COMPARED = 8  # walkers, the first of a run, whose frames a new one looks for
 
 OWN = {  # what the engine stores of each frame, and of each ended segment
     "segment": Variable((), "1", "number of the segment that made the frame"),
@@ -114,7 +110,7 @@ class Walker:
     _longest_s: float = 0.0
     _segments: int = 0
     _failures: int = 0  # in a row
-    _compared: bool = False  # frames of this segment with those of another walker
+    _compared: bool = False  # frames of this segment with the run's first
     _agrees: bool = False  # they were like them
     _out: Segment | None = None  # the segment that runs, or ran last
     _causes: list[str] = field(default_factory=list)  # failed segments whose files are there
@@ -161,15 +157,15 @@ class Walker:
         """The segment that runs, and how far it has come in simulated time."""
         return (self._out.number, self._out.simulated) if self._out else (0, 0.0)
 
-    def _others(self) -> Mapping[str, Stored]:
-        """What frames of a walker before this one hold; nothing once its own agreed, or while there are none."""
-        for number in [] if self._agrees else range(min(self.number, COMPARED)):
-            with contextlib.suppress(FileNotFoundError, StoreError):
-                arrays = self.frames.stored(f"w{number}", FRAME)
-                if any(array.rows for array in arrays.values()):
-                    self._compared = True
-                    return arrays
-        return {}
+    def _like(self, shapes: Shapes) -> tuple[str, Shapes]:
+        """What all frames of the run are like: those of the walker that had the first, which this may be."""
+        if not self._agrees:
+            with contextlib.suppress(BusError):  # the next segment asks
+                self.space.put(LIKE, self.name, shapes, once=LIKE)
+                first = self.space.read_nowait(LIKE, str, dict)
+                self._compared = True
+                return (first[1], first[2]) if first else (self.name, shapes)
+        return self.name, shapes
 
     def _next_start(self) -> tuple[Tuple, Order] | str:
         """Take a start; or say why there is no next one."""
@@ -236,7 +232,7 @@ class Walker:
         name = f"{self.name}.{number}"
         out = Segment(
             name, number, order.seed, self._writer, lambda: self._stop_asked(name), self._until,
-            lambda: self._publisher.trouble, self._others,
+            lambda: self._publisher.trouble, self._like,
         )  # fmt: skip
         self._out = out
         self._writer.attributes["running"] = [number, start_id, out.first_row]  # published with its first frames

@@ -5,6 +5,7 @@ A film is the frames along a lineage, from the prepared start to the frame, thin
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from steersman.dashboard.live import latent_map
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.dashboard.stored import ANGSTROM, POSITIONS, StoredVariable, variables
+from steersman.dashboard.structure import POLYMER
 from steersman.journal import why as reasons
 from steersman.system.reading import OddFile
 
 FILM = 48  # frames
 MOST_BYTES = 48 * 2**20  # of a film
 HIDDEN = ("segment", "of_segment", "time")  # which are known anyhow
+CRYST1 = (6, 9), (15, 9), (24, 9), (33, 7), (40, 7), (47, 7)  # where lengths and angles stand in its line, and how long
+NO_BOX = 1.0  # angstrom: a unit cube is written where there is none
 MOST_TOPOLOGY = 64 * 2**20  # bytes
 
 
@@ -68,7 +72,8 @@ def lineage(watched: Watched, walker: int, row: int) -> list[tuple[int, int, int
 def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -> bytes:
     """One variable along the lineage of a frame, packed: (F, ...) `values`, and `simulated`, (F,) float32.
 
-    Positions are in angstrom, each turned onto the last one. `meta` holds the label, the frames' names, and the kind.
+    Positions are in angstrom, each turned onto the last one, or as they lie in the box of a crystal or a liquid. `meta`
+    holds the label, the frames' names, the kind, and what `cell` gives.
 
     Raises: NothingToDraw: no such frame or variable.
     """
@@ -89,7 +94,10 @@ def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -
     names = [f"{table.name(chain[i][0])}:{r - first[i]}" for i, r in zip(at.tolist(), rows, strict=True)]
     kind = shown(stored)
     if kind["view"] == "molecule":
-        values = superposed(values.astype(np.float64)) * ANGSTROM[stored.units]
+        with contextlib.suppress(NothingToDraw):
+            kind |= cell(topology(watched).decode(errors="replace"))
+        values = values.astype(np.float64) * ANGSTROM[stored.units]
+        values = values if "box" in kind else superposed(values)
     if values.dtype.kind in ("b", "u"):
         values = values.astype(np.uint8)
     return packed({**kind, "names": names, "frames": int(behind[-1])}, values=values)
@@ -120,6 +128,30 @@ def topology(watched: Watched) -> bytes:
         raise NothingToDraw(f"the run has no {file.name}; it was made with an older Steersman") from None
     except OddFile as odd:
         raise NothingToDraw(str(odd)) from None
+
+
+def cell(pdb: str) -> dict[str, Any]:
+    """The box of a crystal or a liquid, (3, 3) in angstrom, and whether it is of single atoms; nothing of a polymer.
+
+    Single atoms: each is a residue, or all are one, as programs write crystals.
+    """
+    lines = pdb.splitlines()
+    atoms = [line for line in lines if line.startswith(("ATOM", "HETATM"))]
+    residues = {line[17:27] for line in atoms}
+    written = [line for line in lines if line.startswith("CRYST1")]
+    if not (atoms and written) or {each[:3].strip() for each in residues} & {*POLYMER.split()}:
+        return {}
+    try:
+        a, b, c, *angles = (float(written[0][at : at + n]) for at, n in CRYST1)
+    except ValueError:
+        return {}
+    alpha, beta, gamma = np.cos(np.radians(angles))
+    sine = np.sqrt(1 - gamma**2)
+    x, y = beta, (alpha - beta * gamma) / sine if sine > 0 else np.nan
+    box = np.array([[a, 0, 0], [b * gamma, b * sine, 0], [c * x, c * y, c * np.sqrt(max(0.0, 1 - x**2 - y**2))]])
+    if not (np.isfinite(box).all() and np.diag(box).min() > NO_BOX):
+        return {}
+    return {"box": box.tolist(), "single": len(residues) in (1, len(atoms)) and "\nCONECT" not in pdb}
 
 
 def superposed(positions: np.ndarray) -> np.ndarray:

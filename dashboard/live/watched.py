@@ -231,6 +231,7 @@ def columns_of(history: History) -> dict[str, np.ndarray]:
         "how": how,
         "policy": np.where(known, chosen, 255).astype(np.uint8),
         "model": np.minimum(table.model, 65535).astype(np.uint16),
+        "bias": np.minimum(table.bias, 65535).astype(np.uint16),
         "parent": table.parent.astype(np.int32),
         "first": table.first.astype(np.int32),
         "frames": (table.end - table.first).astype(np.int32),

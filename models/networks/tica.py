@@ -11,6 +11,7 @@ import torch
 from steersman.models.errors import UnusableData, at_least
 from steersman.models.model import Model
 
+NOTHING = 1e-9  # of the largest variance: a coordinate that says what another one says
 SMALLEST = 1e-2  # directions of less variance than this share of the largest are noise, and left out
 
 
@@ -96,6 +97,20 @@ def covariances(before: np.ndarray, after: np.ndarray, weight: np.ndarray) -> tu
     wx, wy = x * weight[:, None], y * weight[:, None]
     cross = wx.T @ y
     return mean, 0.5 * (wx.T @ x + wy.T @ y), 0.5 * (cross + cross.T)
+
+
+def slowness(z: np.ndarray, pairs: np.ndarray) -> float:
+    """Sum of the squared autocorrelations of coordinates (n, d): how slow what they tell is, whatever their scales.
+
+    On frames that a model was not fitted to it says whether that is true of others, too: d at most.
+
+    Args:
+        pairs: (m, 2) int, rows that are one lag apart, see `Window.lagged`.
+    Raises: UnusableData: no pairs, values that are not finite, or that never change.
+    Source: McGibbon and Pande (2015), Variational cross-validation of slow dynamical modes in molecular kinetics.
+    """
+    _, now, later = covariances(*lagged(rows(z), pairs, None))
+    return float((slowest(now, later, len(now), smallest=NOTHING)[1] ** 2).sum())
 
 
 def slowest(

@@ -14,10 +14,12 @@ import pytest
 import steersman
 from steersman.analysis import biased
 from steersman.cli.__main__ import main
+from steersman.dashboard import free_energy, style
 from steersman.data.errors import BadExpression, DamagedPart
 from steersman.executors import site_files
 from steersman.journal import records, run_directory
 from steersman.journal.file import Journal
+from steersman.journal.history import History
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
@@ -31,6 +33,7 @@ from tests.steering.test_reweighting import U, drawn
 
 WALKERS, SEGMENTS, FRAMES = 2, 24, 50
 PLAIN, OF_MODEL_1 = 2, 6  # segments of each walker without a bias, and before model 2
+FAILED = 12  # a segment of walker 1, in whose place the next one goes on from where it began
 SOFT = 20  # a segment of walker 0 whose frames had half of the energy
 FILE = """
 import numpy as np
@@ -94,14 +97,16 @@ def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
         by = np.hstack([by, np.full((WALKERS, FRAMES), model)])
         for walker, writer in enumerate(writers):
             start = WALKERS * number + walker
-            parent = FrameId(walker, number * FRAMES - 1, number - 1) if number else None
+            before = number - 2 if (walker, number) == (1, FAILED + 1) else number - 1
+            parent = FrameId(walker, (before + 1) * FRAMES - 1, before) if number else None
+            how = "failed" if (walker, number) == (1, FAILED) else "finished"
             span: dict[str, Any] = {"walker": walker, "segment": number, "start": start, "first_row": number * FRAMES}
             journal.append(records.Start(
                 start=start, seed=start, slot=walker, parent=parent, policy="Unsteered", exact=True, with_model=model,
                 bias=len(biases),
             ))  # fmt: skip
             journal.append(records.Began(**span))
-            journal.append(records.Ended(**span, end_row=(number + 1) * FRAMES, how="finished", simulated=1.0))
+            journal.append(records.Ended(**span, end_row=(number + 1) * FRAMES, how=how, simulated=1.0))
             for i in range(-FRAMES, 0):
                 frame = {"time": (FRAMES + i) * 0.02, "z": z[walker, i], "bias": felt[walker, i] * unit}
                 writer.append(
@@ -114,7 +119,8 @@ def written(path: Path, *, unit: float = 1.0) -> RunDirectory:
         journal.append(records.Published(walker=walker, frames=rows[FRAME], segments=rows[SEGMENT]))
     scored = GroupWriter(directory.scores / "0002", attributes={"model": 2})
     walkers, rows_of = (each.ravel() for each in np.indices(z.shape))
-    values = {"z": z.ravel(), "other": rng.normal(size=z.size), "bias": felt.ravel() * unit}
+    values: dict[str, Any] = {"z": z.ravel(), "other": rng.normal(size=z.size), "bias": felt.ravel() * unit}
+    values["right"] = z.ravel() > 0
     scored.extend(FRAME, {"walker": walkers.astype(np.int32), "row": rows_of.astype(np.int64), **values})
     scored.close()
     journal.append(records.Scored(model=2, frames=z.size), records.End(outcome="budget", reason="spent"))
@@ -136,6 +142,7 @@ def test_frames_count_that_the_newest_model_biased_with_the_energy_that_they_say
     scores, unbiased = run.scores, run.unbiased
     number = scores["segment"].astype(str).str.split(".").str[1].astype(int)
     counts = (number >= OF_MODEL_1) & ~((scores["walker"] == 0) & (number == SOFT))
+    counts &= ~((scores["walker"] == 1) & (number == FAILED))
     behind = counts.groupby(scores["walker"]).cumsum() > counts.groupby(scores["walker"]).transform("sum") // 5
     assert ((scores["weight"] > 0) == (counts & behind)).all(), "each lineage without its first fifth"
     assert scores["weight"].sum() == pytest.approx(1)
@@ -152,6 +159,16 @@ def test_weights_are_those_of_the_versions_in_the_directory(run: steersman.Run, 
     biases = {k: steersman.steering.Bias.from_bytes(directory.bias(k).read_bytes()) for k in np.unique(version)}
     truth = weights(version, lambda k, some: biases[k].energy(z[some]))
     np.testing.assert_allclose(used["weight"], truth, rtol=1e-5)
+
+
+def test_the_report_says_of_weights_and_states_what_analyse_says(run: steersman.Run, directory: RunDirectory) -> None:
+    with style.applied():
+        figure, caption = free_energy.draw(History(directory))
+    weights = run.unbiased.weights
+    assert f"{len(weights):,} frames are worth {weights.effective:,.0f} unbiased ones" in caption
+    found = run.unbiased.difference("z > 0", "z < 0")
+    assert f"right: {found.value:.1f} kT ({found.low:.1f} to {found.high:.1f})" in caption
+    assert len(figure.axes) == 3, "no control"
 
 
 def test_lineages_go_on_where_a_segment_ended(run: steersman.Run) -> None:
@@ -193,7 +210,7 @@ def test_analyse_says_what_the_weights_say(run: steersman.Run, directory: RunDir
     workflow = loading.load(directory.workflow)
     said = biased.answer(run.unbiased, workflow, ["z < 0", "z > 0"])
     assert said["frames"] == WALKERS * SEGMENTS * FRAMES
-    assert said["counted"] == 0.8 * (WALKERS * (SEGMENTS - OF_MODEL_1) * FRAMES - FRAMES)
+    assert said["counted"] == 0.8 * (WALKERS * (SEGMENTS - OF_MODEL_1) * FRAMES - 2 * FRAMES)
     found = run.unbiased.difference("z > 0", "z < 0")
     assert said["free_energies"] == {"z > 0 above z < 0": [found.value, found.low, found.high]}
     assert said["populations"]["well = 1"] == said["populations"]["z > 0"]

@@ -5,15 +5,18 @@ import io
 import re
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from steersman.cli.campaigns import unsteered
-from steersman.cli.display import Display, closing, line, view
+from steersman.cli.display import LOG_BESIDE_S, Beside, Display, closing, line, view
+from steersman.compare.campaigns import Progress
 from steersman.journal import why
 from steersman.journal.facts import facts
+from steersman.journal.file import Journal
 from steersman.journal.records import (
     Began,
     Blame,
@@ -24,6 +27,7 @@ from steersman.journal.records import (
     Joined,
     Lost,
     Note,
+    Published,
     Run,
     Session,
     Stage,
@@ -252,3 +256,28 @@ def test_a_budget_without_scores_is_blamed_only_where_they_would_have_come(state
     assert unsteered(state, steering) == unsteered(state, Steering(Unsure("doubt", 2))) == CHOSE_NONE
     state.apply(Start(t=5.0, start=0, seed=1, policy="Novelty"))
     assert unsteered(state, steering) == unsteered(state, Steering(Unsteered())) == ""
+
+
+def test_campaigns_beside_each_other_are_a_line_each_and_no_oftener_than_it_can_be_read(tmp_path: Path) -> None:
+    said: list[list[str]] = []
+    runs = {str(tmp_path / name): (f"Novelty, seed {name}", budget(frames=100)) for name in "abc"}
+    now = 0.0
+    shown = Beside(lambda text: said.append(text.splitlines()), lambda: now)
+    shown.show(Progress(0, list(runs)[:2], runs))
+    (tmp_path / "b").mkdir()
+    journal = Journal(tmp_path / "b" / "journal.jsonl")
+    journal.append(Run(workflow="x", seed=1, slots=1), Session(host="h", pid=1), Hired(walker=0, slot=0))
+    journal.append(Published(walker=0, frames=25, segments=0))
+    journal.close()
+    now = LOG_BESIDE_S / 2
+    shown.show(Progress(0, list(runs)[:2], runs))
+    assert len(said) == 1
+    now = LOG_BESIDE_S
+    shown.show(Progress(0, list(runs)[:2], runs))
+    shown.show(Progress(1, list(runs)[1:], runs))
+    assert said[0] == ["0 of 3 campaigns are done", "  Novelty, seed a: starts", "  Novelty, seed b: starts"]
+    (_, first, second), (done, *_) = said[1:]
+    assert (first, done) == ("  Novelty, seed a: starts", "1 of 3 campaigns are done")
+    assert second.startswith("  Novelty, seed b: ")
+    assert "25 frames" in second
+    assert "25 % of the budget" in second

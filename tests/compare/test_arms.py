@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from steersman.compare import campaigns
-from steersman.compare.arms import PLAIN, Arm, arms, budget_of, variant
+from steersman.compare.arms import OWN, PLAIN, RANDOM, Arm, arms, budget_of, variant
 from steersman.compare.campaigns import Job, run_all
 from steersman.compare.errors import CampaignFailed
 from steersman.compare.files import write_once
@@ -79,6 +79,12 @@ def test_slots_vary_like_parameters_but_belong_to_the_site(wells: Workflow) -> N
 
 
 @pytest.mark.slow
+def test_a_workflow_that_biases_is_compared_with_plain_sampling_and_with_restarts_if_policies_are_asked_for() -> None:
+    oracle = loading.load(WELLS.with_name("oracle.py"))
+    assert [arm.steer for arm in arms(oracle, [], {})] == [PLAIN, OWN]
+    assert [arm.steer for arm in arms(oracle, ['Novelty("torsions")'], {})] == [PLAIN, RANDOM, 'Novelty("torsions")']
+
+
 def test_a_workflow_that_draws_has_no_restarts_to_compare_with() -> None:
     for name in ("shallow_water", "diffraction"):
         assert [arm.steer for arm in arms(loading.load(loading.shipped()[name]), [], {})] == [PLAIN, ""]

@@ -152,11 +152,7 @@ class MadeRun:
         self.directory.bias(version).parent.mkdir(exist_ok=True)
         self.directory.bias(version).write_bytes(made.to_bytes())
         sha256 = run_directory.sha256(self.directory.bias(version))
-        self.journal.append(
-            Biased(
-                bias=version, model=1, frames=frames, sha256=sha256, kernels=len(made.heights), effective=made.effective
-            )
-        )
+        self.journal.append(Biased(bias=version, model=1, frames=frames, sha256=sha256, kernels=len(made.heights)))
 
     def _scores(self) -> None:
         rows = self.segments * FRAMES

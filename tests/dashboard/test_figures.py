@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from steersman.dashboard import figures, lineage, slots, structure, style
+from steersman.dashboard import figures, learning, lineage, slots, structure, style
 from steersman.dashboard.live.frame import shown
 from steersman.dashboard.scored import Plane, Scored, plane
 from steersman.dashboard.stored import StoredVariable, on_sphere, variables
@@ -225,6 +225,21 @@ def test_neighbours_along_the_chain_are_no_contacts() -> None:
     assert structure.number_of_contacts(np.ones((1, 6, 6), bool)) == [3 + 2 + 1]
 
 
+@pytest.mark.parametrize(("losses", "scale"), [([3.0, 1.0], "log"), ([3.0, -1.0], "linear"), ([-1.0, -2.0], "linear")])
+def test_losses_below_zero_are_shown(losses: list[float], scale: str) -> None:
+    axes = style.sheet(2.0).subplots()
+    learning._losses(axes, [{"version": 1, "accepted": True, "history": [{"loss": loss} for loss in losses]}])
+    assert axes.get_yscale() == scale
+
+
+def test_versions_are_named_as_far_as_their_names_have_room() -> None:
+    for moments, named in (([(10.0, 1), (50.0, 2)], True), ([(10.0, 1), (15.0, 2)], False)):
+        axes = style.sheet(2.0).subplots()
+        axes.set_xlim(0, 100)
+        style.mark_models(axes, moments)
+        assert [text.get_text() for text in axes.texts] == ["model 1", "model 2"] if named else ["1", "2"]
+
+
 def test_the_clock_leaves_out_the_time_between_sessions() -> None:
     clock = Clock([(100.0, 100.0), (500.0, 110.0)], np.array([105.0, 505.0]), np.array([2.0, 2.0]), "ps")
     assert clock.elapsed([100.0, 110.0, 500.0, 505.0]) == pytest.approx([0, 10, 10, 15])
@@ -283,3 +298,17 @@ def test_a_policy_keeps_its_colour() -> None:
     assert style.policy_colour("Novelty") != style.policy_colour("LocalOutlierFactor")
     assert style.policy_colour("MyOwn") == style.policy_colour("MyOwn")
     assert style.words("LocalOutlierFactor") == "local outlier factor"
+
+
+def test_the_learning_curve_is_of_the_versions_that_were_judged(made: RunDirectory) -> None:
+    """Each at the frames that it was trained on; without two of them there is none."""
+    told = [(800, 0.1), (200, 0.4), (400, None), (500, float("nan"))]
+    (card,) = made.cards()[:1]
+    cards = [card | {"version": i, "frames": frames, "held_out": error} for i, (frames, error) in enumerate(told, 1)]
+    assert learning.curve(cards) == [(800, 0.1), (200, 0.4)]
+    for given, panels in (cards[1:], 2), (cards, 3):
+        history: Any = SimpleNamespace(directory=SimpleNamespace(cards=lambda given=given: given))
+        figure, _ = learning.draw(history)
+        assert len(figure.axes) == panels
+    line = figure.axes[-1].lines[0]
+    assert np.array_equal(line.get_xydata(), [[200, 0.4], [800, 0.1]])

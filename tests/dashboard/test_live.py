@@ -56,6 +56,13 @@ def cube(p, results): return np.ones((2, 2, 2))
 """
 
 
+def crystal(cell: list[float], residue: str = "NA") -> str:
+    """Two atoms of a PDB file, each a residue, in a box: lengths in angstrom, and angles."""
+    atom = "HETATM{0:5d} NA   {1:3} A{0:4d}       0.000   0.000   0.000  1.00  0.00          NA\n"
+    box = "CRYST1{:9.3f}{:9.3f}{:9.3f}{:7.2f}{:7.2f}{:7.2f} P 1           1\n".format(*cell)
+    return box + atom.format(1, residue) + atom.format(2, residue)
+
+
 @pytest.fixture
 def watched(made: RunDirectory) -> Watched:
     return Watched.of(History(made))
@@ -191,6 +198,40 @@ def test_a_molecule_is_turned_onto_the_last_frame_and_keeps_its_shape() -> None:
     turn *= np.sign(np.linalg.det(turn))
     both = frame.superposed(np.stack([one @ turn + 4.0, one]))
     np.testing.assert_allclose(both[0], both[1], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("pdb", "wanted"),
+    [
+        (crystal([5.64, 5.64, 5.64, 90, 90, 90]), np.diag([5.64] * 3)),
+        (crystal([3, 3, 5, 90, 90, 120]), [[3, 0, 0], [-1.5, 1.5 * np.sqrt(3), 0], [0, 0, 5]]),
+        (crystal([1, 1, 1, 90, 90, 90]), None),
+        (crystal([5, 5, 5, 30, 30, 90]), None),
+        (crystal([5, 5, 5, 90, 90, 90], "ALA"), None),
+        ("ATOM      1 NA   NA  A   1       0.000   0.000   0.000  1.00  0.00          NA\n", None),
+    ],
+)  # fmt: skip
+def test_the_box_of_a_crystal_is_that_of_its_file_and_a_protein_has_none(pdb: str, wanted: Any) -> None:
+    found = frame.cell(pdb)
+    assert bool(found) == (wanted is not None)
+    if wanted is not None:
+        np.testing.assert_allclose(found["box"], wanted, atol=1e-9)
+        assert found["single"]
+
+
+def test_atoms_of_a_crystal_lie_where_they_are_in_their_box(watched: Watched) -> None:
+    """A protein's frames are turned onto each other; a box could not be drawn around these."""
+    table = watched.table
+    walker, row = int(table.walker[-1]), int(table.end[-1]) - 1
+    stored = watched.directory.frames.row(f"w{walker}", row)["positions"]
+    watched.directory.topology.write_text(crystal([30, 30, 30, 90, 90, 90]))
+    meta, film = unpacked(frame.film(watched, walker, row, "positions"))
+    assert meta["box"]
+    np.testing.assert_allclose(film["values"][-1], 10 * stored, rtol=1e-6)
+    watched.directory.topology.write_text(crystal([30, 30, 30, 90, 90, 90], "ALA"))
+    meta, film = unpacked(frame.film(watched, walker, row, "positions"))
+    assert "box" not in meta
+    np.testing.assert_allclose(film["values"][-1].mean(axis=0), 0, atol=1e-5)
 
 
 def test_packed_columns_keep_shape_and_values() -> None:

@@ -111,7 +111,11 @@ def test_a_finished_run_opens_and_a_click_on_the_map_shows_its_frame(look: Look,
     look.check()
 
 
-def test_a_short_run_shows_a_scalar_score_over_seconds(look: Look, finished: RunDirectory) -> None:
+def test_a_short_run_shows_a_scalar_score_over_seconds_and_a_crystal_in_its_box(
+    look: Look, finished: RunDirectory
+) -> None:
+    salt = "CRYST1    5.640    5.640    5.640  90.00  90.00  90.00 P 1           1\n"
+    finished.topology.write_text(salt + PEPTIDE.replace("ATOM  ", "HETATM").replace("GLY", "SOL"))
     stored = Frames(finished.scores)
     kept = {name: stored.read(name, stored.spans()[0]) for name in ("walker", "row", "error")}
     shutil.rmtree(finished.scores / "0001")
@@ -124,6 +128,8 @@ def test_a_short_run_shows_a_scalar_score_over_seconds(look: Look, finished: Run
     with serving(finished) as served:
         page = look.open(served)
         expect(page.locator("html")).to_have_attribute("data-written", re.compile(r"wall time \(s\)"))
+        expect(page.locator("#molecule canvas")).to_be_visible()
+        expect(page.locator("#molecule")).to_have_attribute("data-box", "drawn")
     look.check()
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.bus import ALL, Server, TupleSpace
-from steersman.engine.bag import Bag
+from steersman.engine.bag import LOOK_S, Bag
 from steersman.engine.crew import WALKER_FAILURES, Crew
 from steersman.journal import published
 from steersman.journal.file import Journal
@@ -463,3 +464,56 @@ def test_what_a_policy_of_rounds_warns_of_is_noted(recorder: Recorder, space: Tu
     bag.fill(lambda: unscored(recorder.state), 1)
     assert [note.text for note in recorder.state.notes if isinstance(note, Note)] == ["the start lies in the target"]
     bag.close()
+
+
+def run(recorder: Recorder, start: int) -> None:
+    """A walker runs a start, and publishes what there is of it."""
+    number = len(recorder.state.walkers[0].segments)
+    made: dict[str, Any] = {"walker": 0, "segment": number, "start": start, "first_row": 0}
+    recorder.record_all([
+        Began(**made), Ended(**made, end_row=0, how="finished"), Published(walker=0, frames=0, segments=number + 1)
+    ])  # fmt: skip
+
+
+def test_a_start_that_somebody_deletes_from_the_bus_is_seen_and_offered_again(
+    recorder: Recorder, tmp_path: Path
+) -> None:
+    """Each key of the starts alone, one after another, by whoever has the password. What a walker holds is not lost."""
+    now, state = [0.0], recorder.state
+    with (
+        Server.start(tmp_path / "bus") as server,
+        redis.Redis.from_url(server.url) as client,
+        TupleSpace.connect(server.url) as space,
+    ):
+        decisions = tmp_path / "decisions.jsonl"
+        bag = Bag(
+            recorder, space, Steering(), decisions, seed=1, rounds=False, lost_s=10 * LOOK_S, clock=lambda: now[0]
+        )
+        recorder.record(Hired(walker=0, slot=0))
+        seen = []
+        for kind in ("m", "q", "t", "i"):
+            bag.align(3, offered=True)
+            bag.fill(lambda: unscored(state), 2)
+            space.count(START, 0, dict)  # makes an index, as the engine does
+            assert client.delete(*client.scan_iter(f"*{{{START}}}:{kind}*"))
+            bag.fill(lambda: unscored(state), 3)
+            wanted, held = {start.start for start in waiting(recorder)}, set[int]()
+            assert len(wanted) == 3
+            for _ in range(30):
+                while (taken := space.take_nowait(START, int, dict, lease_s=1000.0)) is not None:
+                    held.add(taken[1])
+                    run(recorder, taken[1])
+                    space.ack(taken)
+                now[0] += LOOK_S
+                if bag.lost():
+                    seen.append(kind)
+                    bag.doubt()
+                    bag.align(3, offered=True)
+            assert held == wanted
+        assert {"q", "t"} <= set(seen), "its entries, and which of them may be taken"
+        bag.fill(lambda: unscored(state), 1)
+        assert space.take_nowait(START, int, dict, lease_s=1000.0)
+        for _ in range(10):
+            now[0] += LOOK_S
+            assert bag.lost() == 0, "a walker has it, and has not said that it began"
+        bag.close()

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
+from steersman.dashboard.live.watched import columns_of
 from steersman.data import tables
 from steersman.engine.bag import Bag
 from steersman.engine.biaser import Biaser
@@ -102,16 +103,16 @@ def segment(directory: RunDirectory, start: Start, x: float) -> tuple[np.ndarray
 class Ran:
     """A run of `ROUNDS` rounds, killed after so many records and gone on with, each time by new walkers."""
 
-    def __init__(self, folder: Path, dies_after: Iterable[int] = ()) -> None:
+    def __init__(self, folder: Path, dies_after: Iterable[int] = (), *, bias: Opes = BIAS) -> None:
         self.directory = RunDirectory(folder)
         folder.mkdir()
         self.frames: dict[tuple[int, int], tuple[float, float]] = {}  # (walker, row) -> position and energy
         for left in (*dies_after, 10**9):
             self.recorder = Mortal(Journal(self.directory.journal), State(self.story()))
             self.recorder.left, self.state = left, self.recorder.state
-            biaser = Biaser(self.directory, BIAS, self.recorder)
+            biaser, steering = Biaser(self.directory, bias, self.recorder), Steering(Unsteered(), bias=bias)
             bag = Bag(
-                self.recorder, Basket(), STEERING, self.directory.decisions, seed=1, rounds=True, biaser=biaser,  # type: ignore[arg-type]
+                self.recorder, Basket(), steering, self.directory.decisions, seed=1, rounds=True, biaser=biaser,  # type: ignore[arg-type]
             )  # fmt: skip
             with closing(self.recorder.journal), closing(bag), suppress(Killed):
                 self._drive(bag, biaser)
@@ -234,6 +235,27 @@ def test_a_version_that_was_set_aside_is_given_to_no_start_and_its_number_never_
     assert set(scores.biased_by) == {0, 1, 3}
 
 
+def test_a_control_is_never_pushed_and_all_others_are(tmp_path: Path) -> None:
+    """Nor is a control ever lost; where all slots would be controls, one is none."""
+    bias = replace(BIAS, lost=-1e-9, controls=2)
+    ran = Ran(tmp_path / "run", bias=bias)
+    starts = {start.start: start for start in ran.story() if isinstance(start, Start)}
+    control = {number for number, start in starts.items() if not start.share}
+    for number, start in starts.items():
+        root = starts_of(ran)[start.parent.walker, start.parent.segment].start if start.parent else None
+        assert (number in control) == (root in control if start.parent else number < 1)
+        assert (start.bias > 0) == (number >= SLOTS and number not in control)
+        assert not (start.instead and number in control)
+    assert len(control) == ROUNDS
+    scores = ran.board.scores(ran.state)
+    weight = reweighted(History(ran.directory), scores).weight
+    made = zip(scores.walker.tolist(), scores.segment.tolist(), strict=True)
+    assert not weight[[starts_of(ran)[each].start in control for each in made]].any()
+    assert replay(ran.directory, Steering(Unsteered(), bias=bias))["different"] == []
+    killed = Ran(tmp_path / "killed", (29, 25), bias=bias)
+    assert (killed.versions, killed.by_start) == (ran.versions, ran.by_start)
+
+
 def test_an_end_that_is_lost_is_given_up_for_a_heavy_frame_and_every_other_end_is_continued_once(unbroken: Ran) -> None:
     starts = [start for start in unbroken.story() if isinstance(start, Start)]
     ends = {FrameId(each.walker, each.end - 1, each.number) for each in unbroken.state.segments if each.end}
@@ -304,6 +326,7 @@ def test_segments_and_why_say_which_model_and_which_version_pushed(unbroken: Ran
     given = [(starts[start].with_model, starts[start].bias, 1.0) for start in table["start"]]
     assert list(zip(table["with_model"], table["bias"], table["share"], strict=True)) == given
     assert len(set(given)) > 4
+    assert columns_of(history)["bias"].tolist() == table["bias"].tolist()  # for the page
     for name, start in table["start"].items():
         told = why(history, str(name))
         assert (told["with_model"], told["bias"], told["share"]) == given[list(table.index).index(name)]

@@ -1,6 +1,8 @@
-"""The path of `make demo` at a tiny size, in rounds so that it repeats: sequence, OpenMM, CVAE, steering, report."""
+"""Shipped workflows at a tiny size, in rounds so that they repeat, `make demo` too: from OpenMM to the report."""
 
+import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,29 +10,97 @@ import xarray
 
 from steersman.dashboard.figures import FIGURES
 from steersman.journal import file as journal
-from steersman.journal import published
+from steersman.journal import published, records
 from steersman.journal.records import Start
 from steersman.journal.replay import replay
-from steersman.models import CVAE
+from steersman.journal.run_directory import RunDirectory
+from steersman.models import CVAE, Model
 from steersman.stages import loading
+from steersman.stages import start as stages
+from steersman.steering import Bias
+from steersman.store import Span, Window
 from tests.engine.conftest import completed, steersman
 
 pytestmark = pytest.mark.slow
 
-DEMO = Path(__file__).parents[2] / "workflows" / "demo.yaml"
+FOLD = Path(__file__).parents[2] / "workflows" / "chignolin.yaml"
 STEERED = """
 from steersman.steering import LocalOutlierFactor, Novelty
 wf.steer(LocalOutlierFactor("z", neighbours=20) | Novelty("z"), explore=0.2)
 """
+
+
+class Played:
+    """Takes what a segment gives, of the same start in another process."""
+
+    stopped = False
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.frames = seed, list[dict[str, Any]]()
+
+    def append(self, **frame: Any) -> None:
+        self.frames.append(frame)
+
+    def state(self, **state: Any) -> None:
+        pass
+
+
+def played(directory: RunDirectory, start: records.Start) -> list[dict[str, Any]]:
+    """The frames of a segment, made again from the run directory alone."""
+    workflow, prepared = loading.load(directory.workflow), pickle.loads(directory.prepared.read_bytes())
+    assert workflow.simulation is not None
+    parent = start.parent
+    frame = directory.frames.row(f"w{parent.walker}", parent.row) if parent else {}
+    state = directory.frames.state(f"w{parent.walker}", parent.segment) if parent and start.exact else {}
+    bias = Bias.from_bytes(directory.bias(start.bias).read_bytes()) if start.bias else None
+    model = (lambda: Model.load(directory.model(start.with_model))) if start.with_model else lambda: None
+    out = Played(start.seed)
+    params = loading.checked(workflow, directory.settings()["params"])
+    workflow.simulation.function(params, stages.Start(prepared, frame, state, {}, bias, model), out)
+    return out.frames
+
+
+def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
+    """A model pushes one walker and never the other; versions and segments, made again, are the same bit for bit."""
+    tiny = ["first=100", "segment_ps=1", "sim_ns=0.04"]
+    settings = [word for setting in tiny for word in ("--set", setting)]
+    directory, state, summary = completed("dipeptide", *settings, "--workers", 2, "--rounds", "--seed", 3, cwd=tmp_path)
+    assert summary["outcome"] == "budget"
+    assert sum(bool(model.accepted) for model in state.models) >= 1
+    assert not list(directory.errors.iterdir())
+    assert len(state.biases) > 5
+    starts = {record.start: record for record in journal.read(directory.journal, records.Start)}
+    control = [start for start in starts.values() if not start.share]
+    pushed = [start for start in starts.values() if start.bias]
+    assert len(control) == len(starts) / 2
+    assert not any(start.bias for start in control)
+    assert len({start.with_model for start in pushed}) >= 2
+    found = replay(directory, loading.load(directory.workflow).steering)
+    assert (found["different"], found["biases"], found["same_biases"]) == ([], len(state.biases), len(state.biases))
+
+    segments = {segment.start: segment for segment in state.segments}
+    for start in (control[-1], pushed[0], pushed[len(pushed) // 2], pushed[-1]):
+        segment = segments[start.start]
+        stored = Window(directory.frames, [Span(f"w{segment.walker}", segment.first, segment.end or 0)])
+        again = played(directory, start)
+        assert len(again) == (segment.end or 0) - segment.first
+        for name in ("positions", "features", "bias"):
+            values = np.array([frame[name] for frame in again]).astype(stored[name].dtype)
+            np.testing.assert_array_equal(values, stored[name], err_msg=f"{name} of start {start.start}")
+        assert (np.abs(stored["bias"]).max() > 0) == (start.bias > 0)
+    assert "bias" in {path.stem for path in directory.figures.glob("*.svg")}
+    assert "This figure is missing" not in directory.report.read_text()
+
+
 TINY = ["sequence=GYDPETG", "segment_ps=0.4", "train_every=30", "sim_ns=0.04"]
 
 
 @pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3 specification")  # packed bits
-def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
+def test_fold_at_a_tiny_size(tmp_path: Path) -> None:
     settings = [word for setting in TINY for word in ("--set", setting)]
     file = tmp_path / "steered.py"
     file.write_text(loading.find("fold").read_text() + STEERED)
-    directory, state, summary = completed(file, "--params", DEMO, *settings, "--rounds", "--seed", 3, cwd=tmp_path)
+    directory, state, summary = completed(file, "--params", FOLD, *settings, "--rounds", "--seed", 3, cwd=tmp_path)
     assert summary["outcome"] == "budget"
     assert state.simulated >= 30
     assert sum(bool(model.accepted) for model in state.models) >= 2

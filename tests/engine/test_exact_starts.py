@@ -20,7 +20,7 @@ from steersman.journal.records import Began, Ended, FrameId, Hired, Lost, Publis
 from steersman.journal.scoreboard import ends_without_scores, misses_an_end, unscored
 from steersman.journal.state import State
 from steersman.stages.start import LOOKED
-from steersman.steering import Random, Steering, Unsteered
+from steersman.steering import Opes, Random, Steering, Unsteered, WeightedEnsemble
 from steersman.store import FRAME, SEGMENT, Frames, GroupWriter
 
 ROWS = 10
@@ -192,6 +192,33 @@ def test_an_end_is_offered_only_once_its_state_can_be_read(tmp_path: Path) -> No
     is_lost(recorder, 1, 1, None)
     assert unscored(recorder.state).ends.sum() == 1
     assert ends_without_scores(recorder.state, unscored(recorder.state)) == 0
+
+
+def test_the_end_of_a_segment_that_failed_is_not_gone_on_with_for_its_start_is_tried_again(tmp_path: Path) -> None:
+    """Else there would be a lineage more each time, from where a simulation exploded."""
+    recorder = told(tmp_path, None, True)
+    runs(recorder, 0, 0, state=False)
+    recorder.record(Start(start=1, seed=1, parent=FrameId(0, ROWS - 1, 0)))
+    recorder.record(Began(walker=0, segment=1, start=1, first_row=ROWS))
+    recorder.record(Ended(walker=0, segment=1, start=1, first_row=ROWS, end_row=ROWS + 3, how="failed"))
+    recorder.record(Published(walker=0, frames=ROWS + 3, segments=2))
+    scores = unscored(recorder.state)
+    assert (len(scores), np.flatnonzero(scores.ends).tolist()) == (ROWS + 3, [ROWS - 1])
+    assert ends_without_scores(recorder.state, scores) == 0
+
+
+@pytest.mark.parametrize("steering", [Steering(bias=Opes("z", 14)), Steering(WeightedEnsemble("z", members=3))])
+def test_nothing_is_pinned_where_frames_have_weights_from_the_beginning_on(
+    steering: Steering, space: TupleSpace, tmp_path: Path
+) -> None:
+    """Also before there is a version of the bias, or a round."""
+    recorder = told(tmp_path, None, True)
+    runs(recorder, 0, 0)
+    people = People(Inbox(space, recorder, lambda: 0.0), space, recorder, lambda changed: None, steering)
+    space.put("tell", {"id": "1", "who": "me", "words": ["pin", "w0.0:9"]})
+    people.listen()
+    assert [answer[2] for answer in space.take_many_nowait(ANSWER, str, bool, str, n=ALL)] == [False]
+    assert not recorder.state.pins
 
 
 @pytest.mark.parametrize(("reads", "taken"), [(False, ["w0.0:9"]), (True, ["w0.0:9", "w0.0:3", "w1.0:9"])])

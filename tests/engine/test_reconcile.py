@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import zarr
 
-from steersman.engine.reconcile import catch_up, hear, reconcile
+from steersman.engine.reconcile import catch_up, first_shapes, hear, reconcile
 from steersman.journal import published
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
@@ -132,3 +132,18 @@ def test_whatever_was_told_last_the_state_is_the_same(tmp_path: Path, known: int
     assert not state.walkers[0].alive
     assert zarr.open_array(frames.path / "w0" / "time", mode="r").shape == (3 * ROWS + partial,), "for any program"
     assert reconcile(recorder, frames, keep=keep, cause="again") == 0
+
+
+def test_what_frames_of_a_resumed_run_must_be_like_is_known_from_whichever_walker_has_some(tmp_path: Path) -> None:
+    """The first fifty had none, and the next is damaged."""
+    recorder = Recorder(Journal(tmp_path / "journal.jsonl"), State())
+    recorder.record_all([Hired(walker=number, slot=0) for number in range(53)])
+    assert first_shapes(recorder.state, Frames(tmp_path)) is None
+    for number, atoms in (51, 7), (52, 3):
+        writer = GroupWriter(tmp_path / f"w{number}")
+        writer.append(FRAME, {"x": np.zeros((atoms, 3)), "time": 0.0, "segment": np.int32(0)})
+        writer.close()
+        recorder.record(Published(walker=number, frames=1, segments=0))
+    (tmp_path / "w51" / "zarr.json").write_text("{}")
+    assert first_shapes(recorder.state, Frames(tmp_path)) == ("w52", {"x": [3, 3], "time": []})
+    recorder.journal.close()

@@ -1,16 +1,20 @@
 """kill -9 of a driver, or of all its processes, costs at most what was not committed, and no decision."""
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
 from collections import Counter
 from pathlib import Path
 
+import psutil
 import pytest
 
 from steersman.engine import campaign, orphans
+from steersman.executors import steady
 from steersman.journal import file as journal
 from steersman.journal import lock, published
 from steersman.journal.records import Began, Ended, FrameId, Note, Published, Start, words
@@ -23,6 +27,7 @@ from tests.engine.conftest import (
     WriteWorkflow,
     await_record,
     completed,
+    finished,
     opened,
     resumed,
     servers_brought_back,
@@ -107,10 +112,13 @@ def test_an_interrupted_and_resumed_run_decides_like_an_unbroken_one(
         orphans.end([server])
         await_record(run, lambda state, n=killed: servers_brought_back(state) == n, driver=driver)
     await_record(run, lambda state: state.frames >= 650, driver=driver)
-    orphans.end(orphans.of_run(run))
-    driver.kill()
+    for process in [psutil.Process(driver.pid), *orphans.of_run(run)]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
     driver.wait()
+    assert steady.left(run), "what would have removed it is killed, too"
     assert started("resume", run, cwd=tmp_path).wait(timeout=200) == 0
+    assert steady.left(run) == []
     directory, state = opened(run)
     assert len(state.sessions) == 3
     assert decisions(directory) == decisions(unbroken)
@@ -197,20 +205,29 @@ def test_ctrl_c_ends_the_segments(interrupted: tuple[RunDirectory, State, dict[s
 
 
 def test_what_was_killed_and_interrupted_goes_on_and_nothing_that_was_committed_is_lost(
-    interrupted: tuple[RunDirectory, State, dict[str, int]],
+    interrupted: tuple[RunDirectory, State, dict[str, int]], tmp_path: Path
 ) -> None:
+    """Also in a copy of it that goes on at the same time: neither hears, takes or ends what is the other's."""
     directory, before, stored = interrupted
-    state = resumed(directory.path, until=lambda state: state.frames >= before.frames + 500)
-    assert state.end is not None
-    assert state.end.outcome == "finished"
-    notes = [record.text for record in journal.read(directory.journal, Note)]
-    assert any("held the lock" in text for text in notes)
-    for walker, rows in stored.items():
-        assert state.walkers[int(walker[1:])].frames == rows == directory.frames.count(walker)
-    assert sum(span.rows for span in published.spans(state)) == state.frames == state.scored
-    counted = Counter(segment.start for segment in state.segments if segment.counts)
-    assert set(counted.values()) == {1}, "no start counts twice"
-    assert lock.owner(directory.path) is None
+    enough = before.frames + 500
+    copy = shutil.copytree(directory.path, tmp_path / "copy", symlinks=True)
+    held = frames(directory)
+    driver = started("resume", copy, cwd=tmp_path)
+    original = resumed(directory.path, until=lambda state: state.frames >= enough)
+    await_record(copy, lambda state: state.frames > enough and state.walkers.keys() - before.walkers, driver=driver)
+    for run, state in (directory, original), (RunDirectory(copy), finished(driver, copy, until=lambda state: True)):
+        assert state.end is not None
+        assert state.end.outcome == "finished"
+        notes = [record.text for record in journal.read(run.journal, Note)]
+        assert any("held the lock" in text for text in notes)
+        for walker, rows in stored.items():
+            assert state.walkers[int(walker[1:])].frames == rows == run.frames.count(walker)
+        assert sum(span.rows for span in published.spans(state)) == state.frames == state.scored
+        counted = Counter(segment.start for segment in state.segments if segment.counts)
+        assert set(counted.values()) == {1}, "no start counts twice"
+        assert held.items() <= frames(run).items()
+        assert verify(run) == []
+        assert lock.owner(run.path) is None
 
 
 def test_a_finished_run_says_so(interrupted: tuple[RunDirectory, State, dict[str, int]]) -> None:

@@ -72,16 +72,18 @@ def more(recorder: Recorder, number: int) -> None:
         ({"policy": Novelty("x"), "fallback": Novelty("z")}, "error", "z"),
         ({"policy": Novelty("x")}, "loss", "loss"),
         ({"policy": Novelty("x")}, "x", ""),
+        ({"policy": Novelty("x")}, lambda model, frames: 0.0, ""),
         ({"bias": Opes("z", barrier_kT=9)}, "error", "z"),
         ({"bias": Opes("x", barrier_kT=9)}, "error", "bias"),
     ],
     ids=[
         "all there", "of the policy", "of the prune rule", "of the fallback", "of the gate", "the gate is there",
+        "the gate is a function",
         "of the bias", "the energy of the bias",
     ],
 )  # fmt: skip
 def test_a_score_that_is_not_given_is_named_at_the_first_scoring(
-    steer: dict[str, Any], gate: str, missing: str, tmp_path: Path
+    steer: dict[str, Any], gate: Any, missing: str, tmp_path: Path
 ) -> None:
     workflow = Workflow("x", stop=budget(frames=9))
     workflow.score()(lambda p, model, frames: {})

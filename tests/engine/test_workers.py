@@ -19,7 +19,7 @@ Told = tuple[RunDirectory, State, list[Record]]
 
 @pytest.fixture(scope="module")
 def deadly(tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """Segments from the one frame with x = 1 kill their process; segment w1.1 hangs, deaf and holding its thread."""
+    """Segments from the one frame with x = 1 kill their process; segment w1.0 hangs, deaf and holding its thread."""
     cwd = tmp_path_factory.mktemp("deadly")
     (cwd / "site.yaml").write_text("lease_s: 3\nsimulation: {workers: 2}\n")
     (cwd / "mine.py").write_text("""
@@ -46,7 +46,7 @@ def simulate(p, start, out):
     for i in range(10):
         time.sleep(0.02)
         out.append(x=1.0 if out.name == "w0.0" and i == 5 else -float(i))
-        while out.name == "w1.1":
+        while out.name == "w1.0":
             pass
 
 @wf.score()
@@ -82,7 +82,7 @@ def test_a_start_that_kills_its_walkers_is_blamed_after_two_tries_and_not_propos
 
 def test_a_segment_that_hangs_is_told_to_stop_then_ended_and_its_slot_comes_back(deadly: Told) -> None:
     directory, state, records = deadly
-    stopped = next(record for record in records if isinstance(record, Stop) and record.segment == "w1.1")
+    stopped = next(record for record in records if isinstance(record, Stop) and record.segment == "w1.0")
     assert stopped.by == "engine"
     assert "has committed nothing for" in stopped.reason
     lost = next(record for record in records if isinstance(record, Lost) and record.walker == 1)

@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from steersman.executors.steady import STEADY
+from steersman.executors.steady import MARK, SEMAPHORES, STEADY, left, remove_left
 
 MANAGER = """
 import multiprocessing, sys
@@ -19,6 +20,7 @@ if __name__ == "__main__":
     print(server.address, flush=True)
     sys.stdin.read()
 """
+HELD = "held = multiprocessing.get_context('spawn').Semaphore()"
 
 
 @pytest.mark.parametrize("how", ["TERM", "ends"])
@@ -40,6 +42,32 @@ def test_sockets_of_what_is_started_go_with_it(how: str, tmp_path: Path) -> None
             manager.stdin.close()
         assert manager.wait(60) == (-signal.SIGTERM if how == "TERM" else 0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["manager.py"]
+
+
+def test_what_is_killed_whole_leaves_names_by_which_its_run_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all that would have removed it; and what another run left stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "manager.py").write_text(MANAGER.replace("    print", f"    {HELD}\n    print", 1))
+    runs = [tmp_path / "run", tmp_path / "other"]
+    for run in runs:
+        run.mkdir()
+        with subprocess.Popen(
+            [Path(sys.executable).with_name(STEADY), str(tmp_path / "manager.py")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+            env=os.environ | {"TMPDIR": str(tmp_path), MARK: f"{run}#12345678"},
+        ) as manager:  # fmt: skip
+            assert manager.stdout is not None
+            assert Path(manager.stdout.readline().strip()).is_socket()
+            os.killpg(manager.pid, signal.SIGKILL)
+    for n, run in enumerate(runs):
+        found = left(run)
+        assert {path.parent for path in found} == {tmp_path, SEMAPHORES}
+        remove_left(run)
+        assert left(run) == []
+        assert not any(path.exists() for path in found)
+        assert [bool(left(other)) for other in runs] == [False, n == 0]
 
 
 def test_a_manager_ends_with_its_helper(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Times, boxes and bonds as each format has them; what a format cannot hold is refused or said."""
 
+import itertools
 import shutil
 import time
 import warnings
@@ -8,12 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import steersman
 from steersman.apps import molecular_dynamics as md
 from steersman.data import export
 from steersman.data.errors import CannotExport, Unconverted
+from steersman.data.export import _turned
 from steersman.journal import file
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, DamagedGroup, GroupWriter, ShapeMismatch, Variable
@@ -81,14 +85,55 @@ def test_a_box_has_lengths_or_angles_too_or_vectors(
     "box",
     [
         np.ones((1, 3)), np.ones((1, 3, 3)), np.float64(1.0), np.ones(9),
-        np.array([[0.0, 3, 0], [4, 0, 0], [0, 0, 5]]), np.array([[3.0, 0, 1], [0, 4, 0], [0, 0, 5]]),
+        np.array([[3.0, 0, 0], [0, 4, 0], [3, 4, 0]]),
     ],
 )  # fmt: skip
 def test_a_box_that_no_format_knows_is_refused_by_its_name(box: np.ndarray, run: RunDirectory, tmp_path: Path) -> None:
     opened = with_box(run, np.stack([box] * 2 * FRAMES))
-    with pytest.raises(CannotExport, match=r"box: .*\(3,\)|box: vectors .*known are"):
+    with pytest.raises(CannotExport, match=r"box: .*\(3,\)|box: vectors .*enclose nothing"):
         opened.export(tmp_path / "a.xtc", "w1.0")
     assert not list(tmp_path.glob("*a.xtc"))
+
+
+def nearest(positions: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """Pairwise distances to the nearest images, by trying all of them."""
+    apart = positions[:, None] - positions
+    images = np.array(list(itertools.product(range(-3, 4), repeat=3))) @ box
+    return np.asarray(np.linalg.norm(apart[:, :, None] + images, axis=-1).min(axis=-1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, -1]))
+def test_a_turned_box_keeps_distances_to_images_and_the_hand_of_molecules(seed: int, hand: int) -> None:
+    rng = np.random.default_rng(seed)
+    box = np.diag(rng.uniform(2, 4, 3)) + np.tril(rng.uniform(-1, 1, (3, 3)), -1)
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    box, positions = (box @ turn)[rng.permutation(3)], rng.uniform(-3, 3, (6, 3))
+    box *= hand * np.sign(np.linalg.det(box))
+    found, turned = _turned(box, positions)
+    assert np.allclose(np.triu(found, 1), 0, rtol=0, atol=1e-12)
+    assert (np.diag(found) > 0).all()
+    assert np.allclose(nearest(turned, found), nearest(positions, box), rtol=0, atol=1e-6)
+    one, other = (float(np.linalg.det(each[1:4] - each[0])) for each in (turned, positions))
+    assert one == pytest.approx(other, abs=1e-6), "no mirror image"
+    again, same = _turned(found, turned)
+    assert np.allclose(again, found, rtol=0, atol=1e-12)
+    assert np.allclose(same, turned, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("box", [
+    [[0.0, 3, 0], [4, 0, 0], [0, 0, 5]], [[3.0, 0, 1], [0, 4, 0], [0, 0, 5]], [[-3.0, 0, 0], [1, 4, 0], [0, 0, 5]],
+])  # fmt: skip
+def test_a_box_of_another_orientation_is_turned_with_the_positions(
+    box: list[list[float]], run: RunDirectory, tmp_path: Path
+) -> None:
+    """Distances to the nearest images, as a program reads them in the file, are those of the frames."""
+    opened = with_box(run, np.array([box] * 2 * FRAMES))
+    stored = opened.frames["w1"].to_dataset()["positions"].values[0][:9].astype(float)
+    opened.export(tmp_path / "a.dcd", "w1.0")
+    positions, _, angles = read_back(run.topology, tmp_path / "a.dcd")
+    written = MDAnalysis.lib.mdamath.triclinic_vectors(angles).astype(float)
+    assert np.allclose(nearest(positions[0][:9], written), 10 * nearest(stored, np.array(box)), rtol=0, atol=1e-4)
 
 
 def test_a_pdb_has_one_box(run: RunDirectory, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ class Campaign:
             role = "/training" if kind == "trainer" else "/simulation"
             chosen = [pid for pid, words in managers.items() if kind in ("manager", "helper") or role in words]
             if kind != "manager":
-                chosen = [pid for manager in chosen for pid in _spawned(manager, helper=kind == "helper")]
+                chosen = [pid for manager in chosen for pid in _forked(manager, helper=kind == "helper")]
         return [psutil.Process(self.rng.choice(chosen))] if chosen else []
 
     def _look(self) -> None:
@@ -257,11 +257,11 @@ def _words(process: psutil.Process) -> str:
         return ""
 
 
-def _spawned(manager: int, *, helper: bool) -> list[int]:
-    """A manager's worker processes: those it spawned, but the first, the helper, which holds its queues."""
+def _forked(manager: int, *, helper: bool) -> list[int]:
+    """A manager's worker processes: what its fork server made, but the first, the helper, which holds its queues."""
     try:
-        children = psutil.Process(manager).children()
-    except psutil.NoSuchProcess:
+        (server,) = (child for child in psutil.Process(manager).children() if "forkserver" in _words(child))
+        forked = sorted((child.create_time(), child.pid) for child in server.children())
+    except (psutil.NoSuchProcess, ValueError):
         return []
-    spawned = sorted((child.create_time(), child.pid) for child in children if "spawn_main" in _words(child))
-    return [pid for _, pid in (spawned[:1] if helper else spawned[1:])]
+    return [pid for _, pid in (forked[:1] if helper else forked[1:])]

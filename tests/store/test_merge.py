@@ -302,3 +302,26 @@ def test_whenever_it_is_killed_every_frame_is_there_once(tmp_path: Path) -> None
         merge_all(found, ["w2", "w3"], fan_in=2, first=3)
         assert len(os.listdir(frames.path)) == 1
         assert all_of(Frames(frames.path)) == before
+
+
+def test_a_flipped_bit_of_the_tables_costs_few_of_the_walkers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen walkers of twenty segments, merged: a damaged chunk costs those whose segments are in it."""
+    monkeypatch.undo()
+    make_root(tmp_path)
+    frames = Frames(tmp_path)
+    for number in range(16):
+        write(frames, number, [1] * 20)
+    merge.merge(frames, [f"w{number}" for number in range(16)], "m0")
+    for number in range(16):
+        merge.remove(frames, f"w{number}")
+    shard = frames.path / "m0" / "segments" / "c" / "0" / "0"
+    whole = shard.read_bytes()
+    for at in range(0, 16 * 20 * 9 * 8, 997):  # nine columns of eight bytes
+        shard.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        lost = 0
+        for number in range(16):
+            try:
+                frames.read_table(f"w{number}")
+            except DamagedShard:
+                lost += 1
+        assert 1 <= lost <= 5, "64 segments are of five walkers at most"

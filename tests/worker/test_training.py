@@ -36,6 +36,30 @@ def test_a_latent_space_that_tells_frames_apart_is_used_however_few_are_held_out
     assert verdict["accepted"], verdict["reason"]
 
 
+def test_a_function_can_be_the_gate(tmp_path: Path) -> None:
+    """It gets each model with the held-out frames; the scores need not hold an error."""
+    values = np.random.default_rng(1).normal(size=(10, 6)).astype(np.float32)
+    writer = GroupWriter(tmp_path / "w0")
+    writer.extend(FRAME, {"values": values})
+    writer.publish()
+    window = Window(Frames(tmp_path), [Span("w0", 0, 10)])
+    one, other = PCA.fit(values, latent=1), PCA.fit(values, latent=2)
+    worth = {1: 3.0, 2: 5.0}
+
+    def judged(model: PCA, last: PCA | None) -> tuple[bool, float, float | None]:
+        found = judge(
+            lambda model, frames: {"z": score(model, frames)["z"]}, model, last, window,
+            lambda model, frames: worth[model.config["latent"]] + len(frames["values"]),
+        )  # fmt: skip
+        return found["accepted"], found["held_out"], found["predecessor"]
+
+    assert judged(one, None) == (True, 13.0, None)
+    assert judged(one, other) == (True, 13.0, 15.0)
+    assert judged(other, one) == (False, 15.0, 13.0)
+    worth[2] = np.nan
+    assert not judged(other, one)[0]
+
+
 @pytest.mark.parametrize(
     ("scores", "told"),
     [

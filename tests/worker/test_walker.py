@@ -103,7 +103,10 @@ def is_start(number: int, fields: dict[Any, Any]) -> bool:
 def test_frames_of_another_molecule_than_the_first_walkers_are_refused_at_once(
     space: TupleSpace, tmp_path: Path
 ) -> None:
-    """Else it is known when a training reads both, and the budget is spent."""
+    """Else it is known when a training reads both, and the budget is spent.
+
+    Many walkers before them may have made no frame.
+    """
 
     def atoms(number: int, **more: Any) -> Callable[[Any, Any, Segment], None]:
         def simulate(p: Any, start: Any, out: Segment) -> None:
@@ -113,12 +116,12 @@ def test_frames_of_another_molecule_than_the_first_walkers_are_refused_at_once(
         return simulate
 
     orders = [(n, plain(Start(start=n, seed=n))) for n in range(2)]
-    for walker, simulate in enumerate([atoms(3), atoms(3), atoms(4), atoms(3, y=1.0)]):
+    for walker, simulate in enumerate([atoms(3), atoms(3), atoms(4), atoms(3, y=1.0)], 9):
         run_orders(space, tmp_path, simulate, orders, number=walker)
     frames, ended = Frames(tmp_path / "frames"), events(space, "ended")
-    assert [frames.count(f"w{walker}") for walker in range(4)] == [10, 10, 0, 0]
+    assert [frames.count(f"w{walker}") for walker in range(9, 13)] == [10, 10, 0, 0]
     assert [each["how"] for each in ended] == ["finished"] * 4 + ["failed"] * 4
-    assert all("(3, 3) (of w0)" in each["cause"] for each in ended[4:6])
+    assert all("(3, 3) (of w9)" in each["cause"] for each in ended[4:6])
     assert all("'y'" in each["cause"] for each in ended[6:])
 
 

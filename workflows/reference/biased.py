@@ -8,6 +8,7 @@ from pydantic import Field
 
 from steersman import doubling, models
 from steersman.apps import molecular_dynamics as md
+from steersman.steering import Opes
 from steersman.workflows.dipeptide import LEFT, Dipeptide, wf
 
 
@@ -29,7 +30,10 @@ def fit(p, frames, last):
 def place(p, model, frames):
     z = model.encode(frames["features"])
     phi = md.dihedral(frames["positions"][:, [4, 6, 8, 10]])
-    return {"z": z[0] if p.model == "PCA" else z, "bias": frames["bias"], "phi": phi}
+    inside = (phi > LEFT[0]) & (phi < LEFT[1])
+    return {"z": z[0] if p.model == "PCA" else z, "bias": frames["bias"], "phi": phi, "left": inside}
+
+wf.steer(bias=Opes("z", barrier_kT=14))  # without controls: `compare` runs plain sampling beside it
 
 @wf.yardstick("highest", levels=(1,))
 def left(p, frames):

@@ -26,13 +26,14 @@ export class Curves {
   set(series, marks = [], xLabel = this.xLabel) { if (xLabel !== this.xLabel) { this.xLabel = xLabel; this.shape = null; } this.series = series; this.marks = marks; this.draw(); }
   draw() {
     if (!this.series.length || !this.node.clientWidth) return;
-    const data = uPlot.join(this.series.map(each => [rising(each.x), each.y])), shape = JSON.stringify(this.series.map(({ label, stroke }) => [label, stroke]));
+    const log = this.log && this.series.every(each => each.y.every(v => v == null || v > 0)); // a loss may be below 0
+    const data = uPlot.join(this.series.map(each => [rising(each.x), each.y])), shape = JSON.stringify([log, this.series.map(({ label, stroke }) => [label, stroke])]);
     if (this.plot && shape === this.shape) return this.plot.setData(data);
     this.shape = shape; this.plot?.destroy();
     const axis = (label, size) => ({ label, labelSize: 22, labelFont: "12px system-ui", font: "11.5px system-ui", stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 4 }, size });
     const options = {
       width: this._width(), height: this.height, legend: { show: this.named || this.series.length > 1, live: false }, cursor: { drag: { x: true, y: false }, points: { size: 7 } },
-      scales: { x: { time: false, range: room }, y: { distr: this.log ? 3 : 1, range: this.log ? undefined : (_, low, high) => low === high ? [low - 1, high + 1] : [low - .06 * (high - low), high + .08 * (high - low)] } },
+      scales: { x: { time: false, range: room }, y: { distr: log ? 3 : 1, range: log ? undefined : (_, low, high) => low === high ? [low - 1, high + 1] : [low - .06 * (high - low), high + .08 * (high - low)] } },
       axes: [{ ...axis(this.xLabel, 40), ...(this.whole ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 1e4, 1e5, 1e6] } : {}), values: (_, all) => all.map(v => v == null ? "" : tickText(v)) }, { ...axis(this.yLabel, 58), values: (_, all) => all.map(v => v == null ? "" : tickText(v)) }],
       series: [{ label: this.xLabel }, ...this.series.map(each => ({ label: each.label, stroke: each.stroke, width: each.width ?? 2, dash: each.dash, spanGaps: true, paths: each.lines === false ? () => null : undefined, points: { show: each.points ?? false, size: 7, fill: each.fill ?? each.stroke, stroke: each.stroke } }))],
       hooks: { draw: [plot => this._marks(plot)] },

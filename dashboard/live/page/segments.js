@@ -1,6 +1,6 @@
 // Every segment of the run as columns that grow; the slots and the lineage are drawn from them.
 
-const NAMES = { walker: Int32Array, number: Int32Array, slot: Int32Array, began: Float32Array, ended: Float32Array, how: Uint8Array, policy: Uint8Array, model: Uint16Array, parent: Int32Array, first: Int32Array, frames: Int32Array };
+const NAMES = { walker: Int32Array, number: Int32Array, slot: Int32Array, began: Float32Array, ended: Float32Array, how: Uint8Array, policy: Uint8Array, model: Uint16Array, bias: Uint16Array, parent: Int32Array, first: Int32Array, frames: Int32Array };
 
 export class Segments {
   constructor(source) { this.source = source; this.reset(); }

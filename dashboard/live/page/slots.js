@@ -101,7 +101,7 @@ export class Slots {
     c.onpointermove = e => {
       if (held) { const by = (e.offsetX - held.x) * this.ratio / this.shown.kx; held.moved = Math.max(held.moved, Math.abs(e.offsetX - held.x)); if (held.moved > 3) this._to(held.span[0] - by, held.span[1] - by); this.tip.hidden = true; return; }
       const i = this._hit(e.offsetX, e.offsetY), s = this.segments; this.tip.hidden = i < 0; if (i < 0) return;
-      fill(this.tip, `${s.name(i)}: ${s.how[s.ends[i]]}, ${amount(s.frames[i])} frames\n${s.policies[s.policy[i]] ?? "unknown"}${s.model[i] ? `, model ${s.model[i]}` : ""}, ${duration((s.ends[i] === 4 ? this.now : s.ended[i]) - s.began[i])}`);
+      fill(this.tip, `${s.name(i)}: ${s.how[s.ends[i]]}, ${amount(s.frames[i])} frames\n${s.policies[s.policy[i]] ?? "unknown"}${s.model[i] ? `, model ${s.model[i]}` : ""}${s.bias[i] ? `, pushed by bias ${s.bias[i]}` : ""}, ${duration((s.ends[i] === 4 ? this.now : s.ended[i]) - s.began[i])}`);
       this.tip.style.left = `${Math.min(e.offsetX + 12, c.clientWidth - 190)}px`; this.tip.style.top = `${e.offsetY + 14}px`;
     };
     c.onpointerleave = () => { this.tip.hidden = true; };

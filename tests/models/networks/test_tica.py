@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steersman.models import PCA, TICA, DeepTICA, Model
+from steersman.models import PCA, TICA, DeepTICA, Model, slowness
 from steersman.models.errors import NotDense, UnusableData
 from steersman.models.networks.cvae import CVAE
 
@@ -56,6 +56,31 @@ def test_weights_count_frames_as_if_they_came_so_often(mixed: tuple[np.ndarray, 
     one = TICA.fit(seen, few, latent=1, weights=twice)
     other = TICA.fit(seen, np.concatenate([few, few[few[:, 0] % 2 == 1]]), latent=1)
     np.testing.assert_allclose(one.encode(seen), other.encode(seen), atol=1e-9)
+
+
+def test_slowness_is_that_of_the_processes_whatever_the_scales(mixed: tuple[np.ndarray, np.ndarray]) -> None:
+    x, seen = mixed
+    found = slowness(x, pairs(len(x)))
+    assert found == pytest.approx((DECAY**2).sum(), abs=0.05)
+    assert slowness(seen, pairs(len(x))) == pytest.approx(found, abs=1e-9)
+    assert slowness(x[:, [0, 1, 1]], pairs(len(x))) == pytest.approx(slowness(x[:, :2], pairs(len(x))), abs=1e-6)
+
+
+def test_a_block_of_time_that_was_held_out_sees_that_a_model_learned_chance_and_a_split_at_random_does_not() -> None:
+    """Thirty processes that are equally slow, of 400 frames; no two directions are slower than `truth`."""
+    rng, time, truth = np.random.default_rng(0), 10.0, 2 * np.exp(-2 * LAG / 10.0)
+    keep, data = np.exp(-1 / time), np.zeros((400, 30))
+    for i in range(1, len(data)):
+        data[i] = keep * data[i - 1] + np.sqrt(1 - keep**2) * rng.normal(size=30)
+    among = pairs(len(data))
+    block = among[:, 0] >= 300
+    for held_out, sees in ((block, True), (rng.permutation(block), False)):
+        z = (model := TICA.fit(data, among[~held_out], latent=2)).encode(data)
+        assert slowness(z, among[~held_out]) == pytest.approx(
+            (np.square(model.card["autocorrelation"])).sum(), abs=1e-3
+        )
+        assert slowness(z, among[~held_out]) > 2 * truth
+        assert (slowness(z, among[held_out]) < 1.3 * truth) == sees
 
 
 def test_a_network_sees_what_no_line_separates() -> None:

@@ -1,0 +1,90 @@
+"""Scores -> new members that a generator suggests which speaks the ecosystem's standard, as those of Xopt, libEnsemble
+and Optimas do (gest-api 0.2: `suggest`, `ingest`, `finalize`, and a VOCS that names what goes in and comes out).
+
+    vocs = VOCS(variables={"x": [-2.0, 2.0]}, objectives={"f": "MINIMIZE"})
+    wf.steer(Ask(vocs, lambda vocs, seed: UniformSample(vocs, random_seed=seed)))
+
+    @wf.score()
+    def place(p, model, frames): return {"x": frames["x"], "f": frames["f"]}
+
+The simulation finds what was suggested as `start.draw["x"]` and stores it with its frames; the score function returns
+it again, beside the objectives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steersman.steering.policies import AT_RANDOM, NEW, Candidate, Policy
+from steersman.steering.scores import Scores
+
+ID = "_id"  # a generator's own, of this life of it
+
+
+@dataclass(frozen=True)
+class Ask(Policy):
+    """Members that a generator suggests.
+
+    Each time, a new generator is told everything that was scored, and then asked: so it has nothing to lose when the
+    driver is killed, and the same scores and seed give the same members. A member counts when its segment has ended,
+    by the scores of its last frame; results that are not finite, and what is held out, are not told.
+
+    Args:
+        vocs: names of variables, constants, objectives, constraints and observables.
+        make: called with it and a seed, gives a generator.
+        batch: number of members to ask for at once: as many as there are slots, in a run with `--rounds`. Without, the
+            generator is asked again at each new result, and does not know of the members that still run.
+    """
+
+    vocs: Any
+    make: Callable[[Any, int], Any]
+    batch: int = 1
+
+    draws = True
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise ValueError(f"batch is {self.batch}; it is at least 1")
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        """Tell and ask. Raises: ValueError: a score lacks that the VOCS names, or a suggestion is no number."""
+        generator = self.make(self.vocs, int(rng.integers(2**31)))
+        results = self._results(scores)
+        if results:
+            generator.ingest(results)
+        suggested = generator.suggest(self.batch)
+        generator.finalize()
+        why = f"{type(generator).__name__} suggests it, having been told {len(results)} results"
+        name = self.name if results else AT_RANDOM
+        return [Candidate(NEW, name, 0.0, why, draw=_draw(point)) for point in suggested]
+
+    def _results(self, scores: Scores) -> list[dict[str, float]]:
+        """A mapping for each member that has ended, in the order in which they were published."""
+        if not scores.values:
+            return []
+        names = list(dict.fromkeys(self.vocs.all_names))
+        if missing := [name for name in names if name not in scores.values]:
+            known = ", ".join(sorted(scores.values))
+            raise ValueError(f"the VOCS names {missing[0]!r}, but the score stage returns: {known}")
+        kept = scores.ends & ~scores.held_out if len(scores.held_out) else scores.ends
+        rows = [dict(zip(names, row, strict=True)) for row in self._table(scores, names)[kept].tolist()]
+        return [row for row in rows if all(map(math.isfinite, row.values()))]
+
+    def _table(self, scores: Scores, names: list[str]) -> np.ndarray:
+        columns = [scores.matrix(name) for name in names]
+        for name, column in zip(names, columns, strict=True):
+            if column.shape[1] != 1:
+                raise ValueError(f"the score {name!r} has {column.shape[1]} numbers a frame; the VOCS needs one")
+        return np.hstack(columns)
+
+
+def _draw(point: Mapping[str, Any]) -> dict[str, float]:
+    try:
+        return {name: float(value) for name, value in point.items() if name != ID}
+    except (TypeError, ValueError):
+        raise ValueError(f"the generator suggests {dict(point)}; what a start is given are numbers") from None

@@ -1,0 +1,120 @@
+"""A generator of the ecosystem's standard is told each result once, and suggests the next members."""
+
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from gest_api.generator import Generator
+from gest_api.vocs import VOCS
+from libensemble.gen_classes import UniformSample
+
+from steersman.steering import Ask, Scores
+from steersman.steering.decide import Decider, steered
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+PLANE = VOCS(variables={"x": [-2.0, 2.0], "y": [0.0, 1.0]}, objectives={"f": "MINIMIZE"})
+
+
+class Optuna(Generator):
+    """What somebody writes for a library that does not speak the standard."""
+
+    def __init__(self, vocs: VOCS, seed: int) -> None:
+        super().__init__(vocs)
+        self.told: list[dict[str, float]] = []
+        self._space = {
+            name: optuna.distributions.FloatDistribution(*each.domain) for name, each in vocs.variables.items()
+        }
+        self._study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+
+    def _validate_vocs(self, vocs: VOCS) -> None: ...
+
+    def suggest(self, num_points: int | None) -> list[dict[str, Any]]:
+        return [{**self._study.ask(self._space).params, "_id": n} for n in range(num_points or 1)]
+
+    def ingest(self, results: list[dict[str, Any]]) -> None:
+        self.told += results
+        for each in results:
+            params = {name: each[name] for name in self._space}
+            self._study.add_trial(optuna.trial.create_trial(params=params, distributions=self._space, value=each["f"]))
+
+
+def scored(x: Any, y: Any, f: Any, **more: Any) -> Scores:
+    n = len(x)
+    every = {"walker": np.zeros(n, int), "row": np.arange(n), "segment": np.arange(n), "starts": np.zeros(n, int)}
+    values = {name: np.asarray(value, float) for name, value in (("x", x), ("y", y), ("f", f))}
+    return Scores(**{**every, "ends": np.ones(n, bool), "values": values, **more})
+
+
+NONE = scored([], [], [], values={})
+
+
+def drawn(policy: Ask, scores: Scores, seed: int = 0) -> list[dict[str, Any]]:
+    return [dict(candidate.draw) for candidate in policy.rank(scores, np.random.default_rng(seed))]
+
+
+def test_a_generator_from_elsewhere_draws_within_its_bounds_each_time_others() -> None:
+    policy = Ask(PLANE, lambda vocs, seed: UniformSample(vocs, random_seed=seed), batch=50)
+    rng = np.random.default_rng(0)
+    points = [dict(each.draw) for _ in range(2) for each in policy.rank(NONE, rng)]
+    assert len({point["x"] for point in points}) == 100
+    assert all(-2 <= point["x"] <= 2 and 0 <= point["y"] <= 1 for point in points)
+
+
+def test_what_it_suggests_is_a_pure_function_of_scores_and_seed() -> None:
+    """So a driver that was killed goes on, and a replay finds the same."""
+    some = scored([0.1, 1.5] * 10, [0.2, 0.9] * 10, [1.0, 4.0] * 10)
+    assert drawn(Ask(PLANE, Optuna), some) == drawn(Ask(PLANE, Optuna), some)
+    assert drawn(Ask(PLANE, Optuna), some) != drawn(Ask(PLANE, Optuna), some, seed=1)
+
+
+def test_it_is_told_the_ends_of_members_and_neither_what_is_held_out_nor_what_is_not_finite() -> None:
+    made: list[Optuna] = []
+
+    def make(vocs: VOCS, seed: int) -> Optuna:
+        made.append(Optuna(vocs, seed))
+        return made[-1]
+
+    ends, held_out = np.array([False, True, True, True, True]), np.array([False, False, False, True, False])
+    f = [0.0, 1.0, np.nan, 3.0, 4.0]
+    drawn(Ask(PLANE, make), scored([0.0, 0.1, 0.2, 0.3, 0.4], [0.5] * 5, f, ends=ends, held_out=held_out))
+    assert made[0].told == [{"x": 0.1, "y": 0.5, "f": 1.0}, {"x": 0.4, "y": 0.5, "f": 4.0}]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_that_learns_comes_closer_than_one_that_does_not(seed: int) -> None:
+    def found(policy: Ask) -> float:
+        """The median of the last 15 of 60 members, each chosen as the driver does."""
+        decider, rng, known = Decider(steered(policy)), np.random.default_rng(seed), NONE
+        points: list[tuple[float, float, float]] = []
+        for _ in range(60):
+            choice = decider.choose(known, rng)
+            assert choice.candidate is not None
+            x, y = choice.candidate.draw["x"], choice.candidate.draw["y"]
+            points.append((x, y, (x - 1) ** 2 + (y - 0.3) ** 2))  # type: ignore[operator, arg-type]
+            known = scored(*zip(*points, strict=True))
+        return float(np.median([point[2] for point in points[-15:]]))
+
+    assert found(Ask(PLANE, Optuna)) < 0.3 * found(Ask(PLANE, UniformSample))
+
+
+@pytest.mark.parametrize(
+    ("vocs", "scores"),
+    [
+        (VOCS(variables={"x": [0, 1]}, objectives={"g": "MINIMIZE"}), scored([0.0], [0.0], [0.0])),
+        (PLANE, scored([0.0], [0.0], [[0.0, 1.0]])),
+    ],
+    ids=["a score that is not there", "a score of two numbers"],
+)
+def test_scores_that_do_not_fit_the_vocs_are_refused(vocs: VOCS, scores: Scores) -> None:
+    with pytest.raises(ValueError, match=r"'g'|'f'"):
+        drawn(Ask(vocs, Optuna), scores)
+
+
+def test_a_suggestion_that_is_no_number_is_refused() -> None:
+    class Words(Optuna):
+        def suggest(self, num_points: int | None) -> list[dict[str, Any]]:
+            return [{"x": "wide"}]
+
+    with pytest.raises(ValueError, match="wide"):
+        drawn(Ask(PLANE, Words), NONE)
