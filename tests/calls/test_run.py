@@ -126,7 +126,8 @@ def test_a_run_whose_caller_is_killed_goes_on_by_the_same_call_from_anywhere(pag
 def only_the_same_run_is_gone_on_with(page: Path, run: Path) -> None:
     same: dict[str, Any] = {"assignments": {"frames": 3_000}, "seed": 1, "rounds": False}
     text = (page / "my.py").read_text()
-    for what, other in {"seed": {"seed": 2}, "rounds": {"rounds": True}, "my.py": {}, "": {}}.items():
+    others: dict[str, dict[str, Any]] = {"seed": {"seed": 2}, "rounds": {"rounds": True}, "my.py": {}, "": {}}
+    for what, other in others.items():
         (page / "my.py").write_text(f"{text}\n" if what == "my.py" else text)
         plan = campaign.plan("my.py", **same | other)
         if what:
