@@ -17,11 +17,12 @@ from steersman.journal.history import History
 from steersman.journal.records import Biased
 from steersman.journal.reweighing import lineages, reweighted
 from steersman.journal.scoreboard import Scoreboard
+from steersman.journal.segments import FAILED, HOW
 from steersman.steering import Bias
 from steersman.steering.errors import BadScores
 from steersman.steering.opes import ENERGY
-from steersman.steering.reweighting import FEWEST, Reweighted
-from steersman.steering.weighted_ensemble import Mean
+from steersman.steering.reweighting import Reweighted
+from steersman.steering.weighted_ensemble import FEWEST, Mean
 
 SHOWN, NODES, BINS = 4, 300, 60
 
@@ -40,12 +41,12 @@ def draw(history: History) -> tuple[Figure, str]:
         _surfaces(figure.subplots(), list(biases.values()), read)
         return figure, _caption(versions, of_last, read[-1])
     figure = style.sheet(4.6)
-    above, below = figure.add_gridspec(2, 1, height_ratios=(6, 5))
-    sides = above.subgridspec(1, 1 + bool(tracks.control.any())).subplots(sharey=True, squeeze=False)[0]
+    grid = figure.add_gridspec(2, 1, height_ratios=(6, 5))
+    sides = grid[0].subgridspec(1, 1 + bool(tracks.control.any())).subplots(sharey=True, squeeze=False)[0]
     for axes, control in zip(sides, (True, False) if len(sides) > 1 else (False,), strict=True):
         tracks.draw(axes, control=control)
     sides[-1].set(ylabel="" if len(sides) > 1 else tracks.label)
-    left, right = below.subgridspec(1, 2).subplots()
+    left, right = grid[1].subgridspec(1, 2).subplots(squeeze=False)[0]
     tracks.profile(left)
     _surfaces(right, list(biases.values()), read)
     return figure, _caption(versions, of_last, read[-1]) + tracks.said()
@@ -53,8 +54,8 @@ def draw(history: History) -> tuple[Figure, str]:
 
 @dataclass(frozen=True)
 class _Tracks:
-    """One score of every frame, (n,), with the lineage of each, the simulated time in it, whether it is a control, the
-    model along whose coordinate it was pushed (0: by none), states (n,) bool by name, and weights."""
+    """One score of every frame, (n,), with the lineage of each (-1: its segment failed), the simulated time in it,
+    whether it is a control, the model along whose coordinate it was pushed (0: by none), states and weights."""
 
     label: str
     unit: str
@@ -78,11 +79,13 @@ class _Tracks:
         if len(weights) < FEWEST:
             return None
         made = segments.of_frames(scores.walker, scores.row)
-        lineage = lineages(segments)[made]
+        failed = segments.how[made] == HOW[FAILED]  # each would be a lineage of its own
+        lineage = np.where(failed, -1, lineages(segments)[made])
         order = np.lexsort((scores.row, made, lineage))
         first = np.searchsorted(lineage[order], lineage[order])
         time = np.empty(len(made))
         time[order] = (np.arange(len(made)) - first + 1) * state.simulated / max(state.frames, 1)
+        time[failed] = np.nan
         states = {name: value for name, value in scores.values.items() if value.dtype == bool and value.ndim == 1}
         own = [name for name, value in scores.values.items() if value.ndim == 1 and name not in (ENERGY, *states)]
         name = next(iter(own), next(iter(scores.values)))
@@ -93,13 +96,13 @@ class _Tracks:
         )  # fmt: skip
 
     def draw(self, axes: Axes, *, control: bool) -> None:
-        mine = self.control == control
+        mine = (self.control == control) & np.isfinite(self.time)
         colour = style.GREY if control else style.BLUE
         axes.plot(self.time[mine], self.value[mine], ".", color=colour, markersize=1.2, rasterized=True)
         unit = f" ({self.unit})" if self.unit != "1" else ""
         of = "each walker" if not control else "each control"
         title = "plain dynamics: never pushed" if control else "pushed along what a model learned meanwhile"
-        axes.set(xlabel=f"simulated time of {of}{unit}", ylabel=self.label, xlim=(0, self.time.max()))
+        axes.set(xlabel=f"simulated time of {of}{unit}", ylabel=self.label, xlim=(0, np.nanmax(self.time)))
         axes.set_title(title, fontsize=8, loc="left")
         if not control:
             moments = [
@@ -137,7 +140,7 @@ class _Tracks:
 
     def _entered(self, state: np.ndarray, *, control: bool) -> int:
         order = np.lexsort((self.time, self.lineage))
-        order = order[self.control[order] == control]
+        order = order[(self.control[order] == control) & (self.lineage[order] >= 0)]
         inside, lineage = state[order], self.lineage[order]
         return int((inside[1:] & ~inside[:-1] & (lineage[1:] == lineage[:-1])).sum())
 
@@ -165,7 +168,7 @@ def _surfaces(axes: Axes, records: list[Biased], biases: list[Bias]) -> None:
         )
         axes.plot(at, energy, label=f"{record.frames:,} frames", **look)
     axes.set(xlabel="first dimension of the biased score", ylabel="free energy / kT", ylim=(0, None))
-    axes.legend(title="by", loc="best")
+    style.legend_above(axes, ncols=2)
 
 
 def _caption(versions: list[Biased], of_last: list[Biased], newest: Bias) -> str:

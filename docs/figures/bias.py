@@ -19,7 +19,7 @@ from steersman.compare.statistics import Times, median_time
 from steersman.dashboard import style
 from steersman.workflows.dipeptide import LEFT
 
-MODELS = "TICA", "DeepTICA", "PCA"
+MODELS = "DeepTICA", "TICA", "PCA"
 ORACLE, OTHER = "phi, psi (oracle)", (-2.9, -0.4)  # rad: phi of the other basins, well inside their barriers
 REFERENCE_KT, BINS = 3.8, 60
 
@@ -27,7 +27,7 @@ REFERENCE_KT, BINS = 3.8, 60
 def phi(run: Run) -> np.ndarray:
     """(n,) rad, in the order of `run.scores`."""
     scores = run.scores
-    return scores["phi" if "phi" in scores else "torsions_0"].to_numpy()
+    return np.asarray(scores["phi" if "phi" in scores else "torsions_0"])
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def table(arms: dict[str, list[Found]]) -> str:
 def draw(steered: Path, plain: Path, oracle: Path) -> Figure:
     figure = style.sheet(2.9)
     grid = figure.add_gridspec(1, 2, width_ratios=(1.7, 1))
-    above, below = grid[0].subgridspec(2, 1).subplots(sharex=True, sharey=True)
+    above, below = grid[0].subgridspec(2, 1).subplots(sharex=True, sharey=True, squeeze=False)[:, 0]
     track(above, plain, "plain dynamics", style.GREY)
     track(below, steered, "pushed along what a model learned meanwhile", style.BLUE)
     above.label_outer()
@@ -143,7 +143,7 @@ def profiles(axes: Axes, runs: dict[str, Path]) -> None:
         xticks=(-180, -90, 0, 90, 180),
         ylim=(0, 22),
     )
-    axes.legend(loc="upper right")
+    style.legend_above(axes, ncols=1)
 
 
 if __name__ == "__main__":
@@ -153,5 +153,5 @@ if __name__ == "__main__":
     paths[ORACLE] = seeds(known, Arm(OWN))
     print(table({name: [Found.of(path) for path in each] for name, each in paths.items()}))
     with style.applied():
-        shown = paths["TICA"][0], paths["nothing (plain dynamics)"][0], paths[ORACLE][0]
+        shown = paths["DeepTICA"][0], paths["nothing (plain dynamics)"][0], paths[ORACLE][0]
         draw(*shown).savefig(Path(__file__).with_suffix(".png"))

@@ -139,6 +139,16 @@ def test_a_start_that_fails_under_a_bias_is_tried_again_with_half_of_it_and_the_
     bag.close()
 
 
+def test_a_control_that_fails_is_tried_again_as_a_control(recorder: Recorder, space: TupleSpace) -> None:
+    bag = bag_of(recorder, space)
+    recorder.record_all([Hired(walker=walker, slot=walker) for walker in range(2)])
+    recorder.record_all([Biased(bias=1, model=0, frames=30, sha256="0"), Start(start=0, seed=1, share=0.0)])
+    fail(recorder, 0, 0)
+    bag.mend(2)
+    assert [(start.bias, start.share, start.attempt) for start in waiting(recorder)] == [(0, 0.0, 1)]
+    bag.close()
+
+
 def test_a_start_that_waits_gets_another_bias_when_its_own_is_set_aside(recorder: Recorder, space: TupleSpace) -> None:
     """The newest one that is whole, and none where no other is there."""
     bag = bag_of(recorder, space)
