@@ -73,6 +73,7 @@ def test_a_file_that_starts_a_run_while_it_is_imported_is_refused(page: Path) ->
     with pytest.raises(BadWorkflow) as told:
         loading.load(page / "mine.py")
     assert told.value.line == len((page / "mine.py").read_text().splitlines())
+    assert told.value.problem.startswith(BadRequest.__name__)
 
 
 def test_a_workflow_that_is_not_what_its_file_says_is_refused(page: Path) -> None:
