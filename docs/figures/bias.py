@@ -142,6 +142,7 @@ def profiles(axes: Axes, runs: dict[str, Path]) -> None:
         xlim=(-180, 180),
         xticks=(-180, -90, 0, 90, 180),
         ylim=(0, 22),
+        yticks=range(0, 21, 5),
     )
     style.legend_above(axes, ncols=1)
 

@@ -62,19 +62,19 @@ def played(directory: RunDirectory, start: records.Start) -> list[dict[str, Any]
 
 def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
     """A model pushes one walker and never the other; versions and segments, made again, are the same bit for bit."""
-    tiny = ["first=100", "segment_ps=1", "sim_ns=0.04"]
+    tiny = ["first=100", "segment_ps=1", "sim_ns=0.03"]
     settings = [word for setting in tiny for word in ("--set", setting)]
     directory, state, summary = completed("dipeptide", *settings, "--workers", 2, "--rounds", "--seed", 3, cwd=tmp_path)
     assert summary["outcome"] == "budget"
     assert sum(bool(model.accepted) for model in state.models) >= 1
     assert not list(directory.errors.iterdir())
-    assert len(state.biases) > 5
+    assert len(state.biases) > 3
     starts = {record.start: record for record in journal.read(directory.journal, records.Start)}
     control = [start for start in starts.values() if not start.share]
     pushed = [start for start in starts.values() if start.bias]
     assert len(control) == len(starts) / 2
     assert not any(start.bias for start in control)
-    assert len({start.with_model for start in pushed}) >= 2
+    assert all(start.with_model for start in pushed)
     found = replay(directory, loading.load(directory.workflow).steering)
     assert (found["different"], found["biases"], found["same_biases"]) == ([], len(state.biases), len(state.biases))
 
