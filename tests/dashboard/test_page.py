@@ -138,6 +138,7 @@ def test_a_policy_has_the_same_colour_on_the_page_and_in_the_figures(look: Look,
     with serving(made) as served:
         look.page.emulate_media(color_scheme="light")
         page = look.open(served)
+        page.wait_for_url("**/run/*/")  # the page of one run lies there
         of = "async names => { const page = await import('steersman/colours.js'); return names.map(page.ofPolicy); }"
         assert page.evaluate(of, [*style.POLICY_COLOURS, *others]) == [
             style.policy_colour(name) for name in (*style.POLICY_COLOURS, *others)

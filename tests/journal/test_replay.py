@@ -87,7 +87,8 @@ def test_a_segment_is_traced_to_the_prepared_start(steered: RunDirectory) -> Non
         assert child["parent"]["segment"] == parent["segment"]
     assert all(each["seed"] == began[each["segment"]].seed for each in chain)
     assert told["workflow"] == hashlib.sha256((steered.path / "workflow.py").read_bytes()).hexdigest()
-    assert [model["version"] for model in told["models"]] == sorted({each["model"] for each in chain} - {0})
+    taken = {each[name] for each in chain for name in ("model", "with_model")}
+    assert [model["version"] for model in told["models"]] == sorted(taken - {0})
     assert all(model["frames"] for model in told["models"])
     assert told["environment"]["packages"]["numpy"]
     lines = steersman("why", steered.path, name, "--tree", cwd=steered.path).stdout.splitlines()
