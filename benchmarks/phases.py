@@ -64,7 +64,7 @@ def measure(folder: Path, workflow: str, settings: list[str]) -> dict[str, dict[
 
 
 def _first(records: list[Record], kind: Any) -> float:
-    return next(record.t for record in records if isinstance(record, kind))
+    return float(next(record.t for record in records if isinstance(record, kind)))
 
 
 class _Used:

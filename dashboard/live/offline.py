@@ -128,14 +128,16 @@ def _apart(deepest: list[int], parent: np.ndarray) -> list[int]:
 
 
 def _panels(watched: Watched) -> Iterator[tuple[str, Any]]:
-    """What only the page shows: the workflow's figures stand in the report anyhow."""
-    found, trouble = list[dict[str, str]](), list[str]()
+    """What only the page shows, for the workflow's figures stand in the report anyhow; and first what a bias found."""
+    found, trouble = list[dict[str, Any]](), list[str]()
     with contextlib.suppress(EngineError):
         workflow = watched.workflow()
-        for name, (title, _) in workflow[0].panels.items() if workflow else ():
+        shown = [(name, title, True) for name, title, _ in panels.own(watched)]
+        shown += [(name, title, False) for name, (title, _) in workflow[0].panels.items()] if workflow else []
+        for name, title, at_once in shown:
             try:
                 yield f"panel?name={name}", _plain(panels.panel(watched, name))
-                found.append({"name": name, "title": title})
+                found.append({"name": name, "title": title, "open": at_once})
             except NothingToDraw:
                 pass
             except PanelFails as error:

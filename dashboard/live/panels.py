@@ -34,7 +34,7 @@ _drawing = threading.Lock()  # matplotlib draws one figure at a time
 
 
 def listed(watched: Watched) -> dict[str, Any]:
-    """Names and titles of what the workflow file draws, and why there is nothing."""
+    """Names and titles of what the workflow file draws, whether it is shown unasked, and why there is nothing."""
     trouble, found = "", None
     try:
         found = watched.workflow()
@@ -42,8 +42,9 @@ def listed(watched: Watched) -> dict[str, Any]:
             trouble = str(UntrustedCode(str(watched.directory.workflow)))
     except EngineError as error:
         trouble = str(error)
-    drawn = [*_own(watched), *(_drawn(*found) if found else ())]
-    return {"panels": [{"name": name, "title": title} for name, title, _ in drawn], "trouble": trouble}
+    shown = [{"name": name, "title": title, "open": True} for name, title, _ in own(watched)]
+    shown += [{"name": name, "title": title} for name, title, _ in (_drawn(*found) if found else ())]
+    return {"panels": shown, "trouble": trouble}
 
 
 def panel(watched: Watched, name: str) -> bytes:
@@ -52,9 +53,9 @@ def panel(watched: Watched, name: str) -> bytes:
     Raises: NothingToDraw: there is no such panel, or nothing to draw yet. PanelFails. BadInput: the file can no longer
         be read.
     """
-    own = [(title, draw) for each, title, draw in _own(watched) if each == name]
-    found = None if own else watched.workflow()
-    wanted = own or [(title, draw) for each, title, draw in (_drawn(*found) if found else ()) if each == name]
+    ours = [(title, draw) for each, title, draw in own(watched) if each == name]
+    found = None if ours else watched.workflow()
+    wanted = ours or [(title, draw) for each, title, draw in (_drawn(*found) if found else ()) if each == name]
     if not wanted:
         raise NothingToDraw(f"the workflow has no panel {name!r}")
     with _drawing:
@@ -84,7 +85,7 @@ def _packed(title: str, draw: Draw, history: History) -> bytes:
         raise PanelFails(told(error)) from None
 
 
-def _own(watched: Watched) -> Iterator[tuple[str, str, Draw]]:
+def own(watched: Watched) -> Iterator[tuple[str, str, Draw]]:
     """The same of what every run shows that has it: this runs no code of the run."""
     if watched.history.state.biases:
         yield BIAS, *FIGURES[BIAS]

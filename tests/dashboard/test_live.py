@@ -399,7 +399,7 @@ def test_panels_give_pictures_and_arrays_and_say_what_is_wrong(finished: RunDire
         with pytest.raises(error):
             answers.answer(watched, "panel", {"name": name})
     kept = dict(offline._panels(watched))["panels"]
-    assert [each["name"] for each in kept["panels"]] == ["field"]
+    assert [each["name"] for each in kept["panels"]] == ["bias", "field"], "what a bias found is shown unasked"
     assert [title in kept["trouble"] for title in ("Broken: ", "Cube: ", "Later: ")] == [True, True, False]
     assert watched.stop_rule() is not None
 

@@ -9,9 +9,9 @@ export class Panels {
   async update() {
     const { panels, trouble } = await this.source.values("panels", {}); fill(this.note, trouble); this.node.hidden = !panels.length && !trouble;
     const text = JSON.stringify(panels); if (text === this.last) return; this.last = text;
-    fill(this.body, panels.map(({ name, title }) => {
+    fill(this.body, panels.map(({ name, title, open = false }) => {
       const place = el("div"), draw = async () => { fill(place, el("p", { class: "small soft" }, "It is being drawn ...")); try { await this._show(place, name); } catch (error) { fill(place, el("p", { class: "small soft" }, error.message)); } };
-      const box = el("details", { ontoggle: e => { if (e.target.open) draw(); } }, el("summary", {}, title), place, this.source.offline ? null : el("button", { onclick: draw, class: "small" }, "Draw again"));
+      const box = el("details", { open, ontoggle: e => { if (e.target.open) draw(); } }, el("summary", {}, title), place, this.source.offline ? null : el("button", { onclick: draw, class: "small" }, "Draw again"));
       box.dataset.panel = name; return box;
     }));
   }

@@ -29,7 +29,7 @@ class Page {
     this.slots = new Slots(source, this.segments, { chosen: ofSegment }); this.lineage = new Lineage(this.segments, { chosen: ofSegment });
     this.held = el("div", { id: "lasso" });
     const map = card("map-section", "Where has it been?", { tools: this.map.tools }, el("div", { class: "split" }, el("div", {}, this.map.stage, this.map.legend, this.map.note, this.held), this.frame.node));
-    this.sections = [this.working.node, map, this.trust.node, this.slots.node, this.failures.node, this.messages.node, this.lineage.node, this.panels.node, this.stages.node];
+    this.sections = [this.working.node, this.panels.node, map, this.trust.node, this.slots.node, this.failures.node, this.messages.node, this.lineage.node, this.stages.node]; // what the run is for comes before how it went
     fill($("page"), this.sections); this._header();
   }
 
