@@ -153,7 +153,8 @@ class Server:
         for _ in range(ATTEMPTS):
             password = secrets.token_urlsafe(24)  # whoever took the port meanwhile was told the one of before
             ca = settings.tls[2] if settings.tls else ""
-            address = Address(_reachable(settings.bind), port, "", USER, password, settings.tls is not None, ca)
+            host = socket.getfqdn() if settings.bind in ("0.0.0.0", "::") else settings.bind
+            address = Address(host, port, "", USER, password, settings.tls is not None, ca)
             write_private(home / "users.acl", _users(password))
             write_private(home / "server.conf", _configuration(home, settings, port))
             program = settings.program or binary()
@@ -182,8 +183,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The address with its password."""
-        return self.address.url
+        return self.address.url  # with its password
 
     def alive(self) -> bool:
         """Does it answer?"""
@@ -254,8 +254,7 @@ def private_folder(path: Path) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Readable by us alone: it holds the password."""
-    replace_file(path, text, mode=0o600)
+    replace_file(path, text, mode=0o600)  # it holds the password
 
 
 def write_record(home: Path, record: Mapping[str, Any], space: str) -> None:
@@ -305,8 +304,8 @@ def _set_aside(data: Path) -> Path:
 
 def _unnamed(data: Path) -> bool:
     """Whether it holds files that no manifest names: a server would begin empty beside them, and say nothing."""
-    lines = [line for path in data.glob("*.manifest") for line in path.read_bytes().splitlines()]
-    return any(data.glob("*.aof")) and not any(line.startswith(b"file ") for line in lines)
+    named = any(b"\nfile " in b"\n" + path.read_bytes() for path in data.glob("*.manifest"))
+    return not named and any(data.glob("*.aof"))
 
 
 def _answers(address: Address, within_s: float = PROBE_S) -> bool:
@@ -395,10 +394,6 @@ def _free_port(settings: Settings, home: Path) -> int:
             probe.bind((settings.bind, port))
             return int(probe.getsockname()[1])
     raise ServerFailed(str(home), f"no port of {first} to {last} is free on {settings.bind}")
-
-
-def _reachable(bind: str) -> str:
-    return socket.getfqdn() if bind in ("0.0.0.0", "::") else bind
 
 
 def _tail(home: Path) -> str:

@@ -12,7 +12,10 @@ from typing import IO, Any
 
 import pytest
 
+from steersman.bus import Server, TupleSpace
 from steersman.journal import file as journal
+from steersman.journal.file import Journal
+from steersman.journal.recorder import Recorder
 from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -31,6 +34,17 @@ class P(Params):
     frames: int = 400
     steps: int = 20
 """
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TupleSpace]:
+    with Server.start(tmp_path_factory.mktemp("server")) as server, TupleSpace.connect(server.url) as made:
+        yield made
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Recorder:
+    return Recorder(Journal(tmp_path / "journal.jsonl"), State())
 
 
 def steersman(*words: object, cwd: Path, timeout: float = 250) -> subprocess.CompletedProcess[str]:

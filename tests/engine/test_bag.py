@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +14,7 @@ from hypothesis import strategies as st
 
 from steersman.bus import ALL, Server, TupleSpace
 from steersman.engine.bag import LOOK_S, Bag
-from steersman.engine.crew import WALKER_FAILURES, Crew
+from steersman.engine.crew import Crew
 from steersman.journal import published
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
@@ -40,39 +37,8 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
 from steersman.steering import Candidate, Novelty, Policy, Scores, Steering, WeightedEnsemble
-from steersman.store import SEGMENT, SEGMENT_FIELDS, GroupWriter
-from steersman.store.shard import shard_file
-from steersman.worker.orders import LEAVE, START, stop_name
-from steersman.worker.walker import REPLACED
-
-
-@pytest.fixture(scope="module")
-def space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TupleSpace]:
-    with Server.start(tmp_path_factory.mktemp("server")) as server, TupleSpace.connect(server.url) as made:
-        yield made
-
-
-@pytest.fixture
-def recorder(tmp_path: Path) -> Recorder:
-    return Recorder(Journal(tmp_path / "journal.jsonl"), State())
-
-
-def bag_of(recorder: Recorder, space: TupleSpace) -> Bag:
-    for name in space.names():
-        space.clear(name)
-    return Bag(recorder, space, Steering(), recorder.journal.path.parent / "decisions.jsonl", seed=1, rounds=False)
-
-
-def waiting(recorder: Recorder) -> list[Start]:
-    return [start.record for start in recorder.state.starts.values() if start.segment is None]
-
-
-def fail(recorder: Recorder, walker: int, start: int) -> None:
-    """A walker takes a start and fails on it."""
-    number = len(recorder.state.walkers[walker].segments)
-    recorder.record(Began(walker=walker, segment=number, start=start, first_row=0))
-    made: dict[str, Any] = {"walker": walker, "segment": number, "start": start, "first_row": 0, "end_row": 0}
-    recorder.record(Ended(**made, how="failed", cause="KeyError: 'x'"))
+from steersman.worker.orders import START
+from tests.engine.bags import Jobs, bag_of, fail, waiting
 
 
 @settings(max_examples=50, deadline=None)
@@ -214,153 +180,6 @@ def test_a_start_at_random_does_not_say_that_the_policy_works(
     bag.fill(lambda: Scores(zeros, rows, zeros, zeros, ends=rows == 7, values={"x": rows / 8}), 1)
     assert recorder.state.chosen == {"Novelty" if works else "explore": 1}
     assert ("steer" in recorder.state.stages) == works
-    bag.close()
-
-
-class Jobs:
-    """Walkers' jobs, that end when the test says."""
-
-    def __init__(self) -> None:
-        self.walkers: dict[int, Future[Any]] = {}
-
-    def submit(self, role: str, function: Any, run: str, number: int, *_: Any, heard: Any) -> Future[Any]:
-        self.walkers[number] = Future()
-        return self.walkers[number]
-
-
-def test_a_walker_that_fails_again_and_again_is_replaced_and_its_start_tried_elsewhere(
-    recorder: Recorder, space: TupleSpace, tmp_path: Path
-) -> None:
-    """Its process may be what is broken. It is asked once to go, and ends itself; that is no loss to be blamed."""
-    jobs: Any = Jobs()
-    bag = bag_of(recorder, space)
-    crew = Crew(RunDirectory(tmp_path), 2, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
-    (tmp_path / "frames.zarr").mkdir()
-    recorder.record(Hired(walker=6, slot=0))  # of an earlier session
-    crew.start()
-    assert list(jobs.walkers) == [7, 8]
-    recorder.record(Start(start=0, seed=1))
-    for _ in range(WALKER_FAILURES):
-        assert space.count(LEAVE, int, str) == 0
-        (start,) = waiting(recorder)
-        fail(recorder, 7, start.start)
-        bag.mend(0)
-        crew.advance()
-        crew.advance()
-    assert [tuple(word) for word in space.take_many_nowait(LEAVE, int, str, n=ALL)] == [(LEAVE, 7, REPLACED)]
-    jobs.walkers[7].set_exception(RuntimeError("the worker is gone"))
-    crew.look()
-    crew.advance()
-    assert list(jobs.walkers) == [7, 8, 9]
-    state = recorder.state
-    assert (state.walkers[9].slot, state.walkers[7].alive, state.killed, crew.hopeless) == (0, False, 0, "")
-    (start,) = waiting(recorder)
-    fail(recorder, 9, start.start)
-    bag.mend(0)
-    assert waiting(recorder) == [], "two walkers have failed on it"
-    bag.close()
-
-
-def test_a_lost_walker_whose_frames_cannot_be_read_costs_these_alone(
-    recorder: Recorder, space: TupleSpace, tmp_path: Path
-) -> None:
-    jobs: Any = Jobs()
-    bag, directory = bag_of(recorder, space), RunDirectory(tmp_path)
-    crew = Crew(directory, 1, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
-    crew.start()
-    recorder.record(Start(start=0, seed=1))
-    with_table = GroupWriter(directory.frames.path / "w0")
-    with_table.append(SEGMENT, {"segments": np.zeros(len(SEGMENT_FIELDS), np.int64)})
-    with_table.close()
-    shard_file(directory.frames.path / "w0" / "segments", 0, np.zeros(len(SEGMENT_FIELDS))).write_bytes(b"damaged")
-    jobs.walkers[0].set_exception(RuntimeError("the worker is gone"))
-    crew.look()
-    crew.advance()
-    assert list(jobs.walkers) == [0, 1]
-    assert "w0 cannot be read beyond row 0" in words(recorder.state.notes[-1])
-    bag.close()
-
-
-def test_words_that_a_server_forgets_are_said_again_and_each_only_once(
-    recorder: Recorder, space: TupleSpace, tmp_path: Path
-) -> None:
-    """To stop, to go home, and that the run ends: else a walker would go on, and the end would wait for it."""
-    jobs: Any = Jobs()
-    bag = bag_of(recorder, space)
-    crew = Crew(RunDirectory(tmp_path), 2, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
-    crew.start()
-    recorder.record_all([Start(start=start, seed=1) for start in range(5)])
-    for start in range(WALKER_FAILURES):
-        fail(recorder, 0, start)
-    recorder.record(Began(walker=1, segment=0, start=4, first_row=0))
-    crew.stop_segment("w1.0", "enough", by="somebody")
-
-    def forgotten() -> list[tuple[Any, ...]]:
-        templates: list[tuple[Any, ...]] = [(LEAVE, int, str), (stop_name("w1.0"), str), (START, -1, dict)]
-        return [tuple(word)[:2] for each in templates for word in space.take_many_nowait(*each, n=ALL)]
-
-    said: list[tuple[Any, ...]] = [(LEAVE, 0), (stop_name("w1.0"), "w1.0")]
-    goodbye = functools.partial(crew.dismiss, whole=False)
-    for say, expected in ((crew.advance, said), (goodbye, [*said, (START, -1), (START, -1)])):
-        for _ in range(2):
-            forgotten()
-            crew.doubt()
-            say()
-            say()
-            assert forgotten() == expected
-    bag.close()
-
-
-def test_words_that_nobody_is_left_to_hear_are_taken_off_the_bus(
-    recorder: Recorder, space: TupleSpace, tmp_path: Path
-) -> None:
-    """Of a segment that ended by itself, of a walker that died first: a session of weeks would gather them."""
-    jobs: Any = Jobs()
-    bag = bag_of(recorder, space)
-    crew = Crew(RunDirectory(tmp_path), 2, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
-    (tmp_path / "frames.zarr").mkdir()
-    crew.start()
-    recorder.record_all([Start(start=start, seed=1) for start in range(5)])
-    for start in range(WALKER_FAILURES):
-        fail(recorder, 0, start)
-    began: dict[str, Any] = {"walker": 1, "segment": 0, "start": 4, "first_row": 0}
-    recorder.record(Began(**began))
-    crew.stop_segment("w1.0", "enough", by="somebody")
-    crew.advance()
-    words: list[tuple[Any, ...]] = [(LEAVE, int, str), (stop_name("w1.0"), str)]
-    assert [space.count(*word) for word in words] == [1, 1]
-    recorder.record(Ended(**began, end_row=0, how="finished"))
-    jobs.walkers[0].set_exception(RuntimeError("the worker is gone"))
-    crew.look()
-    crew.advance()
-    assert [space.count(*word) for word in words] == [0, 0]
-    bag.close()
-
-
-def test_an_end_waits_for_walkers_that_were_there_and_for_segments_that_run(
-    recorder: Recorder, space: TupleSpace, tmp_path: Path
-) -> None:
-    """Not for those that come while the others leave: of thousands some come for minutes."""
-    jobs: Any = Jobs()
-    bag = bag_of(recorder, space)
-    crew = Crew(RunDirectory(tmp_path), 4, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
-    (tmp_path / "frames.zarr").mkdir()
-    crew.start()
-    recorder.record(Start(start=0, seed=1))
-
-    def at_work_after(*done: int) -> bool:
-        for walker in done:
-            jobs.walkers[walker].set_result("the run ends")
-        crew.look()
-        crew.dismiss(whole=False)
-        return crew.at_work
-
-    recorder.record(Joined(walker=0, node="n1", pid=1, pool="p"))
-    assert at_work_after()
-    recorder.record_all([Joined(walker=walker, node="n1", pid=1, pool="p") for walker in (1, 2)])
-    recorder.record(Began(walker=2, segment=0, start=0, first_row=0))  # it had its start before all were dismissed
-    assert at_work_after(0)
-    assert not at_work_after(2)
     bag.close()
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from steersman.bus import ALL, Server, TupleSpace
+from steersman.bus import ALL, TupleSpace
 from steersman.engine.bag import Bag
 from steersman.engine.inbox import Inbox
 from steersman.engine.people import ANSWER, People
@@ -38,12 +37,6 @@ CONCLUSIONS: list[tuple[bool | None, bool | None, bool, bool, bool]] = [
     (True, None, False, True, False),
     (False, False, True, False, True),
 ]
-
-
-@pytest.fixture(scope="module")
-def space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TupleSpace]:
-    with Server.start(tmp_path_factory.mktemp("server")) as server, TupleSpace.connect(server.url) as made:
-        yield made
 
 
 def told(folder: Path, exact: bool | None, reads: bool | None) -> Recorder:
