@@ -80,9 +80,10 @@ def _can_be_read(array: Stored, first: int, end: int) -> bool:
 
 
 def read_walkers(groups: Frames, group: str) -> None:
-    """Read of a merged group whose its frames are. Raises: as `damages`."""
-    array = groups.stored(group)[WALKER]
-    array.read(0, array.rows)
+    """Read of a merged group whose its frames are, if its walkers have made any. Raises: as `damages`."""
+    arrays = groups.stored(group)
+    if WALKER in arrays or any(groups.count(walker) for walker in groups.merged()[group]):
+        arrays[WALKER].read(0, arrays[WALKER].rows)
 
 
 def whose(groups: Frames, walker: str) -> np.ndarray:

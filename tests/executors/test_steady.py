@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,61 +24,68 @@ if __name__ == "__main__":
 HELD = "held = multiprocessing.get_context('spawn').Semaphore()"
 
 
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A socket's path may have 107 characters."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize("how", ["TERM", "ends"])
-def test_sockets_of_what_is_started_go_with_it(how: str, tmp_path: Path) -> None:
-    (tmp_path / "manager.py").write_text(MANAGER)
+def test_sockets_of_what_is_started_go_with_it(how: str, short: Path) -> None:
+    (short / "manager.py").write_text(MANAGER)
     with subprocess.Popen(
-        [Path(sys.executable).with_name(STEADY), str(tmp_path / "manager.py")],
+        [Path(sys.executable).with_name(STEADY), str(short / "manager.py")],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
+        env=os.environ | {"TMPDIR": str(short)},
     ) as manager:  # fmt: skip
         assert manager.stdin is not None
         assert manager.stdout is not None
         socket = Path(manager.stdout.readline().strip())
         assert socket.is_socket()
-        assert tmp_path in socket.parents
+        assert short in socket.parents
         if how == "TERM":
             os.killpg(manager.pid, signal.SIGTERM)
         else:
             manager.stdin.close()
         assert manager.wait(60) == (-signal.SIGTERM if how == "TERM" else 0)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["manager.py"]
+    assert sorted(path.name for path in short.iterdir()) == ["manager.py"]
 
 
 def test_what_is_killed_whole_leaves_names_by_which_its_run_removes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With all that would have removed it; and what another run left stays."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "manager.py").write_text(MANAGER.replace("    print", f"    {HELD}\n    print", 1))
-    runs = [tmp_path / "run", tmp_path / "other"]
+    monkeypatch.setattr(tempfile, "tempdir", str(short))
+    (short / "manager.py").write_text(MANAGER.replace("    print", f"    {HELD}\n    print", 1))
+    runs = [short / "run", short / "other"]
     for run in runs:
         run.mkdir()
         with subprocess.Popen(
-            [Path(sys.executable).with_name(STEADY), str(tmp_path / "manager.py")],
+            [Path(sys.executable).with_name(STEADY), str(short / "manager.py")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
-            env=os.environ | {"TMPDIR": str(tmp_path), MARK: f"{run}#12345678"},
+            env=os.environ | {"TMPDIR": str(short), MARK: f"{run}#12345678"},
         ) as manager:  # fmt: skip
             assert manager.stdout is not None
             assert Path(manager.stdout.readline().strip()).is_socket()
             os.killpg(manager.pid, signal.SIGKILL)
     for n, run in enumerate(runs):
         found = left(run)
-        assert {path.parent for path in found} == {tmp_path, SEMAPHORES}
+        assert {path.parent for path in found} == {short, SEMAPHORES}
         remove_left(run)
         assert left(run) == []
         assert not any(path.exists() for path in found)
         assert [bool(left(other)) for other in runs] == [False, n == 0]
 
 
-def test_a_manager_ends_with_its_helper(tmp_path: Path) -> None:
+def test_a_manager_ends_with_its_helper(short: Path) -> None:
     """Parsl's would write a traceback as fast as it can, 6.6 GB an hour, and take no job."""
-    (tmp_path / "manager.py").write_text(MANAGER.replace("server.address", "server._process.pid"))
+    (short / "manager.py").write_text(MANAGER.replace("server.address", "server._process.pid"))
     with subprocess.Popen(
-        [Path(sys.executable).with_name(STEADY), str(tmp_path / "manager.py")],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)},
+        [Path(sys.executable).with_name(STEADY), str(short / "manager.py")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(short)},
     ) as manager:  # fmt: skip
         assert manager.stdout is not None
         os.kill(int(manager.stdout.readline()), signal.SIGKILL)
         assert manager.wait(60) == -signal.SIGTERM
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["manager.py"]
+    assert sorted(path.name for path in short.iterdir()) == ["manager.py"]

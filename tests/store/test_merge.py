@@ -1,6 +1,7 @@
 """Laws of merging: every read gives what it gave before, whenever a process dies; and groups stay few."""
 
 import itertools
+import json
 import math
 import multiprocessing
 import os
@@ -33,7 +34,7 @@ from steersman.store import (
     make_root,
     merge,
 )
-from steersman.store.check import damages, whose
+from steersman.store.check import damages, read_walkers, whose
 from tests.power import Disk
 
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
@@ -181,6 +182,26 @@ def test_only_what_is_alike_is_merged(tmp_path: Path) -> None:
     (frames.path / "w6").mkdir()
     (frames.path / "w6" / "zarr.json").write_text("{")
     assert merge.due(frames, [f"w{number}" for number in range(9)], {}, 2) == []
+
+
+def test_walkers_without_a_frame_are_merged_and_the_group_is_whole(tmp_path: Path) -> None:
+    """They died too soon; the first kill of a campaign may do that to two."""
+    frames = Frames(tmp_path / "frames.zarr")
+    make_root(frames.path)
+    for number in (0, 1):
+        GroupWriter(frames.path / f"w{number}").close()
+    merge.merge(frames, ["w0", "w1"], "m0")
+    read_walkers(frames, "m0")
+    assert frames.merged() == {"m0": ["w0", "w1"]}
+    for number in (2, 3):
+        write(frames, number, [3])
+    merge.merge(frames, ["w2", "w3"], "m1")
+    metadata = frames.path / "m1" / "zarr.json"
+    described = json.loads(metadata.read_text())
+    del described["consolidated_metadata"]["metadata"]["walker"]
+    metadata.write_text(json.dumps(described))
+    with pytest.raises(KeyError):
+        read_walkers(Frames(frames.path), "m1")
 
 
 def test_a_damaged_source_is_not_merged(tmp_path: Path) -> None:
