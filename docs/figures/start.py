@@ -23,16 +23,15 @@ def draw(files: list[str]) -> None:
         for row, run in enumerate(runs):
             begin = 0.0
             for colour, (name, spent) in zip(COLOURS, run["phases"].items(), strict=True):
-                wall, cpu = spent["wall_s"], spent["cpu_s"]
-                label = f"{name} ({cpu:.1f} s of processors)" if row == 0 else None
-                axes.barh(row, wall, left=begin, color=colour, edgecolor="white", label=label)
+                wall = spent["wall_s"]
+                axes.barh(row, wall, left=begin, color=colour, edgecolor="white", label=name if row == 0 else None)
                 if wall > 0.4:
                     axes.text(begin + wall / 2, row, f"{wall:.1f}", ha="center", va="center", color="white")
                 begin += wall
         axes.set_yticks(range(len(runs)), [run["workflow"] for run in runs])
         axes.invert_yaxis()
         axes.set_xlabel("wall time since the command (s)")
-        figure.legend(loc="outside upper center", ncols=2, frameon=False)
+        figure.legend(loc="outside upper center", ncols=4, frameon=False)
         figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
 
 
