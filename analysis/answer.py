@@ -107,17 +107,18 @@ def _populations(labels: Mapping[str, np.ndarray], model: MarkovStateModel) -> A
 
 
 def _few(labels: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Those that name a few states."""
+    """Those that name a few states: booleans, and whole numbers of few values."""
     return {
         name: value
         for name, value in labels.items()
-        if value.ndim == 1 and np.issubdtype(value.dtype, np.integer) and len(np.unique(value)) <= MOST_LABELS
+        if value.ndim == 1 and value.dtype.kind in "biu" and len(np.unique(value)) <= MOST_LABELS
     }
 
 
 def _averages(labels: Mapping[str, np.ndarray], model: MarkovStateModel) -> Any:
+    few = _few(labels)
     for name, value in labels.items():
-        if value.ndim == 1 and np.issubdtype(value.dtype, np.floating):
+        if value.ndim == 1 and name not in few:
             yield name, model.average(value).tolist()
 
 

@@ -136,8 +136,7 @@ def scores(history: History) -> pandas.DataFrame:
         return found
     wanted = frame_key(found["walker"].to_numpy(), found["row"].to_numpy())
     at = places(frame_key(scored.walker, scored.row), wanted)
-    values = {name: np.where(at >= 0, column[at], np.nan) for name, column in flat(scored)}
-    found = found.assign(**values)
+    found = found.assign(**{name: _along(column, at) for name, column in flat(scored)})
     if history.state.biases and "weight" not in found:
         try:
             found["weight"] = reweighted(history, found).weight
@@ -173,11 +172,18 @@ def frames(history: History) -> pandas.DataFrame:
 
 
 def flat(scored: Scores) -> Iterable[tuple[str, np.ndarray]]:
-    """Scores as columns of numbers: z of three dimensions becomes z_0, z_1, z_2."""
-    for name in scored.values:
-        matrix = scored.matrix(name)
+    """Scores as columns of numbers or booleans: z of three dimensions becomes z_0, z_1, z_2."""
+    for name, value in scored.values.items():
+        matrix = value.reshape(len(value), -1) if value.dtype == bool else scored.matrix(name)
         for i, column in enumerate(matrix.T):
-            yield (name if np.ndim(scored.values[name]) == 1 else f"{name}_{i}"), column
+            yield (name if np.ndim(value) == 1 else f"{name}_{i}"), column
+
+
+def _along(column: np.ndarray, at: np.ndarray) -> np.ndarray | pandas.arrays.BooleanArray:
+    """A score by the rows of a table; of a frame that has none NaN, or NA beside booleans, so that they can select."""
+    if column.dtype != bool:
+        return np.where(at >= 0, column[at], np.nan)
+    return column[at] if (at >= 0).all() else pandas.arrays.BooleanArray(column[at], at < 0)
 
 
 TABLES: dict[str, Callable[[History], pandas.DataFrame]] = {

@@ -62,6 +62,19 @@ def test_populations_agree_with_the_quadrature_and_those_of_frames_do_not(
     assert np.abs(corrected / truth - 1).mean() < np.abs(of_frames / truth - 1).mean()
 
 
+def test_every_yardstick_of_one_number_a_frame_is_answered(found: Trajectories, model: markov.MarkovStateModel) -> None:
+    """By populations where it names a few states, else by its average."""
+    wells = found.labels["wells"]
+    counted = np.arange(len(wells)) % 100
+    labels = {"left": (wells >= 0) & (wells < 3), "wells": wells, "counted": counted, "measured": counted / 1.0}
+    said = answer.answer(replace(found, labels=labels), model)
+    assert said["populations"].keys() == {"left", "wells"}
+    assert said["averages"].keys() == {"counted", "measured"}
+    assert said["averages"]["counted"] == said["averages"]["measured"]
+    left = sum(share for share, _, _ in list(said["populations"]["wells"].values())[:3])
+    assert said["populations"]["left"]["True"][0] == pytest.approx(left)
+
+
 def test_segments_that_are_too_short_are_said_to_be(found: Trajectories) -> None:
     short = replace(found, pieces=[piece[:3] for piece in found.pieces])
     said = answer.answer(short, markov.build(short, states=50))

@@ -141,6 +141,6 @@ def _learn(directory: RunDirectory, journal: Journal, writers: Sequence[GroupWri
     journal.append(records.Trained(model=1, accepted=True, reason="the first model", frames=12, loss=2.0, seconds=1.0))
     writer = GroupWriter(directory.scores / "0001", attributes={"model": 1})
     z = np.stack([walker, row], axis=1).astype(np.float32)
-    writer.extend(FRAME, {"walker": walker, "row": row, "z": z, "error": row.astype(np.float32)})
+    writer.extend(FRAME, {"walker": walker, "row": row, "z": z, "error": row.astype(np.float32), "odd": row % 2 == 1})
     writer.close()
     journal.append(records.Scored(model=1, frames=len(row)), records.Metrics(values={"coverage": 5.0}))

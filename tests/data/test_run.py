@@ -75,6 +75,10 @@ def test_scores_lie_along_the_frames_that_count(opened: steersman.Run, simulated
     assert len(known) == 4 * FRAMES
     assert (known["error"] == known["row"]).all()
     assert (known["z_0"] == known["walker"]).all()
+    odd = scores.query("odd")
+    assert len(odd) == len(scores[scores["odd"]]) == 2 * FRAMES, "booleans select; what is not scored is not selected"
+    assert (odd["row"] % 2 == 1).all()
+    assert known["odd"].astype(bool).to_numpy().tolist() == (known["row"] % 2 == 1).tolist()
     assert set(scores[scores["error"].isna()]["segment"]) == {"w0.2"}
     assert np.array_equal(opened.frame("w0.1:2").positions, simulated[2][2])
     times = scores[scores["segment"] == "w1.1"]["time"]
