@@ -7,6 +7,7 @@ journal, with the SHA-256 of its result, so a plan that is run again gets it at 
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -78,13 +79,22 @@ class Planner:
                 if end := over():
                     return end
         except PlanFailed as failed:
-            return End(outcome="failed", reason=f"{stage}: {failed}")
+            return End(outcome="failed", reason=f"{stage}: {failed}{self._kept(stage, failed.__cause__)}")
         finally:
             self.close()
         if plan is self._workflow.before_plan:
             pickled = (self._directory.task(made.call) / RESULT).read_bytes()
             replace_file(self._directory.prepared, pickled, sync=True, mode=0o600)
         return made
+
+    def _kept(self, stage: str, error: BaseException | None) -> str:
+        """Keep the traceback of a plan where those of stages are; a task's is there already."""
+        if error is None or isinstance(error, TaskFailed):
+            return ""
+        file = self._directory.traceback(stage)
+        text = "".join(traceback.format_exception(error))
+        file.write_text(text, encoding="utf-8", errors="backslashreplace")
+        return see(file)
 
     def begin(self, plan: Callable[..., Any], *given: Any) -> None:
         """Run a plan in a thread; what it gives is the result of one more call, under its name."""

@@ -195,6 +195,8 @@ class _Trial:
             yield _Stage(f"figure {name}", functools.partial(self._draw, figure), figure, needed=False)
         for name, (_, panel) in workflow.panels.items():
             yield _Stage(f"panel {name}", functools.partial(self._show, panel), panel, needed=False)
+        if workflow.after_plan:
+            yield _Stage("after", lambda: "not tried: it gets the whole run, when it has ended", needed=False)
 
     def _prepare(self) -> str:
         plan = self._workflow.before_plan

@@ -226,6 +226,7 @@ def test_a_plan_may_wait_for_a_result_and_go_on_from_it(plans: Plans) -> None:
 def test_what_a_plan_raises_ends_the_run(plans: Plans) -> None:
     end = plans.follow(lambda: plans.module.one.later(lambda: 0))
     assert (end.outcome, end.reason.startswith("before: ")) == ("failed", True)
+    assert "test_planner.py" in plans.directory.traceback("before").read_text(), "the line of the plan is kept"
     recorder = plans.recorder()
     planner = Planner(plans.directory, plans.workflow, recorder, None)  # type: ignore[arg-type]
     planner.begin(exit)
