@@ -125,8 +125,8 @@ def _problems(run: Unbiased, groups: Iterable[Mapping[str, np.ndarray]]) -> Iter
         )
     if weights.odd:
         yield (
-            f"{count(weights.odd, 'frame')} are left out: in their segments the stored `bias` is not the energy of the "
-            "version that pushed them, in kT."
+            f"{count(weights.odd, 'frame')} are left out: they were pushed by a share of the bias only, because the same "
+            "start had failed under all of it, or their stored `bias` is not its energy in kT."
         )
     seldom = [words for group in groups for words in _seldom(run, group)]
     if seldom:
