@@ -125,7 +125,7 @@ def _problems(run: Unbiased, groups: Iterable[Mapping[str, np.ndarray]]) -> Iter
         )
     if weights.odd:
         yield (
-            f"{count(weights.odd, 'frame')} are left out: they were pushed by a share of the bias only, because the same "
+            f"{count(weights.odd, 'frame')} are left out: they were pushed by a share of the bias only, because their "
             "start had failed under all of it, or their stored `bias` is not its energy in kT."
         )
     seldom = [words for group in groups for words in _seldom(run, group)]
