@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from steersman.models.networks.tica import slowness as slowness
     from steersman.models.networks.tiramisu import Tiramisu as Tiramisu
     from steersman.models.networks.unet import SphericalUNet as SphericalUNet
+    from steersman.models.networks.vectors import Vectors as Vectors
     from steersman.models.ranks.staging import staged as staged
 
 _HOMES = {
@@ -42,6 +43,7 @@ _HOMES = {
     "SphericalFourier": "steersman.models.networks.spherical_fourier",
     "SphericalUNet": "steersman.models.networks.unet",
     "TICA": "steersman.models.networks.tica",
+    "Vectors": "steersman.models.networks.vectors",
     "Tiramisu": "steersman.models.networks.tiramisu",
     "largest_batch": "steersman.models.fitting.memory",
     "slowness": "steersman.models.networks.tica",

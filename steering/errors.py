@@ -26,3 +26,13 @@ class BadBias(BadInput, ValueError):
 
     def __str__(self) -> str:
         return f"bias: {self.name} is {self.value}: {self.problem}"
+
+
+class AuditsRefused(EngineError, ValueError):
+    """What audits of a surrogate cannot answer, or not yet."""
+
+    found: str
+    needed: str
+
+    def __str__(self) -> str:
+        return f"no answer from these audits: {self.found}; it takes {self.needed}"

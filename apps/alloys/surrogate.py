@@ -1,0 +1,210 @@
+"""Configurations with their energies -> a model that knows energies and how many configurations have each of them.
+
+Axes: n frames, N sites, F kinds of clusters, B bins.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from steersman.apps.alloys.flat import Bins, Flat, density
+from steersman.apps.alloys.lattice import Lattice
+from steersman.apps.errors import OutOfRange
+from steersman.models.device import best
+from steersman.models.model import Model
+from steersman.models.networks.vectors import Vectors
+from steersman.store import Variable
+
+if TYPE_CHECKING:
+    from ase import Atoms
+
+VARIABLES = {
+    "configuration": Variable(("site",), "1", "sites, those of minority atoms first"),
+    "correlations": Variable(("cluster",), "1", "mean product over clusters of each kind"),
+    "order": Variable((), "1", "how rarely minority atoms are first neighbours: 0 as by chance, 1 never"),
+    "truth": Variable((), "eV", "energy of the cell"),
+    "said": Variable((), "eV", "what the surrogate that drew it said before"),
+    "spread": Variable((), "eV", "by how much its members differed"),
+    "version": Variable((), "1", "of the surrogate that drew it, counted from 1; 0: none, it is random"),
+    "bin": Variable((), "1", "bin of the surrogate"),
+    "steps": Variable((), "1", "configurations that the surrogate judged to draw this one"),
+    "trained_steps": Variable((), "1", "and before, to learn where to walk"),
+    "failed": Variable((), "1", "there is no energy: the simulation failed"),
+}
+
+
+class Surrogate(Model):
+    """A committee's energies, and a density of states: what a chain needs to visit all energies alike.
+
+    Args:
+        inputs: F.
+        members, width: of the committee, see `Vectors`.
+        bins: B.
+        raw: bins of equal width that these are made of.
+        sites, walkers: (walkers, sites) configurations are kept to walk from.
+    """
+
+    def __init__(
+        self, inputs: int, members: int, width: int, bins: int = 1, raw: int = 1, sites: int = 1, walkers: int = 1
+    ) -> None:
+        super().__init__(inputs=inputs, members=members, width=width, bins=bins, raw=raw, sites=sites, walkers=walkers)
+        self.committee = Vectors(inputs, 1, members, width)
+        numbers = torch.zeros(bins, dtype=torch.float64)
+        self.register_buffer("ln_g", numbers)
+        self.register_buffer("ln_error", numbers.clone())
+        self.register_buffer("grid", torch.tensor([0.0, 1.0], dtype=torch.float64))  # where bins begin, their width
+        self.register_buffer("number", torch.zeros(raw, dtype=torch.int64))
+        self.register_buffer("pool", torch.zeros((walkers, sites), dtype=torch.int64))
+        self.register_buffer("facts", torch.zeros(2, dtype=torch.int64))  # version, steps
+
+    @classmethod
+    def fit(
+        cls,
+        lattice: Lattice,
+        frames: Mapping[str, np.ndarray],
+        *,
+        last: Surrogate | None,
+        bin_eV: float,
+        walkers: int = 512,
+        learn: int = 2000,
+        measure: int = 16_000,
+        members: int = 3,
+        width: int = 16,
+        epochs: int = 200,
+        seed: int = 0,
+    ) -> Self:
+        """Fit the committee to all frames, then count the configurations of each of its energies.
+
+        Args:
+            frames: `correlations` (n, F), `truth` (n,) and `failed` (n,).
+            last: the model before, whose version this one follows.
+            bin_eV: width of a bin; about kT where something happens. What lies above the mean of random configurations
+                is one bin.
+            walkers, learn, measure: see `density`.
+            members, width, epochs, seed: see `Vectors.fit`.
+        Raises: as `Vectors.fit`.
+        """
+        known = np.asarray(frames["failed"]) == 0
+        committee = Vectors.fit(
+            np.asarray(frames["correlations"])[known], np.asarray(frames["truth"])[known, None], members=members,
+            width=width, epochs=epochs, seed=seed,
+        )  # fmt: skip
+        states = lattice.random(walkers, seed).to(best())
+
+        def energy(configurations: Tensor) -> Tensor:
+            return committee.values(lattice.correlations(configurations)).mean(0)[:, 0]
+
+        with torch.no_grad():
+            top = float(energy(states).mean())
+        found = density(states, energy, lattice.swapped, width=bin_eV, learn=learn, measure=measure, top=top, seed=seed)
+        model = cls(lattice.kinds, members, width, len(found.ln_g), len(found.bins.number), len(lattice), walkers)
+        model.committee.load_state_dict(committee.state_dict())
+        version = 1 + (int(last.facts[0]) if last is not None else 0)
+        for name, value in (
+            ("ln_g", found.ln_g), ("ln_error", found.error), ("grid", [found.bins.low, found.bins.width]),
+            ("number", found.bins.number), ("pool", found.states), ("facts", [version, found.steps]),
+        ):  # fmt: skip
+            getattr(model, name).copy_(torch.as_tensor(value))
+        model.history, model.card = committee.history, committee.card
+        return model.eval()
+
+    @property
+    def version(self) -> int:
+        """How many accepted models led to this one, itself counted."""
+        return int(self.facts[0])
+
+    def said(self, correlations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Energies (n,), eV, and by how much members differ (n,), of correlations (n, F)."""
+        each = self.committee.estimates(correlations)[:, :, 0]
+        return each.mean(1), each.std(1)
+
+    @torch.no_grad()
+    def drawn(self, lattice: Lattice, number: int, steps: int, seed: int) -> Flat:
+        """Walk to new configurations, at random among those that visit all bins alike."""
+        generator = torch.Generator().manual_seed(seed % 2**63)
+        picked = torch.randperm(len(self.pool), generator=generator)[:number]
+        bins = Bins(float(self.grid[0]), float(self.grid[1]), self.number)
+
+        def energy(configurations: Tensor) -> Tensor:
+            return self.committee.values(lattice.correlations(configurations)).mean(0)[:, 0]
+
+        chain = Flat(self.pool[picked], energy, lattice.swapped, bins, self.ln_g, generator)
+        for _ in range(steps):
+            chain.step()
+        return chain
+
+
+def audits(
+    lattice: Lattice,
+    model: Surrogate | None,
+    energy: Callable[[Atoms], float],
+    *,
+    seed: int,
+    number: int = 8,
+    steps: int = 500,
+) -> Iterator[dict[str, Any]]:
+    """Draw configurations, and ask the expensive energy once for each of them; gives frames with VARIABLES.
+
+    Which ones are asked is settled before any answer is known. An energy that fails, or that is not finite, is a frame,
+    too: to leave it out would be to choose by the answer.
+
+    Args:
+        model: whose chain draws them; None: they are random.
+        energy: of atoms at rest, eV.
+        steps: of the chain of each.
+    Raises: what the energy raises, when it fails for every one of them.
+    """
+    if model is None:
+        configurations, where, steps = lattice.random(number, seed), torch.zeros(number), 0
+    else:
+        chain = model.drawn(lattice, number, steps, seed)
+        configurations, where, steps = chain.states, chain.bin, steps + 1
+    correlations = lattice.correlations(configurations).numpy()
+    said, spread = model.said(correlations) if model else (np.zeros(number), np.zeros(number))
+    order = lattice.order(configurations)
+    waiting, worked, failure = list[dict[str, Any]](), False, None
+    for i, configuration in enumerate(configurations.numpy()):
+        try:
+            truth = float(energy(lattice.atoms(configuration)))
+            if not np.isfinite(truth):
+                raise OutOfRange("the energy", truth, "a finite number of eV")
+        except Exception as error:  # a user's energy may raise anything
+            truth, failure = float(said[i]), error  # nothing reads this energy
+            print(f"no energy: {type(error).__name__}: {error}", file=sys.stderr)
+        else:
+            worked, failure = True, None
+        waiting.append({
+            "configuration": configuration.astype(np.int16), "correlations": correlations[i], "order": order[i],
+            "truth": truth, "said": float(said[i]), "spread": float(spread[i]), "bin": int(where[i]),
+            "version": model.version if model else 0, "steps": steps,
+            "trained_steps": int(model.facts[1]) if model else 0, "failed": failure is not None,
+        })  # fmt: skip
+        if worked:
+            yield from waiting
+            waiting.clear()
+    if failure is not None and not worked:
+        raise failure
+
+
+def judged(model: Surrogate | None, frames: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Give the scores of frames that `steersman.audits` looks at, and the error of this model, eV."""
+    names = ("truth", "said", "spread", "order", "version", "bin", "steps", "trained_steps", "failed")
+    scores = {name: np.asarray(frames[name]) for name in names}
+    if model is None:
+        return scores
+    here = np.clip(scores["bin"], 0, len(model.ln_g) - 1)  # of frames of other versions nothing is said
+    ln_g, ln_error = model.ln_g.numpy(force=True), model.ln_error.numpy(force=True)
+    error = np.abs(model.said(np.asarray(frames["correlations"]))[0] - scores["truth"])
+    return scores | {
+        "error": np.where(scores["failed"], 0.0, error),
+        "scored_by": np.full(len(here), model.version),
+        "bins": np.full(len(here), len(ln_g)),
+        "ln_size": ln_g[here],
+        "ln_error": ln_error[here],
+    }

@@ -1,0 +1,218 @@
+"""Audits of a surrogate -> how far it can be trusted, and an answer that need not trust it.
+
+    coverage(scores.values)             # [model 2: 271 of 281 audits inside the bound, 96.4 % (93.5 to 98.3)]
+    corrected(scores.values, mean_of)   # 318 (95 %: 314 to 322), from 300 audits
+
+A surrogate walks over configurations so that each of its bins is visited alike; some of them are drawn at random, and
+what the simulation says of them is compared with what the surrogate said. These are its audits. Each frame is one, with
+the scores `truth` and `said`, and:
+
+`version`    of the model that drew it; 0 where there was none
+`scored_by`  of the model that scored it: those audits count that this one drew, none of which it was trained on
+`bin`        in which the surrogate put it, 0 to `bins` - 1
+`bins`       how many there are
+`ln_size`    ln of the share of all configurations that the surrogate puts into this bin
+`ln_error`   its standard error
+`failed`     the simulation gave no answer
+`steps`      configurations that the surrogate judged to draw this one
+`trained_steps`  ... and before, to learn where to walk
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steersman.steering.errors import AuditsRefused
+
+FEWEST = 100  # audits that an answer needs
+FEWEST_IN_BIN = 3  # below, nobody knows how they scatter
+FAILED = 0.1  # of the audits of a bin: more may be what they have in common
+LEVEL = 0.95
+REPLICATES = 400
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often a bound on the error of one model's surrogate held.
+
+    The bound of each audit is a quantile of the errors of those before it. So nothing that is judged was used to
+    calibrate, and with a surrogate that stays as it is, the bound holds in 95 % of the audits, whatever the errors' law.
+
+    Args:
+        version: of the model.
+        held: (n,) bool, of each audit in order of time, those left out that only calibrated.
+        bound: on the error of the next one.
+        spoiled: number of the audit, from 1 on, by which the surrogate was seen to have changed; 0: it was not.
+    Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world.
+    """
+
+    version: int
+    held: np.ndarray
+    bound: float
+    spoiled: int
+
+    @property
+    def share(self) -> float:
+        """Of the audits inside the bound; NaN: none was judged."""
+        return float(self.held.mean()) if len(self.held) else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of 95 % of this share, after Clopper and Pearson (1934)."""
+        from scipy.stats import beta
+
+        n, k = len(self.held), int(self.held.sum())
+        low = float(beta.ppf(0.025, k, n - k + 1)) if k else 0.0
+        return low, float(beta.ppf(0.975, k + 1, n - k)) if k < n else 1.0
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        inside = f"model {self.version}: {self.held.sum()} of {len(self.held)} audits inside the bound"
+        return f"{inside}, {100 * self.share:.1f} % (95 %: {100 * low:.1f} to {100 * high:.1f})"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What it cost. Args: expensive: calls of the simulation. surrogate: configurations that a surrogate judged."""
+
+    expensive: int
+    surrogate: int
+
+    def __str__(self) -> str:
+        return f"{self.expensive:,} expensive calls for {self.surrogate:,} of the surrogate"
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """An answer from audits.
+
+    Args:
+        value: (...) of all audits.
+        low, high: (...) interval of 95 %.
+        audits: from which it is.
+    """
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    audits: int
+
+
+def coverage(values: Values, level: float = LEVEL) -> list[Coverage]:
+    """Say of each model how often its bound held, in the order of versions.
+
+    Args:
+        values: scores `truth`, `said`, `version` and, if audits can fail, `failed`, (n,) each in order of time.
+        level: of the bound.
+    """
+    error = np.abs(_column(values, "truth") - _column(values, "said"))
+    version = _column(values, "version")
+    counted = (version > 0) & ~_failed(values)
+    return [_coverage(int(each), error[counted & (version == each)], level) for each in np.unique(version[counted])]
+
+
+def saved(values: Values) -> Saved:
+    """Count calls.
+
+    Args:
+        values: scores `version`, `steps` and `trained_steps`, (n,) each.
+    """
+    version, trained = _column(values, "version"), _column(values, "trained_steps")
+    learned = sum(float(trained[version == each].max()) for each in np.unique(version))
+    return Saved(len(version), int(_column(values, "steps").sum() + learned))
+
+
+def audited(values: Values) -> np.ndarray:
+    """(n,) bool: the audits of the model that scored last, those left out whose simulation failed."""
+    version = _column(values, "version")
+    return np.asarray((version > 0) & (version == _column(values, "scored_by")) & ~_failed(values))
+
+
+def corrected(
+    values: Values,
+    answer: Callable[[np.ndarray], np.ndarray],
+    *,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> Corrected:
+    """Answer by the audits of the model that scored last: right however wrong the surrogate is.
+
+    The surrogate says how many configurations each of its bins holds, and the audits of a bin stand for these. In each
+    replicate the audits of a bin get random weights, whose scatter is that of a mean of so few.
+
+    Args:
+        values: all scores that this module names, (n,) each.
+        answer: weights (..., m) of the m frames for which `audited` is true -> (...) or (..., k); the weights of all
+            configurations add up to 1.
+    Raises: AuditsRefused: there are fewer than 100 audits, or fewer than 3 in one of the bins; more than a tenth of a
+        bin failed; the surrogate is no better than a constant; or the answer is not finite.
+    Source: Rubin (1981), The Bayesian bootstrap; the exponent is such that the variance of a mean is not too small.
+    """
+    used = audited(values)
+    truth, said, where = (_column(values, name)[used] for name in ("truth", "said", "bin"))
+    if len(truth) < FEWEST:
+        raise AuditsRefused(f"there are {len(truth)} audits of this model", f"{FEWEST} or more")
+    bins, where = int(_column(values, "bins")[used][0]), where.astype(int)
+    count = np.bincount(where, minlength=bins)
+    if (thin := np.flatnonzero(count < FEWEST_IN_BIN)).size:
+        raise AuditsRefused(f"of {bins} bins {len(thin)} have fewer than {FEWEST_IN_BIN} audits", "more audits")
+    tried = _column(values, "version") == _column(values, "scored_by")
+    lost = np.bincount(_column(values, "bin")[tried & _failed(values)].astype(int), minlength=bins)
+    if (lost > FAILED * (lost + count)).any():
+        raise AuditsRefused(f"the simulation failed in {lost.sum()} audits, many of one bin", "an answer to each")
+    if not (truth - said).std() < truth.std():
+        scatter = f"its errors scatter by {(truth - said).std():.3g}, and what it is to predict by {truth.std():.3g}"
+        raise AuditsRefused(scatter, "a surrogate that is better than a constant")
+    rng, ln_size = np.random.default_rng(seed), _column(values, "ln_size")[used]
+    shape = (count[where] - 2) / count[where]
+    drawn = np.concatenate([np.ones((1, len(truth))), rng.gamma(shape, size=(replicates, len(truth))) + 1e-300])
+    sums = np.stack([drawn @ (where == each) for each in range(bins)], axis=1)
+    first = np.unique(where, return_index=True)[1]
+    shift = rng.normal(size=(len(drawn), bins)) * _column(values, "ln_error")[used][first]
+    shift[0] = 0.0
+    weights = drawn / sums[:, where] * np.exp(ln_size - ln_size.max() + shift[:, where])
+    found = np.asarray(answer(weights / weights.sum(1, keepdims=True)), float)
+    if not np.isfinite(found).all():
+        raise AuditsRefused("the answer is not finite, or that of a replicate", "an answer to any weights")
+    low, high = np.quantile(found[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return Corrected(found[0], low, high, len(truth))
+
+
+def _coverage(version: int, errors: np.ndarray, level: float) -> Coverage:
+    known, held, spoiled = list[float](), list[bool](), 0
+    bound, most, beyond = math.inf, -math.inf, 0  # the largest error, and how many in a row have exceeded it by now
+    for number, error in enumerate(map(float, errors), 1):
+        if math.isfinite(bound):
+            held.append(error <= bound)
+        beyond = beyond + 1 if error > most and len(known) >= FEWEST else 0
+        if beyond == 2 and not spoiled:  # by chance with a probability below 2 / FEWEST
+            spoiled = number
+        if not beyond:
+            most = known[-1] if known and known[-1] > error else error
+        bisect.insort(known, error)
+        rank = math.ceil((number + 1) * level)
+        bound = known[rank - 1] if rank <= number else math.inf
+    return Coverage(version, np.array(held, bool), bound, spoiled)
+
+
+def _column(values: Values, name: str) -> np.ndarray:
+    """(n,) float64. Raises: AuditsRefused: it is not there, or not finite."""
+    if name not in values:
+        raise AuditsRefused(f"the scores have no {name!r}", "all that steersman.audits names")
+    column = np.asarray(values[name], float)
+    if not np.isfinite(column).all():
+        raise AuditsRefused(f"{name!r} is NaN or infinite in {(~np.isfinite(column)).sum()} frames", "finite numbers")
+    return column
+
+
+def _failed(values: Values) -> np.ndarray:
+    n = len(_column(values, "version"))
+    return np.asarray(_column(values, "failed") > 0) if "failed" in values else np.zeros(n, bool)
