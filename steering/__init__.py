@@ -1,5 +1,6 @@
 """What to do next: pure functions of scores and progress."""
 
+from steersman.steering import audits
 from steersman.steering.ask import Ask
 from steersman.steering.bias import Bias
 from steersman.steering.decide import Choice, Decider, Steering
@@ -62,6 +63,7 @@ __all__ = [
     "Unsteered",
     "Unsure",
     "WeightedEnsemble",
+    "audits",
     "budget",
     "latin_hypercube",
     "plateau",

@@ -43,8 +43,8 @@ Values = Mapping[str, Any]
 class Coverage:
     """How often a bound on the error of one model's surrogate held.
 
-    The bound of each audit is a quantile of the errors of those before it. So nothing that is judged was used to
-    calibrate, and with a surrogate that stays as it is, the bound holds in 95 % of the audits, whatever the errors' law.
+    The bound of each audit is a quantile of the errors of those before it, so nothing that is judged was used to
+    calibrate. With a surrogate that stays as it is, it holds in 95 % of the audits, however errors are distributed.
 
     Args:
         version: of the model.

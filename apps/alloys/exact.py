@@ -1,7 +1,7 @@
 """Every configuration of 32 sites: the small cell in which a transition is known exactly.
 
-The cell holds 2 x 2 x 2 face-centred cubes. Eight of its sites are gold: 10,518,300 configurations, of which 8,043 differ
-by more than one of the 1,536 symmetries.
+The cell holds 2 x 2 x 2 face-centred cubes. Eight of its sites are gold: 10,518,300 configurations, of which 8,043
+differ by more than one of the 1,536 symmetries.
 """
 
 from __future__ import annotations

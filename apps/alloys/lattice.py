@@ -94,8 +94,8 @@ class Lattice:
 
 
 def _tables(atoms: Atoms, pairs: int, triplets: int) -> tuple[Tensor, ...]:
-    """What sums over neighbours, (N, pairs * N); what gives both ends of E edges, (N, 2 E); what sums over a third site of
-    a triangle that has an edge, (E, triplets * N).
+    """What sums over neighbours, (N, pairs * N); what gives both ends of E edges, (N, 2 E); what sums over the third
+    sites of triangles, (E, triplets * N).
 
     Raises: OutOfRange: the cell is too small for so many shells.
     """

@@ -19,24 +19,9 @@ from steersman.apps.errors import OutOfRange
 from steersman.models.device import best
 from steersman.models.model import Model
 from steersman.models.networks.vectors import Vectors
-from steersman.store import Variable
 
 if TYPE_CHECKING:
     from ase import Atoms
-
-VARIABLES = {
-    "configuration": Variable(("site",), "1", "sites, those of minority atoms first"),
-    "correlations": Variable(("cluster",), "1", "mean product over clusters of each kind"),
-    "order": Variable((), "1", "how rarely minority atoms are first neighbours: 0 as by chance, 1 never"),
-    "truth": Variable((), "eV", "energy of the cell"),
-    "said": Variable((), "eV", "what the surrogate that drew it said before"),
-    "spread": Variable((), "eV", "by how much its members differed"),
-    "version": Variable((), "1", "of the surrogate that drew it, counted from 1; 0: none, it is random"),
-    "bin": Variable((), "1", "bin of the surrogate"),
-    "steps": Variable((), "1", "configurations that the surrogate judged to draw this one"),
-    "trained_steps": Variable((), "1", "and before, to learn where to walk"),
-    "failed": Variable((), "1", "there is no energy: the simulation failed"),
-}
 
 
 class Surrogate(Model):
@@ -70,9 +55,8 @@ class Surrogate(Model):
         frames: Mapping[str, np.ndarray],
         *,
         last: Surrogate | None,
-        bin_eV: float,
+        bin_eV: float = 0.025,
         walkers: int = 512,
-        learn: int = 2000,
         measure: int = 16_000,
         members: int = 3,
         width: int = 16,
@@ -86,7 +70,8 @@ class Surrogate(Model):
             last: the model before, whose version this one follows.
             bin_eV: width of a bin; about kT where something happens. What lies above the mean of random configurations
                 is one bin.
-            walkers, learn, measure: see `density`.
+            walkers, measure: see `density`, which learns for an eighth as long. The first model only finds what the
+                second one is fitted to: it measures a sixteenth of this.
             members, width, epochs, seed: see `Vectors.fit`.
         Raises: as `Vectors.fit`.
         """
@@ -102,7 +87,10 @@ class Surrogate(Model):
 
         with torch.no_grad():
             top = float(energy(states).mean())
-        found = density(states, energy, lattice.swapped, width=bin_eV, learn=learn, measure=measure, top=top, seed=seed)
+        found = density(
+            states, energy, lattice.swapped, width=bin_eV, learn=measure // 8, top=top, seed=seed,
+            measure=measure if last is not None else measure // 16,
+        )  # fmt: skip
         model = cls(lattice.kinds, members, width, len(found.ln_g), len(found.bins.number), len(lattice), walkers)
         model.committee.load_state_dict(committee.state_dict())
         version = 1 + (int(last.facts[0]) if last is not None else 0)
@@ -149,7 +137,7 @@ def audits(
     number: int = 8,
     steps: int = 500,
 ) -> Iterator[dict[str, Any]]:
-    """Draw configurations, and ask the expensive energy once for each of them; gives frames with VARIABLES.
+    """Draw configurations, and ask the expensive energy once for each of them; gives frames of `VARIABLES`.
 
     Which ones are asked is settled before any answer is known. An energy that fails, or that is not finite, is a frame,
     too: to leave it out would be to choose by the answer.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from steersman.stages.start import Start as Start
     from steersman.stages.workflow import Params as Params
     from steersman.stages.workflow import Workflow as Workflow
+    from steersman.steering import audits as audits
     from steersman.steering import budget as budget
     from steersman.steering import plateau as plateau
     from steersman.steering import reached as reached
@@ -28,6 +29,7 @@ _HOMES = {
     "Workflow": "steersman.stages.workflow",
     "doubling": "steersman.stages.rules",
     "every": "steersman.stages.rules",
+    "audits": "steersman.steering",
     "budget": "steersman.steering",
     "compare": "steersman.compare.calls",
     "run": "steersman.calls.run",
@@ -37,8 +39,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "Out", "Params", "Run", "Start", "Workflow", "budget", "compare", "doubling", "every", "open_run", "plateau",
-    "reached", "run", "tune",
+    "Out", "Params", "Run", "Start", "Workflow", "audits", "budget", "compare", "doubling", "every", "open_run",
+    "plateau", "reached", "run", "tune",
 ]  # fmt: skip
 
 

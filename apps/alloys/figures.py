@@ -1,0 +1,75 @@
+"""Audits -> density of states, heat capacity and order of an alloy, with bands; a figure for a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from steersman.apps.alloys.exact import Exact
+from steersman.apps.alloys.thermodynamics import moments, peak, transition
+from steersman.steering.audits import audited, corrected, coverage, saved
+from steersman.steering.errors import AuditsRefused
+
+SHOWN_K = np.arange(150.0, 701.0, 5.0)
+BIN_EV = 0.05
+NEAR_EV = 2e-3  # by which energies that are the same differ
+
+
+def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | None:
+    """Draw ln g of energies, and heat capacity and order against temperature; None before there is an answer.
+
+    Args:
+        values: the scores that `judged` gives.
+        exact: draw the exact values of Cu24Au8 by EMT beside them, if the energies can be those.
+    """
+    if "scored_by" not in values:
+        return None
+    energies, order = (np.asarray(values[name], float)[audited(values)] for name in ("truth", "order"))
+    known = Exact.load() if exact else None
+    if known is not None and not (
+        known.energy.min() - NEAR_EV < energies.min() <= energies.max() < known.energy.max() + NEAR_EV
+    ):
+        known = None  # another energy
+    ends = (known.energy.min(), known.energy.max()) if known else (energies.min(), energies.max())
+    edges = np.arange(ends[0] - BIN_EV / 2, ends[1] + BIN_EV, BIN_EV)
+    quantities: list[tuple[str, str, np.ndarray, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]]] = [
+        ("energy of the cell, eV", "share of configurations", (edges[1:] + edges[:-1]) / 2,
+         lambda w, e, o: w @ (np.digitize(e, edges)[:, None] == np.arange(1, len(edges)))),
+        ("temperature, K", "heat capacity / k", SHOWN_K, lambda w, e, o: moments(w, e, SHOWN_K)[0]),
+        ("temperature, K", "order", SHOWN_K, lambda w, e, o: moments(w, e, SHOWN_K, o)[1]),
+    ]  # fmt: skip
+    try:
+        found = transition(values)
+        answers = [corrected(values, lambda w, of=of: of(w, energies, order)) for *_, of in quantities]
+    except AuditsRefused:
+        return None
+    figure = Figure((9.0, 3.0), layout="constrained")
+    for axes, (x, y, at, of), answer in zip(figure.subplots(1, 3), quantities, answers, strict=True):
+        seen = answer.value > 0 if y.startswith("share") else slice(None)
+        axes.fill_between(at[seen], answer.low[seen], answer.high[seen], color="C0", alpha=0.3, linewidth=0)
+        axes.plot(at[seen], answer.value[seen], color="C0", label="audited surrogate")
+        if known is not None:
+            true = of(known.size[None] / known.size.sum(), known.energy, known.order)[0]
+            axes.plot(at[true > 0] if y.startswith("share") else at, true[true > 0] if y.startswith("share") else true,
+                      color="black", linewidth=0.9, linestyle="--", label="exact")  # fmt: skip
+        axes.set(xlabel=x, ylabel=y)
+    share, capacity, _ = figure.axes
+    share.set_yscale("log")
+    share.legend(fontsize=7)
+    _mark(capacity, found.value, found.low, found.high)
+    newest, spent = coverage(values)[-1], saved(values)
+    words = f"The heat capacity is highest at {found.value:.1f} K (95 %: {found.low:.1f} to {found.high:.1f})"
+    beside = ""
+    if known is not None:
+        heat, _ = moments(known.size[None] / known.size.sum(), known.energy, SHOWN_K)
+        beside = f"; exact: {peak(heat, SHOWN_K)[0]:.1f} K"
+    return figure, f"{words}{beside}. {found.audits} audits; {spent}. Of {newest}. Bands are intervals of 95 %."
+
+
+def _mark(axes: Axes, at: float, low: float, high: float) -> None:
+    axes.axvspan(low, high, color="C1", alpha=0.3, linewidth=0)
+    axes.axvline(at, color="C1", linewidth=1)

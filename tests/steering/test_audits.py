@@ -1,0 +1,137 @@
+"""Audits of a surrogate: a bound that holds as often as it says, and answers that are right however wrong it is.
+
+The made-up alloy: 40 bins of the surrogate's energy hold 1 : 2 : 4 ... configurations, and the truth is another number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from steersman import audits
+from steersman.steering.errors import AuditsRefused
+
+BINS = 20
+SIZE = 1.5 ** np.arange(BINS) / (1.5 ** np.arange(BINS)).sum()
+
+
+def audit(n: int, seed: int, noise: float = 0.3, slope: float = 0.8) -> dict[str, np.ndarray]:
+    """Scores of n audits of a surrogate that is wrong by a slope and by chance, of all bins alike."""
+    rng = np.random.default_rng(seed)
+    where = rng.integers(BINS, size=n)
+    said = where + rng.random(n)
+    whole = {
+        "version": 2,
+        "scored_by": 2,
+        "bins": BINS,
+        "ln_error": 0.0,
+        "failed": 0,
+        "steps": 101,
+        "trained_steps": 9000,
+    }
+    return {
+        "truth": slope * said + rng.normal(0, noise, n), "said": said, "bin": where, "ln_size": np.log(SIZE)[where],
+        **{name: np.full(n, value) for name, value in whole.items()},
+    }  # fmt: skip
+
+
+def boltzmann(values: dict[str, np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """ln of the mean of exp(-truth), which few bins dominate."""
+    factor = np.exp(-values["truth"][audits.audited(values)])
+    return lambda weights: np.log(weights @ factor)
+
+
+def exact(noise: float, slope: float) -> float:
+    """The same of all configurations."""
+    mean = (np.exp(-slope * np.arange(BINS)) - np.exp(-slope * (np.arange(BINS) + 1))) / slope
+    return float(np.log(SIZE @ mean) + noise**2 / 2)
+
+
+@pytest.mark.parametrize(("noise", "slope"), [(0.3, 0.8), (1.0, 0.8), (0.3, 1.3)])
+def test_an_answer_is_inside_its_interval_however_wrong_the_surrogate_is(noise: float, slope: float) -> None:
+    held, away = 0, []
+    for seed in range(60):
+        values = audit(300, seed, noise, slope)
+        found = audits.corrected(values, boltzmann(values))
+        held += bool(found.low <= exact(noise, slope) <= found.high)
+        away.append(found.value - exact(noise, slope))
+    assert binom.cdf(held, 60, 0.93) > 0.01, "too narrow"
+    assert abs(np.mean(away)) < 3 * np.std(away) / np.sqrt(60) + 0.05, "biased"
+
+
+def test_more_audits_give_a_narrower_interval_and_errors_of_the_sizes_a_wider_one() -> None:
+    def width(n: int, ln_error: float) -> float:
+        values = audit(n, 1)
+        values["ln_error"] = np.full(n, ln_error)
+        found = audits.corrected(values, boltzmann(values))
+        return float(found.high - found.low)
+
+    assert width(1600, 0.0) < 0.7 * width(400, 0.0)
+    assert width(1600, 0.5) > 2 * width(1600, 0.0)
+
+
+def test_the_share_inside_the_bound_is_what_it_claims() -> None:
+    shares = [audits.coverage(audit(320, seed))[0] for seed in range(20)]
+    assert [len(each.held) for each in shares] == [320 - 19] * 20  # the first ones only calibrate
+    assert sum(each.interval[0] <= 0.95 <= each.interval[1] for each in shares) >= 18
+    assert not any(each.spoiled for each in shares)
+
+
+@given(st.integers(0, 10**6))
+def test_a_surrogate_that_is_spoiled_is_noticed_at_the_second_audit(seed: int) -> None:
+    values = audit(300, seed)
+    values["said"][150:] += 20.0
+    assert 100 < audits.coverage(values)[0].spoiled <= 152  # sooner only by chance, in 1 of 100 tries
+
+
+def test_each_version_is_judged_by_its_own_audits() -> None:
+    values = audit(200, 3)
+    values["version"] = np.repeat([0, 1, 3, 3], 50)
+    values["said"][:50] = 0.0  # no surrogate said anything
+    assert [(each.version, len(each.held)) for each in audits.coverage(values)] == [(1, 31), (3, 81)]
+
+
+def test_calls_are_counted_once() -> None:
+    values = audit(200, 3)
+    values["version"] = np.repeat([0, 1, 2, 2], 50)
+    values["steps"] = np.repeat([0, 101, 101, 101], 50)
+    values["trained_steps"] = np.repeat([0, 500, 9000, 9000], 50)
+    assert audits.saved(values) == audits.Saved(200, 150 * 101 + 500 + 9000)
+
+
+def refused(values: dict[str, np.ndarray], answer: Any = None) -> bool:
+    with pytest.raises(AuditsRefused):
+        audits.corrected(values, answer or (lambda weights: weights.sum(-1)))
+    return True
+
+
+def test_what_cannot_be_answered_is_refused() -> None:
+    assert refused(audit(99, 1))
+    newer = audit(300, 1)
+    newer["scored_by"] = np.full(300, 3)  # no audit of this model yet
+    assert refused(newer)
+    empty = audit(300, 1)
+    assert refused({name: each[empty["bin"] != 4] for name, each in empty.items()})
+    useless = audit(300, 1)
+    assert refused(useless | {"said": -useless["said"]})
+    assert refused(useless | {"said": np.zeros(300)})
+    for name in ("truth", "said", "ln_size"):
+        broken = audit(300, 1)
+        broken[name][7] = np.nan
+        assert refused(broken)
+    assert refused(audit(300, 1), lambda weights: np.full(len(weights), np.nan))
+    assert refused({"truth": np.zeros(300)})
+
+
+def test_failures_that_many_audits_of_a_bin_share_are_not_left_out_in_silence() -> None:
+    values = audit(400, 1)
+    values["failed"] = (values["bin"] == 2) & (np.arange(400) % 2 == 0)
+    assert refused(values)
+    values["failed"] = np.arange(400) == np.flatnonzero(values["bin"] == 2)[0]
+    assert audits.corrected(values, lambda weights: weights.sum(-1)).audits == 399
