@@ -24,6 +24,7 @@ BENCHMARKS = {
     "molecular-dynamics": "molecular_dynamics", "bias": "bias", "scale": "scale", "events": "events", "tasks": "tasks",
     "shallow-water": "shallow_water",
     "weighted-ensemble": "weighted_ensemble", "dashboard": "dashboard", "networks": "network_table",
+    "surrogate": "surrogate",
     "kernels": "kernels", "collectives": "collectives", "quality": "quality", "track": "track",
 }  # fmt: skip
 

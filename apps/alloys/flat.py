@@ -148,13 +148,24 @@ def density(
     chain = Flat(states, energy, propose, bins, unknown, generator)
     chain.learn(learn)
     seen = ~chain.ln_g.isinf()
-    frozen = Bins(low, width, (seen.cumsum(0) - 1).clamp_min(0))
+    frozen = _joined(bins, seen)
     again = Flat(chain.states, energy, propose, frozen, chain.ln_g[seen], generator)
     counts = again.measure(measure, parts)
-    ln_g = stationary(counts.sum(0))
-    each = np.array([stationary(counts.sum(0) - part) for part in counts])  # all but one: the jackknife
+    met = (counts.sum((0, 1)) + counts.sum((0, 2))) > 0  # others were left for good while ln g was learned
+    counts = counts[:, met][:, :, met]
+    whole = counts.sum(0)
+    ln_g = stationary(whole)
+    each = np.array([stationary(whole - part + UNSEEN * whole) for part in counts])  # all but one: the jackknife
     error = np.sqrt((parts - 1) / parts * ((each - each.mean(0)) ** 2).sum(0))
-    return Density(frozen, ln_g, error, again.states, chain.steps + again.steps)
+    kept = _joined(frozen, torch.from_numpy(met).to(seen.device))
+    return Density(kept, ln_g, error, again.states, chain.steps + again.steps)
+
+
+def _joined(bins: Bins, kept: Tensor) -> Bins:
+    """Make bins that are not kept part of the one below, those below all others part of the first."""
+    number = (kept.cumsum(0) - 1).clamp_min(0)[bins.number]
+    first, last = int(kept[bins.number].int().argmax()), int((number == number[-1]).int().argmax())
+    return Bins(bins.low + first * bins.width, bins.width, number[first : last + 1])
 
 
 def stationary(counts: np.ndarray) -> np.ndarray:
