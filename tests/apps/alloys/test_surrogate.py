@@ -1,0 +1,163 @@
+"""Audits of a surrogate on Cu24Au8, all of whose energies are known: the answer is in its interval, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ase import Atoms
+from scipy.stats import binom
+
+from steersman.apps.alloys import Lattice, Surrogate, audits, exact, judged, thermodynamics
+from steersman.apps.alloys.exact import Exact
+from steersman.apps.errors import OutOfRange
+from steersman.models import Model
+from steersman.steering.audits import audited, coverage, saved
+from steersman.steering.errors import AuditsRefused
+from steersman.workflows import order
+
+KNOWN = Exact.load()
+SHARE = KNOWN.size / KNOWN.size.sum()
+EXACT_K = float(
+    thermodynamics.peak(thermodynamics.moments(SHARE[None], KNOWN.energy, thermodynamics.TEMPERATURES_K)[0])[0]
+)
+BIN = 0.025
+
+
+def audit(n: int, seed: int, said: np.ndarray) -> dict[str, np.ndarray]:
+    """Scores of n audits of a surrogate that says this of each orbit (8,043,), bins visited alike."""
+    rng = np.random.default_rng(seed)
+    where = np.floor((np.minimum(said, SHARE @ said) - said.min()) / BIN).astype(int)
+    where = np.unique(where, return_inverse=True)[1]
+    size = np.bincount(where, weights=SHARE)
+    drawn = rng.choice(len(SHARE), n, p=SHARE / size[where] / len(size))
+    whole = {"version": 2, "scored_by": 2, "bins": len(size), "ln_error": 0.0, "failed": 0}
+    return {
+        "truth": KNOWN.energy[drawn].astype(float), "said": said[drawn], "order": KNOWN.order[drawn],
+        "bin": where[drawn], "ln_size": np.log(size)[where[drawn]], **{name: np.full(n, value) for name, value in whole.items()},
+    }  # fmt: skip
+
+
+def wrong_by(eV: float, seed: int) -> np.ndarray:
+    """A surrogate with an error of its own for each orbit."""
+    return KNOWN.energy + np.random.default_rng([7, seed]).normal(0, eV, len(KNOWN.energy))
+
+
+def test_the_exact_transition_is_the_one_of_the_table() -> None:
+    assert abs(EXACT_K - 336.453) < 0.01
+    capacity, mean = thermodynamics.moments(SHARE[None], KNOWN.energy, np.array([300.0, 301.0]))
+    slope = (mean[0, 1] - mean[0, 0]) / thermodynamics.K_EV  # C/k is the slope of the mean energy
+    assert slope == pytest.approx(capacity[0].mean(), rel=1e-3)
+
+
+@pytest.mark.parametrize(("eV", "n", "rms"), [(0.007, 160, 3.0), (0.015, 320, 3.0), (0.034, 640, 6.0)])
+def test_the_transition_is_in_its_interval_however_wrong_the_surrogate_is(eV: float, n: int, rms: float) -> None:
+    answers = []
+    for seed in range(24):
+        try:
+            answers.append(thermodynamics.transition(audit(n, seed, wrong_by(eV, seed))))
+        except AuditsRefused:  # a bin has too few
+            continue
+    held = sum(bool(each.low <= EXACT_K <= each.high) for each in answers)
+    assert len(answers) >= 10
+    assert binom.cdf(held, len(answers), 0.93) > 0.01
+    assert np.sqrt(np.mean([(each.value - EXACT_K) ** 2 for each in answers])) < rms
+
+
+def test_a_surrogate_that_knows_nothing_is_refused_and_the_metric_says_that_all_is_possible() -> None:
+    nothing = audit(640, 1, np.random.default_rng(1).normal(0, 1e-9, len(SHARE)))
+    with pytest.raises(AuditsRefused):
+        thermodynamics.transition(nothing)
+    assert thermodynamics.width_K(nothing) == 900.0
+    assert thermodynamics.width_K(audit(640, 1, wrong_by(0.3, 1))) > 100.0  # 10 kT: refused, or wide
+
+
+@pytest.fixture(scope="module")
+def lattice() -> Lattice:
+    return order.lattice(8)
+
+
+@pytest.fixture(scope="module")
+def looked_up() -> Callable[[Atoms], float]:
+    orbit = exact.orbits()[2]
+    return lambda atoms: float(KNOWN.energy[orbit[exact.rank(np.flatnonzero(atoms.symbols == "Au"))]])
+
+
+def table(frames: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    return {name: np.array([frame[name] for frame in frames]) for name in frames[0]}
+
+
+def fit(lattice: Lattice, frames: list[dict[str, Any]], last: Surrogate | None = None) -> Surrogate:
+    return Surrogate.fit(lattice, table(frames), last=last, walkers=128, measure=1600, epochs=60, seed=1)
+
+
+@pytest.mark.slow
+def test_calls_are_those_that_were_made_and_audits_those_of_the_newest_model(
+    lattice: Lattice, looked_up: Callable[[Atoms], float], tmp_path: Path
+) -> None:
+    calls = list[Atoms]()
+
+    def energy(atoms: Atoms) -> float:
+        calls.append(atoms)
+        return looked_up(atoms)
+
+    frames = list(audits(lattice, None, energy, seed=1, number=60))
+    first = fit(lattice, frames)
+    frames += audits(lattice, first, energy, seed=2, number=60, steps=100)
+    first.save(tmp_path)
+    kept = Model.load(tmp_path, trusted=True)
+    assert isinstance(kept, Surrogate)
+    again = list(audits(lattice, kept, energy, seed=2, number=60, steps=100))
+    assert all(
+        np.array_equal(each[name], other[name]) for each, other in zip(again, frames[60:], strict=True) for name in each
+    )
+    del calls[-60:]
+    second = fit(lattice, frames, last=kept)
+    frames += audits(lattice, second, energy, seed=3, number=120, steps=100)
+    assert [first.version, second.version] == [1, 2]
+    scores = judged(second, table(frames))
+    assert saved(scores).expensive == len(calls) == 240
+    assert saved(scores).surrogate == sum(int(each.facts[1]) for each in (first, second)) + 180 * 101
+    assert np.array_equal(audited(scores), np.arange(240) >= 120)
+    newest = coverage(scores)[-1]
+    assert newest.interval[0] <= 0.95 <= newest.interval[1]
+    assert np.allclose(second.said(table(frames)["correlations"])[0][120:], scores["said"][120:])
+    here = np.bincount(scores["bin"][120:].astype(int), minlength=int(scores["bins"][0]))
+    assert here.max() < 4 * 120 / len(here), "bins are visited alike"
+    low = scores["truth"][120:] < np.quantile(scores["truth"][:60], 0.01)
+    assert low.sum() > 20, "also those that random configurations never show"
+
+
+def test_an_energy_that_fails_is_a_frame_too_and_one_that_always_fails_an_error(lattice: Lattice) -> None:
+    numbers = iter([1.0, None, float("nan"), 2.0])
+
+    def energy(atoms: Atoms) -> float:
+        number = next(numbers)
+        if number is None:
+            raise RuntimeError("not converged")
+        return number
+
+    frames = list(audits(lattice, None, energy, seed=1, number=4))
+    assert [frame["failed"] for frame in frames] == [False, True, True, False]
+    assert all(np.isfinite(frame["truth"]) for frame in frames)
+
+    def never(atoms: Atoms) -> float:
+        raise RuntimeError("not installed")
+
+    with pytest.raises(RuntimeError):
+        list(audits(lattice, None, never, seed=1, number=4))
+    with pytest.raises(OutOfRange):
+        list(audits(lattice, None, lambda atoms: float("nan"), seed=1, number=4))
+
+
+def test_without_a_model_configurations_are_random_and_no_answer_is_given(lattice: Lattice) -> None:
+    frames = list(audits(lattice, None, lambda atoms: 0.0, seed=1, number=200))
+    scores = judged(None, table(frames))
+    assert not any(frame["version"] or frame["steps"] for frame in frames)
+    assert np.bincount(np.concatenate([frame["configuration"][:8] for frame in frames])).std() < 15
+    assert coverage(scores) == []
+    assert saved(scores).surrogate == 0
+    assert thermodynamics.width_K(scores) == 900.0
