@@ -1,7 +1,7 @@
 # Every target works on a fresh clone: .venv is made when it is missing or older than pyproject.toml.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS := md,mpi,data,diffraction,cosmology,browser,dev,docs
+EXTRAS := md,mpi,data,alloys,diffraction,cosmology,browser,dev,docs
 
 .PHONY: demo train-demo compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
 

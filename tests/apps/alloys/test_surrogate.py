@@ -37,7 +37,8 @@ def audit(n: int, seed: int, said: np.ndarray) -> dict[str, np.ndarray]:
     whole = {"version": 2, "scored_by": 2, "bins": len(size), "ln_error": 0.0, "failed": 0}
     return {
         "truth": KNOWN.energy[drawn].astype(float), "said": said[drawn], "order": KNOWN.order[drawn],
-        "bin": where[drawn], "ln_size": np.log(size)[where[drawn]], **{name: np.full(n, value) for name, value in whole.items()},
+        "bin": where[drawn], "ln_size": np.log(size)[where[drawn]],
+        **{name: np.full(n, value) for name, value in whole.items()},
     }  # fmt: skip
 
 
