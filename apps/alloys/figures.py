@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steersman.apps.alloys.exact import Exact
-from steersman.apps.alloys.thermodynamics import moments, peak, transition
+from steersman.apps.alloys.thermodynamics import TEMPERATURES_K, moments, peak, transition
 from steersman.steering.audits import audited, corrected, coverage, saved
 from steersman.steering.errors import AuditsRefused
 
 SHOWN_K = np.arange(150.0, 701.0, 5.0)
 BIN_EV = 0.05
+SHARE = "share of configurations"
 NEAR_EV = 2e-3  # by which energies that are the same differ
 
 
@@ -37,7 +37,7 @@ def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | No
     ends = (known.energy.min(), known.energy.max()) if known else (energies.min(), energies.max())
     edges = np.arange(ends[0] - BIN_EV / 2, ends[1] + BIN_EV, BIN_EV)
     quantities: list[tuple[str, str, np.ndarray, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]]] = [
-        ("energy of the cell, eV", "share of configurations", (edges[1:] + edges[:-1]) / 2,
+        ("energy of the cell, eV", SHARE, (edges[1:] + edges[:-1]) / 2,
          lambda w, e, o: w @ (np.digitize(e, edges)[:, None] == np.arange(1, len(edges)))),
         ("temperature, K", "heat capacity / k", SHOWN_K, lambda w, e, o: moments(w, e, SHOWN_K)[0]),
         ("temperature, K", "order", SHOWN_K, lambda w, e, o: moments(w, e, SHOWN_K, o)[1]),
@@ -49,27 +49,24 @@ def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | No
         return None
     figure = Figure((9.0, 3.0), layout="constrained")
     for axes, (x, y, at, of), answer in zip(figure.subplots(1, 3), quantities, answers, strict=True):
-        seen = answer.value > 0 if y.startswith("share") else slice(None)
-        axes.fill_between(at[seen], answer.low[seen], answer.high[seen], color="C0", alpha=0.3, linewidth=0)
-        axes.plot(at[seen], answer.value[seen], color="C0", label="audited surrogate")
+        kept = answer.value > 0 if y == SHARE else slice(None)  # of a logarithm
+        axes.fill_between(at[kept], answer.low[kept], answer.high[kept], color="C0", alpha=0.3, linewidth=0)
+        axes.plot(at[kept], answer.value[kept], color="C0", label="audited surrogate")
         if known is not None:
             true = of(known.size[None] / known.size.sum(), known.energy, known.order)[0]
-            axes.plot(at[true > 0] if y.startswith("share") else at, true[true > 0] if y.startswith("share") else true,
-                      color="black", linewidth=0.9, linestyle="--", label="exact")  # fmt: skip
+            kept = true > 0 if y == SHARE else slice(None)
+            axes.plot(at[kept], true[kept], color="black", linewidth=0.9, linestyle="--", label="exact")
         axes.set(xlabel=x, ylabel=y)
     share, capacity, _ = figure.axes
     share.set_yscale("log")
-    share.legend(fontsize=7)
-    _mark(capacity, found.value, found.low, found.high)
+    share.legend(fontsize=7, loc="lower right")
+    capacity.axvspan(found.low, found.high, color="C1", alpha=0.4, linewidth=0, label="where it is highest")
+    capacity.legend(fontsize=7)
     newest, spent = coverage(values)[-1], saved(values)
     words = f"The heat capacity is highest at {found.value:.1f} K (95 %: {found.low:.1f} to {found.high:.1f})"
     beside = ""
     if known is not None:
-        heat, _ = moments(known.size[None] / known.size.sum(), known.energy, SHOWN_K)
-        beside = f"; exact: {peak(heat, SHOWN_K)[0]:.1f} K"
-    return figure, f"{words}{beside}. {found.audits} audits; {spent}. Of {newest}. Bands are intervals of 95 %."
-
-
-def _mark(axes: Axes, at: float, low: float, high: float) -> None:
-    axes.axvspan(low, high, color="C1", alpha=0.3, linewidth=0)
-    axes.axvline(at, color="C1", linewidth=1)
+        heat, _ = moments(known.size[None] / known.size.sum(), known.energy, TEMPERATURES_K)
+        beside = f"; exact: {peak(heat)[0]:.1f} K"
+    bands = "Bands are intervals of 95 %; above the mean of random configurations all is one bin."
+    return figure, f"{words}{beside}. {found.audits} audits; {spent}. In {newest}. {bands}"

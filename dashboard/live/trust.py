@@ -8,10 +8,14 @@ import numpy as np
 
 from steersman.dashboard.live.latent_map import current
 from steersman.dashboard.live.watched import Watched
+from steersman.journal.scoreboard import Scoreboard
+from steersman.steering import audits
+from steersman.steering.errors import AuditsRefused
 
 LABELS = ("IpUpdateTime", "FwdTime", "BwdTime", "WtUpdateTime", "SyncTime")  # DeepEx's, of a training's profile
 SPREADS, ERRORS = ("spread", "uncertainty", "disagreement"), ("error", "residual")  # scores that a calibration needs
 INSIDE = ("inside", "in_domain", "trusted", "valid")  # scores that say whether a frame is in the model's domain
+AUDITS = {"truth", "said", "version", "steps", "trained_steps"}  # scores of audited surrogates
 BINS = 12
 MOST_BINS_OF_STARTS = 60
 MOST_FRAMES = 200_000  # that calibration looks at
@@ -25,6 +29,7 @@ def models(watched: Watched) -> dict[str, Any]:
         "chosen": chosen(watched),
         "calibration": calibration(watched),
         "inside": inside(watched),
+        "audits": audited(watched),
     }
 
 
@@ -72,6 +77,30 @@ def inside(watched: Watched) -> dict[str, Any] | None:
         return None
     parts = np.array_split(found[1], min(40, max(1, len(found[1]) // 20)))
     return {"name": found[0], "share": [float(np.nanmean(part)) for part in parts], "all": float(np.nanmean(found[1]))}
+
+
+def audited(watched: Watched) -> dict[str, Any] | None:
+    """How often the bound of each version held in its audits, and what was saved; None where nothing is audited.
+
+    From the scores as they are stored, in double precision: energies are large numbers.
+    """
+    state, directory = watched.history.state, watched.history.directory
+    cloud, _ = current(watched)
+    if not set(cloud.scores) >= AUDITS or len(cloud) > MOST_FRAMES:
+        return None
+    values = Scoreboard.load(directory.scores, state.scored_with, state.scored).scores(state).values
+    try:
+        versions, spent = audits.coverage(values), audits.saved(values)
+    except AuditsRefused:
+        return None
+    return {
+        "versions": [
+            {"version": each.version, "inside": int(each.held.sum()), "judged": len(each.held),
+             "low": each.interval[0], "high": each.interval[1], "bound": _finite(each.bound), "spoiled": each.spoiled}
+            for each in versions
+        ],
+        "saved": str(spent),
+    }  # fmt: skip
 
 
 def _scores(watched: Watched, names: tuple[str, ...]) -> tuple[str, np.ndarray] | None:

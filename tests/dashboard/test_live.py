@@ -174,6 +174,27 @@ def test_calibration_and_domain_are_those_of_the_scores_before_anybody_asked_for
     assert found["inside"]["all"] == pytest.approx((spread < 0.25).mean())
 
 
+def test_audits_of_a_surrogate_are_judged_in_double_precision(finished: RunDirectory) -> None:
+    """Errors of 1 meV of energies of 10^5 eV."""
+    shutil.rmtree(finished.scores / "0001")
+    rows, n = 12 * FRAMES, SLOTS * 12 * FRAMES
+    rng, said = np.random.default_rng(0), -1e5 + np.random.default_rng(1).random(n)
+    writer = GroupWriter(finished.scores / "0001", attributes={"model": 1})
+    writer.extend(FRAME, {
+        "walker": np.repeat(np.arange(SLOTS, dtype=np.int32), rows), "row": np.tile(np.arange(rows), SLOTS),
+        "said": said, "truth": said + rng.normal(0, 1e-3, n), "version": np.repeat([1, 2], [30, n - 30]),
+        "steps": np.full(n, 10), "trained_steps": np.repeat([500, 700], [30, n - 30]),
+    })  # fmt: skip
+    writer.close()
+    found = answers.answer(Watched.of(History(finished)), "models", {})["audits"]
+    assert [each["version"] for each in found["versions"]] == [1, 2]
+    newest = found["versions"][1]
+    assert newest["judged"] == n - 30 - 19
+    assert newest["low"] <= 0.95 <= newest["high"]
+    assert newest["bound"] == pytest.approx(1.96e-3, rel=0.4)
+    assert f"{n:,}" in found["saved"]
+
+
 def test_a_film_shows_the_frames_of_the_lineage_in_order(watched: Watched) -> None:
     table = watched.table
     walker, row = int(table.walker[-1]), int(table.end[-1]) - 1

@@ -14,7 +14,7 @@ export class Trust {
   async update() { this.found = await this.source.values("models", {}); this._draw(); }
 
   _draw() {
-    const { versions, chosen, calibration, inside } = this.found, parts = [], [per, unit] = timeUnit(chosen.hours.at(-1) ?? 0), edges = chosen.hours.map(h => h * per), wall = `wall time (${unit})`;
+    const { versions, chosen, calibration, inside, audits } = this.found, parts = [], [per, unit] = timeUnit(chosen.hours.at(-1) ?? 0), edges = chosen.hours.map(h => h * per), wall = `wall time (${unit})`;
     if (!versions.length) parts.push(el("p", { class: "empty" }, chosen.versions.some(v => v) ? "This directory lacks the cards of its models." : "No model has been trained yet."));
     if (versions.some(v => v.loss.some(x => x != null))) {
       const x = [], used = [], refused = [], marks = []; let at = 0;
@@ -37,6 +37,9 @@ export class Trust {
     }
     if (calibration) { const plot = new Curves(`${words(calibration.names[0])} of a frame`, `mean ${words(calibration.names[1])}`); const most = Math.max(...calibration.spread, ...calibration.error); const predicted = calibration.alike ? [{ label: "as predicted", x: [0, most], y: [0, most], stroke: colour("grey"), dash: [5, 4] }] : []; parts.push(panel(`Calibration: ${calibration.alike ? "is the error as large as predicted?" : "is the error larger where the members disagree?"}`, plot.node)); requestAnimationFrame(() => plot.set([{ label: "measured", x: calibration.spread, y: calibration.error, stroke: colour("blue"), points: true }, ...predicted])); }
     if (inside) { const plot = new Curves("share of the run (%)", "share of frames"); parts.push(panel(`Frames in the model's domain (${inside.name}): ${(100 * inside.all).toFixed(1)} %`, plot.node)); requestAnimationFrame(() => plot.set([{ label: inside.name, x: inside.share.map((_, i) => 100 * (i + .5) / inside.share.length), y: inside.share, stroke: colour("green"), points: true }])); }
+    if (audits?.versions.length) parts.push(panel("Audits: is the surrogate's error inside its bound of 95 %?", el("div", {},
+      table(["version", "audits", "inside", "95 % interval", "bound now", ""], audits.versions.map(v => [v.version, v.judged, v.judged ? `${(100 * v.inside / v.judged).toFixed(1)} %` : "-", v.judged ? `${(100 * v.low).toFixed(1)} to ${(100 * v.high).toFixed(1)} %` : "-", amount(v.bound), v.spoiled ? `changed by audit ${v.spoiled}` : ""]), [0, 1, 2, 3, 4]),
+      el("p", {}, audits.saved))));
     fill(this.body, parts); this.body.dataset.versions = versions.length;
     fill(this.rows, versions.length ? el("details", {}, el("summary", {}, "All versions in a table"), table(["version", "frames", "epochs", "last loss", "held out", "predecessor", "verdict", "because"], versions.map(v => [v.version, amount(v.frames), v.loss.length, amount(v.loss.at(-1)), amount(v.held_out), amount(v.predecessor), v.accepted ? "used" : "not used", v.reason]), [0, 1, 2, 3, 4, 5])) : null);
   }
