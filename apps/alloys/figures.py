@@ -26,7 +26,9 @@ def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | No
         values: the scores that `judged` gives.
         exact: draw the exact values of Cu24Au8 by EMT beside them, if the energies can be those.
     """
-    if "scored_by" not in values:
+    try:
+        found = transition(values)
+    except AuditsRefused:
         return None
     energies, order = (np.asarray(values[name], float)[audited(values)] for name in ("truth", "order"))
     known = Exact.load() if exact else None
@@ -42,11 +44,7 @@ def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | No
         ("temperature, K", "heat capacity / k", SHOWN_K, lambda w, e, o: moments(w, e, SHOWN_K)[0]),
         ("temperature, K", "order", SHOWN_K, lambda w, e, o: moments(w, e, SHOWN_K, o)[1]),
     ]  # fmt: skip
-    try:
-        found = transition(values)
-        answers = [corrected(values, lambda w, of=of: of(w, energies, order)) for *_, of in quantities]
-    except AuditsRefused:
-        return None
+    answers = [corrected(values, lambda w, of=of: of(w, energies, order)) for *_, of in quantities]
     figure = Figure((9.0, 3.0), layout="constrained")
     for axes, (x, y, at, of), answer in zip(figure.subplots(1, 3), quantities, answers, strict=True):
         kept = answer.value > 0 if y == SHARE else slice(None)  # of a logarithm
@@ -59,7 +57,7 @@ def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | No
         axes.set(xlabel=x, ylabel=y)
     share, capacity, _ = figure.axes
     share.set_yscale("log")
-    share.legend(fontsize=7, loc="lower right")
+    share.legend(fontsize=7, loc="lower center")
     capacity.axvspan(found.low, found.high, color="C1", alpha=0.4, linewidth=0, label="where it is highest")
     capacity.legend(fontsize=7)
     newest, spent = coverage(values)[-1], saved(values)

@@ -56,7 +56,8 @@ def transition(values: Values) -> Corrected:
     Raises: AuditsRefused: as `corrected`; at this temperature fewer than 20 audits count, or there is no peak between
         100 and 1,000 K.
     """
-    energies = np.asarray(values["truth"], float)[audited(values)]
+    used = audited(values)
+    energies = np.asarray(values["truth"], float)[used]
 
     def answer(weights: np.ndarray) -> np.ndarray:
         at = peak(moments(weights, energies, TEMPERATURES_K)[0])

@@ -1,4 +1,4 @@
-"""A tiny campaign of the alloy: walkers walk the newest accepted surrogate, and no model is fitted to its own audits."""
+"""A tiny campaign of the alloy: walkers walk accepted surrogates, and no model is fitted to its own audits."""
 
 from __future__ import annotations
 

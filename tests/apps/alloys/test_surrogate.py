@@ -11,6 +11,7 @@ import pytest
 from ase import Atoms
 from scipy.stats import binom
 
+from steersman.apps import alloys
 from steersman.apps.alloys import Lattice, Surrogate, audits, exact, judged, thermodynamics
 from steersman.apps.alloys.exact import Exact
 from steersman.apps.errors import OutOfRange
@@ -162,3 +163,16 @@ def test_without_a_model_configurations_are_random_and_no_answer_is_given(lattic
     assert coverage(scores) == []
     assert saved(scores).surrogate == 0
     assert thermodynamics.width_K(scores) == 900.0
+
+
+def test_the_figure_has_exact_values_beside_energies_that_can_be_those() -> None:
+    scores = audit(400, 1, wrong_by(0.01, 1)) | {"steps": np.full(400, 501), "trained_steps": np.full(400, 10**6)}
+    drawn = alloys.curves(scores, exact=True)
+    assert drawn is not None
+    assert [len(axes.lines) for axes in drawn[0].axes] == [2, 2, 2]
+    shifted = scores | {name: scores[name] - 100.0 for name in ("truth", "said")}
+    drawn = alloys.curves(shifted, exact=True)
+    assert drawn is not None
+    assert [len(axes.lines) for axes in drawn[0].axes] == [1, 1, 1]
+    assert alloys.curves({name: each[:50] for name, each in scores.items()}, exact=True) is None
+    assert alloys.curves({}, exact=True) is None
