@@ -5,8 +5,11 @@ python -m steersman.benchmarks.exact_alloy
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
+from ase import Atoms
 
 from steersman.apps.alloys import exact
 from steersman.workflows import order
@@ -15,9 +18,10 @@ from steersman.workflows import order
 def main() -> None:
     """Relax every orbit once, as `steersman run order` does it."""
     lattice = order.lattice(exact.GOLD)
+    relaxed: Callable[[Atoms], float] = order.energy
     gold, size, _ = exact.orbits()
     configurations = np.argsort(~gold, axis=1, kind="stable")
-    energy = np.array([order.energy(lattice.atoms(each)) for each in configurations])
+    energy = np.array([relaxed(lattice.atoms(each)) for each in configurations])
     ordered = lattice.order(torch.from_numpy(configurations))
     np.savez_compressed(
         exact.FILE, energy=energy.astype(np.float32), order=ordered.astype(np.float32), size=size.astype(np.int16)

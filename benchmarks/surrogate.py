@@ -25,9 +25,10 @@ from torch import Tensor
 from steersman.apps.alloys import exact, thermodynamics
 from steersman.apps.alloys.flat import density
 from steersman.apps.alloys.lattice import Lattice
-from steersman.apps.alloys.surrogate import Surrogate, audits, judged
+from steersman.apps.alloys.surrogate import Surrogate, audits, energies, judged
 from steersman.benchmarks.three_figures import rounded
 from steersman.models.device import best
+from steersman.models.networks.vectors import Vectors
 from steersman.steering.audits import audited, coverage, saved
 from steersman.steering.errors import AuditsRefused
 from steersman.workflows import order
@@ -72,7 +73,9 @@ class Known:
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="steersman bench surrogate", description=__doc__)
     parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument("--measure", type=int, default=order.Order().measure, help="steps to count configurations")
+    parser.add_argument(
+        "--measure", type=int, default=order.Order.model_fields["measure"].default, help="steps to count configurations"
+    )
     parser.add_argument("--json", action="store_true", help="the only format there is")
     chosen = parser.parse_args(list(arguments))
     known = Known()
@@ -168,12 +171,8 @@ def rate(known: Known, seconds: float = 3.0) -> float:
     lattice, device = order.lattice(exact.GOLD), best()
     states = lattice.random(65_536 if device.type != "cpu" else 512, 0).to(device)
     correlations = lattice.correlations(known.configurations[:200]).numpy()
-    from steersman.models import Vectors
-
     committee = Vectors.fit(correlations, known.exact.energy[:200, None], epochs=1)
-
-    def energy(configurations: Tensor) -> Tensor:
-        return committee.values(lattice.correlations(configurations)).mean(0)[:, 0]
+    energy = energies(committee, lattice)
 
     def timed(steps: int) -> tuple[int, float]:
         began = time.perf_counter()

@@ -67,7 +67,7 @@ def orbits(gold: int = GOLD) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     moves, next_ = symmetries(), 0
     orbit = np.full(math.comb(moves.shape[1], gold), -1, np.int32)
-    first, sizes = [], []
+    first, sizes = list[list[int]](), list[int]()
     while next_ < len(orbit):
         images = np.unique(rank(np.sort(moves[:, _set(next_, gold)], axis=1)))
         orbit[images] = len(first)

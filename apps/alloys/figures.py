@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from steersman.steering.errors import AuditsRefused
 SHOWN_K = np.arange(150.0, 701.0, 5.0)
 BIN_EV = 0.05
 SHARE = "share of configurations"
+Quantity = Callable[..., np.ndarray]  # of weights, energies and orders
 NEAR_EV = 2e-3  # by which energies that are the same differ
 
 
@@ -38,13 +40,13 @@ def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | No
         known = None  # another energy
     ends = (known.energy.min(), known.energy.max()) if known else (energies.min(), energies.max())
     edges = np.arange(ends[0] - BIN_EV / 2, ends[1] + BIN_EV, BIN_EV)
-    quantities: list[tuple[str, str, np.ndarray, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]]] = [
+    quantities: list[tuple[str, str, np.ndarray, Quantity]] = [
         ("energy of the cell, eV", SHARE, (edges[1:] + edges[:-1]) / 2,
          lambda w, e, o: w @ (np.digitize(e, edges)[:, None] == np.arange(1, len(edges)))),
         ("temperature, K", "heat capacity / k", SHOWN_K, lambda w, e, o: moments(w, e, SHOWN_K)[0]),
         ("temperature, K", "order", SHOWN_K, lambda w, e, o: moments(w, e, SHOWN_K, o)[1]),
     ]  # fmt: skip
-    answers = [corrected(values, lambda w, of=of: of(w, energies, order)) for *_, of in quantities]
+    answers = [corrected(values, partial(of, e=energies, o=order)) for *_, of in quantities]
     figure = Figure((9.0, 3.0), layout="constrained")
     for axes, (x, y, at, of), answer in zip(figure.subplots(1, 3), quantities, answers, strict=True):
         kept = answer.value > 0 if y == SHARE else slice(None)  # of a logarithm
@@ -58,7 +60,9 @@ def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | No
     share, capacity, _ = figure.axes
     share.set_yscale("log")
     share.legend(fontsize=7, loc="lower center")
-    capacity.axvspan(found.low, found.high, color="C1", alpha=0.4, linewidth=0, label="where it is highest")
+    capacity.axvspan(
+        float(found.low), float(found.high), color="C1", alpha=0.4, linewidth=0, label="where it is highest"
+    )
     capacity.legend(fontsize=7)
     newest, spent = coverage(values)[-1], saved(values)
     words = f"The heat capacity is highest at {found.value:.1f} K (95 %: {found.low:.1f} to {found.high:.1f})"

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steersman.apps.alloys.flat import Bins, Flat, density
+from steersman.apps.alloys.flat import Bins, Energy, Flat, density
 from steersman.apps.alloys.lattice import Lattice
 from steersman.apps.errors import OutOfRange
 from steersman.models.device import best
@@ -34,6 +34,13 @@ class Surrogate(Model):
         raw: bins of equal width that these are made of.
         sites, walkers: (walkers, sites) configurations are kept to walk from.
     """
+
+    ln_g: Tensor
+    ln_error: Tensor
+    grid: Tensor
+    number: Tensor
+    pool: Tensor
+    facts: Tensor
 
     def __init__(
         self, inputs: int, members: int, width: int, bins: int = 1, raw: int = 1, sites: int = 1, walkers: int = 1
@@ -82,9 +89,7 @@ class Surrogate(Model):
         )  # fmt: skip
         states = lattice.random(walkers, seed).to(best())
 
-        def energy(configurations: Tensor) -> Tensor:
-            return committee.values(lattice.correlations(configurations)).mean(0)[:, 0]
-
+        energy = energies(committee, lattice)
         with torch.no_grad():
             top = float(energy(states).mean())
         found = density(
@@ -118,14 +123,16 @@ class Surrogate(Model):
         generator = torch.Generator().manual_seed(seed % 2**63)
         picked = torch.randperm(len(self.pool), generator=generator)[:number]
         bins = Bins(float(self.grid[0]), float(self.grid[1]), self.number)
-
-        def energy(configurations: Tensor) -> Tensor:
-            return self.committee.values(lattice.correlations(configurations)).mean(0)[:, 0]
-
+        energy = energies(self.committee, lattice)
         chain = Flat(self.pool[picked], energy, lattice.swapped, bins, self.ln_g, generator)
         for _ in range(steps):
             chain.step()
         return chain
+
+
+def energies(committee: Vectors, lattice: Lattice) -> Energy:
+    """What a committee says of configurations (W, N): (W,), the mean of its members."""
+    return lambda configurations: committee.values(lattice.correlations(configurations)).mean(0)[:, 0]
 
 
 def audits(

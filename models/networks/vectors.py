@@ -30,6 +30,10 @@ class Vectors(Members):
     """
 
     layout = torch.contiguous_format
+    inputs_mean: Tensor
+    inputs_spread: Tensor
+    targets_mean: Tensor
+    targets_spread: Tensor
 
     def __init__(self, inputs: int, targets: int = 1, members: int = 3, width: int = 16) -> None:
         at_least(1, inputs=inputs, targets=targets, members=members, width=width)
@@ -73,21 +77,20 @@ class Vectors(Members):
         if vectors.ndim != 2 or targets.ndim != 2:
             raise UnusableData(vectors.shape, f"vectors are (n, numbers), and targets, {targets.shape}, (n, targets)")
         sizes = vectors.shape[1], targets.shape[1], members, width
-        known = init if init is not None and init.fits(cls(*sizes)) else None
-
-        def build() -> Self:
-            model = cls(*sizes)
-            for name, samples in (("inputs", vectors), ("targets", targets)):
-                spread = samples.std(0, dtype=np.float64)
-                getattr(model, f"{name}_mean").copy_(torch.from_numpy(samples.mean(0, dtype=np.float64)))
-                getattr(model, f"{name}_spread").copy_(torch.from_numpy(np.where(spread > 0, spread, 1.0)))
-            return model
-
-        relative = (known or build()).relative if len(vectors) else (lambda _, samples: samples)
+        new = cls(*sizes)
+        scales = init if init is not None and init.fits(new) else new._scaled(vectors, targets)
         return fitted(
-            build, relative("inputs", vectors), relative("targets", targets), init=init, seed=seed, epochs=epochs,
-            batch=batch, lr=lr, report=report, **settings,
+            lambda: cls(*sizes)._scaled(vectors, targets), scales.relative("inputs", vectors),
+            scales.relative("targets", targets), init=init, seed=seed, epochs=epochs, batch=batch, lr=lr,
+            report=report, **settings,
         )  # fmt: skip
+
+    def _scaled(self, vectors: np.ndarray, targets: np.ndarray) -> Self:
+        for name, samples in (("inputs", vectors), ("targets", targets)) if len(vectors) else ():
+            spread = samples.std(0, dtype=np.float64)
+            getattr(self, f"{name}_mean").copy_(torch.from_numpy(samples.mean(0, dtype=np.float64)))
+            getattr(self, f"{name}_spread").copy_(torch.from_numpy(np.where(spread > 0, spread, 1.0)))
+        return self
 
     def relative(self, name: str, samples: np.ndarray) -> np.ndarray:
         """(n, ...) float64: "inputs" or "targets", less their mean, over their spread."""
@@ -102,7 +105,8 @@ class Vectors(Members):
     def values(self, vectors: Tensor) -> Tensor:
         """(M, n, T) float64 that each member says of vectors (n, F), on the device of the model."""
         relative = ((vectors - self.inputs_mean) / self.inputs_spread).float()
-        return self(relative).double() * self.targets_spread + self.targets_mean
+        said: Tensor = self(relative)
+        return said.double() * self.targets_spread + self.targets_mean
 
     @torch.no_grad()
     def estimates(self, vectors: np.ndarray) -> np.ndarray:
@@ -123,4 +127,4 @@ class Member(nn.Module):
 
     def forward(self, vectors_BF: Tensor) -> Tensor:
         """(B, T)."""
-        return self.plane(vectors_BF) + self.bent(vectors_BF)
+        return torch.add(self.plane(vectors_BF), self.bent(vectors_BF))

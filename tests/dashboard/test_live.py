@@ -186,7 +186,9 @@ def test_audits_of_a_surrogate_are_judged_in_double_precision(finished: RunDirec
         "steps": np.full(n, 10), "trained_steps": np.repeat([500, 700], [30, n - 30]),
     })  # fmt: skip
     writer.close()
-    found = answers.answer(Watched.of(History(finished)), "models", {})["audits"]
+    answer = answers.answer(Watched.of(History(finished)), "models", {})
+    assert isinstance(answer, dict)
+    found = answer["audits"]
     assert [each["version"] for each in found["versions"]] == [1, 2]
     newest = found["versions"][1]
     assert newest["judged"] == n - 30 - 19

@@ -20,7 +20,7 @@ def beside(edge: int, dimensions: int) -> Tensor:
 
 
 def ising(spins: Tensor, edge: int, dimensions: int) -> Tensor:
-    return -sum((spins * spins[:, along]).sum(1) for along in beside(edge, dimensions))
+    return -torch.stack([(spins * spins[:, along]).sum(1) for along in beside(edge, dimensions)]).sum(0)
 
 
 def flipped(spins: Tensor, generator: torch.Generator) -> Tensor:

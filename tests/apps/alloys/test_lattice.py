@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
+from ase import Atoms
 from ase.build import bulk
 
 from steersman.apps.alloys import exact
@@ -72,11 +75,12 @@ def test_the_exact_cell_is_all_of_it_and_its_energies_are_the_workflows() -> Non
     assert np.array_equal(size, known.size)
     assert orbit.min() == 0
     lattice = order.lattice(GOLD)
+    energy: Callable[[Atoms], float] = order.energy
     for number in (0, 4000, 8042):
         configuration = np.argsort(~gold[number], kind="stable")
         moved = exact.symmetries()[700][configuration]
         assert orbit[exact.rank(np.sort(moved[:GOLD]))] == number
-        assert order.energy(lattice.atoms(moved)) == pytest.approx(known.energy[number], abs=2e-3)
+        assert energy(lattice.atoms(moved)) == pytest.approx(known.energy[number], abs=2e-3)
 
 
 def test_cells_and_counts_that_cannot_be_are_refused() -> None:

@@ -79,7 +79,9 @@ def test_a_surrogate_that_knows_nothing_is_refused_and_the_metric_says_that_all_
 
 @pytest.fixture(scope="module")
 def lattice() -> Lattice:
-    return order.lattice(8)
+    made = order.lattice(8)
+    assert isinstance(made, Lattice)
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +124,7 @@ def test_calls_are_those_that_were_made_and_audits_those_of_the_newest_model(
     assert [first.version, second.version] == [1, 2]
     scores = judged(second, table(frames))
     assert saved(scores).expensive == len(calls) == 240
-    assert saved(scores).surrogate == sum(int(each.facts[1]) for each in (first, second)) + 180 * 101
+    assert saved(scores).surrogate == int(first.facts[1] + second.facts[1]) + 180 * 101
     assert np.array_equal(audited(scores), np.arange(240) >= 120)
     newest = coverage(scores)[-1]
     assert newest.interval[0] <= 0.95 <= newest.interval[1]
