@@ -128,3 +128,27 @@ def test_moves_between_bins_tell_how_large_they_are() -> None:
     there = 0.1 * np.minimum(1, g[None] / g[:, None]) * (np.abs(np.subtract.outer(np.arange(40), np.arange(40))) == 1)
     moves = there + np.diag(1 - there.sum(1))
     assert np.allclose(stationary(1e6 * moves), np.log(g / g.sum()), atol=1e-6)
+
+
+def test_a_bin_that_is_found_late_does_not_stay_behind() -> None:
+    """Twenty states in a row, all alike; the way from the tenth to the next is rarely proposed."""
+
+    def moved(at: Tensor, generator: torch.Generator) -> Tensor:
+        up = 2 * torch.randint(2, at.shape, generator=generator) - 1
+        to = at + up
+        gate = torch.minimum(at, to) == 9
+        shut = gate & (torch.rand(at.shape, generator=generator) > 0.01)
+        return torch.where(shut | (to < 0) | (to > 19), at, to)
+
+    bins, ln_g = Bins(0.0, 1.0, torch.arange(20)), torch.full((20,), -torch.inf, dtype=torch.float64)
+    chain = Flat(
+        torch.zeros((8, 1), dtype=torch.int64), lambda at: at[:, 0].double(), moved, bins, ln_g,
+        torch.Generator().manual_seed(2),
+    )  # fmt: skip
+    chain.learn(60)
+    assert ln_g[10:].isinf().all(), "the far half is not found yet"
+    before = float(ln_g[:10].min())
+    chain.learn(2000)
+    assert not ln_g.isinf().any()
+    assert float(ln_g[10:].min()) >= before
+    assert float(ln_g.max() - ln_g.min()) < 20.0
