@@ -66,7 +66,7 @@ class Surrogate(Model):
         walkers: int = 512,
         measure: int = 16_000,
         members: int = 3,
-        width: int = 16,
+        width: int = 0,
         epochs: int = 200,
         seed: int = 0,
     ) -> Self:
@@ -79,7 +79,8 @@ class Surrogate(Model):
                 is one bin.
             walkers, measure: see `density`, which learns for an eighth as long. The first model only finds what the
                 second one is fitted to: it measures a sixteenth of this.
-            members, width, epochs, seed: see `Vectors.fit`.
+            members, width, epochs, seed: see `Vectors.fit`. Planes are cluster expansions; what a network puts far too
+                high because it has seen nothing like it, no audit may meet.
         Raises: as `Vectors.fit`.
         """
         known = np.asarray(frames["failed"]) == 0

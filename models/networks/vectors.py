@@ -25,8 +25,8 @@ class Vectors(Members):
         inputs: F.
         targets: T.
         members: M; one alone has nobody to disagree with.
-        width: of both hidden layers.
-    Raises: TooSmall: one of these numbers is below 1.
+        width: of both hidden layers; 0: members are planes, which go on straight beyond what they have learned.
+    Raises: TooSmall: the width is below 0, or another of these numbers below 1.
     """
 
     layout = torch.contiguous_format
@@ -36,7 +36,8 @@ class Vectors(Members):
     targets_spread: Tensor
 
     def __init__(self, inputs: int, targets: int = 1, members: int = 3, width: int = 16) -> None:
-        at_least(1, inputs=inputs, targets=targets, members=members, width=width)
+        at_least(1, inputs=inputs, targets=targets, members=members)
+        at_least(0, width=width)
         config = {"inputs": inputs, "targets": targets, "members": members, "width": width}
         super().__init__((Member(inputs, targets, width) for _ in range(members)), **config)
         for name, size in (("inputs", inputs), ("targets", targets)):  # float64: energies are large numbers
@@ -115,16 +116,17 @@ class Vectors(Members):
 
 
 class Member(nn.Module):
-    """A plane, and a network of two hidden layers on top."""
+    """A plane, and a network of two hidden layers on top, if they have a width."""
 
     def __init__(self, inputs: int, targets: int, width: int) -> None:
         super().__init__()
         self.plane = nn.Linear(inputs, targets)
-        self.bent = nn.Sequential(
+        self.bent = width and nn.Sequential(
             *(nn.Linear(inputs, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh()),
             nn.Linear(width, targets, bias=False),
         )
 
     def forward(self, vectors_BF: Tensor) -> Tensor:
         """(B, T)."""
-        return torch.add(self.plane(vectors_BF), self.bent(vectors_BF))
+        plane: Tensor = self.plane(vectors_BF)
+        return plane + self.bent(vectors_BF) if self.bent else plane

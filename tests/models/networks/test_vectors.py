@@ -56,3 +56,12 @@ def test_what_cannot_be_learned_is_refused() -> None:
         Vectors.fit(np.where(vectors == vectors[0], np.nan, vectors), targets)
     with pytest.raises(TooSmall):
         Vectors(3, members=0)
+
+
+def test_planes_go_on_straight_beyond_what_they_have_learned() -> None:
+    vectors = np.random.default_rng(0).normal(size=(60, 2))
+    plane = Vectors.fit(vectors, vectors @ np.array([[2.0], [-1.0]]), width=0, epochs=100, lr=1e-2)
+    assert plane.parameter_count == 3 * 3
+    assert np.allclose(plane.estimates(np.array([[20.0, 20.0]])).mean(1), 20.0, atol=0.5)
+    with pytest.raises(TooSmall):
+        Vectors(3, width=-1)
