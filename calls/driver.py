@@ -34,9 +34,10 @@ def _drive(asked: dict[str, Any], answers: Any) -> None:
     given = {key: asked[key] for key in ("seed", "site", "site_changes")}
     run = begin(plan, run_dir=run_dir, bus_url=bus_url, go_on=True, **given)
     pickle.dump(str(run.directory.path), answers)
-    if run.state.finished and run.directory.manifest.exists():
+    over = run.state.finished and not run.mended
+    if over and run.directory.manifest.exists():
         return
-    if not run.state.finished:
+    if not over:
         run.execute()
     describe(run.directory, run.state)
 

@@ -3,7 +3,7 @@
 EngineError
 ├── RunFailed         it ended without what it was to do
 └── BadInput
-    └── OtherRun      the directory holds the run of another file, or with other parameters
+    └── OtherRun      the directory holds a run with other parameters
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ class OtherRun(BadInput):
     asked: str
 
     def __str__(self) -> str:
-        differs = f"{self.what} is {self.there} there, not {self.asked}" if self.there else f"{self.what} differs"
         return (
-            f"{self.path} holds another run: {differs}. Give another run_dir; or, to go on with other parameters, "
-            f"`steersman resume {self.path} --set key=value`"
+            f"{self.path} holds another run: {self.what} is {self.there} there, not {self.asked}. Give another run_dir; "
+            f"or, to go on with other parameters, `steersman resume {self.path} --set key=value`"
         )
 
 

@@ -62,12 +62,12 @@ def run(
             the run stores the file.
         set: parameters; they take precedence over those of the file `params`.
         site: default: the environment variable STEERSMAN_SITE, or "laptop".
-        run_dir: one that exists is continued, if it holds the same file, parameters and seed; one that is finished is
+        run_dir: one that exists is continued, if it holds the same loop, parameters and seed; one that is finished is
             opened at once. Default: a new one, runs/<workflow>-<number>.
         bus: redis:// address of a bus server to use; None starts one.
         wait: False returns as soon as the run is driven: `for record in run.follow()` ends with it.
         seed, workers, nodes, walltime, account, queue, inside, rounds: as the options of `steersman run`.
-    Raises: BadInput: something in it is wrong. OtherRun: `run_dir` holds another run. RunIsLocked: it is driven by
+    Raises: BadInput: something in it is wrong. OtherRun, OtherLoop: `run_dir` holds another run. RunIsLocked: it is driven by
         another process. RunFailed: the run failed, or was interrupted by something else than Ctrl-C.
     """
     source, outline = loading.source_of(workflow)

@@ -16,7 +16,7 @@ from steersman.journal.crate import write_crate
 from steersman.journal.lock import Lock, driven
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.stages import loading, modules
+from steersman.stages import loading
 
 LOOK_S = 0.2
 ENDS_S = 30.0  # a driver whose caller was killed ends soon after it
@@ -35,10 +35,11 @@ def begin(
     """Make the run of a plan; `execute()` starts it, or goes on with it.
 
     Args:
-        go_on: a `run_dir` that exists is continued, if it holds the same file, parameters and seed; where it was moved
+        go_on: a `run_dir` that exists is continued, if it holds the same loop, parameters and seed; where it was moved
             to another site meanwhile it stays there.
         seed, site, site_changes: of which the plan was made; None: any seed.
-    Raises: OtherRun: the directory holds another run. RunIsLocked: another process drives it. BadSite. BadDirectory.
+    Raises: OtherRun, OtherLoop: the directory holds another run. RunIsLocked: another process drives it. BadSite.
+        BadDirectory.
     """
     there = RunDirectory(run_dir.absolute()) if go_on and run_dir else None
     if there is None or not there.journal.exists():
@@ -47,20 +48,15 @@ def begin(
     while driven(there.path) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
     _expect_same(plan, there, seed)
-    loading.adopt(there.workflow, plan.workflow)
-    if plan.site.model_dump(mode="json") == there.settings()["site"]:
-        return campaign.resume(there, bus_url=bus_url)
-    return campaign.resume(there, bus_url=bus_url, site=site, site_changes=site_changes)
+    loading.adopt(plan.source, plan.workflow)
+    moved = plan.site.model_dump(mode="json") != there.settings()["site"]
+    where: dict[str, Any] = {"site": site, "site_changes": site_changes} if moved else {}
+    return campaign.resume(there, bus_url=bus_url, source=plan.source, **where)
 
 
 def _expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
-    """Raises: OtherRun: a directory holds another run than this one."""
-    folder, settings = plan.source.resolve().parent, there.settings()
-    files = {there.workflow: plan.source}
-    files |= {there.modules / each.relative_to(folder): each for each in modules.imported(plan.source)}
-    for copy, file in files.items():
-        if not copy.exists() or copy.read_bytes() != file.read_bytes():
-            raise OtherRun(str(there.path), str(file), "", "")
+    """Raises: OtherRun: a directory holds a run with other parameters."""
+    settings = there.settings()
     asked = {f"parameter {key}": value for key, value in plan.params.model_dump(mode="json").items()}
     known = {f"parameter {key}": value for key, value in settings["params"].items()}
     asked |= {"rounds": plan.rounds} | ({} if seed is None else {"seed": seed})

@@ -93,7 +93,7 @@ def run(
         plan, run_dir=run_dir, bus_url=bus, go_on=go_on, seed=seed, site=site, site_changes=changes
     )  # fmt: skip
     directory = made.directory
-    if made.state.finished:
+    if made.state.finished and not made.mended:
         _say_finished(directory, made, require_goal=require_goal, as_json=as_json)
     place, facts = escape(str(directory.path)), f"(seed {made.seed}, {made.slots} slots)"
     err.print(f"[bold]{plan.workflow.name}[/] runs in {place}   [dim]{facts}[/]", soft_wrap=True)
@@ -115,17 +115,25 @@ def resume(
     queue: Queue = None,
     inside: Inside = False,
     bus: BusUrl = None,
+    workflow: Annotated[
+        Path | None,
+        typer.Option(
+            "--workflow", metavar="FILE", help="a file in which what comes after the loop, or shows it, differs"
+        ),
+    ] = None,
     require_goal: RequireGoal = False,
     as_json: Json = False,
 ) -> None:
-    """Continue a run that was interrupted; with --set, also one that is finished."""
+    """Continue a run that was interrupted; with --set or --workflow, also one that is finished."""
     from steersman.engine import campaign
 
     directory = run_directory.open_run(run)
     changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
-    made = campaign.resume(directory, bus_url=bus, assignments=assignments, site=site, site_changes=changes)
+    made = campaign.resume(
+        directory, bus_url=bus, assignments=assignments, site=site, site_changes=changes, source=workflow
+    )
     _check_goal(made.stop_rule, required=require_goal)
-    if made.state.finished and not made.told:
+    if made.state.finished and not (made.told or made.mended):
         _say_finished(directory, made, require_goal=require_goal, as_json=as_json)
     where = escape(f"{run} at {made.state.frames:,} frames")
     err.print(f"[bold]{made.workflow.name}[/] continues in {where}", highlight=False)
@@ -185,7 +193,8 @@ def _say_finished(directory: RunDirectory, made: Run, *, require_goal: bool, as_
     assert made.state.end is not None
     err.plain(
         f"{directory.path} is finished: {made.state.end.reason}; there is nothing to resume. "
-        f"`steersman resume {directory.path} --set key=value` continues it with other parameters"
+        f"`steersman resume {directory.path} --set key=value` continues it with other parameters, "
+        "and `--workflow FILE` does what comes after the loop anew"
     )
     if not directory.report.exists():  # Ctrl-C came while it was drawn, say
         _describe(directory, made.state)

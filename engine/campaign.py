@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steersman.engine import ending, people
+from steersman.engine import ending, mending, people
 from steersman.engine.driver import Show
 from steersman.engine.run import Run
 from steersman.executors import site_files
@@ -115,6 +115,7 @@ def resume(
     assignments: Sequence[str] = (),
     site: str | None = None,
     site_changes: Mapping[str, Any] | None = None,
+    source: Path | None = None,
 ) -> Run:
     """The run of a directory, as its journal leaves it; of a new directory, from its beginning.
 
@@ -122,6 +123,7 @@ def resume(
         assignments: `key=value`, parameters to go on with; so a run that is finished goes on with a new budget.
         site: a name or path; None: the site that it is on.
         site_changes: what is to be different there, as of `site_files.load_site`.
+        source: a workflow file to go on with, whose loop is that of the run; see `engine.mending`.
     Raises: BadInput: a parameter cannot be set so, or the run would end at once, or cannot use the site. RunIsLocked:
             another process drives it. IsACopy. JournalError. NoRoom: the journal cannot be written. BadDirectory.
     """
@@ -130,8 +132,9 @@ def resume(
     check_path(directory.path)
     directory = RunDirectory(directory.path.absolute())  # workers may be in another folder
     settings = directory.settings()
+    mended = mending.asked(directory, source) if source else None
     trust.trust(directory.workflow)
-    workflow = loading.load(directory.workflow)
+    workflow = mended.workflow if mended else loading.load(directory.workflow)
     params = loading.checked(workflow, settings["params"])
     state = State()
     with needing_room(directory.path):
@@ -146,7 +149,7 @@ def resume(
         raise BadValue("simulation.workers", str(settled(place).simulation.count), problem)
     return Run(
         directory=directory, workflow=workflow, params=params, site=settled(place), recorder=recorder,
-        seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved,
+        seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved, mended=mended,
     )  # fmt: skip
 
 

@@ -135,7 +135,7 @@ class Driver:
                 self._follow_settings()
                 self._warm_up()
                 end = self._prepare()
-                if end is None and (self._workflow.after_plan is None or self._end() is None):  # else only that is left
+                if end is None and self._end() is None:  # else only what comes after the loop is left
                     self._crew.start()
                 while end is None:
                     self._step(self._advance)

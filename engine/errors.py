@@ -18,6 +18,21 @@ class NotRunning(BadInput):
         return f"{self.path} {state}; `steersman resume {self.path}` continues it"
 
 
+class OtherLoop(BadInput):
+    """A workflow file that a run is to go on with is not that of the run, and not only in what may be another."""
+
+    path: str
+    source: str
+    differs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} holds another run: its file and {self.source} differ in {', '.join(self.differs)}. A run goes "
+            "on with a file in which only functions under @wf.task, after, yardstick, figure or panel differ, and what "
+            "these alone use; for another loop start a new run"
+        )
+
+
 class ExecutorLost(EngineError):
     """A part of Parsl died: everything that ran on it is lost, and is started again."""
 

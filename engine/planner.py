@@ -79,7 +79,10 @@ class Planner:
                 if end := over():
                     return end
         except PlanFailed as failed:
-            return End(outcome="failed", reason=f"{stage}: {failed}{self._kept(stage, failed.__cause__)}")
+            reason = f"{stage}: {failed}{self._kept(stage, failed.__cause__)}"
+            if stage == "after":
+                reason += f"; with a file where it is mended: `steersman resume {self._directory.path} --workflow FILE`"
+            return End(outcome="failed", reason=reason)
         finally:
             self.close()
         if plan is self._workflow.before_plan:

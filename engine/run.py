@@ -17,12 +17,13 @@ from typing import Any
 import yaml
 
 from steersman.bus import BusError, TupleSpace
-from steersman.engine import ending, merger, orphans, people
+from steersman.engine import ending, mending, merger, orphans, people
 from steersman.engine.driver import Driven, Driver
 from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import TELL
 from steersman.engine.jobs import Jobs
 from steersman.engine.log import logged
+from steersman.engine.mending import Mended
 from steersman.engine.process import allow_many_files, expect_processes, give_large_arrays_back, no_process
 from steersman.engine.reconcile import reconcile
 from steersman.engine.servers import RunServers
@@ -51,11 +52,13 @@ class Run(Driven):
         bus_url: of a bus server to use; None starts one.
         told: parameters that a person set to go on with.
         moved: a person wants it to go on with this site, which is not the one of its directory, in plain values.
+        mended: another workflow file that a person gives it, whose loop is the same.
     """
 
     bus_url: str | None = None
     told: Tell | None = None
     moved: Mapping[str, Any] | None = None
+    mended: Mended | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -168,6 +171,8 @@ class Run(Driven):
             self._cancel_jobs(Site.model_validate(self.directory.site()))
         begin: list[Record] = [self.told, session] if self.told else [session]
         recorder.record_all(begin)
+        if self.mended:
+            mending.take(self.mended, self.directory, recorder)
         if self.moved:
             new = f"site {self.moved['name']}, see {self.directory.site_file.name}"
             recorder.note(f"{people.who()} continues the run with {new}")

@@ -145,8 +145,8 @@ class Aside(Record, tag="aside", frozen=True):
 
 
 class Damaged(Record, tag="damaged", frozen=True):
-    """Something was not whole. Frames of a walker, a model, or a version of the bias were set aside; a file is taken
-    as it is now."""
+    """Something was not whole: frames of a walker, a model, or a version of the bias were set aside; or a file is
+    taken as it is now, which may be one that a person gave the run in place of its own."""
 
     reason: str
     walker: Number | None = None

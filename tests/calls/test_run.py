@@ -18,6 +18,7 @@ from steersman.calls import run as calls
 from steersman.calls.errors import OtherRun, RunFailed
 from steersman.calls.start import begin
 from steersman.engine import campaign
+from steersman.engine.errors import OtherLoop
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
 from steersman.journal.lock import driven
@@ -127,16 +128,27 @@ def test_a_run_whose_caller_is_killed_goes_on_by_the_same_call_from_anywhere(pag
 def only_the_same_run_is_gone_on_with(page: Path, run: Path) -> None:
     same: dict[str, Any] = {"assignments": {"frames": 3_000}, "seed": 1, "rounds": False}
     text = (page / "my.py").read_text()
-    others: dict[str, dict[str, Any]] = {"seed": {"seed": 2}, "rounds": {"rounds": True}, "my.py": {}, "": {}}
-    for what, other in others.items():
-        (page / "my.py").write_text(f"{text}\n" if what == "my.py" else text)
-        plan = campaign.plan("my.py", **same | other)
-        if what:
-            with pytest.raises(OtherRun) as told:
-                begin(plan, run_dir=run, go_on=True, seed=plan.seed)
-            assert told.value.what.endswith(what)
-        else:
-            assert begin(plan, run_dir=run, go_on=True).state.finished
+    for what, value in {"seed": 2, "rounds": True}.items():
+        plan = campaign.plan("my.py", **same | {what: value})
+        with pytest.raises(OtherRun) as told:
+            begin(plan, run_dir=run, go_on=True, seed=plan.seed)
+        assert told.value.what == what
+    (page / "my.py").write_text(text.replace("range(50)", "range(60)"))
+    with pytest.raises(OtherLoop) as differ:
+        begin(campaign.plan("my.py", **same), run_dir=run, go_on=True)
+    assert differ.value.differs == ("segment",)
+    for added, changed in (
+        ("\n@wf.after\ndef found(params, run):\n    return 1\n", {"found"}),
+        ("# a comment\n", set()),
+    ):
+        (page / "my.py").write_text(text + added)
+        made = begin(campaign.plan("my.py", **same), run_dir=run, go_on=True)
+        assert made.mended
+        assert made.mended.changed == changed
+    (page / "my.py").write_text(text)
+    made = begin(campaign.plan("my.py", **same), run_dir=run, go_on=True)
+    assert made.state.finished
+    assert made.mended is None
 
 
 RUN_CONTINUE = ["run", "my.py", "--set", "frames=3000", "--seed", "1", "--run-dir", "runs/first", "--continue"]

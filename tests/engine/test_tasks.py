@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 GOLDEN = {"G1": 5, "G2": 3, "G3": 2, "G5": 1, "G4": 2, "Last": 1}  # runs of each group in a set
 SETS = 3
+MENDS = 'return {"lowest"', 'return {"mended": True, "lowest"'
 
 
 def test_the_golden_trace_runs_in_order_and_each_run_of_a_group_once_however_often_the_driver_dies(
@@ -61,6 +62,25 @@ def test_the_golden_trace_runs_in_order_and_each_run_of_a_group_once_however_oft
     with pytest.raises(UnknownName):
         ended.result("nobody")
     asked(run, state.calls[next(iter(state.calls))].key, tmp_path)
+    only_what_comes_after_is_done_again(run, found, tmp_path)
+
+
+def only_what_comes_after_is_done_again(run: Path, found: dict[str, tuple[bytes, int]], cwd: Path) -> None:
+    """A task of `@wf.after` is mended when the run is over: its calls, and what was made of them, are made again."""
+    mended, text = cwd / "mended.py", (ROOT / "examples" / "groups.py").read_text()
+    mended.write_text(text.replace(*MENDS))
+    frames = opened(run)[1].frames
+    done = steersman("resume", run, "--workflow", mended, "--json", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    directory, state = opened(run)
+    again = {state.calls[key].called.task for key, result in results(run).items() if result != found.get(key)}
+    assert again == {"table", "found"}
+    assert state.frames == frames
+    assert open_run(run).result("found")["mended"]
+    assert verify(directory) == []
+    mended.write_text(text.replace("@wf.simulate", "@wf.simulate(retries=3)"))
+    refused = steersman("resume", run, "--workflow", mended, cwd=cwd)
+    assert refused.returncode == 2
 
 
 def results(run: Path) -> dict[str, tuple[bytes, int]]:
