@@ -19,8 +19,8 @@ class OtherRun(BadInput):
 
     def __str__(self) -> str:
         return (
-            f"{self.path} holds another run: {self.what} is {self.there} there, not {self.asked}. Give another run_dir; "
-            f"or, to go on with other parameters, `steersman resume {self.path} --set key=value`"
+            f"{self.path} holds another run: {self.what} is {self.there} there, not {self.asked}. Give another "
+            f"run_dir; or, to go on with other parameters, `steersman resume {self.path} --set key=value`"
         )
 
 

@@ -67,8 +67,8 @@ def run(
         bus: redis:// address of a bus server to use; None starts one.
         wait: False returns as soon as the run is driven: `for record in run.follow()` ends with it.
         seed, workers, nodes, walltime, account, queue, inside, rounds: as the options of `steersman run`.
-    Raises: BadInput: something in it is wrong. OtherRun, OtherLoop: `run_dir` holds another run. RunIsLocked: it is driven by
-        another process. RunFailed: the run failed, or was interrupted by something else than Ctrl-C.
+    Raises: BadInput: something in it is wrong. OtherRun, OtherLoop: `run_dir` holds another run. RunIsLocked: it is
+        driven by another process. RunFailed: the run failed, or was interrupted by something else than Ctrl-C.
     """
     source, outline = loading.source_of(workflow)
     changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
