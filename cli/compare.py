@@ -60,7 +60,7 @@ def compare(
     from steersman.cli.display import Beside
     from steersman.compare import calls
 
-    with counting("campaigns begin") as say_so, again_continues():
+    with counting("checking the workflow") as say_so, again_continues():
         found = calls.compare(
             workflow, policy, vary=_values(vary), seeds=seeds, budget=budget, plain_budget=plain_budget,
             set=assignments, params=params, site=site, workers=workers, rounds=rounds, beside=beside, out=folder,

@@ -44,7 +44,7 @@ def tune(
     """Tune parameters by a yardstick: run campaigns with different values, and end the worse ones early."""
     from steersman.compare import calls
 
-    with counting("trials begin") as show, again_continues():
+    with counting("checking the workflow") as show, again_continues():
         found = calls.tune(
             workflow, over, trials=trials, yardstick=yardstick, sampler=sampler, early=early, budget=budget,
             set=assignments, params=params, seed=seed, site=site, workers=workers, rounds=rounds, beside=beside,

@@ -109,7 +109,7 @@ class Row:
         low, high = (float(f"{bound:.2g}") for bound in (ratio.low, ratio.high))  # as they are said
         if low > 1:
             return f"{level:g} is reached {_times(ratio)} sooner"
-        return f"{level:g} is reached later, at most {high:g} times as soon" if high < 1 else ""
+        return f"{level:g} is reached later; plain needs at most {high:g} of the time" if high < 1 else ""
 
 
 def _times(ratio: Interval) -> str:
@@ -179,7 +179,8 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
     rng = np.random.default_rng(SEED)
     end = min(curve.spent[-1] for each in (plain, runs) for curve in each.curves[name])
     base, mine = (np.array([float(curve.at(end)) for curve in each.curves[name]]) for each in (plain, runs))
-    levels = yardstick.levels or _levels(plain.curves[name])
+    whole = isinstance(yardstick, Yardstick) and yardstick.take == "distinct"
+    levels = yardstick.levels or _levels(plain.curves[name], whole=whole)
     before = {level: _reached(plain.curves[name], level, less=yardstick.less) for level in levels}
     times = {level: _reached(runs.curves[name], level, less=yardstick.less) for level in levels}
     return Row(
@@ -189,10 +190,16 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
     )  # fmt: skip
 
 
-def _levels(curves: Sequence[Curve]) -> tuple[float, ...]:
-    """What plain sampling reaches at half time and at its end, in the median."""
+def _levels(curves: Sequence[Curve], *, whole: bool) -> tuple[float, ...]:
+    """What plain sampling reaches at half time and at its end, in the median, to a hundredth of how far it goes."""
     end = min(curve.spent[-1] for curve in curves)
-    return tuple(float(f"{np.median([curve.at(share * end) for curve in curves]):.3g}") for share in (0.5, 1.0))
+    reached = [float(np.median([curve.at(share * end) for curve in curves])) for share in (0.5, 1.0)]
+    if whole:
+        return tuple(dict.fromkeys(math.ceil(value) if math.isfinite(value) else value for value in reached))
+    values = np.concatenate([curve.value[np.isfinite(curve.value)] for curve in curves])
+    span = float(np.ptp(values)) if len(values) else 0.0
+    digits = 2 - math.floor(math.log10(span)) if span else 15
+    return tuple(dict.fromkeys(round(value, digits) for value in reached))
 
 
 def _reached(curves: Sequence[Curve], level: float, *, less: bool) -> Times:

@@ -34,7 +34,7 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         Check("stop", True, str(workflow.stop_rule(plan.params))),
         Check("simulated time", True, _time(workflow.time_unit)),
         _training(plan),
-        Check("held out", True, _held_out(plan)),
+        *([Check("held out", True, found)] if (found := _held_out(plan)) else []),
         Check("steering", True, _steering(plan)),
         *_site(plan),
         _bus(plan.site.servers),
@@ -90,7 +90,7 @@ def _limit(name: str, rule: StopRule) -> float:
 
 def _held_out(plan: Plan) -> str:
     drawn = len(plan.workflow.held_out_draws(plan.params))
-    return f"{drawn} draws, simulated first" if drawn else "every tenth start"
+    return f"{drawn} draws, simulated first" if drawn else "every tenth start" if plan.workflow.training else ""
 
 
 def _steering(plan: Plan) -> str:

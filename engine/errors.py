@@ -28,8 +28,8 @@ class OtherLoop(BadInput):
     def __str__(self) -> str:
         return (
             f"{self.path} holds another run: its file and {self.source} differ in {', '.join(self.differs)}. A run "
-            "goes on with a file in which only functions under @wf.task, after, yardstick, figure or panel differ, and what "
-            "these alone use; for another loop start a new run"
+            "goes on with a file in which only functions under @wf.task, after, yardstick, figure or panel differ, and "
+            "what these alone use; for another loop start a new run"
         )
 
 

@@ -54,11 +54,11 @@ class Out(Segment):
         self.was_stopped = self._reached(1)
         return self.was_stopped
 
-    def append(self, **variables: Any) -> None:
+    def append(self, *unnamed: Any, **variables: Any) -> None:
         """Append one frame, see `Segment.append`. Raises: Enough: the segment does not look at `stopped`."""
         if self.frames and self._reached(2):  # the first may come late, after imports and compilations
             raise Enough
-        super().append(**variables)
+        super().append(*unnamed, **variables)
 
     @property
     def stored(self) -> Window:

@@ -31,6 +31,15 @@ class NotFinite(StoreError, ArithmeticError):
         return f"frame {self.frame} of this segment: {self.variable} is not finite; the frames before it are kept"
 
 
+class Unnamed(StoreError, TypeError):
+    """A value was given to a frame without a name."""
+
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.value} has no name: write out.append(time=t, x=x), with a name for each variable"
+
+
 class Segment:
     """One segment while it runs.
 
@@ -76,15 +85,20 @@ class Segment:
         """The same for programs that take no more than an int, as LAMMPS and GROMACS do: in 1..2^31-1."""
         return 1 + self.seed % (2**31 - 1)
 
-    def append(self, **variables: Any) -> None:
-        """Append one frame; `time`, when given, is the simulated time since the segment's start, which never decreases.
+    def append(self, *unnamed: Any, **variables: Any) -> None:
+        """Append one frame, each variable by its name.
+
+        `time`, when given, is the simulated time since the segment's start, which never decreases.
 
         Raises: ShapeMismatch: a variable has another shape than in the run's first frames. NotFinite: NaN or infinity.
-            BadVariable: other variables than in the first frame, values that are no numbers, or a time that is negative
-            or smaller than the frame's before it. OSError: frames cannot be written, e.g. because the disk is full.
+            Unnamed: a value without a name. BadVariable: other variables than in the first frame, values that are no
+            numbers, or a time that is negative or smaller than the frame's before it. OSError: frames cannot be
+            written, e.g. because the disk is full.
         """
         if trouble := self._trouble():
             raise trouble
+        if unnamed:
+            raise Unnamed(f"{unnamed[0]!r:.60}")
         for name in TAKEN.intersection(variables):
             raise BadVariable(name, "the engine uses this name for its own data; choose another")
         known = self._writer.names(FRAME)

@@ -15,6 +15,7 @@ import numpy as np
 from steersman.steering.scores import Scores
 
 NEW = -1  # in place of a frame's position
+SHOWN = 3  # numbers of a score of several
 LONGEST = 256  # a ranking is used until the next scores come, which is sooner than this many starts
 
 
@@ -93,13 +94,24 @@ class Policy:
     def __or__(self, other: Policy) -> Turns:
         return Turns((*members(self), *members(other)))
 
-    def candidates(self, scores: Scores, order: np.ndarray, values: np.ndarray, reason: str) -> list[Candidate]:
-        """Frames not started from come first; `reason` is a format string of `value`."""
+    def candidates(
+        self, scores: Scores, order: np.ndarray, values: np.ndarray, reason: str, at: np.ndarray | None = None
+    ) -> list[Candidate]:
+        """Frames not started from come first; `reason` is a format string of `value`, and of where it is, `at`."""
         order = scores.startable(order)
         fresh = np.argsort(scores.starts[order], kind="stable")[:LONGEST]
         return [
-            Candidate(int(i), self.name, float(values[i]), reason.format(value=float(values[i]))) for i in order[fresh]
+            Candidate(int(i), self.name, float(values[i]), reason.format(value=float(values[i]), at=_place(at, i)))
+            for i in order[fresh]
         ]
+
+
+def _place(at: np.ndarray | None, i: int) -> str:
+    """The first numbers of where a frame is."""
+    if at is None:
+        return ""
+    numbers = [f"{number:.3g}" for number in np.atleast_1d(at[i])]
+    return ", ".join(numbers[:SHOWN] + ["..."] * (len(numbers) > SHOWN))
 
 
 @dataclass(frozen=True)
@@ -156,7 +168,8 @@ class Novelty(Policy):
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         crowd = scores.crowd(self.score, self.bins).astype(float)
         order = _shuffled_order(crowd, rng)
-        return self.candidates(scores, order, crowd, f"frames in its cell of {self.score}: {{value:,.0f}}")
+        reason = f"frames in its cell of {self.score} ({{at}}): {{value:,.0f}}"
+        return self.candidates(scores, order, crowd, reason, scores.matrix(self.score))
 
 
 @dataclass(frozen=True)

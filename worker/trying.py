@@ -244,8 +244,9 @@ class _Trial:
         if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
             ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
         ended += self._never_read(start)
-        shapes = ", ".join(f"{name} {out.stored[name].shape[1:]}" for name in sorted(out.stored) if name != "segment")
-        return f"{out.frames} frames of {shapes}{sizes.in_words(out, self._workflow, self._params)}{ended}"
+        stored = {name: out.stored[name] for name in sorted(out.stored) if name != "segment"}
+        found = ", ".join(f"{name} {each.dtype} {each.shape[1:]}" for name, each in stored.items())
+        return f"{out.frames} frames of {found}{sizes.in_words(out, self._workflow, self._params)}{ended}"
 
     def _start(self) -> Start:
         """Where the choice says, or the prepared start; with the model and the bias, once there are."""

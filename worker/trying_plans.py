@@ -34,5 +34,5 @@ def tried(workflow: Workflow, plan: Callable[..., Any], *given: Any) -> tuple[An
     once = Once(workflow)
     with planned_by(once):
         made = resolved(plan(*given))
-    called = ", ".join(f"{number} x {name}" for name, number in once.calls.items()) or "nothing"
-    return made, f"{type(made).__name__}; it calls {called}, each tried once"
+    called = ", ".join(f"{number} x {name}" for name, number in once.calls.items())
+    return made, type(made).__name__ + (f"; it calls {called}, each tried once" if called else "; it calls no task")
