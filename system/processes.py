@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import threading
@@ -63,11 +64,14 @@ def children_end() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """End this process within a second when its parent dies: Parsl's workers would go on without their manager."""
-    parent = os.getppid()
+    """End this process when the one that wanted it dies, at the latest a second later: a worker would go on without its
+    manager. Its parent may be another one, a server of forks, which lives as long as what it has forked."""
+    wanted_by, parent = multiprocessing.parent_process(), os.getppid()
 
     def look() -> None:
-        while os.getppid() == parent:
+        if wanted_by is not None:
+            wanted_by.join()
+        while wanted_by is None and os.getppid() == parent:
             time.sleep(PARENT_LOOK_S)
         os._exit(1)
 
