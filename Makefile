@@ -5,7 +5,7 @@ EXTRAS := md,mpi,data,diffraction,cosmology,browser,dev,docs
 
 .PHONY: demo train-demo compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
 
-$(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py dashboard/live/package-lock.json
+$(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py src/steersman/dashboard/live/package-lock.json
 	@echo "Steersman and what it needs are installed into .venv: once, some minutes and 3 GB; pip shows how far it is."
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --disable-pip-version-check -c constraints.txt $(TORCH) -e ".[$(EXTRAS)]"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent
-SOURCE = ROOT / "dashboard" / "live"
+SOURCE = ROOT / "src" / "steersman" / "dashboard" / "live"
 LIBRARIES = SOURCE / "libraries"
 FILES = {
     "uPlot.iife.min.js": "uplot/dist/uPlot.iife.min.js",

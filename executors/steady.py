@@ -83,7 +83,7 @@ def _end_with_helpers() -> None:
             print("steersman: this manager ends, because its helper was killed", file=sys.stderr)
             os.kill(os.getpid(), signal.SIGTERM)
 
-    BaseManager.start = started  # type: ignore[method-assign]
+    BaseManager.start = started  # type: ignore[method-assign, assignment]
 
 
 def left(run: Path) -> list[Path]:

@@ -165,7 +165,7 @@ def env(copy: Path) -> dict[str, str]:
 
 def of(copy: Path, bug: Bug) -> tuple[str, str]:
     """Plant a bug, run its tests, take it away. Returns: what came of it, and the test or the texts."""
-    file = copy / bug.file
+    file = copy / "src" / "steersman" / bug.file
     text = file.read_text(encoding="utf-8")
     if text.count(bug.old) != 1:
         return "stale", f"{bug.old!r} is there {text.count(bug.old)} times"

@@ -1,6 +1,6 @@
 r"""Does a network learn more from samples that it uses as they arrive? Diffraction patterns, the same steps four ways.
 
-    python -m experiments.online_training --patterns patterns.npz --results online.jsonl \
+    python -m lab.online_training --patterns patterns.npz --results online.jsonl \
         --figure docs/figures/online_training.png
 
 Patterns are drawn evenly and come one after another. Each time `every` more are there, a network that names their

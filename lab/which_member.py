@@ -1,6 +1,6 @@
 """Which member to simulate next, so that a surrogate of the ensemble becomes good soonest: uncertainty against random.
 
-    python -m experiments.which_member --json --figure docs/figures/which_member.png
+    python -m lab.which_member --json --figure docs/figures/which_member.png
 
 Members are the stored population of jets (8 parameters -> logarithm of the largest meridional wind of day 6). Five
 networks are fitted to those simulated so far; the next are chosen at random, or where the networks disagree and nothing
@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from experiments.rare_events import population
+from lab.rare_events import population
 from steersman.dashboard import style
 
 NETWORKS, WIDTH, STEPS, RATE = 5, 48, 400, 5e-3

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.cost_model import PREDICTED, CostModel, from_first
+from lab.cost_model import PREDICTED, CostModel, from_first
 
 seconds = st.floats(1e-6, 10)
 

@@ -1,6 +1,6 @@
 """Other people's solvers and transforms on the same grid, and ours, in turns: one JSON object.
 
-    python -m experiments.shallow_water_rivals
+    python -m lab.shallow_water_rivals
 
 CPU seconds in float64, one thread; torch-harmonics, Dinosaur and SHTns where they are installed, elsewhere null.
 """

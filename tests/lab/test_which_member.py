@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.which_member import uncertain_and_diverse
+from lab.which_member import uncertain_and_diverse
 
 
 def test_with_equal_spread_the_farthest_is_chosen_first_and_none_twice() -> None:

@@ -1,6 +1,6 @@
 """What helps a network to find storms: weights of classes, LARC, gradient lag, bf16, channels. One training each.
 
-    python -m experiments.storm_masks RUN --results masks.jsonl --figure docs/figures/storm_masks_ablation.png
+    python -m lab.storm_masks RUN --results masks.jsonl --figure docs/figures/storm_masks_ablation.png
 
 RUN is a run of the workflow storm_masks. All networks are trained on its flows and judged by those that it held out, by
 the pooled intersection over union of cyclones and of rivers. The same command goes on after an interruption.

@@ -1,6 +1,6 @@
 """What do more projections of a crystal bring? Committees that see one, two or three, judged by the same crystals.
 
-    python -m experiments.zone_axes
+    python -m lab.zone_axes
 
 No engine: crystals are drawn evenly, and a committee goes on from its last weights each time 160 more are there. All
 see the same patterns, of which those with fewer projections leave the others out.

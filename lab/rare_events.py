@@ -1,7 +1,7 @@
 """How many simulations guided sampling saves: replayed on a stored population of 2,560 storms.
 
-    python -m experiments.rare_events --probability 0.01 0.05
-    python -m experiments.rare_events --network runs/shallow_water-0001/models/0004
+    python -m lab.rare_events --probability 0.01 0.05
+    python -m lab.rare_events --network runs/shallow_water-0001/models/0004
 
 With a network, a model of the workflow shallow_water, the surrogate is its own forecast of each jet, from the beginning
 to day 6, and a Gaussian process of that one number.
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.jet_population import DAYS, FILE, MEMBERS, TRUNCATION
+from lab.jet_population import DAYS, FILE, MEMBERS, TRUNCATION
 from steersman.apps.shallow_water.cases import jet
 from steersman.benchmarks.three_figures import rounded
 from steersman.models.networks.forecaster import Forecaster

@@ -1,7 +1,7 @@
 """When to trust a network: runs that skip ahead with it, and call the solver where a coarse one does not agree.
 
-    python -m experiments.shallow_water_surrogate --networks U-Net --keep NETWORKS
-    python -m experiments.when_to_trust --network NETWORKS/U-Net-0 --json --figure docs/figures/when_to_trust.png
+    python -m lab.shallow_water_surrogate --networks U-Net --keep NETWORKS
+    python -m lab.when_to_trust --network NETWORKS/U-Net-0 --json --figure docs/figures/when_to_trust.png
 
 Truth is T85. A network that was trained at T42 goes on training on some runs of it. In the others every step of 6 h is
 made by the network where the increment of a solver at T31 agrees with its own better than a tolerance, by the solver
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments import jet_forecasts as jets
+from lab import jet_forecasts as jets
 from steersman.apps.shallow_water import ShallowWater
 from steersman.apps.shallow_water import forecasts as forecasts
 from steersman.apps.shallow_water.cases import DAY, jet

@@ -1,6 +1,6 @@
 """How much of a flow few numbers keep: cosine transform, principal components and an autoencoder, at equal numbers.
 
-    python -m experiments.shallow_water_compression --json --figure docs/figures/shallow_water_compression.png
+    python -m lab.shallow_water_compression --json --figure docs/figures/shallow_water_compression.png
 
 Frames of jets at T42 (height, u, v on 64 x 128), the two that learn from some runs, all judged on others: root of the
 mean square error over the spread of the field, averaged over the three fields. What is stored once for all frames (the
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from experiments import jet_forecasts as jets
+from lab import jet_forecasts as jets
 from steersman.apps.shallow_water.cosine_codec import CosineCodec
 from steersman.dashboard import style
 from steersman.models.fitting.fit import fit

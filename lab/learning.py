@@ -1,4 +1,4 @@
-"""What ranks are worth to learning: `python -m experiments.learning` prints one JSON object.
+"""What ranks are worth to learning: `python -m lab.learning` prints one JSON object.
 
 An autoencoder (the CVAE with beta 0, whose loss falls steadily; with more the wait until its latent space unfolds is
 random) learns contact maps by SGD at a fixed rate until its held-out loss, of the averaged weights, is at most 3 nats
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 
-from experiments.cost_model import CostModel, summary
+from lab.cost_model import CostModel, summary
 from steersman.benchmarks.networks import chains
 from steersman.benchmarks.train import Figures, say, timed
 from steersman.models import CVAE, Schedule
@@ -52,7 +52,7 @@ ALONE = Kind(1, 1, 1)
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments.learning", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m lab.learning", description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="trainings of each kind")
     parser.add_argument("--epochs", type=int, default=20, help="the most of each training")
     parser.add_argument("--json", action="store_true", help="the only format there is")
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             say(f"{ranks} ranks ...")
             kinds = [Kind(ranks, syncs, scale) for scale in LR_SCALES[ranks] for syncs in SYNCS[ranks]]
             wanted = {"seeds": chosen.seeds, "epochs": chosen.epochs, "kinds": kinds}
-            target = "experiments.learning:learn"
+            target = "lab.learning:learn"
             made = launch(target, wanted, ranks=ranks, strategy="local_sgd", folder=Path(folder) / str(ranks))
             curves |= dict(zip(kinds, made.card["curves"], strict=True))
             if ranks > 1:

@@ -1,6 +1,6 @@
 """2,560 jets -> how strong their storms become: the stored population on which estimates of rare events are replayed.
 
-    python -m experiments.jet_population
+    python -m lab.jet_population
 
 Each run is T31 for six days, its 8 parameters drawn from a normal distribution; 7 CPU minutes for all. Row i of
 jet_population.npy is (8 parameters, largest meridional wind of day 6 in m/s), float32.

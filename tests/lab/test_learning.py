@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.learning import ALONE, Kind, compared
+from lab.learning import ALONE, Kind, compared
 
 TWO = Kind(ranks=2, syncs=1, lr_scale=1)
 

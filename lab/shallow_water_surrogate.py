@@ -1,6 +1,6 @@
 """How well networks forecast jets that they have not seen: VRMSE beside persistence and a coarser solver of equal cost.
 
-    python -m experiments.shallow_water_surrogate --json --figure docs/figures/shallow_water_surrogate.png
+    python -m lab.shallow_water_surrogate --json --figure docs/figures/shallow_water_surrogate.png
 
 Truth is T42 on its 64 x 128 grid, frames of 6 h from day 6 to day 12, jets drawn from the 8-parameter family. Each
 network is trained on one set of runs, on single steps first and then on three in a row; the epoch whose weights are
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments import jet_forecasts as jets
+from lab import jet_forecasts as jets
 from steersman.apps.shallow_water import forecasts as forecasts
 from steersman.benchmarks.three_figures import rounded
 from steersman.dashboard import style
