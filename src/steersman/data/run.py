@@ -237,10 +237,9 @@ class Run:
     def _facts(self) -> dict[str, str]:
         state = self._history.state
         alive = state.end is None and driven(self.path)
-        outcome = (
-            f"{state.end.outcome}: {state.end.reason}" if state.end else "running" if alive else "it has no driver"
-        )
-        return {"outcome": outcome, **facts.facts(state, copies.known_until(self.path) if alive else state.now)}
+        word = facts.outcome(state, self.path)
+        now = copies.known_until(self.path) if alive else state.now
+        return {"outcome": f"{word}: {state.end.reason}" if state.end else word, **facts.facts(state, now)}
 
     def __repr__(self) -> str:
         rows = self._facts()

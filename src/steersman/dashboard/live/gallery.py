@@ -12,6 +12,7 @@ from typing import Any
 
 from steersman.dashboard.live.watched import Watched
 from steersman.journal import copies
+from steersman.journal.facts import outcome
 from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory, open_run, runs_in
@@ -126,7 +127,7 @@ def line(directory: RunDirectory) -> dict[str, Any]:
     alive = state.end is None and driven(directory.path)
     return {
         "workflow": state.run.workflow,
-        "status": state.end.outcome if state.end else "running" if alive else "lost",
+        "status": outcome(state, directory.path),
         "frames": state.frames,
         "simulated": history.clock.simulated_scale.text(state.simulated),
         "hours": state.hours(copies.known_until(directory.path) if alive else state.now),

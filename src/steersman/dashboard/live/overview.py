@@ -12,6 +12,7 @@ from steersman.dashboard import tables
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.journal import copies, records
+from steersman.journal.facts import outcome
 from steersman.journal.history import History
 from steersman.journal.lock import driven, owner
 from steersman.journal.slot_time import shares
@@ -199,13 +200,9 @@ def _spread(n: int, most: int) -> np.ndarray:
 
 
 def _status(watched: Watched, alive: bool) -> dict[str, Any]:
-    state = watched.history.state
-    if state.end is not None:
-        return {"status": "ended", "outcome": state.end.outcome, "driver": ""}
-    holder = owner(watched.directory.path)
-    if not alive:
-        return {"status": "lost", "outcome": "", "driver": holder.why_gone if holder else "it has no driver"}
-    return {"status": "paused" if state.paused else "running", "outcome": "", "driver": str(holder or "")}
+    state, holder = watched.history.state, owner(watched.directory.path)
+    driver = "" if state.end else str(holder or "") if alive else holder.why_gone if holder else "it has no driver"
+    return {"status": outcome(state, watched.directory.path), "ended": state.end is not None, "driver": driver}
 
 
 def _model(state: State, alive: bool) -> str:

@@ -17,7 +17,7 @@ import { Panels } from "steersman/panels.js";
 import { card } from "steersman/dom.js";
 
 const POLL_MS = 500, OPENING_MS = 100, MODELS_MS = 2000;
-const STATUS = { running: "running", paused: "paused", lost: "it has no driver", goal: "reached its goal", budget: "budget spent", failed: "failed", interrupted: "interrupted", finished: "finished" };
+const STATUS = { running: "running", paused: "paused", "not driven": "it has no driver", goal: "reached its goal", budget: "budget spent", failed: "failed", interrupted: "interrupted", finished: "finished" };
 
 class Page {
   constructor(source) {
@@ -56,7 +56,7 @@ class Page {
     const state = await this.source.values("state", {});
     document.title = `${state.name} · Steersman`; fill(this.name, state.workflow && state.workflow !== state.name ? `${state.workflow} · ${state.name}` : state.name);
     if (!state.change) { this._pill(state.trouble ? "failed" : "", state.trouble ? "cannot be read" : `reading the journal: ${Math.round(100 * (state.read ?? 0))} %`); if (state.trouble) fill(this.working.problem, el("p", { class: "problem" }, state.trouble)); return; }
-    this._pill(state.status === "ended" ? state.outcome : state.status, STATUS[state.status === "ended" ? state.outcome : state.status] ?? state.status);
+    this._pill(state.status, STATUS[state.status] ?? state.status);
     fill(this.about, `${state.copy ? `${state.copy}, ` : ""}${state.guided ? "guided by a known reference, " : ""}seed ${state.seed}${this.source.offline ? ", as it was when this page was written" : ""}`); this.about.title = state.path;
     this.began = state.began; this.act.state(state); this.working.state(state); this.slots.state(state); this.messages.state(state); this._others(state);
     this.links.forEach((link, i) => { link.hidden = this.sections[i].hidden; });

@@ -4,7 +4,7 @@ import { beginTheme, ofNumber, switchTheme, words } from "steersman/colours.js";
 import { Curves } from "steersman/charts.js";
 import { asked, Refused, Server } from "steersman/source.js";
 
-const POLL_MS = 2000, MOST_CURVES = 8, PILLS = { running: "running", lost: "lost", failed: "failed" };
+const POLL_MS = 2000, MOST_CURVES = 8, PILLS = { running: "running", paused: "paused", "not driven": "driven", failed: "failed" };
 
 class Runs {
   constructor() {

@@ -28,7 +28,7 @@ export class Working {
     fill(this.facts, facts.map(([name, value, unit]) => el("div", {}, el("dt", {}, name), el("dd", {}, value, unit ? el("small", {}, ` ${unit}`) : ""))));
     const b = state.budget;
     fill(this.budget, b.share == null ? null : [
-      el("div", { style: { display: "flex", justifyContent: "space-between" }, class: "small" }, el("span", {}, state.status === "ended" ? "ended" : b.left_s == null ? "time left: not known yet" : `about ${duration(b.left_s)} left`), el("span", { class: "number" }, `${Math.round(100 * b.share)} %`)),
+      el("div", { style: { display: "flex", justifyContent: "space-between" }, class: "small" }, el("span", {}, state.ended ? "ended" : b.left_s == null ? "time left: not known yet" : `about ${duration(b.left_s)} left`), el("span", { class: "number" }, `${Math.round(100 * b.share)} %`)),
       el("div", { class: "bar", role: "progressbar", "aria-valuenow": Math.round(100 * b.share), "aria-valuemin": 0, "aria-valuemax": 100, "aria-label": "share of the way to the end" }, el("i", { style: { width: `${100 * b.share}%` } })),
       b.parts.map(part => el("div", { class: "small soft" }, `${part.met || part.rule}`)),
     ], b.share == null && !state.trusted ? el("p", { class: "small soft" }, "The budget is defined in the workflow file. This run was made elsewhere, so its file is not executed here; `--trust` allows it.") : null);
