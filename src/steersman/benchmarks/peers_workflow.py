@@ -3,6 +3,7 @@
 import time
 
 from steersman import Params, Workflow, budget
+from steersman.steering import Random
 
 
 class Tasks(Params):
@@ -18,3 +19,6 @@ def task(p, start, out):
     began = time.time()
     time.sleep(p.task_s)
     out.append(began=began, ended=time.time())
+
+
+wf.steer(Random())  # a start is chosen ahead; a lineage that goes on waits until its segment has been stored
