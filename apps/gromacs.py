@@ -129,11 +129,14 @@ def run(
         stop: whether to end the segment now.
     Returns: frames at nstxout, 2 nstxout, ... up to nsteps.
     Raises:
+        TypeError: there is no System.
         CommandFailed: grompp or mdrun fails; the frames before that have been given.
         CommandNotFound: there is no such program.
         OutOfRange: a setting that cannot be run.
         WrongStart: arrays that do not fit the system.
     """
+    if not isinstance(start.prepared, System):
+        raise TypeError(f"start.prepared is a {type(start.prepared).__name__}; prepare a System by gromacs.system")
     if not 0 < seed < SEEDS:
         raise OutOfRange("seed", seed, f"from 1 to {SEEDS - 1}: out.seed31")
     if start.bias is not None:
