@@ -15,7 +15,7 @@ from steersman.apps import gromacs
 from steersman.apps.errors import CommandFailed, OutOfRange, UnreadableTrajectory, WrongStart
 from steersman.apps.gromacs import Frame, System
 from steersman.apps.periodic import nearest_image
-from steersman.apps.trr import Snapshot, frame_bytes, trajectory
+from steersman.apps.trr import HEADER, Snapshot, frame_bytes, trajectory
 from steersman.stages.start import Start
 from tests.apps import debian
 
@@ -139,6 +139,32 @@ def test_a_start_that_would_be_simulated_wrongly_is_refused(rng: Generator, tmp_
         gromacs.run(Start({}), settings, seed=1)
     with pytest.raises(OutOfRange, match="gen-temp"):
         begin("nsteps = 10\nnstxout = 5", {"box": DODECAHEDRON, "positions": frame["positions"]})
+
+
+def test_the_state_is_that_of_the_last_frame_whenever_the_segment_is_stopped(tmp_path: Path, rng: Generator) -> None:
+    """Also if mdrun has made its last step, left an older checkpoint, and counts beyond the 32 bits of a .trr."""
+    first, steps, data = 2**31 - 4, (0, 4, 8), []
+    for step in steps:
+        frame = np.frombuffer(bytearray(frame_bytes(DODECAHEDRON, **arrays(rng))), np.uint8)
+        frame[: HEADER.itemsize].view(HEADER)["step"] = np.int64(first + step).astype(np.int32)
+        data.append(frame.tobytes())
+    (tmp_path / "frames").write_bytes(b"".join(data))
+    for then, asks, state in (
+        ("exec sleep 100", True, {"frame": data[-1]}),
+        ("", False, {"checkpoint": b"old\n", "step": first + 8}),
+    ):
+        found: list[Frame] = []
+        script = f"echo old > after.cpt; cat {tmp_path}/frames > run.part0002.trr; {then}"
+        start = Start(System({}, 3, [], ""), state={"checkpoint": b"before", "step": first})
+        given = {
+            "grompp": ["true"],
+            "mdrun": ["sh", "-c", script],
+            "stop": lambda seen=found, asks=asks: asks and bool(seen),
+        }
+        for each in gromacs.run(start, SD.format(steps=8, every=4), seed=1, **given):
+            found.append(each)
+        assert [each.time for each in found] == pytest.approx([0.008, 0.016])
+        assert [each.state for each in found] == [{"frame": data[1]}, state]
 
 
 @pytest.fixture(scope="module")
