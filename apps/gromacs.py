@@ -35,6 +35,7 @@ VARIABLES = {
 GROMPP = ("gmx", "grompp")
 MDRUN = ("gmx", "mdrun", "-nt", "1", "-pin", "off")
 FILES = ("conf.gro", "topol.top", "index.ndx", "*.itp", "*.prm", "*.ff/*")
+DYNAMICS = ("md", "md-vv", "md-vv-avek", "sd", "bd")  # integrators with velocities; the first is GROMACS's default
 MOST_CONECT = 99_999  # atoms that a PDB file can number
 SEEDS = 2**31  # GROMACS takes an int
 
@@ -159,6 +160,8 @@ class _Plan:
     def of(cls, text: str, seed: int) -> _Plan:
         """Raises: OutOfRange."""
         given = dict(filter(None, map(_option, text.splitlines())))
+        if (integrator := given.get("integrator", DYNAMICS[0]).lower()) not in DYNAMICS:
+            raise OutOfRange("integrator", integrator, f"one of {', '.join(DYNAMICS)}")
         steps, every = (_number(given, name) for name in ("nsteps", "nstxout"))
         if every < 1 or every != int(every):
             raise OutOfRange("nstxout", every, "1 or more: the steps between frames")
@@ -217,9 +220,14 @@ def _segment(
                 last = each
             elif number:  # else it is the start
                 yield _frame(start.prepared, each, number * plan.step_ps, {"frame": each.data})
-        if last:
-            whole = {"checkpoint": (folder / "after.cpt").read_bytes(), "step": first + plan.steps} if not asked else {}
-            yield _frame(start.prepared, last, plan.steps * plan.step_ps, whole or {"frame": last.data})
+        if last and asked:
+            yield _frame(start.prepared, last, plan.steps * plan.step_ps, {"frame": last.data})
+        elif last:
+            state: dict[str, bytes | int] = {
+                "checkpoint": (folder / "after.cpt").read_bytes(),
+                "step": first + plan.steps,
+            }
+            yield _frame(start.prepared, last, plan.steps * plan.step_ps, state)
 
 
 def _begin(folder: Path, start: Start, plan: _Plan, grompp: Sequence[str]) -> int:
@@ -245,18 +253,16 @@ def _begin(folder: Path, start: Start, plan: _Plan, grompp: Sequence[str]) -> in
 
 def _given(start: Start) -> tuple[bytes, bool]:
     """A .trr of the frame, if there is one, and whether it has no velocities. Raises: WrongStart."""
-    if not start.frame:
+    frame, atoms = start.frame, start.prepared.atoms
+    if not frame:
         return b"", True
-    parts = {}
-    for name, shape in (("box", (3, 3)), ("positions", (start.prepared.atoms, 3)), ("velocities", None)):
-        part = start.frame.get(name)
-        shape = shape or (start.prepared.atoms, 3)
-        if part is None and name != "velocities":
+    for name, shape in {"box": (3, 3), "positions": (atoms, 3), "velocities": (atoms, 3)}.items():
+        if name in frame and frame[name].shape != shape:
+            raise WrongStart(name, shape, f"the frame's have the shape {frame[name].shape}")
+        if name not in frame and name != "velocities":
             raise WrongStart(name, shape, "the frame has none")
-        if part is not None and part.shape != shape:
-            raise WrongStart(name, shape, f"the frame's have the shape {part.shape}")
-        parts[name] = part
-    return frame_bytes(**parts), parts["velocities"] is None
+    velocities = frame.get("velocities")
+    return frame_bytes(frame["box"], frame["positions"], velocities), velocities is None
 
 
 def _prepare(folder: Path, files: Mapping[str, str], settings: str, grompp: Sequence[str], *words: str) -> None:
@@ -275,19 +281,19 @@ def _system(folder: Path, files: Mapping[str, str]) -> System:
         import MDAnalysis
     except ModuleNotFoundError as missing:
         raise MissingExtra("MDAnalysis", "md") from missing
-    try:
-        universe = MDAnalysis.Universe(str(folder / "run.tpr"), str(folder / "conf.gro"))
-    except (ValueError, NotImplementedError) as refused:
-        problem = f"MDAnalysis {MDAnalysis.__version__} cannot read what grompp made of it: {refused}"
-        raise UnusableSystem("topol.top", problem) from refused
-    atoms = universe.atoms
-    bonds = np.asarray(atoms.bonds.indices if hasattr(atoms, "bonds") else np.empty((0, 2)), np.int32)
-    layers = _layers(len(atoms), bonds)
-    if universe.dimensions is not None:
-        atoms.positions = _whole(atoms.positions, universe.trajectory.ts.triclinic_dimensions, layers)
-    universe.add_TopologyAttr("chainIDs", [string.ascii_uppercase[i % 26] for i in atoms.segindices])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what a .gro has not
+        try:
+            universe = MDAnalysis.Universe(str(folder / "run.tpr"), str(folder / "conf.gro"))
+        except (ValueError, NotImplementedError) as refused:
+            problem = f"MDAnalysis {MDAnalysis.__version__} cannot read what grompp made of it: {refused}"
+            raise UnusableSystem("topol.top", problem) from refused
+        atoms = universe.atoms
+        bonds = np.asarray(atoms.bonds.indices if hasattr(atoms, "bonds") else np.empty((0, 2)), np.int32)
+        layers = _layers(len(atoms), bonds)
+        if universe.dimensions is not None:
+            atoms.positions = _whole(atoms.positions, universe.trajectory.ts.triclinic_dimensions, layers)
+        universe.add_TopologyAttr("chainIDs", [string.ascii_uppercase[i % 26] for i in atoms.segindices])
         atoms.write(str(folder / "conf.pdb"), bonds="conect" if len(atoms) <= MOST_CONECT and len(bonds) else None)
     return System(files, len(atoms), layers, (folder / "conf.pdb").read_text())
 

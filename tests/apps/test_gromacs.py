@@ -93,7 +93,7 @@ def test_molecules_are_made_whole(atoms: int, seed: int) -> None:
 def test_what_a_segment_sets_stands_once_however_the_settings_spell_it() -> None:
     text = "GEN_VEL = no\nNsteps=100 ; of 2 fs\nnstxout = 50\nref_t = 310 320\ncontinuation = yes\n; nsteps = 7"
     made = gromacs._Plan.of(text, 5).settings(first=300, drawn=True)
-    found = [gromacs._option(line) for line in made.splitlines() if gromacs._option(line)]
+    found = [option for option in map(gromacs._option, made.splitlines()) if option]
     assert len(dict(found)) == len(found)
     values = dict(found)
     assert (values["nsteps"], values["nstvout"], values["genseed"]) == ("400", "50", "5")
@@ -108,6 +108,7 @@ def test_what_a_segment_sets_stands_once_however_the_settings_spell_it() -> None
         ("nsteps = -1\nnstxout = 5", "nsteps"),
         ("nsteps = 10\nnstxout-compressed = 5", "nstxout"),
         ("nsteps = 10\nnstxout = 0", "nstxout"),
+        ("nsteps = 10\nnstxout = 5\nintegrator = steep", "integrator"),
     ],
 )
 def test_settings_without_whole_frames_are_refused(text: str, setting: str) -> None:
@@ -156,7 +157,7 @@ def test_the_state_is_that_of_the_last_frame_whenever_the_segment_is_stopped(tmp
         found: list[Frame] = []
         script = f"echo old > after.cpt; cat {tmp_path}/frames > run.part0002.trr; {then}"
         start = Start(System({}, 3, [], ""), state={"checkpoint": b"before", "step": first})
-        given = {
+        given: dict[str, Any] = {
             "grompp": ["true"],
             "mdrun": ["sh", "-c", script],
             "stop": lambda seen=found, asks=asks: asks and bool(seen),
@@ -185,7 +186,7 @@ def segment(
 ) -> list[Frame]:
     """Frames of a segment, which is stopped after so many."""
     frames: list[Frame] = []
-    given = {"grompp": [gmx, "grompp"], "mdrun": [gmx, *gromacs.MDRUN[1:], "-reprod"]}
+    given: dict[str, Any] = {"grompp": [gmx, "grompp"], "mdrun": [gmx, *gromacs.MDRUN[1:], "-reprod"]}
     text = settings.format(steps=steps, every=every)
     for frame in gromacs.run(start, text, seed=seed, **given, stop=lambda: len(frames) >= most):
         frames.append(frame)

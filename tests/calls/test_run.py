@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jupyter_client.blocking import BlockingKernelClient
+from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 from jupyter_core.utils import ensure_event_loop
 
@@ -187,6 +187,8 @@ def interrupted_and_killed_in_a_notebook(page: Path, run: Path) -> None:
     (page / "my.py").rename(page / "cells.py")
     with kernel(page) as (manager, client):
         outputs(client, f"%%writefile my.py\n{(page / 'cells.py').read_text()}")
+        [(_, told)] = outputs(client, "import os\nos.getpid()")
+        pid = int(told["text/plain"])
         asked = client.execute(f"import steersman\n{cell}")
         await_record(run, lambda state: state.frames)
         manager.interrupt_kernel()
@@ -196,7 +198,7 @@ def interrupted_and_killed_in_a_notebook(page: Path, run: Path) -> None:
         before = State(journal.read(run / "journal.jsonl")).frames
         client.execute(cell)
         await_record(run, lambda state: state.frames > before)
-        os.kill(manager.provisioner.pid, signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
         until(lambda: not driven(run))
 
 
