@@ -1,5 +1,6 @@
 """`steersman.run`: the examples of docs/from_python.md, all of them on one run, whose first caller is killed."""
 
+import contextlib
 import io
 import os
 import pickle
@@ -8,10 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
+from jupyter_core.utils import ensure_event_loop
 
 import steersman
 from steersman.calls import run as calls
@@ -33,6 +38,7 @@ from steersman.stages.workflow import Workflow
 from steersman.steering import Random, budget
 from steersman.system.errors import BadRequest, UnknownName
 from tests.engine.conftest import await_record
+from tests.waiting import until
 
 PAGE = Path(__file__).parents[2] / "docs" / "from_python.md"
 BLOCK = re.compile(r'```python title="([\w.]+)"\n(.*?)```', re.DOTALL)
@@ -96,14 +102,15 @@ def test_a_workflow_that_is_not_what_its_file_says_is_refused(page: Path) -> Non
 @pytest.mark.slow
 def test_a_run_whose_caller_is_killed_goes_on_by_the_same_call_from_anywhere(page: Path) -> None:
     run = page / "runs" / "first"
-    script = subprocess.Popen([sys.executable, "script.py"])
-    await_record(run, lambda state: state.frames, driver=script)
-    script.send_signal(signal.SIGKILL)
-    script.wait()
+    interrupted_and_killed_in_a_notebook(page, run)
     committed = State(journal.read(run / "journal.jsonl")).frames
-    show_in_a_notebook(page)
+    with kernel(page) as (_, client):
+        shown = outputs(client, f"import steersman\n{(page / 'cell.py').read_text()}")
+        assert [each for each in shown if each[0] not in ("display_data", "update_display_data")] == []
+        assert "<td>budget: " in shown[-1][1]["text/html"], "the table is that of the end"
+        assert outputs(client, "run.state.outcome") == [("execute_result", {"text/plain": "'budget'"})]
     state = State(journal.read(run / "journal.jsonl"))
-    assert (state.end and state.end.outcome, len(state.sessions)) == ("budget", 2)
+    assert (state.end and state.end.outcome, len(state.sessions)) == ("budget", 3)
     assert state.frames >= max(3_000, committed)
     assert (run / "report.html").exists()
     assert verify(RunDirectory(run)) == []
@@ -154,16 +161,57 @@ def only_the_same_run_is_gone_on_with(page: Path, run: Path) -> None:
 RUN_CONTINUE = ["run", "my.py", "--set", "frames=3000", "--seed", "1", "--run-dir", "runs/first", "--continue"]
 
 
-def show_in_a_notebook(page: Path) -> None:
-    """Run the cell of the page in IPython; it prints nothing."""
-    code = (
-        "from IPython.testing.globalipapp import start_ipython\nshell = start_ipython()\n"
-        "shell.run_cell('import steersman').raise_error()\n"
-        f"shell.run_cell({(page / 'cell.py').read_text()!r}).raise_error()\n"
-        "assert shell.user_ns['run'].state.outcome == 'budget'"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+@contextlib.contextmanager
+def kernel(page: Path) -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
+    """A kernel of Jupyter's, in that folder."""
+    homes = {name: str(page / name) for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR")}
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(page), env=os.environ | homes)
+    try:
+        yield manager, client
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+        ensure_event_loop().close()  # that of this thread, which Jupyter leaves open
+
+
+def outputs(client: BlockingKernelClient, cell: str) -> list[tuple[str, Any]]:
+    """What a cell shows."""
+    return shown_of(client, client.execute(cell))
+
+
+def shown_of(client: BlockingKernelClient, asked: str) -> list[tuple[str, Any]]:
+    """What a cell shows until it has ended: kind of message, and by MIME type what is shown, or the error's name."""
+    shown: list[tuple[str, Any]] = []
+    while True:
+        message = client.get_iopub_msg(timeout=240)
+        content, kind = message["content"], message["msg_type"]
+        if message["parent_header"].get("msg_id") != asked or kind == "execute_input":
+            continue
+        if kind != "status":
+            shown.append((kind, content.get("data") or content.get("ename") or content.get("text")))
+        elif content["execution_state"] == "idle":
+            return shown
+
+
+def interrupted_and_killed_in_a_notebook(page: Path, run: Path) -> None:
+    """The cells of the page: "interrupt" ends the segments, and a run whose kernel is killed is not driven any more."""
+    cell = (page / "cell.py").read_text()
+    (page / "my.py").rename(page / "cells.py")
+    with kernel(page) as (manager, client):
+        outputs(client, f"%%writefile my.py\n{(page / 'cells.py').read_text()}")
+        [(_, told)] = outputs(client, "import os\nos.getpid()")
+        pid = int(told["text/plain"])
+        asked = client.execute(f"import steersman\n{cell}")
+        await_record(run, lambda state: state.frames)
+        manager.interrupt_kernel()
+        *_, (_, table), end = shown_of(client, asked)
+        assert end == ("error", "KeyboardInterrupt")
+        assert "<td>interrupted: " in table["text/html"]
+        before = State(journal.read(run / "journal.jsonl")).frames
+        client.execute(cell)
+        await_record(run, lambda state: state.frames > before)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not driven(run))
 
 
 GATED = """

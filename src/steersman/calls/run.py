@@ -84,22 +84,24 @@ def run(
         "run_dir": None if run_dir is None else Path(run_dir),
         "bus_url": bus,
     }
+    show: Callable[..., None] = lambda **_: None  # noqa: E731 (it becomes another)
     with TemporaryFile() as printed:
         process, replies = _started(asked, printed)
         with replies:
             try:
                 path = _reply(replies)
-                show = _shown(path) if path else None
+                show = _shown(path) if path else show
                 while process.poll() is None:
                     if path and not wait and driven(path):
                         _followed.append(process)
                         return open_run(path)
                     time.sleep(LOOK_S)
-                    if show:
-                        show()
+                    show()
+                show(last=True)
                 _reply(replies)  # what it died of
             except KeyboardInterrupt:
                 _interrupt(process)
+                show(last=True)
                 raise
             except EngineError:  # that of the driver, which ends
                 process.wait()
@@ -151,18 +153,18 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _shown(path: Path) -> Callable[[], None]:
+def _shown(path: Path) -> Callable[..., None]:
     """What keeps a notebook's table fresh; nothing elsewhere."""
     ipython, shows = sys.modules.get("IPython"), sys.modules.get("IPython.display")
     if ipython is None or shows is None or not hasattr(ipython.get_ipython(), "kernel"):
-        return lambda: None
-    run, last = open_run(path), time.monotonic()
+        return lambda **_: None
+    run, at = open_run(path), time.monotonic()
     handle = shows.display(run, display_id=True)
 
-    def show() -> None:
-        nonlocal last
-        if time.monotonic() - last > SHOW_S:
+    def show(*, last: bool = False) -> None:
+        nonlocal at
+        if last or time.monotonic() - at > SHOW_S:
             handle.update(run)
-            last = time.monotonic()
+            at = time.monotonic()
 
     return show

@@ -7,6 +7,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import psutil
+
 from steersman.bus import ServerFailed
 from steersman.bus.server import binary
 from steersman.engine import files
@@ -20,6 +22,7 @@ from steersman.journal.run_directory import check_path
 from steersman.stages.modules import ABSENT, looks_beside
 from steersman.steering import SECONDS
 from steersman.steering.stop import AnyOf, Budget, StopRule
+from steersman.worker.sizes import in_bytes
 
 
 def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
@@ -39,7 +42,8 @@ def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
         *_site(plan),
         _bus(plan.site.servers),
         _writable(root),
-        _space(root),
+        _space(plan, root),
+        *_memory(plan),
         _files(plan),
     ]
 
@@ -133,8 +137,21 @@ def _files(plan: Plan) -> Check:
     return Check("files", True, words)
 
 
-def _space(root: Path) -> Check:
+def _space(plan: Plan, root: Path) -> Check:
+    """What a frame may take at most; how much it takes, only a frame tells."""
     free = shutil.disk_usage(root if root.exists() else root.absolute().parent).free
+    frames = _limit("frames", plan.workflow.stop_rule(plan.params))
+    each = f", {in_bytes(free / frames)} for each of {frames:,.0f} frames" if math.isfinite(frames) else ""
     enough = free > 2**30
-    words = "; --try says how much the frames are" if enough else ": less than 1 GiB; make room"
-    return Check("disk", enough, f"{free / 2**30:.1f} GiB free{words}")
+    words = "; --try says how much a frame takes" if enough else ": less than 1 GiB; make room"
+    return Check("disk", enough, f"{in_bytes(free)} free{each}{words}")
+
+
+def _memory(plan: Plan) -> list[Check]:
+    """The same of the window that a training reads; other nodes may have more."""
+    if plan.workflow.training is None:
+        return []
+    frames = min(plan.workflow.training.window, _limit("frames", plan.workflow.stop_rule(plan.params)))
+    memory = psutil.virtual_memory().total
+    words = f"{in_bytes(memory)} here, {in_bytes(memory / frames)} for each frame that a training reads"
+    return [Check("memory", True, f"{words}, {frames:,.0f} at most; --try says how much it reads of each")]
