@@ -1,11 +1,12 @@
 # Every target works on a fresh clone: .venv is made when it is missing or older than pyproject.toml.
 PYTHON ?= python3
 BIN := .venv/bin
+LIVE := src/steersman/dashboard/live
 EXTRAS := md,mpi,data,alloys,diffraction,cosmology,browser,dev,docs
 
 .PHONY: demo train-demo compare test quick soak format lint types wheel-test recipe-test test-globus test-lowest test-pythons docs clean
 
-$(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py dashboard/live/package-lock.json
+$(BIN)/.installed: pyproject.toml constraints.txt hatch_build.py $(LIVE)/package-lock.json
 	@echo "Steersman and what it needs are installed into .venv: once, some minutes and 3 GB; pip shows how far it is."
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --disable-pip-version-check -c constraints.txt $(TORCH) -e ".[$(EXTRAS)]"
@@ -48,8 +49,8 @@ compare: $(BIN)/.installed
 		--out runs/compare-latent
 	$(BIN)/python docs/figures/results.py runs/compare-*
 
-# Two processes, a file to each, in the order of tests/conftest.py.
-PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+# Three processes on two cores, since most campaigns wait for something; a file to each, in the order of tests/conftest.py.
+PYTEST := -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(BIN)/.installed
 	$(BIN)/python $(PYTEST)
@@ -67,14 +68,19 @@ soak: $(BIN)/.installed
 		tests/bus/test_server.py tests/bus/test_hostile.py tests/remote/test_hostile.py tests/cli/test_forged.py \
 		tests/cli/test_odd_files.py tests/cli/test_damaged_frames.py tests/store/test_odd_files.py tests/journal/test_losses.py
 
+# The page's JavaScript and CSS, by the version that package.json names.
+BIOME := cd $(LIVE) && npx --yes @biomejs/biome@$$(node -p 'require("./package.json").devDependencies["@biomejs/biome"]')
+
 format: $(BIN)/.installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIOME) check --write page
 
 lint: $(BIN)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/codespell
+	$(BIOME) check page
 
 types: $(BIN)/.installed
 	$(BIN)/mypy

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent
-SOURCE = ROOT / "dashboard" / "live"
+SOURCE = ROOT / "src" / "steersman" / "dashboard" / "live"
 LIBRARIES = SOURCE / "libraries"
 FILES = {
     "uPlot.iife.min.js": "uplot/dist/uPlot.iife.min.js",
@@ -65,7 +65,7 @@ def fetch() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in ("package.json", LOCK):
             shutil.copy(SOURCE / name, folder)
-        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        command = [npm, "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         subprocess.run(command, cwd=folder, check=True, timeout=300)
         LIBRARIES.mkdir(exist_ok=True)
         for name, path in FILES.items():

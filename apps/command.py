@@ -67,7 +67,7 @@ def lines(name: str) -> Callable[[Path], Iterator[str]]:
 
     def new(folder: Path) -> Iterator[str]:
         nonlocal read_to
-        whole, end, _ = _from(folder / name, read_to).rpartition(b"\n")
+        whole, end, _ = bytes_from(folder / name, read_to).rpartition(b"\n")
         read_to += len(whole + end)
         for line in whole.split(b"\n") if end else ():  # splitlines() also splits at \r, \f and U+2028
             yield line.removesuffix(b"\r").decode(errors="replace")
@@ -89,7 +89,7 @@ def records(name: str, dtype: DTypeLike) -> Callable[[Path], Iterator[Any]]:
 
     def new(folder: Path) -> Iterator[Any]:
         nonlocal read_to
-        found = _from(folder / name, read_to)
+        found = bytes_from(folder / name, read_to)
         whole = found[: len(found) - len(found) % record.itemsize]
         read_to += len(whole)
         yield from np.frombuffer(whole, record)
@@ -97,7 +97,7 @@ def records(name: str, dtype: DTypeLike) -> Callable[[Path], Iterator[Any]]:
     return new
 
 
-def _from(file: Path, offset: int) -> bytes:
+def bytes_from(file: Path, offset: int) -> bytes:
     """What a file holds from there on; nothing where it is not there yet."""
     try:
         with file.open("rb") as opened:

@@ -10,6 +10,7 @@ AppError
 ├── SimulationUnstable    NaN or an explosion: no frame is given
 ├── FlowUnstable          the same of a shallow-water run
 ├── UnknownCase           a shallow-water case that does not exist
+├── UnreadableTrajectory  a file that is not what a program was to write
 └── CommandFailed         an external executable ended badly
     └── CommandNotFound   or never began
 AlternateLocations        a warning: a file has several places for an atom
@@ -152,6 +153,16 @@ class UnknownCase(AppError, BadInput):
     def __str__(self) -> str:
         hint = f"did you mean {self.nearest!r}? " if self.nearest else ""
         return f"there is no case {self.name!r}; {hint}Known: {', '.join(self.known)}"
+
+
+class UnreadableTrajectory(AppError, ValueError):
+    """A trajectory that is not what a program was to write."""
+
+    path: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
 
 
 class CommandFailed(AppError, RuntimeError):

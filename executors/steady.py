@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from steersman.executors import light
+from steersman.system.processes import end_with_parent
 
 STEADY = "steersman-steady"
 POOL = "process_worker_pool.py"  # Parsl's manager
@@ -68,11 +69,12 @@ def _fork_workers() -> None:
 
 
 def _end_with_helpers() -> None:
-    """End this process by TERM when a server process of multiprocessing dies that it has not shut down."""
+    """End this process by TERM when a server process of multiprocessing dies that it has not shut down; and that server
+    with this process."""
     start = BaseManager.start
 
-    def started(self: Any, *args: Any, **more: Any) -> None:
-        start(self, *args, **more)
+    def started(self: Any, initializer: Any = end_with_parent, initargs: tuple[Any, ...] = ()) -> None:
+        start(self, initializer, initargs)
         threading.Thread(target=watched, args=(self._process.sentinel, self.shutdown), daemon=True).start()
 
     def watched(sentinel: int, shutdown: Any) -> None:
@@ -81,7 +83,7 @@ def _end_with_helpers() -> None:
             print("steersman: this manager ends, because its helper was killed", file=sys.stderr)
             os.kill(os.getpid(), signal.SIGTERM)
 
-    BaseManager.start = started  # type: ignore[method-assign]
+    BaseManager.start = started  # type: ignore[method-assign, assignment]
 
 
 def left(run: Path) -> list[Path]:

@@ -38,7 +38,7 @@ STARTS, BIAS = "tests/steering/test_exact_starts.py", "tests/steering/test_bias.
 WEIGHTS, ENSEMBLE = "tests/steering/test_reweighted_wells.py", "tests/steering/test_weighted_ensemble.py"
 STATISTICS, VERDICTS = "tests/compare/test_statistics.py", "tests/compare/test_verdicts.py"
 PIECES, SEGMENTS = "tests/analysis/test_pieces.py", "tests/worker/test_start_and_state.py"
-COPY = "tests/remote/test_copy.py"
+COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 
 BUGS = [
     Bug("steering/streams.py", "_rng(seed, _STARTS, number)", "_rng(seed, _STARTS, 0)", STARTS),
@@ -115,6 +115,11 @@ BUGS = [
     Bug("engine/scorer.py", "board.frames >= self._board.frames", "board.frames > self._board.frames",
         "tests/engine/test_scorer.py"),
     Bug("store/frames.py", "(int(s.walker[1:]) << 40)", "(int(s.walker[1:]) << 20)", "tests/store/test_frames.py"),
+    Bug("apps/gromacs.py", "if last and asked:", "if last and not (folder / 'after.cpt').exists():", GROMACS),
+    Bug("apps/gromacs.py", "(each.step - first) % 2**32", "each.step - first", GROMACS),
+    Bug("apps/gromacs.py", 're.sub(r"[-_\\s]", "", name).lower()', "name.strip().lower()", GROMACS),
+    Bug("apps/gromacs.py", "whole[far] = whole[near] + nearest_image", "whole[far] += nearest_image", GROMACS),
+    Bug("apps/trr.py", "end += 2 * width", "end += width", GROMACS),
 ]  # fmt: skip
 
 
@@ -165,7 +170,7 @@ def env(copy: Path) -> dict[str, str]:
 
 def of(copy: Path, bug: Bug) -> tuple[str, str]:
     """Plant a bug, run its tests, take it away. Returns: what came of it, and the test or the texts."""
-    file = copy / bug.file
+    file = copy / "src" / "steersman" / bug.file
     text = file.read_text(encoding="utf-8")
     if text.count(bug.old) != 1:
         return "stale", f"{bug.old!r} is there {text.count(bug.old)} times"

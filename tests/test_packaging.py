@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.test_layout import ROOMS
+from tests.test_layout import PACKAGE, ROOMS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -44,7 +44,7 @@ def test_every_import_is_declared(room: str) -> None:
     left_out = TYPES_AND_TESTS - ({"dev"} if room == "benchmarks" else set())  # one drives a browser
     extras = [each for name, each in PROJECT["optional-dependencies"].items() if name not in left_out]
     declared = bounds([*PROJECT["dependencies"], *(one for extra in extras for one in extra)])
-    for file in (ROOT / room).rglob("*.py"):
+    for file in (PACKAGE / room).rglob("*.py"):
         for name in imported(ast.parse(file.read_text())) - sys.stdlib_module_names - {"steersman"}:
             owners = {owner.lower() for owner in PACKAGES.get(name, [])} or {name.replace("_", "-")}
             assert owners & declared.keys(), f"{file}: {name}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steersman.apps.molecular_dynamics.periodic import nearest_image
+from steersman.apps.periodic import nearest_image
 
 CUTOFF_NM = 0.8  # C-alpha to C-alpha; the contact of DeepDriveMD and DeepEx
 FAR = 3  # residues along the chain: contacts of nearer ones are always there

@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-from steersman.apps.molecular_dynamics.periodic import nearest_image
+from steersman.apps.periodic import nearest_image
 
 
 def rmsd(

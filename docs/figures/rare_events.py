@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.jet_population import storms
-from experiments.rare_events import ROUNDS, population, replay
+from lab.jet_population import storms
+from lab.rare_events import ROUNDS, population, replay
 from steersman.dashboard import style
 from steersman.steering.rare_events import Estimate, guided, plain
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from steersman.journal import file as journal
 from steersman.journal.records import Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from tests.apps import debian
 from tests.engine.conftest import await_record, opened, started
 
 ARGON = Path(__file__).parents[2] / "examples" / "argon.py"
@@ -31,36 +30,11 @@ ITEM: ATOMS id xu vx
 1 0.25 {step}
 2 0.5 -{step}
 """
-# LAMMPS of Debian looks for its libraries and those of its MPI where they would be installed.
-START = """#!/bin/sh
-export LD_LIBRARY_PATH={libraries} OPAL_PREFIX={mpi}
-export OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_pml=ob1 OMPI_MCA_btl=self
-exec {root}/usr/bin/lmp "$@"
-"""
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """LAMMPS that is installed, or Debian's package and what it needs, unpacked into a folder."""
-    if installed := shutil.which("lmp"):
-        return installed
-    if shutil.which("apt-get") is None:
-        pytest.skip("LAMMPS as a walker is left out: there is no lmp, nor apt-get to fetch Debian's")
-    folder = tmp_path_factory.mktemp("lammps")
-    asked = ["apt-get", "--simulate", "install", "--no-install-recommends", "lammps"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    packages = [line.split()[1] for line in told.splitlines() if line.startswith("Inst ")]
-    needed = [name for name in packages if not name.startswith(("gfortran", "libgfortran-", "mpi-default"))]
-    done = subprocess.run(["apt-get", "-qq", "download", *needed], cwd=folder, capture_output=True, check=False)
-    if not needed or done.returncode:
-        pytest.skip(f"LAMMPS as a walker is left out: Debian's packages cannot be had: {done.stderr.decode()[-200:]}")
-    for package in folder.glob("*.deb"):
-        subprocess.run(["dpkg", "-x", package, folder / "root"], check=True)
-    libraries = {str(file.parent) for file in (folder / "root" / "usr" / "lib").rglob("*.so*")}
-    mpi = folder / "root" / "usr" if any((folder / "root").rglob("libopen-pal*")) else "/usr"  # it may be installed
-    (folder / "lmp").write_text(START.format(libraries=":".join(sorted(libraries)), mpi=mpi, root=folder / "root"))
-    (folder / "lmp").chmod(0o755)
-    return str(folder / "lmp")
+    return debian.program("lmp", "lammps", tmp_path_factory.mktemp("lammps"))
 
 
 def test_a_dump_is_read_while_it_is_written(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.shallow_water_rivals import their_solver, their_state
+from lab.shallow_water_rivals import their_solver, their_state
 from steersman.apps.shallow_water import ShallowWater
 from steersman.apps.shallow_water import cases as cases
 from steersman.benchmarks import shallow_water_gpu

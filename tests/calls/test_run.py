@@ -1,23 +1,28 @@
 """`steersman.run`: the examples of docs/from_python.md, all of them on one run, whose first caller is killed."""
 
+import contextlib
 import io
 import os
 import pickle
 import re
-import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
+from jupyter_core.utils import ensure_event_loop
 
 import steersman
 from steersman.calls import run as calls
 from steersman.calls.errors import OtherRun, RunFailed
 from steersman.calls.start import begin
 from steersman.engine import campaign
+from steersman.engine.errors import OtherLoop
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
 from steersman.journal.lock import driven
@@ -32,6 +37,7 @@ from steersman.stages.workflow import Workflow
 from steersman.steering import Random, budget
 from steersman.system.errors import BadRequest, UnknownName
 from tests.engine.conftest import await_record
+from tests.waiting import until
 
 PAGE = Path(__file__).parents[2] / "docs" / "from_python.md"
 BLOCK = re.compile(r'```python title="([\w.]+)"\n(.*?)```', re.DOTALL)
@@ -95,14 +101,15 @@ def test_a_workflow_that_is_not_what_its_file_says_is_refused(page: Path) -> Non
 @pytest.mark.slow
 def test_a_run_whose_caller_is_killed_goes_on_by_the_same_call_from_anywhere(page: Path) -> None:
     run = page / "runs" / "first"
-    script = subprocess.Popen([sys.executable, "script.py"])
-    await_record(run, lambda state: state.frames, driver=script)
-    script.send_signal(signal.SIGKILL)
-    script.wait()
+    interrupted_and_killed_in_a_notebook(page, run)
     committed = State(journal.read(run / "journal.jsonl")).frames
-    show_in_a_notebook(page)
+    with kernel(page) as (_, client):
+        shown = outputs(client, f"import steersman\n{(page / 'cell.py').read_text()}")
+        assert [each for each in shown if each[0] not in ("display_data", "update_display_data")] == []
+        assert "<td>budget: " in shown[-1][1]["text/html"], "the table is that of the end"
+        assert outputs(client, "run.state.outcome") == [("execute_result", {"text/plain": "'budget'"})]
     state = State(journal.read(run / "journal.jsonl"))
-    assert (state.end and state.end.outcome, len(state.sessions)) == ("budget", 2)
+    assert (state.end and state.end.outcome, len(state.sessions)) == ("budget", 3)
     assert state.frames >= max(3_000, committed)
     assert (run / "report.html").exists()
     assert verify(RunDirectory(run)) == []
@@ -112,11 +119,11 @@ def test_a_run_whose_caller_is_killed_goes_on_by_the_same_call_from_anywhere(pag
             [sys.executable, *words], capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"}
         )
         assert done.returncode == 0, done.stderr[-2000:]
-    if snakemake := shutil.which("snakemake"):
-        clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # tests/without is there
-        done = subprocess.run([snakemake, "--cores", "1"], capture_output=True, text=True, env=clean)
-        assert done.returncode == 0, done.stderr[-3000:]
-        assert (page / "farthest.txt").exists()
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # tests/without is there
+    clean["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{clean['PATH']}"
+    done = subprocess.run(["snakemake", "--cores", "1"], capture_output=True, text=True, env=clean)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (page / "farthest.txt").exists()
     assert (run / "journal.jsonl").read_bytes() == before
     with pytest.raises(OtherRun):
         steersman.run("my.py", **GIVEN | {"set": {"frames": 3_001}})
@@ -127,31 +134,83 @@ def test_a_run_whose_caller_is_killed_goes_on_by_the_same_call_from_anywhere(pag
 def only_the_same_run_is_gone_on_with(page: Path, run: Path) -> None:
     same: dict[str, Any] = {"assignments": {"frames": 3_000}, "seed": 1, "rounds": False}
     text = (page / "my.py").read_text()
-    others: dict[str, dict[str, Any]] = {"seed": {"seed": 2}, "rounds": {"rounds": True}, "my.py": {}, "": {}}
-    for what, other in others.items():
-        (page / "my.py").write_text(f"{text}\n" if what == "my.py" else text)
-        plan = campaign.plan("my.py", **same | other)
-        if what:
-            with pytest.raises(OtherRun) as told:
-                begin(plan, run_dir=run, go_on=True, seed=plan.seed)
-            assert told.value.what.endswith(what)
-        else:
-            assert begin(plan, run_dir=run, go_on=True).state.finished
+    for what, value in {"seed": 2, "rounds": True}.items():
+        plan = campaign.plan("my.py", **same | {what: value})
+        with pytest.raises(OtherRun) as told:
+            begin(plan, run_dir=run, go_on=True, seed=plan.seed)
+        assert told.value.what == what
+    (page / "my.py").write_text(text.replace("range(50)", "range(60)"))
+    with pytest.raises(OtherLoop) as differ:
+        begin(campaign.plan("my.py", **same), run_dir=run, go_on=True)
+    assert differ.value.differs == ("segment",)
+    for added, changed in (
+        ("\n@wf.after\ndef found(params, run):\n    return 1\n", {"found"}),
+        ("# a comment\n", set()),
+    ):
+        (page / "my.py").write_text(text + added)
+        made = begin(campaign.plan("my.py", **same), run_dir=run, go_on=True)
+        assert made.mended
+        assert made.mended.changed == changed
+    (page / "my.py").write_text(text)
+    made = begin(campaign.plan("my.py", **same), run_dir=run, go_on=True)
+    assert made.state.finished
+    assert made.mended is None
 
 
 RUN_CONTINUE = ["run", "my.py", "--set", "frames=3000", "--seed", "1", "--run-dir", "runs/first", "--continue"]
 
 
-def show_in_a_notebook(page: Path) -> None:
-    """Run the cell of the page in IPython; it prints nothing."""
-    code = (
-        "from IPython.testing.globalipapp import start_ipython\nshell = start_ipython()\n"
-        "shell.run_cell('import steersman').raise_error()\n"
-        f"shell.run_cell({(page / 'cell.py').read_text()!r}).raise_error()\n"
-        "assert shell.user_ns['run'].state.outcome == 'budget'"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+@contextlib.contextmanager
+def kernel(page: Path) -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
+    """A kernel of Jupyter's, in that folder."""
+    homes = {name: str(page / name) for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR")}
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(page), env=os.environ | homes)
+    try:
+        yield manager, client
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+        ensure_event_loop().close()  # that of this thread, which Jupyter leaves open
+
+
+def outputs(client: BlockingKernelClient, cell: str) -> list[tuple[str, Any]]:
+    """What a cell shows."""
+    return shown_of(client, client.execute(cell))
+
+
+def shown_of(client: BlockingKernelClient, asked: str) -> list[tuple[str, Any]]:
+    """What a cell shows until it has ended: kind of message, and by MIME type what is shown, or the error's name."""
+    shown: list[tuple[str, Any]] = []
+    while True:
+        message = client.get_iopub_msg(timeout=240)
+        content, kind = message["content"], message["msg_type"]
+        if message["parent_header"].get("msg_id") != asked or kind == "execute_input":
+            continue
+        if kind != "status":
+            shown.append((kind, content.get("data") or content.get("ename") or content.get("text")))
+        elif content["execution_state"] == "idle":
+            return shown
+
+
+def interrupted_and_killed_in_a_notebook(page: Path, run: Path) -> None:
+    """The cells of the page: "interrupt" ends the segments, and a run whose kernel is killed is not driven any more."""
+    cell = (page / "cell.py").read_text()
+    (page / "my.py").rename(page / "cells.py")
+    with kernel(page) as (manager, client):
+        outputs(client, f"%%writefile my.py\n{(page / 'cells.py').read_text()}")
+        [(_, told)] = outputs(client, "import os\nos.getpid()")
+        pid = int(told["text/plain"])
+        asked = client.execute(f"import steersman\n{cell}")
+        await_record(run, lambda state: state.frames)
+        manager.interrupt_kernel()
+        *_, (_, table), end = shown_of(client, asked)
+        assert end == ("error", "KeyboardInterrupt")
+        assert "<td>interrupted: " in table["text/html"]
+        before = State(journal.read(run / "journal.jsonl")).frames
+        client.execute(cell)
+        await_record(run, lambda state: state.frames > before)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not driven(run))
 
 
 GATED = """

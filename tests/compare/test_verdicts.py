@@ -69,6 +69,23 @@ def test_a_level_that_is_never_reached_is_waited_for_to_the_end() -> None:
     assert only.sooner[0.1].value == pytest.approx(100 / 70, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("take", "plain", "levels"),
+    [
+        ("distinct", [np.minimum(SPENT // 25, n) for n in (1, 2)], (2,)),  # 1.5 cells are in no run
+        ("highest", [1000 + SPENT / 1000, 1000 + SPENT / 1000], (1000.05, 1000.1)),
+        ("lowest", [-1e-9 * SPENT, -1e-9 * SPENT], (-5e-8, -1e-7)),
+        ("highest", [np.zeros(100), np.zeros(100)], (0,)),
+    ],
+)
+def test_levels_are_what_plain_sampling_reaches(take: str, plain: list[np.ndarray], levels: tuple[float, ...]) -> None:
+    """As far apart as its values are, whatever they lie around; of what is counted they are whole."""
+    yardstick = Yardstick(lambda p, frames: frames["x"], take, take == "lowest")
+    (row,) = rows(runs(PLAIN, plain), runs("A()", plain), {"error": yardstick})
+    assert [*row.times] == pytest.approx(levels)
+    assert all(times.reached.all() for times in row.times.values()) or take == "distinct"
+
+
 def test_seeds_are_paired() -> None:
     """What a seed costs is the same for both: the ratio is certain however much seeds differ."""
     for n in (4, 12):

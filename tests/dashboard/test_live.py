@@ -323,7 +323,7 @@ def test_what_is_appended_to_the_journal_is_seen(finished: RunDirectory) -> None
         while (now := served.ask("/run/fold-0001/state").values)["change"] == before["change"]:
             pass
         assert now["notes"][0]["text"] == "<b>it goes on"
-        assert now["status"] == "lost"
+        assert now["status"] == "not driven"
 
 
 def test_another_journal_in_the_same_place_is_read_from_its_beginning(finished: RunDirectory, tmp_path: Path) -> None:

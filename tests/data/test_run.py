@@ -264,7 +264,7 @@ def test_a_run_that_goes_on_is_seen_as_far_as_it_is(run: RunDirectory, tmp_path:
     opened = steersman.open_run(path)
     for table in (opened.segments, opened.decisions, opened.models, opened.failures, opened.metrics, opened.scores):
         assert len(table) == 0
-    assert "it has no driver" in repr(opened)
+    assert "not driven" in repr(opened)
     journal.append(records.Hired(walker=0, slot=0))
     journal.append(records.Start(start=0, seed=1))
     journal.append(records.Began(walker=0, segment=0, start=0, first_row=0))

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,19 +9,20 @@ from pathlib import Path
 import pytest
 
 from steersman.steering.decide import CHOSE_NONE
+from tests.apps import debian
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.md"))
-NEEDS = {"gromacs": "gmx"}  # programs of the machine
+NEEDS = {"gromacs": "gmx"}  # programs of Debian, by their package; a page has its name
 BLOCK = re.compile(r'```(\w+)(?: title="([\w.]+)")?\n(.*?)```', re.DOTALL)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_tutorial_runs(page: Path, tmp_path: Path) -> None:
-    if missing := not shutil.which(needed := NEEDS.get(page.stem, "sh")):
-        pytest.skip(f"{needed} is not on PATH: {missing}")
+def test_a_tutorial_runs(page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    if needed := NEEDS.get(page.stem):
+        path = f"{Path(debian.program(needed, page.stem, tmp_path_factory.mktemp(needed))).parent}:{path}"
     environment = os.environ | {"PATH": path, "NO_COLOR": "1", "COLUMNS": "160"}
     ran = 0
     blocks = BLOCK.findall(page.read_text())

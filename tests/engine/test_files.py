@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -58,3 +59,15 @@ def test_a_budget_that_ends_before_the_first_training_is_found_by_check(frames: 
     """With draws that are held out it must be larger by these."""
     found = {each.what: each for each in check_plan(plan("double_well", assignments=[f"frames={frames}"]))}
     assert found["training when"].ok == ok
+
+
+def test_what_a_frame_may_take_is_told_of_the_budget_and_of_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any is known; of a workflow without a training, or without a budget of frames, there is nothing to say."""
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=2**33))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(total=2**31))
+    told = {each.what: each.found for each in check_plan(plan("double_well", assignments=["frames=4096"]))}
+    assert told["disk"].startswith("8 GiB free, 2 MiB for each of 4,096 frames")
+    assert told["memory"].startswith("2 GiB here, 512 KiB for each frame that a training reads, 4,096 at most")
+    told = {each.what: each.found for each in check_plan(plan("fold"))}
+    assert told["disk"].startswith("8 GiB free; ")
+    assert told["memory"].endswith("100,000 at most; --try says how much it reads of each")

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 GOLDEN = {"G1": 5, "G2": 3, "G3": 2, "G5": 1, "G4": 2, "Last": 1}  # runs of each group in a set
 SETS = 3
+MENDS = 'return {"lowest"', 'return {"mended": True, "lowest"'
 
 
 def test_the_golden_trace_runs_in_order_and_each_run_of_a_group_once_however_often_the_driver_dies(
@@ -43,7 +44,20 @@ def test_the_golden_trace_runs_in_order_and_each_run_of_a_group_once_however_oft
     assert done.returncode == 0, done.stderr
     found = results(run)
     assert {key: found[key] for key in prepared} == prepared
-    directory, state = opened(run)
+    is_golden(run)
+    assert json.loads(done.stdout)["tasks"] == {"done": 51}
+    ended, state = open_run(run), opened(run)[1]
+    assert ended.tasks.standing.value_counts().to_dict() == {"done": 51}
+    assert ended.tasks.loc[state.calls.keys()].index.is_unique
+    with pytest.raises(UnknownName):
+        ended.result("nobody")
+    asked(run, state.calls[next(iter(state.calls))].key, tmp_path)
+    only_what_comes_after_is_done_again(run, found, tmp_path)
+
+
+def is_golden(run: Path) -> None:
+    """Each call was done once, in order, and the run is whole."""
+    directory, _ = opened(run)
     made = Counter(each.call for each in journal.read(directory.journal, Task) if each.sha256)
     assert set(made.values()) == {1}, "no call was done twice"
     assert Counter(each.task for each in journal.read(directory.journal, Called)) == {
@@ -52,15 +66,26 @@ def test_the_golden_trace_runs_in_order_and_each_run_of_a_group_once_however_oft
     assert len(list(journal.read(directory.journal, Prepared))) == 1
     is_in_order(pickle.loads(directory.prepared.read_bytes()))
     assert verify(directory) == []
-    assert json.loads(done.stdout)["tasks"] == {"done": 51}
-    ended = open_run(run)
-    table = ended.result("found")
+    table = open_run(run).result("found")
     assert table["highest"] - table["lowest"] >= 1.0, "two copies of the same differ by 1"
-    assert ended.tasks.standing.value_counts().to_dict() == {"done": 51}
-    assert ended.tasks.loc[state.calls.keys()].index.is_unique
-    with pytest.raises(UnknownName):
-        ended.result("nobody")
-    asked(run, state.calls[next(iter(state.calls))].key, tmp_path)
+
+
+def only_what_comes_after_is_done_again(run: Path, found: dict[str, tuple[bytes, int]], cwd: Path) -> None:
+    """A task of `@wf.after` is mended when the run is over: its calls, and what was made of them, are made again."""
+    mended, text = cwd / "mended.py", (ROOT / "examples" / "groups.py").read_text()
+    mended.write_text(text.replace(*MENDS))
+    frames = opened(run)[1].frames
+    done = steersman("resume", run, "--workflow", mended, "--json", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    directory, state = opened(run)
+    again = {state.calls[key].called.task for key, result in results(run).items() if result != found.get(key)}
+    assert again == {"table", "found"}
+    assert state.frames == frames
+    assert open_run(run).result("found")["mended"]
+    assert verify(directory) == []
+    mended.write_text(text.replace("@wf.simulate", "@wf.simulate(retries=3)"))
+    refused = steersman("resume", run, "--workflow", mended, cwd=cwd)
+    assert refused.returncode == 2
 
 
 def results(run: Path) -> dict[str, tuple[bytes, int]]:

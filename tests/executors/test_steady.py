@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from steersman.executors.steady import MARK, SEMAPHORES, STEADY, left, remove_left
@@ -19,6 +20,24 @@ import multiprocessing, sys
 if __name__ == "__main__":
     server = multiprocessing.get_context("spawn").Manager()  # as Parsl's manager has one
     print(server.address, flush=True)
+    sys.stdin.read()
+"""
+WORKERS = """
+import multiprocessing, os, sys, time
+from steersman.system.processes import end_with_parent
+
+def work(told):
+    end_with_parent()
+    told.put(os.getpid())
+    time.sleep(600)
+
+if __name__ == "__main__":
+    fork = multiprocessing.get_context("forkserver")  # as workers are made
+    helper = fork.Manager()
+    told = helper.Queue()
+    for _ in range(2):
+        fork.Process(target=work, args=(told,)).start()
+    print(helper._process.pid, told.get(), told.get(), flush=True)
     sys.stdin.read()
 """
 HELD = "held = multiprocessing.get_context('spawn').Semaphore()"
@@ -89,3 +108,18 @@ def test_a_manager_ends_with_its_helper(short: Path) -> None:
         os.kill(int(manager.stdout.readline()), signal.SIGKILL)
         assert manager.wait(60) == -signal.SIGTERM
     assert sorted(path.name for path in short.iterdir()) == ["manager.py"]
+
+
+def test_helper_and_workers_end_with_a_manager_that_is_killed(short: Path) -> None:
+    """A server of forks lives as long as one of them: their parent does not end before they do."""
+    (short / "manager.py").write_text(WORKERS)
+    with subprocess.Popen(
+        [Path(sys.executable).with_name(STEADY), str(short / "manager.py")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(short)},
+    ) as manager:  # fmt: skip
+        assert manager.stdout is not None
+        made = [psutil.Process(int(pid)) for pid in manager.stdout.readline().split()]
+        server = made[0].parent()
+        assert server is not None
+        manager.kill()
+    assert psutil.wait_procs([*made, server], timeout=60)[1] == []

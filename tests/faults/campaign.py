@@ -98,9 +98,11 @@ class Campaign:
         """Kill one kind of process with SIGKILL, if there is one now; a dead driver is resumed at once."""
         victims = self._victims(kind)
         self._look()
+        theirs = _children(victims) if kind == "manager" else []
         for victim in victims:
             with contextlib.suppress(psutil.NoSuchProcess):
                 victim.kill()
+        assert not psutil.wait_procs(theirs, timeout=RECOVERY_S)[1], "workers outlived their manager"
         if victims:
             self.kills[kind] += 1
         else:
@@ -248,6 +250,14 @@ class Campaign:
                 chunks.append(record.frames - seen[record.walker])
                 seen[record.walker] = record.frames
         return chunks
+
+
+def _children(processes: list[psutil.Process]) -> list[psutil.Process]:
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += process.children(recursive=True)
+    return found
 
 
 def _words(process: psutil.Process) -> str:

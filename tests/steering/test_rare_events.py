@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.rare_events import population, replayed
+from lab.rare_events import population, replayed
 from steersman.steering import DRAWN, NEW, Candidate, Decider, Importance, Random, Scores, Steering
 from steersman.steering.rare_events import DEFENSIVE, Estimate, Surrogate, guided, plain, weighted, weighted_so_far
 

@@ -112,7 +112,7 @@ def test_a_sound_workflow_passes_in_every_stage(write: WriteMine) -> None:
         "prepare", "simulate", "train", "score", "train again", "steer", "simulate from there", "prune", "metric far",
         "figure where", "panel numbers",
     ]  # fmt: skip
-    assert found["simulate"].found.startswith("25 frames of time (), x (2,)")
+    assert found["simulate"].found.startswith("25 frames of time float64 (), x float64 (2,)")
     assert "redundant" in found["prune"].found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import storm_masks as ablation
+from lab import storm_masks as ablation
 from steersman import Out, Start
 from steersman.apps import storms
 from steersman.workflows import storm_masks
@@ -26,7 +26,7 @@ def test_a_tiny_run_judges_by_flows_that_no_training_saw(tmp_path: Path) -> None
 
 
 def every_arm_of_the_ablation_is_trained_on_the_run(run: Path, folder: Path) -> None:
-    """`python -m experiments.storm_masks`: a row for each arm, and one figure; what is there is not trained again."""
+    """`python -m lab.storm_masks`: a row for each arm, and one figure; what is there is not trained again."""
     results, figure = folder / "masks.jsonl", folder / "masks.png"
     words = [run, "--results", results, "--figure", figure, "--epochs", 1, "--flows", 4, "--seeds", 1]
     for _ in range(2):

@@ -9,7 +9,7 @@ import pytest
 from numpy.random import Generator
 
 from steersman.apps.molecular_dynamics import contact_maps, native_fraction, rmsd
-from steersman.apps.molecular_dynamics.periodic import nearest_image
+from steersman.apps.periodic import nearest_image
 
 CUBE = np.diag([3.0, 3.5, 4.0])
 DODECAHEDRON = 3.0 * np.array([[1, 0, 0], [0, 1, 0], [0.5, 0.5, np.sqrt(0.5)]])

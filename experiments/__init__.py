@@ -1,4 +1,0 @@
-"""Experiments whose figures docs/ shows, from a checkout: `python -m experiments.NAME`. Not in the wheel.
-
-What users measure on their own machines is benchmarks/, `steersman bench NAME`.
-"""

@@ -1,0 +1,46 @@
+"""The process of a run that Python started: `python -m steersman.calls.driver FD`, the wish on standard input."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from typing import Any
+
+from steersman.calls.start import begin, describe
+from steersman.engine import campaign
+from steersman.stages import loading
+from steersman.system.errors import EngineError
+from steersman.system.processes import end_with_parent
+
+
+def main() -> None:
+    end_with_parent()
+    os.set_inheritable(int(sys.argv[1]), False)
+    with os.fdopen(int(sys.argv[1]), "wb", buffering=0) as answers:
+        try:
+            _drive(pickle.load(sys.stdin.buffer), answers)
+        except EngineError as error:
+            pickle.dump(error, answers)
+        except KeyboardInterrupt:  # a second one; its journal says so
+            pass
+
+
+def _drive(asked: dict[str, Any], answers: Any) -> None:
+    outline, run_dir, bus_url = (asked.pop(key) for key in ("outline", "run_dir", "bus_url"))
+    plan = campaign.plan(**asked)
+    if outline is not None:
+        loading.expect(plan.source, plan.workflow, outline)
+    given = {key: asked[key] for key in ("seed", "site", "site_changes")}
+    run = begin(plan, run_dir=run_dir, bus_url=bus_url, go_on=True, **given)
+    pickle.dump(str(run.directory.path), answers)
+    over = run.state.finished and not run.mended
+    if over and run.directory.manifest.exists():
+        return
+    if not over:
+        run.execute()
+    describe(run.directory, run.state)
+
+
+if __name__ == "__main__":
+    main()

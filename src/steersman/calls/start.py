@@ -1,0 +1,77 @@
+"""Plan -> its run, of a new directory or of one that exists and holds the same; and what is written when it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from steersman.calls.errors import OtherRun
+from steersman.engine import campaign
+from steersman.engine.campaign import Plan
+from steersman.engine.run import Run
+from steersman.journal import manifest
+from steersman.journal.crate import write_crate
+from steersman.journal.lock import Lock, driven
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.state import State
+from steersman.stages import loading
+
+LOOK_S = 0.2
+ENDS_S = 30.0  # a driver whose caller was killed ends soon after it
+
+
+def begin(
+    plan: Plan,
+    *,
+    run_dir: Path | None = None,
+    bus_url: str | None = None,
+    go_on: bool = False,
+    seed: int | None = None,
+    site: str = "laptop",
+    site_changes: Mapping[str, Any] | None = None,
+) -> Run:
+    """Make the run of a plan; `execute()` starts it, or goes on with it.
+
+    Args:
+        go_on: a `run_dir` that exists is continued, if it holds the same loop, parameters and seed; where it was moved
+            to another site meanwhile it stays there.
+        seed, site, site_changes: of which the plan was made; None: any seed.
+    Raises: OtherRun, OtherLoop: the directory holds another run. RunIsLocked: another process drives it. BadSite.
+        BadDirectory.
+    """
+    there = RunDirectory(run_dir.absolute()) if go_on and run_dir else None
+    if there is None or not there.journal.exists():
+        return campaign.begin(plan, run_dir=run_dir, bus_url=bus_url)[1]
+    deadline = time.monotonic() + ENDS_S
+    while driven(there.path) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+    _expect_same(plan, there, seed)
+    loading.adopt(plan.source, plan.workflow)
+    moved = plan.site.model_dump(mode="json") != there.settings()["site"]
+    where: dict[str, Any] = {"site": site, "site_changes": site_changes} if moved else {}
+    return campaign.resume(there, bus_url=bus_url, source=plan.source, **where)
+
+
+def _expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
+    """Raises: OtherRun: a directory holds a run with other parameters."""
+    settings = there.settings()
+    asked = {f"parameter {key}": value for key, value in plan.params.model_dump(mode="json").items()}
+    known = {f"parameter {key}": value for key, value in settings["params"].items()}
+    asked |= {"rounds": plan.rounds} | ({} if seed is None else {"seed": seed})
+    known |= {"rounds": settings["rounds"], "seed": settings["seed"]}
+    for what, value in asked.items():
+        if known.get(what) != value:
+            raise OtherRun(str(there.path), what, str(known.get(what)), str(value))
+
+
+def describe(directory: RunDirectory, state: State, *, draw: bool = True) -> None:
+    """Write what a person and a program read of a run that has ended; nobody continues or verifies it meanwhile."""
+    with Lock(directory.path).held():
+        if draw and any(state.segments):
+            from steersman.dashboard.report import write_report
+
+            write_report(directory)
+        write_crate(directory, state)
+        manifest.seal(directory)

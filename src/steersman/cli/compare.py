@@ -1,0 +1,99 @@
+"""`steersman compare`: the same campaign with each policy, several times, and which one pays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Column
+from rich.text import Text
+
+from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
+from steersman.cli.printing import again_continues, columns, counting, out, say
+from steersman.system.errors import BadValue
+from steersman.system.node import cores
+
+if TYPE_CHECKING:  # the others start sooner without what this one imports
+    from steersman.compare.comparison import Row
+
+
+def compare(
+    workflow: WorkflowName,
+    policy: Annotated[
+        list[str],
+        typer.Option("--policy", help="""arguments of wf.steer, e.g. 'Novelty("z"), explore=0.2'; may be repeated"""),
+    ] = [],  # noqa: B006 (Typer wants a list)
+    vary: Annotated[
+        list[str],
+        typer.Option("--vary", metavar="KEY=A,B", help="values of a parameter, or of workers, to compare"),
+    ] = [],  # noqa: B006
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="number of campaigns of each policy")] = 8,
+    budget: Annotated[
+        str, typer.Option("--budget", help="budget of each campaign, e.g. sim_ns=4 or frames=10000")
+    ] = "",
+    plain_budget: Annotated[
+        str, typer.Option("--plain-budget", help="budget of plain sampling, if it should run longer than the others")
+    ] = "",
+    assignments: Set = [],  # noqa: B006
+    params: ParamsFile = None,
+    site: SiteName = "laptop",
+    workers: Workers = None,
+    rounds: Rounds = False,
+    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = cores(),
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="folder of the comparison; an existing one is continued")
+    ] = None,
+    model_of: Annotated[
+        Path | None,
+        typer.Option("--model-of", metavar="RUN", help="judge all runs by cells of this run's latent space"),
+    ] = None,
+    metric: Annotated[
+        list[str],
+        typer.Option("--metric", help="judge by levels of a metric of held-out draws, e.g. 'error<0.2,0.1'"),
+    ] = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """Compare policies: the same budget and seeds for each, beside plain sampling and random restarts."""
+    from steersman.cli.display import Beside
+    from steersman.compare import calls
+
+    with counting("checking the workflow") as say_so, again_continues():
+        found = calls.compare(
+            workflow, policy, vary=_values(vary), seeds=seeds, budget=budget, plain_budget=plain_budget,
+            set=assignments, params=params, site=site, workers=workers, rounds=rounds, beside=beside, out=folder,
+            model_of=model_of, metrics=metric, show=Beside(say_so).show,
+        )  # fmt: skip
+    if as_json:
+        say(json.dumps(found.summary))
+    else:
+        _print(found.rows)
+        out.plain(f"Figure, tables with times and costs, CSV and JSON: {found.folder}")
+
+
+def _print(rows: Sequence[Row]) -> None:
+    """What a person wants to know first: how far each arm came, and whether that differs from plain sampling."""
+    from steersman.compare.write import at_the_end, by_policy
+
+    for name in dict.fromkeys(row.yardstick for row in rows):
+        numbers = [Column(head, no_wrap=True) for head in ("at the end\n(range)", "starts by\nits policy")]
+        arm, verdict = (Column(head, overflow="fold") for head in (f"{name}: arm", "compared with plain sampling"))
+        table = columns(arm, *numbers, verdict)
+        for row in rows:
+            if row.yardstick == name:
+                guided = " (guided)" if row.arm.guided else ""
+                table.add_row(Text(row.arm.label + guided), at_the_end(row), by_policy(row), Text(row.verdict))
+        out.print(table, highlight=False)
+        out.print()
+
+
+def _values(vary: list[str]) -> dict[str, list[str]]:
+    found = {}
+    for text in vary:
+        key, equals, values = text.partition("=")
+        if not equals or not values:
+            raise BadValue("--vary", text, "write --vary key=a,b,c")
+        found[key.strip()] = values.split(",")
+    return found

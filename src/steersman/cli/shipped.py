@@ -1,0 +1,72 @@
+"""What comes with Steersman, and a workflow file to start from: `steersman workflows | new | bench`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from steersman.cli.options import Json
+from steersman.cli.printing import first_line, out, say
+from steersman.cli.template import TEMPLATE
+from steersman.stages import loading
+from steersman.system.errors import BadRequest, UnknownName
+
+BENCHMARKS = {
+    "bus": "bus", "loop": "loop", "store": "store", "scratch": "scratch", "start": "start", "train": "train",
+    "molecular-dynamics": "molecular_dynamics", "bias": "bias", "scale": "scale", "events": "events",
+    "tasks": "tasks", "peers": "peers",
+    "shallow-water": "shallow_water",
+    "weighted-ensemble": "weighted_ensemble", "dashboard": "dashboard", "networks": "network_table",
+    "surrogate": "surrogate",
+    "kernels": "kernels", "collectives": "collectives", "quality": "quality", "track": "track",
+}  # fmt: skip
+
+
+def workflows(as_json: Json = False) -> None:
+    """List the workflow files that come with Steersman."""
+    found = loading.shipped()
+    if as_json:
+        say(json.dumps({name: first_line(path) for name, path in found.items()}))
+        return
+    for folder, title in (loading.SHIPPED, ""), (loading.REFERENCE, "\nReference problems, for `steersman compare`:"):
+        table = Table.grid(padding=(0, 2))
+        for name, path in found.items():
+            if path.parent == folder:
+                table.add_row(f"[bold]{name}[/]", Text(first_line(path)))
+        out.print(*filter(None, [title]), table, sep="\n")
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="name of the workflow; NAME.py is written here")],
+    source: Annotated[
+        str, typer.Option("--from", metavar="WORKFLOW", help="copy this one; `steersman workflows` lists them")
+    ] = "",
+) -> None:
+    """Write a workflow file that works, to start from: a random walk, or a copy of one that comes with Steersman."""
+    if not name.replace("_", "").replace("-", "").isalnum():
+        raise BadRequest(f"{name!r} cannot be the name of a workflow: use letters, digits, - and _")
+    text = loading.find(source).read_text(encoding="utf-8") if source else TEMPLATE.replace("NAME", name)
+    path = Path(f"{name}.py")
+    try:
+        with path.open("x") as file:
+            file.write(text)
+    except FileExistsError:
+        raise BadRequest(f"{path} exists; choose another name or remove it") from None
+    out.print(f"wrote {path}; run it with [bold]steersman run {path}[/]", highlight=False)
+
+
+def bench(context: typer.Context, name: Annotated[str, typer.Argument(help=", ".join(BENCHMARKS))]) -> None:
+    """Run a benchmark: one JSON object on standard output, progress on standard error; NAME --help shows options."""
+    if name not in BENCHMARKS:
+        raise UnknownName("benchmark", name, BENCHMARKS)
+    module = import_module(f"steersman.benchmarks.{BENCHMARKS[name]}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # its server would stay
+    module.main([argument for argument in context.args if argument != "--json"])

@@ -1,0 +1,63 @@
+"""`steersman tune`: which values of parameters do best by a yardstick."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
+from steersman.cli.printing import again_continues, counting, say
+from steersman.system.node import cores
+
+SHOWN = 10
+
+
+def tune(
+    workflow: WorkflowName,
+    over: Annotated[
+        list[str], typer.Option("--over", metavar="KEY=RANGE", help="KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c")
+    ],
+    trials: Annotated[int, typer.Option("--trials", min=1, help="number of trials, including earlier ones")] = 40,
+    yardstick: Annotated[
+        str, typer.Option("--yardstick", help="yardstick that judges the trials (default: the first one)")
+    ] = "",
+    sampler: Annotated[str, typer.Option("--sampler", help="method that chooses values: tpe, random or grid")] = "tpe",
+    early: Annotated[bool, typer.Option(help="end the worse half of the trials early")] = True,
+    budget: Annotated[
+        str, typer.Option("--budget", help="budget of each campaign, e.g. sim_ns=4 or frames=10000")
+    ] = "",
+    assignments: Set = [],  # noqa: B006 (Typer wants a list)
+    params: ParamsFile = None,
+    seed: Annotated[int, typer.Option("--seed", help="seed of the search, and of its runs")] = 0,
+    site: SiteName = "laptop",
+    workers: Workers = None,
+    rounds: Rounds = False,
+    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = cores(),
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="folder of the trials; an existing one is continued")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Tune parameters by a yardstick: run campaigns with different values, and end the worse ones early."""
+    from steersman.compare import calls
+
+    with counting("checking the workflow") as show, again_continues():
+        found = calls.tune(
+            workflow, over, trials=trials, yardstick=yardstick, sampler=sampler, early=early, budget=budget,
+            set=assignments, params=params, seed=seed, site=site, workers=workers, rounds=rounds, beside=beside,
+            out=folder, show=show,
+        )  # fmt: skip
+    if as_json:
+        say(json.dumps(found))
+        return
+    trials_of: list[dict[str, Any]] = found["trials"]
+    ended = sum(each["state"] == "pruned" for each in trials_of)
+    typer.echo(f"{found['yardstick']} after {len(trials_of)} trials, {ended} of them ended early; the best:")
+    for each in trials_of[:SHOWN]:
+        values = " ".join(f"{key}={value}" for key, value in each["params"].items())
+        typer.echo(f"  {each['value']:<10.5g} {values}" + ("   ended early" if each["state"] == "pruned" else ""))
+    vary = " ".join(f"--vary {key}={trials_of[0]['params'][key]},..." for key in trials_of[0]["params"])
+    typer.echo(f"Each trial is one run, so the best is partly luck; check it with steersman compare {workflow} {vary}")

@@ -1,0 +1,244 @@
+"""Finished campaigns -> what is known of each arm: curves, times to levels, what they cost, and a verdict in words.
+
+Axes: K seeds, m points of a curve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from steersman.compare.arms import Arm, steering_of
+from steersman.compare.errors import NothingMeasured, NoYardstick
+from steersman.compare.metric import HeldOutMetric
+from steersman.compare.statistics import ENOUGH, LEVEL, Interval, Times, difference, median_time, speed_up
+from steersman.dashboard.yardsticks import Curve, measure
+from steersman.journal.decisions import ranking_seconds
+from steersman.journal.history import History
+from steersman.journal.run_directory import RunDirectory
+from steersman.stages import loading
+from steersman.stages.workflow import Workflow
+from steersman.stages.yardstick import Yardstick
+from steersman.steering.decide import CHOSE_NONE
+
+POINTS = 200
+BLIND = "it measures nothing: no segment looked at start.frame or left a state, so all began at the prepared start"
+SEED = 0  # of the bootstrap: a table that is made again is the same
+
+
+@dataclass
+class Runs:
+    """The runs of one arm, in order of seeds.
+
+    Args:
+        curves: yardstick -> one Curve for each seed.
+        cost: part -> seconds, all seeds together.
+        starts: of all seeds together.
+        own: of them, those that the arm's policy itself chose.
+        trained: seeds in which a model was trained.
+        blind: its policy chooses frames, and in some run no segment began at the frame that was chosen for it.
+    """
+
+    arm: Arm
+    seeds: list[int] = field(default_factory=list)
+    curves: dict[str, list[Curve]] = field(default_factory=dict)
+    cost: Counter[str] = field(default_factory=Counter)
+    unit: str = "frames"
+    starts: int = 0
+    own: int = 0
+    trained: int = 0
+    blind: bool = False
+
+    @property
+    def share(self) -> float:
+        """Of the starts that the arm's policy itself chose; NaN where there is no start."""
+        return self.own / self.starts if self.starts else math.nan
+
+
+@dataclass(frozen=True)
+class Row:
+    """One arm by one yardstick, beside plain sampling with the same parameters.
+
+    Args:
+        share: of the starts that its policy itself chose, and not the fallback, `explore` or a person.
+        final: (K,) float, the values when as much was spent as every run did spend; NaN: there was none.
+        base: (K,) float, plain's at the same time.
+        times: level -> when each seed reached it.
+        sooner: level -> how many times sooner than plain.
+        more: final value minus plain's.
+    """
+
+    arm: Arm
+    yardstick: str
+    less: bool
+    share: float
+    final: np.ndarray
+    base: np.ndarray
+    times: Mapping[float, Times]
+    sooner: Mapping[float, Interval]
+    more: Interval
+    blind: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """In plain words."""
+        if self.arm.plain:
+            return "plain sampling: what the others are compared with"
+        if unknown := int(np.isnan(self.final).sum() + np.isnan(self.base).sum()):
+            return f"unknown: {self.yardstick} has no value in {unknown} of {2 * len(self.final)} campaigns"
+        if self.share == 0:
+            return CHOSE_NONE
+        if self.blind:
+            return BLIND
+        said = [self._sooner(level, ratio) for level, ratio in self.sooner.items()]
+        better, worse = self.more.low > 0, self.more.high < 0
+        if self.less:
+            better, worse = worse, better
+        if better or worse:
+            amount = f"{self.more.value:+.3g} ({self.more.low:+.3g} to {self.more.high:+.3g})"
+            said.insert(0, f"{'better' if better else 'worse'} at the end, {amount}")
+        found = "; ".join(word for word in said if word) or "no difference shown"
+        return found if len(self.final) >= ENOUGH else f"{found}, by only {len(self.final)} seeds"
+
+    def _sooner(self, level: float, ratio: Interval) -> str:
+        low, high = (float(f"{bound:.2g}") for bound in (ratio.low, ratio.high))  # as they are said
+        if low > 1:
+            return f"{level:g} is reached {_times(ratio)} sooner"
+        return f"{level:g} is reached later; plain needs at most {high:g} of the time" if high < 1 else ""
+
+
+def _times(ratio: Interval) -> str:
+    return f"{'at least ' if ratio.at_least else ''}{ratio.value:.2g} times ({bounds(ratio)})"
+
+
+def bounds(ratio: Interval) -> str:
+    """An interval in words, with how often it holds the truth where that is less than 95 %."""
+    level = f", {100 * ratio.level:.0f} %" if ratio.level < LEVEL else ""
+    return f"{ratio.low:.2g} {'or more' if np.isinf(ratio.high) else f'to {ratio.high:.2g}'}{level}"
+
+
+def collect(
+    arm: Arm, directories: Mapping[int, Path], workflow: Workflow, metrics: Sequence[HeldOutMetric] = ()
+) -> Runs:
+    """Measure every run of an arm by metrics, or by the yardsticks of `workflow` where none are given.
+
+    Raises: NoYardstick: it has none either.
+    """
+    if not (workflow.yardsticks or metrics):
+        raise NoYardstick(workflow.name)
+    runs = Runs(arm)
+    for seed, path in directories.items():
+        directory = RunDirectory(path)
+        history = History(directory)
+        curves = {metric.name: metric.curve(history) for metric in metrics}
+        if not metrics:
+            curves = measure(history, workflow, loading.checked(workflow, directory.settings()["params"]))
+        for name, curve in curves.items():
+            runs.curves.setdefault(name, []).append(curve)
+        runs.seeds.append(seed)
+        runs.cost.update(_cost(history))
+        runs.starts += history.state.chosen.total()
+        steering = steering_of(arm, workflow)
+        runs.trained += any(model.fit for model in history.state.models)
+        runs.own += steering.own(history.state.chosen)
+        runs.blind |= history.state.reads is False and not (history.state.exact or steering.policy.draws)
+        runs.unit = history.state.time_unit if history.state.simulated else "frames"
+    return runs
+
+
+def _cost(history: History) -> dict[str, float]:
+    state = history.state
+    return {
+        "simulation": state.spent["ran"],
+        "training": sum(model.fit.seconds or 0.0 for model in state.models if model.fit),
+        "scoring": state.scoring_s,
+        "steering": ranking_seconds(history.directory),
+        "slots waiting": state.spent["waited"],
+        "wall": 3600 * state.hours(state.now),
+    }
+
+
+def rows(plain: Runs, runs: Runs, measures: Mapping[str, Yardstick | HeldOutMetric]) -> list[Row]:
+    """One arm beside plain sampling, by every measure.
+
+    Raises: NothingMeasured: neither has a value of one.
+    """
+    found = [_row(plain, runs, name, measure) for name, measure in measures.items()]
+    for row in found:
+        if np.isnan([*row.final, *row.base]).all():
+            raise NothingMeasured(row.yardstick, len(runs.seeds), plain.trained + runs.trained)
+    return found
+
+
+def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetric) -> Row:
+    rng = np.random.default_rng(SEED)
+    end = min(curve.spent[-1] for each in (plain, runs) for curve in each.curves[name])
+    base, mine = (np.array([float(curve.at(end)) for curve in each.curves[name]]) for each in (plain, runs))
+    whole = isinstance(yardstick, Yardstick) and yardstick.take == "distinct"
+    levels = yardstick.levels or _levels(plain.curves[name], whole=whole)
+    before = {level: _reached(plain.curves[name], level, less=yardstick.less) for level in levels}
+    times = {level: _reached(runs.curves[name], level, less=yardstick.less) for level in levels}
+    return Row(
+        runs.arm, name, yardstick.less, runs.share, mine, base, times,
+        {level: speed_up(before[level], times[level], rng) for level in levels}, difference(base, mine),
+        runs.blind,
+    )  # fmt: skip
+
+
+def _levels(curves: Sequence[Curve], *, whole: bool) -> tuple[float, ...]:
+    """What plain sampling reaches at half time and at its end, in the median, to a hundredth of how far it goes."""
+    end = min(curve.spent[-1] for curve in curves)
+    reached = [float(np.median([curve.at(share * end) for curve in curves])) for share in (0.5, 1.0)]
+    if whole:
+        return tuple(dict.fromkeys(math.ceil(value) if math.isfinite(value) else value for value in reached))
+    values = np.concatenate([curve.value[np.isfinite(curve.value)] for curve in curves])
+    span = float(np.ptp(values)) if len(values) else 0.0
+    digits = 2 - math.floor(math.log10(span)) if span else 15
+    return tuple(dict.fromkeys(round(value, digits) for value in reached))
+
+
+def _reached(curves: Sequence[Curve], level: float, *, less: bool) -> Times:
+    time, reached = [], []
+    for curve in curves:
+        there = curve.value <= level if less else curve.value >= level
+        reached.append(bool(there.any()))
+        time.append(float(curve.spent[there.argmax()] if there.any() else curve.spent[-1]))
+    return Times(np.array(time), np.array(reached))
+
+
+def grid(runs: Runs, name: str) -> np.ndarray:
+    """(m,) float: what was spent, up to where every seed came."""
+    end = min(curve.spent[-1] for curve in runs.curves[name])
+    return np.linspace(end / POINTS, end, POINTS)
+
+
+def as_json(row: Row, runs: Runs) -> dict[str, object]:
+    """Plain values of a row; null is a time that was not reached in the median, or a bound that is not known."""
+    return {
+        "arm": row.arm.label, "varied": ", ".join(row.arm.varied), "guided": row.arm.guided,
+        "yardstick": row.yardstick, "unit": runs.unit,
+        "seeds": runs.seeds, "final": row.final.tolist(), "final_median": float(np.median(row.final)),
+        "more": _finite(row.more), "verdict": row.verdict, "chosen_by_policy": _number(row.share),
+        "levels": [
+            {
+                "level": level, "median_time": _number(median_time(times)), "reached": int(times.reached.sum()),
+                "times": times.time.tolist(), "censored": (~times.reached).tolist(),
+                "sooner": _finite(row.sooner[level]), "holds": row.sooner[level].level,
+            }
+            for level, times in row.times.items()
+        ],
+        "cost_s": {part: round(seconds, 2) for part, seconds in runs.cost.items()},
+    }  # fmt: skip
+
+
+def _finite(interval: Interval) -> list[float | None]:
+    return [_number(each) for each in (interval.value, interval.low, interval.high)]
+
+
+def _number(value: float) -> float | None:
+    return value if np.isfinite(value) else None

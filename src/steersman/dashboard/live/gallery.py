@@ -1,0 +1,140 @@
+"""Run directories -> the runs of a server by key, and a line about each for the page that lists them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from steersman.dashboard.live.watched import Watched
+from steersman.journal import copies
+from steersman.journal.facts import outcome
+from steersman.journal.history import History
+from steersman.journal.lock import driven
+from steersman.journal.run_directory import RunDirectory, open_run, runs_in
+from steersman.system.errors import EngineError
+
+SCAN_S = 3.0  # between two looks into the folder
+UNWATCHED_S = 15.0
+
+
+class Gallery:
+    """The runs that are served.
+
+    Args:
+        runs: directories of runs.
+        folder: serve every run in it, too, also those that begin later.
+        baseline: a run of them whose curves stand behind the others'.
+        trusted: see Watched.
+    Raises: BadDirectory: one of `runs` is no run.
+    """
+
+    def __init__(
+        self,
+        runs: Iterable[Path],
+        folder: Path | None = None,
+        *,
+        baseline: Path | None = None,
+        trusted: bool | None = None,
+    ) -> None:
+        self.folder, self._trusted = folder, trusted
+        self._runs: dict[str, Watched] = {}
+        self._lines: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {}
+        self._lock = threading.Lock()
+        self.looked = time.monotonic()  # when somebody last asked for anything
+        self._listed = -1e9
+        self._thread: threading.Thread | None = None
+        for run in runs:
+            self._add(open_run(run))
+        self.first = next(iter(self._runs), "")
+        self.baseline = self._add(open_run(baseline)) if baseline else ""
+        self._scan()
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self._runs)
+
+    def get(self, key: str) -> Watched | None:
+        self.looked = time.monotonic()
+        return self._runs.get(key)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether somebody drives one of the runs."""
+        return any(driven(run.directory.path) for run in list(self._runs.values()))
+
+    def begin(self) -> None:
+        """Read the only run before somebody asks: a large one takes seconds."""
+        if self.single:
+            self._runs[self.single].look()
+
+    @property
+    def single(self) -> str:
+        """The only run to show, or ""."""
+        shown = [key for key in self._runs if key != self.baseline]
+        return shown[0] if len(shown) == 1 and self.folder is None else ""
+
+    def lines(self) -> list[dict[str, Any]]:
+        """A line about each run, as far as they have been read."""
+        self._listed = time.monotonic()
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._go_on, name="reader of the list", daemon=True)
+                self._thread.start()
+            return [{"key": key, "name": run.directory.path.name, **self._line(key)} for key, run in self._runs.items()]
+
+    def _line(self, key: str) -> dict[str, Any]:
+        return self._lines[key][1] if key in self._lines else {}
+
+    def _add(self, directory: RunDirectory) -> str:
+        path = directory.path.resolve()
+        for key, run in self._runs.items():
+            if run.directory.path.resolve() == path:
+                return key
+        name = path.name
+        key = next(k for i in range(len(self._runs) + 1) if (k := f"{name}~{i}" if i else name) not in self._runs)
+        self._runs[key] = Watched(directory, key, keep=self.folder is None, trusted=self._trusted)
+        return key
+
+    def _scan(self) -> None:
+        if self.folder is not None:
+            for directory in runs_in(self.folder):
+                self._add(directory)
+
+    def _go_on(self) -> None:
+        while time.monotonic() - self._listed < UNWATCHED_S:
+            self._scan()
+            for key, run in list(self._runs.items()):
+                with contextlib.suppress(OSError):
+                    found = os.stat(run.directory.journal)
+                    seen = found.st_ino, found.st_size
+                    if key not in self._lines or self._lines[key][0] != seen:
+                        self._lines[key] = seen, line(run.directory)
+            time.sleep(SCAN_S)
+
+
+def line(directory: RunDirectory) -> dict[str, Any]:
+    """What the list says of a run; its history is not kept."""
+    try:
+        history = History(directory)
+        state, params = history.state, history.params
+    except (EngineError, OSError, ValueError, KeyError, TypeError) as error:
+        return {"workflow": "", "status": "cannot be read", "trouble": f"{error!s:.300}", "params": {}}
+    alive = state.end is None and driven(directory.path)
+    return {
+        "workflow": state.run.workflow,
+        "status": outcome(state, directory.path),
+        "frames": state.frames,
+        "simulated": history.clock.simulated_scale.text(state.simulated),
+        "hours": state.hours(copies.known_until(directory.path) if alive else state.now),
+        "began": state.run.t,
+        "segments": state.ended.total(),
+        "failed": state.ended["failed"],
+        "models": sum(bool(model.accepted) for model in state.models),
+        "metrics": {name: values[-1] for name, values in state.metrics.items()},
+        "params": {name: str(value) for name, value in params.items()},
+    }

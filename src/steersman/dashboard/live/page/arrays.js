@@ -1,0 +1,126 @@
+// Stored arrays as images and lines.
+
+import { colour, diverging, packed, ramp } from "steersman/colours.js";
+import { el, fit, ticks, tickText } from "steersman/dom.js";
+
+// Bounds of many values that a few wild ones do not set; even around zero where there are both signs.
+export function bounds(values) {
+  const step = Math.max(1, Math.floor(values.length / 20000)),
+    some = [];
+  for (let i = 0; i < values.length; i += step) if (Number.isFinite(values[i])) some.push(values[i]);
+  some.sort((a, b) => a - b);
+  if (!some.length) return [0, 1];
+  const low = some[Math.floor(0.002 * (some.length - 1))],
+    high = some[Math.ceil(0.998 * (some.length - 1))],
+    most = Math.max(-low, high);
+  return low < 0 && high > 0 ? [-most, most] : low === high ? [low, low + 1] : [low, high];
+}
+
+// An image of (rows, columns); a map of contacts has residue 1 at the lower left.
+export class Picture {
+  constructor(label, { upward = false, axes = ["column", "row"] } = {}) {
+    this.canvas = el("canvas", {
+      role: "img",
+      "aria-label": label,
+      style: { width: "100%", aspectRatio: "1", imageRendering: "pixelated", borderRadius: "6px" },
+    });
+    this.node = el(
+      "figure",
+      { style: { maxWidth: "30rem" } },
+      this.canvas,
+      el("figcaption", {}, label, upward ? ` (${axes[0]}s, from the lower left)` : ""),
+    );
+    this.upward = upward;
+    document.addEventListener("theme", () => this.last && this.set(...this.last));
+  }
+  set(values, rows, columns, [low, high]) {
+    this.last = [values, rows, columns, [low, high]];
+    this.canvas.width = columns;
+    this.canvas.height = rows;
+    this.canvas.style.aspectRatio = `${columns} / ${rows}`;
+    const g = this.canvas.getContext("2d"),
+      image = g.createImageData(columns, rows),
+      pixels = new Uint32Array(image.data.buffer);
+    const colours =
+        values instanceof Uint8Array
+          ? ramp([colour("sunk"), colour("blue")])
+          : low < 0 && high > 0
+            ? diverging()
+            : ramp(),
+      k = 255 / (high - low || 1);
+    for (let i = 0; i < rows; i++)
+      for (let j = 0; j < columns; j++) {
+        const v = (values[i * columns + j] - low) * k;
+        pixels[(this.upward ? rows - 1 - i : i) * columns + j] = Number.isNaN(v)
+          ? packed(colour("grey"))
+          : colours[v < 0 ? 0 : v > 255 ? 255 : v | 0];
+      }
+    g.putImageData(image, 0, 0);
+    this.canvas.dataset.drawn = rows;
+  }
+}
+
+// A line through (n,) values, or a number along a film with the shown frame marked.
+export class Line {
+  constructor(label, across = "index") {
+    this.canvas = el("canvas", { role: "img", "aria-label": label, style: { width: "100%", height: "9rem" } });
+    this.node = el("figure", {}, this.canvas, el("figcaption", {}, label));
+    this.across = across;
+    this.marked = -1;
+    fit(this.canvas, (ratio) => {
+      this.ratio = ratio;
+      this.draw();
+    });
+    document.addEventListener("theme", () => this.draw());
+  }
+  set(values, marked = -1) {
+    this.values = values;
+    this.marked = marked;
+    this.draw();
+  }
+  draw() {
+    if (!this.values || !this.ratio) return;
+    const r = this.ratio,
+      g = this.canvas.getContext("2d"),
+      W = this.canvas.width,
+      H = this.canvas.height,
+      n = this.values.length,
+      [low0, high0] = [Math.min(...this.values), Math.max(...this.values)];
+    const pad = (high0 - low0 || 1) * 0.08,
+      low = low0 - pad,
+      high = high0 + pad,
+      left = 52 * r,
+      bottom = 30 * r,
+      top = 6 * r;
+    const X = (i) => left + (n > 1 ? i / (n - 1) : 0.5) * (W - left - 8 * r),
+      Y = (v) => top + ((high - v) / (high - low)) * (H - top - bottom);
+    g.clearRect(0, 0, W, H);
+    g.font = `${11 * r}px system-ui, "DejaVu Sans", sans-serif`;
+    g.fillStyle = colour("soft");
+    g.strokeStyle = colour("line");
+    g.lineWidth = r;
+    g.textAlign = "right";
+    g.textBaseline = "middle";
+    for (const t of ticks(low, high, 4)) {
+      g.beginPath();
+      g.moveTo(left, Y(t));
+      g.lineTo(W, Y(t));
+      g.stroke();
+      g.fillText(tickText(t), left - 5 * r, Y(t));
+    }
+    g.textAlign = "center";
+    g.textBaseline = "bottom";
+    g.fillText(this.across, (left + W) / 2, H - 2 * r);
+    g.strokeStyle = colour("blue");
+    g.lineWidth = 1.8 * r;
+    g.beginPath();
+    this.values.forEach((v, i) => g.lineTo(X(i), Y(v)));
+    g.stroke();
+    if (this.marked >= 0) {
+      g.fillStyle = colour("red");
+      g.beginPath();
+      g.arc(X(this.marked), Y(this.values[this.marked]), 4.5 * r, 0, 7);
+      g.fill();
+    }
+  }
+}

@@ -1,0 +1,346 @@
+// A run on one page: asks for what is new twice a second, and hands it to the views.
+
+import { Act } from "steersman/act.js";
+import { beginTheme, switchTheme } from "steersman/colours.js";
+import { $, card, choice, el, fill } from "steersman/dom.js";
+import { Failures } from "steersman/failures.js";
+import { FrameView } from "steersman/frame.js";
+import { Lineage } from "steersman/lineage.js";
+import { LatentMap } from "steersman/map.js";
+import { Messages } from "steersman/messages.js";
+import { Panels } from "steersman/panels.js";
+import { Segments } from "steersman/segments.js";
+import { Slots } from "steersman/slots.js";
+import { Kept, Server } from "steersman/source.js";
+import { Stages } from "steersman/stages.js";
+import { Trust } from "steersman/trust.js";
+import { Working } from "steersman/working.js";
+
+const POLL_MS = 500,
+  OPENING_MS = 100,
+  MODELS_MS = 2000;
+const STATUS = {
+  running: "running",
+  paused: "paused",
+  "not driven": "it has no driver",
+  goal: "reached its goal",
+  budget: "budget spent",
+  failed: "failed",
+  interrupted: "interrupted",
+  finished: "finished",
+};
+
+class Page {
+  constructor(source) {
+    this.source = source;
+    this.change = -1;
+    this.segments = new Segments(source);
+    this.act = new Act(source);
+    this.working = new Working(source);
+    this.trust = new Trust(source);
+    this.failures = new Failures(source);
+    this.messages = new Messages(source);
+    this.stages = new Stages(source);
+    this.panels = new Panels(source);
+    this.frame = new FrameView(source, {
+      shown: (places) => this.map.show(places),
+      act: () => (this.act.allowed ? this.act.words : null),
+    });
+    this.map = new LatentMap(source, {
+      chosen: (place) => this._picked(place),
+      lassoed: (corners) => this._lassoed(corners),
+    });
+    const ofSegment = (i) => {
+      const s = this.segments;
+      if (s.frames[i] > 0) {
+        this.frame.of([{ walker: s.walker[i], row: s.first[i] + s.frames[i] - 1 }], 1);
+        if (!this._near($("frame"))) $("map-section").scrollIntoView({ block: "start" });
+      }
+    };
+    this.slots = new Slots(source, this.segments, { chosen: ofSegment });
+    this.lineage = new Lineage(this.segments, { chosen: ofSegment });
+    this.held = el("div", { id: "lasso" });
+    const map = card(
+      "map-section",
+      "Where has it been?",
+      { tools: this.map.tools },
+      el(
+        "div",
+        { class: "split" },
+        el("div", {}, this.map.stage, this.map.legend, this.map.note, this.held),
+        this.frame.node,
+      ),
+    );
+    this.sections = [
+      this.working.node,
+      this.panels.node,
+      map,
+      this.trust.node,
+      this.slots.node,
+      this.failures.node,
+      this.messages.node,
+      this.lineage.node,
+      this.stages.node,
+    ]; // what the run is for comes before how it went
+    fill($("page"), this.sections);
+    this._header();
+  }
+
+  _header() {
+    this.name = el("h1", {}, "Steersman");
+    this.pill = el("span", { class: "pill", id: "status" }, "opening");
+    this.about = el("span", { class: "small soft" });
+    this.compare = el("span");
+    const short = {
+      working: "Overview",
+      "map-section": "Map",
+      trust: "Models",
+      slots: "Slots",
+      failures: "Failures",
+      messages: "Messages",
+      lineage: "Lineage",
+      panels: "Figures",
+      stages: "Workflow",
+    };
+    this.links = this.sections.map((section) => el("a", { href: `#${section.id}` }, short[section.id]));
+    fill(
+      $("top"),
+      el(
+        "div",
+        { class: "line" },
+        this.name,
+        this.pill,
+        this.about,
+        el("span", { class: "grow" }),
+        this.act.node,
+        this.compare,
+        el("button", { onclick: switchTheme, "aria-label": "light or dark", title: "light or dark" }, "◐"),
+      ),
+      el("nav", { "aria-label": "parts of the page" }, this.links),
+    );
+    const seen = new IntersectionObserver(
+      (entries) =>
+        entries.forEach((e) => {
+          const link = this.links[this.sections.indexOf(e.target)];
+          link.classList.toggle("here", e.isIntersecting);
+        }),
+      { rootMargin: "-20% 0px -60% 0px" },
+    );
+    this.sections.forEach((section) => seen.observe(section));
+  }
+  _near(node) {
+    const box = node.getBoundingClientRect();
+    return box.bottom > 80 && box.top < innerHeight - 80;
+  }
+  _pill(kind, text) {
+    this.pill.className = `pill ${kind}`;
+    fill(this.pill, text);
+  }
+
+  async follow() {
+    for (;;) {
+      try {
+        await this._look();
+      } catch (error) {
+        this._pill("away", error instanceof TypeError ? "connection lost, trying again" : error.message.slice(0, 110));
+      }
+      if (this.source.offline) return;
+      await new Promise((done) =>
+        setTimeout(done, document.hidden ? 4 * POLL_MS : this.change < 0 ? OPENING_MS : POLL_MS),
+      );
+    }
+  }
+
+  async _look() {
+    const state = await this.source.values("state", {});
+    document.title = `${state.name} · Steersman`;
+    const workflow = state.workflow && state.workflow !== state.name ? `${state.workflow} · ` : "";
+    fill(this.name, workflow + state.name);
+    if (!state.change) {
+      this._pill(
+        state.trouble ? "failed" : "",
+        state.trouble ? "cannot be read" : `reading the journal: ${Math.round(100 * (state.read ?? 0))} %`,
+      );
+      if (state.trouble) fill(this.working.problem, el("p", { class: "problem" }, state.trouble));
+      return;
+    }
+    this._pill(state.status, STATUS[state.status] ?? state.status);
+    fill(
+      this.about,
+      (state.copy ? `${state.copy}, ` : "") +
+        (state.guided ? "guided by a known reference, " : "") +
+        `seed ${state.seed}` +
+        (this.source.offline ? ", as it was when this page was written" : ""),
+    );
+    this.about.title = state.path;
+    this.began = state.began;
+    this.act.state(state);
+    this.working.state(state);
+    this.slots.state(state);
+    this.messages.state(state);
+    this._others(state);
+    this.links.forEach((link, i) => {
+      link.hidden = this.sections[i].hidden;
+    });
+    if (state.change === this.change) {
+      if (state.status === "running") this.slots.draw();
+      return;
+    }
+    const before = this.change,
+      work = [];
+    this.change = state.change;
+    const segments = this.segments.update().then(() => {
+      this.lineage.update();
+      if (!this.frame.turn) this._first();
+      return this.slots.update();
+    });
+    work.push(this.working.update(), this.source.offline ? segments.catch(() => {}) : segments);
+    const scored = state.scored.join(),
+      models = `${state.models},${state.model},${state.facts.starts},${state.facts.tasks},${scored}`,
+      failed = `${state.failures},${state.notes.length},${state.notes[0]?.t},${Object.keys(state.stages)}`;
+    work.push(this.map.update(scored));
+    if (models !== this.models && performance.now() - (this.modelsAt ?? -1e9) > MODELS_MS) {
+      this.models = models;
+      this.modelsAt = performance.now();
+      work.push(this.trust.update(), this.stages.update());
+    }
+    if (failed !== this.failed) {
+      this.failed = failed;
+      work.push(this.failures.update());
+    }
+    if (before < 0) work.push(this.panels.update());
+    const outcomes = await Promise.allSettled(work),
+      away = outcomes.find((each) => each.reason instanceof TypeError);
+    if (away) {
+      this.change = before;
+      this.models = this.failed = null;
+      throw away.reason;
+    } // the server went away between: all of it again
+    document.body.dataset.change = state.change;
+  }
+
+  _first() {
+    // something to see before the first click
+    const kept = this.source.offline && Object.keys(this.source.answers).find((name) => name.startsWith("frame?"));
+    if (kept) return this.frame.of([Object.fromEntries(new URLSearchParams(kept.slice(6)))], 1);
+    const s = this.segments;
+    if (this.source.offline) return;
+    const ended = (how) => {
+      for (let i = s.length - 1; i >= 0; i--) if (s.frames[i] > 0 && how(s.how[s.ends[i]])) return i;
+      return -1;
+    };
+    const finished = ended((how) => how === "finished"),
+      i = finished >= 0 ? finished : ended((how) => how !== "running");
+    if (i >= 0) return this.frame.of([{ walker: s.walker[i], row: s.first[i] + s.frames[i] - 1 }], 1);
+  }
+
+  _others(state) {
+    const shape = JSON.stringify(state.others);
+    if (this.source.offline || shape === this.othersShape) return;
+    this.othersShape = shape;
+    const back = state.others.length ? el("a", { href: "../../", class: "small" }, "all runs ") : null;
+    fill(
+      this.compare,
+      back,
+      state.others.length
+        ? choice("beside", [["", "no other run"], ...state.others.map((key) => [key, key])], state.baseline, (key) =>
+            this._beside(key),
+          )
+        : null,
+    );
+    if (state.baseline) this._beside(state.baseline);
+  }
+  async _beside(key) {
+    if (!key) return this.working.compare("", null);
+    const other = new Server(`../${encodeURIComponent(key)}/`);
+    try {
+      this.working.compare(key, await other.values("metrics", {}));
+    } catch (error) {
+      this._pill("away", error.message.slice(0, 80));
+    }
+  }
+
+  async _picked({ x, y, rx, ry }) {
+    try {
+      if (this.source.offline) return this._pickedHere(x, y, rx, ry);
+      const { frames, number } = await this.source.values("pick", { x, y, rx, ry });
+      if (frames.length) await this.frame.of(frames, number);
+    } catch (error) {
+      fill(this.frame.node, el("p", { class: "problem" }, error.message));
+    }
+  }
+  async _pickedHere(x, y, rx, ry) {
+    // an offline page knows which frame each point is
+    const p = this.map.points;
+    if (!p?.segment) return;
+    let best = -1,
+      least = Infinity;
+    for (let i = 0; i < p.x.length; i++) {
+      const d = ((p.x[i] - x) / rx) ** 2 + ((p.y[i] - y) / ry) ** 2;
+      if (d < least) {
+        least = d;
+        best = i;
+      }
+    }
+    const s = this.segments,
+      at = p.segment[best],
+      walker = s.walker[at],
+      row = p.row[best];
+    if (this.source.has("frame", { walker, row })) return this.frame.of([{ walker, row }], 1);
+    const chain = [];
+    for (let i = at; i >= 0; i = s.parent[i]) chain.push(s.name(i));
+    fill(
+      this.frame.node,
+      el("h3", {}, `Frame ${s.name(at)}:${row - s.first[at]}`),
+      el(
+        "p",
+        {},
+        `Chosen by ${s.policies[s.policy[at]] ?? "unknown"}${s.model[at] ? `, with model ${s.model[at]}` : ""}. ` +
+          `Lineage: ${chain.slice(0, 8).reverse().join(" → ")}.`,
+      ),
+      el(
+        "p",
+        { class: "small soft" },
+        "This page holds the frames themselves of a few only: those at the end of the longest lineages. " +
+          "To see this one, open the run: steersman dashboard RUN",
+      ),
+    );
+  }
+  async _lassoed(corners) {
+    try {
+      const found = await this.source.values("lasso", {
+        corners: corners
+          .flat()
+          .map((v) => v.toPrecision(6))
+          .join(),
+      });
+      if (!found.number) return fill(this.held, el("p", { class: "small soft" }, "No frame lies within."));
+      const policies = found.policies.slice(0, 4).map(([name, n]) => `${name} ${n.toLocaleString("en")}`);
+      fill(
+        this.held,
+        el(
+          "p",
+          { class: "small" },
+          el("strong", {}, `${found.number.toLocaleString("en")} frames within`),
+          ` (${(100 * found.share).toFixed(1)} % of all, from ${found.segments.toLocaleString("en")} segments), `,
+          `made at ${found.made[0].toPrecision(4)} to ${found.made[1].toPrecision(4)} ${found.made[2]}. `,
+          `Chosen by ${policies.join(", ")}. `,
+          Object.entries(found.scores)
+            .map(
+              ([name, [mean, low, high]]) =>
+                `${name} ${mean.toPrecision(3)} (${low.toPrecision(3)} to ${high.toPrecision(3)})`,
+            )
+            .join("; "),
+          " ",
+          el("button", { onclick: () => this.frame.of(found.frames, found.number) }, "Look through them"),
+        ),
+      );
+    } catch (error) {
+      fill(this.held, el("p", { class: "small soft" }, error.message));
+    }
+  }
+}
+
+beginTheme();
+const kept = $("kept");
+new Page(kept ? new Kept(JSON.parse(kept.textContent)) : new Server(location.pathname.replace(/[^/]*$/, ""))).follow();

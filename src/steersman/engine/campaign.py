@@ -1,0 +1,194 @@
+"""What the command line asks for -> a run: everything is checked and written down before any job starts."""
+
+from __future__ import annotations
+
+import inspect
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steersman.engine import ending, mending, people
+from steersman.engine.driver import Show
+from steersman.engine.run import Run
+from steersman.executors import site_files
+from steersman.executors.allocation import settled
+from steersman.executors.preflight import ready
+from steersman.executors.site import Site
+from steersman.executors.workers import Workers
+from steersman.journal import copies, run_directory
+from steersman.journal.errors import RunIsLocked
+from steersman.journal.file import Journal
+from steersman.journal.lock import owner
+from steersman.journal.recorder import Recorder
+from steersman.journal.run_directory import RunDirectory, check_path, needing_room
+from steersman.journal.state import State
+from steersman.models.ranks.strategy import Strategy
+from steersman.stages import loading, modules, score_names, trust
+from steersman.stages.errors import BadWorkflow
+from steersman.stages.workflow import Params, Workflow
+from steersman.system.errors import BadRequest, BadValue
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked wish to run: nothing in it can be refused any more for its words."""
+
+    source: Path
+    workflow: Workflow
+    params: Params
+    site: Site
+    seed: int
+    rounds: bool
+
+
+def plan(
+    workflow: str,
+    *,
+    params_file: Path | None = None,
+    assignments: Iterable[str] | Mapping[str, Any] = (),
+    site: str = "laptop",
+    site_changes: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    rounds: bool = False,
+) -> Plan:
+    """Check everything that can be wrong before a job starts.
+
+    Raises: BadInput: with the key, the value and the nearest valid name.
+    """
+    source = loading.find(workflow)
+    loaded = loading.load(source)
+    params = loading.parameters(loaded, params_file, assignments)
+    loading.check_rules(loaded, params)
+    _check_scores(loaded, source)
+    chosen = secrets.randbelow(2**31) if seed is None else seed
+    if chosen < 0:
+        raise BadValue("--seed", str(seed), "a seed is 0 or above")
+    where = site_files.load_site(site, site_changes).serving(loaded.stages)
+    _check_ranks(loaded, where)
+    return Plan(source, loaded, params, where, chosen, rounds or loaded.steering.policy.rounds)
+
+
+def _check_scores(workflow: Workflow, source: Path) -> None:
+    """Raises: BadWorkflow: steering needs a score that the score stage is seen not to return."""
+    function = workflow.scoring and workflow.scoring.function
+    names = score_names.written(function) if function else None
+    if function and names is not None and (problem := score_names.lacking(workflow, names)):
+        raise BadWorkflow(str(source), inspect.getsourcelines(function)[1], problem)
+
+
+def begin(
+    plan: Plan,
+    *,
+    root: Path = Path("runs"),
+    run_dir: Path | None = None,
+    bus_url: str | None = None,
+    show: Callable[[RunDirectory, Run], Show] = lambda directory, run: lambda state, rule: None,
+) -> tuple[RunDirectory, Run]:
+    """Make the run directory and the run; `execute()` starts it.
+
+    Raises: BadSite: the site cannot be used from here now, or its scheduler refuses. BadDirectory.
+    """
+    ready(settled(plan.site))
+    directory = run_directory.create(root, plan.workflow.name, run_dir)
+    settings = {
+        "workflow": plan.workflow.name,
+        "source": str(plan.source),
+        "seed": plan.seed,
+        "rounds": plan.rounds,
+        "site": plan.site.model_dump(mode="json"),
+        "params": plan.params.model_dump(mode="json"),
+    }
+    run_directory.write_settings(directory, settings, plan.source)
+    modules.keep(plan.source, directory.path)
+    loading.adopt(directory.workflow, plan.workflow)
+    run = resume(directory, bus_url=bus_url)
+    run.show = show(directory, run)
+    return directory, run
+
+
+def resume(
+    directory: RunDirectory,
+    *,
+    bus_url: str | None = None,
+    assignments: Sequence[str] = (),
+    site: str | None = None,
+    site_changes: Mapping[str, Any] | None = None,
+    source: Path | None = None,
+) -> Run:
+    """The run of a directory, as its journal leaves it; of a new directory, from its beginning.
+
+    Args:
+        assignments: `key=value`, parameters to go on with; so a run that is finished goes on with a new budget.
+        site: a name or path; None: the site that it is on.
+        site_changes: what is to be different there, as of `site_files.load_site`.
+        source: a workflow file to go on with, whose loop is that of the run; see `engine.mending`.
+    Raises: BadInput: a parameter cannot be set so, or the run would end at once, or cannot use the site. RunIsLocked:
+            another process drives it. IsACopy. JournalError. NoRoom: the journal cannot be written. BadDirectory.
+    """
+    copies.refuse(directory.path)
+    _expect_nobody(directory.path)
+    check_path(directory.path)
+    directory = RunDirectory(directory.path.absolute())  # workers may be in another folder
+    settings = directory.settings()
+    mended = mending.asked(directory, source) if source else None
+    trust.trust(directory.workflow)
+    workflow = mended.workflow if mended else loading.load(directory.workflow)
+    params = loading.checked(workflow, settings["params"])
+    state = State()
+    with needing_room(directory.path):
+        _expect_nobody(directory.path)  # to load takes seconds; of a driver that began meanwhile no line is to be cut
+        recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
+        directory.unborn.unlink(missing_ok=True)
+    told = people.set_to_go_on(assignments, state, lambda changed: _goes_on(workflow, params, changed, state))
+    place = _place(directory, workflow, site, site_changes or {})
+    moved = place.model_dump(mode="json") if site or site_changes else None
+    if moved and settings["rounds"] and settled(place).simulation.count != state.run.slots:
+        problem = f"a run with --rounds must keep its {state.run.slots} slots, otherwise its decisions would not repeat"
+        raise BadValue("simulation.workers", str(settled(place).simulation.count), problem)
+    return Run(
+        directory=directory, workflow=workflow, params=params, site=settled(place), recorder=recorder,
+        seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved, mended=mended,
+    )  # fmt: skip
+
+
+def _expect_nobody(path: Path) -> None:
+    """Raises: RunIsLocked: a process drives this run."""
+    holder = owner(path)
+    if holder and not holder.why_gone:
+        raise RunIsLocked(str(path), str(holder))
+
+
+def _place(directory: RunDirectory, workflow: Workflow, site: str | None, changes: Mapping[str, Any]) -> Site:
+    """The site to go on with. Raises: BadSite: it is none, or one that was asked for cannot be used from here."""
+    if site:
+        found = site_files.load_site(site, changes)
+    else:
+        file = directory.site_file if directory.site_file.exists() else directory.settings_file
+        found = site_files.changed(str(file), directory.site(), changes)
+    found = found.serving(workflow.stages)
+    if site or changes:
+        _check_ranks(workflow, found)
+        ready(settled(found))
+    return found
+
+
+def _goes_on(workflow: Workflow, params: Params, settings: Mapping[str, Any], state: State) -> None:
+    """Raises: BadInput: with these settings the run cannot go on."""
+    changed = loading.changed(workflow, params, settings)
+    loading.check_rules(workflow, changed)
+    if state.finished and (end := ending.met(state, workflow.stop_rule(changed), state.now)):
+        raise BadRequest(f"with these parameters the run would end at once: {end.reason}")
+
+
+def _check_ranks(workflow: Workflow, site: Site) -> None:
+    """Ranks must be placeable on the nodes that the site gives them."""
+    stage, nodes = workflow.training, site.training.nodes if isinstance(site.training, Workers) else 0
+    if stage is None or nodes < 2:
+        return
+    if stage.ranks < nodes:
+        words = f"each node needs a rank, but the workflow has @wf.train(ranks={stage.ranks}); change either"
+        raise BadValue("training.nodes", str(nodes), words)
+    if Strategy.parse(stage.strategy).name == "hogwild":
+        raise BadValue("training.nodes", str(nodes), "ranks of hogwild share memory: use 1 node, or another strategy")

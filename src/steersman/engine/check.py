@@ -1,0 +1,157 @@
+"""Plan -> what was checked before a job starts, and what was found."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from steersman.bus import ServerFailed
+from steersman.bus.server import binary
+from steersman.engine import files
+from steersman.engine.campaign import Plan
+from steersman.executors.allocation import settled
+from steersman.executors.errors import BadSite
+from steersman.executors.preflight import Finding as Check
+from steersman.executors.preflight import findings
+from steersman.journal.errors import BadDirectory
+from steersman.journal.run_directory import check_path
+from steersman.stages.modules import ABSENT, looks_beside
+from steersman.steering import SECONDS
+from steersman.steering.stop import AnyOf, Budget, StopRule
+from steersman.worker.sizes import in_bytes
+
+
+def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:
+    """Check everything that a run would need; workflow, parameters and site were validated before."""
+    workflow = plan.workflow
+    parts = ("prepare_function", "before_plan", "simulation", "training", "scoring", "after_plan")
+    stages = [name for name in parts if getattr(workflow, name)]
+    return [
+        Check("workflow", True, f"{plan.source} ({', '.join(name.split('_')[0] for name in stages)})"),
+        *([Check("files beside it", True, ABSENT)] if looks_beside(plan.source) else []),
+        Check("parameters", True, ", ".join(f"{k}={v}" for k, v in plan.params.model_dump().items()) or "none"),
+        Check("stop", True, str(workflow.stop_rule(plan.params))),
+        Check("simulated time", True, _time(workflow.time_unit)),
+        _training(plan),
+        *([Check("held out", True, found)] if (found := _held_out(plan)) else []),
+        Check("steering", True, _steering(plan)),
+        *_site(plan),
+        _bus(plan.site.servers),
+        _writable(root),
+        _space(plan, root),
+        *_memory(plan),
+        _files(plan),
+    ]
+
+
+def _time(unit: str) -> str:
+    if unit in SECONDS:
+        return f"in {unit}"
+    unknown = "has no unit" if unit == "1" else f"has the unit {unit!r}, which is no known one"
+    return f"{unknown}: budgets of simulated time are refused, and exports write its numbers as ps"
+
+
+def _site(plan: Plan) -> list[Check]:
+    try:
+        site = settled(plan.site)
+    except BadSite as wrong:
+        return [Check(f"site {plan.site.name}", False, wrong.problem)]
+    hours = _hours(plan.workflow.stop_rule(plan.params), site.gpus)
+    return [Check("site", True, site.name), *findings(site, hours)]
+
+
+def _hours(rule: StopRule, gpus: int) -> float | None:
+    """Maximum length of a run according to its budget; None: the budget has no hours."""
+    hours = [_limit("hours", rule), _limit("gpu_hours", rule) / gpus if gpus else math.inf]
+    return min(hours) if math.isfinite(min(hours)) else None
+
+
+def _training(plan: Plan) -> Check:
+    """A budget of frames may be spent before the first training: a draw that is held out makes one frame at least."""
+    rule = plan.workflow.train_rule(plan.params)
+    if rule is None:
+        return Check("training when", True, "none")
+    when = str(rule)
+    budget, draws = (
+        _limit("frames", plan.workflow.stop_rule(plan.params)),
+        len(plan.workflow.held_out_draws(plan.params)),
+    )
+    if budget - draws >= rule.first:
+        return Check("training when", True, when)
+    left = f"{budget:g} frames, of which {draws} or more are held out" if draws else f"{budget:g} frames"
+    return Check("training when", False, f"{when}, but the budget is {left}: no model will be trained; raise it")
+
+
+def _limit(name: str, rule: StopRule) -> float:
+    """The least limit of this kind among the budgets of a stop rule; inf: there is none."""
+    rules = rule.rules if isinstance(rule, AnyOf) else (rule,)
+    return min((each.limits.get(name, math.inf) for each in rules if isinstance(each, Budget)), default=math.inf)
+
+
+def _held_out(plan: Plan) -> str:
+    drawn = len(plan.workflow.held_out_draws(plan.params))
+    return f"{drawn} draws, simulated first" if drawn else "every tenth start" if plan.workflow.training else ""
+
+
+def _steering(plan: Plan) -> str:
+    steering = plan.workflow.steering
+    guided = " (guided by a known reference)" if steering.guided else ""
+    at_first = f"{steering.fallback.name} until scores exist{guided}"
+    exact = plan.workflow.simulation and plan.workflow.simulation.exact
+    where = "; starts only where segments gave their state" if exact else ""
+    pushed = f"; {steering.bias}" if steering.bias else ""
+    return f"{steering.policy.name}, {100 * steering.explore:.0f} % random; {at_first}{where}{pushed}"
+
+
+def _bus(servers: int) -> Check:
+    try:
+        return Check("bus server", True, binary() if servers == 1 else f"{servers} of {binary()}")
+    except ServerFailed as error:
+        return Check("bus server", False, f"{error}; or use a server of your own, --bus redis://...")
+
+
+def _writable(root: Path) -> Check:
+    place = root if root.exists() else root.absolute().parent
+    try:
+        check_path(root)
+        with tempfile.TemporaryFile(dir=place):  # permission bits do not show a read-only file system, nor of root
+            return Check("run directory", True, str(root.absolute()))
+    except BadDirectory as error:
+        return Check("run directory", False, str(error))
+    except OSError as error:
+        return Check("run directory", False, f"{root.absolute()}: {error.strerror}")
+
+
+def _files(plan: Plan) -> Check:
+    assert plan.workflow.simulation is not None
+    simulation = plan.site.simulation
+    hours = _hours(plan.workflow.stop_rule(plan.params), plan.site.gpus)
+    rounds = math.ceil(hours / simulation.hours) if hours and simulation.hours else 1
+    least = files.expected(simulation.count, len(plan.workflow.simulation.variables), rounds)
+    each = f", in {rounds} rounds of blocks" if rounds > 1 else ""
+    words = f"at least {files.in_words(least, plan.site)}, with {simulation.count * rounds} walkers{each}"
+    return Check("files", True, words)
+
+
+def _space(plan: Plan, root: Path) -> Check:
+    """What a frame may take at most; how much it takes, only a frame tells."""
+    free = shutil.disk_usage(root if root.exists() else root.absolute().parent).free
+    frames = _limit("frames", plan.workflow.stop_rule(plan.params))
+    each = f", {in_bytes(free / frames)} for each of {frames:,.0f} frames" if math.isfinite(frames) else ""
+    enough = free > 2**30
+    words = "; --try says how much a frame takes" if enough else ": less than 1 GiB; make room"
+    return Check("disk", enough, f"{in_bytes(free)} free{each}{words}")
+
+
+def _memory(plan: Plan) -> list[Check]:
+    """The same of the window that a training reads; other nodes may have more."""
+    if plan.workflow.training is None:
+        return []
+    frames = min(plan.workflow.training.window, _limit("frames", plan.workflow.stop_rule(plan.params)))
+    memory = psutil.virtual_memory().total
+    words = f"{in_bytes(memory)} here, {in_bytes(memory / frames)} for each frame that a training reads"
+    return [Check("memory", True, f"{words}, {frames:,.0f} at most; --try says how much it reads of each")]

@@ -1,0 +1,171 @@
+"""Frames -> store: what a simulate function writes to, its `out`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from steersman.store import FRAME, RESTART_STATES, BadVariable, GroupWriter, ShapeMismatch, StoreError
+from steersman.store.states import copied
+
+Shapes = dict[str, list[int]]  # of the variables of a frame
+
+TAKEN = {"segment", "segments", RESTART_STATES}  # variables of the engine, of frames and of segments
+
+# A look at the bus costs 0.3 ms here and 0.05 ms of the server, which thousands of walkers share: so a segment that has
+# run for long looks less often. It is stopped, and its frames reported, late by a tenth of that, within these bounds.
+LOOK_SHARE, LOOK_AT_LEAST_S, LOOK_AT_MOST_S = 0.1, 0.05, 10.0
+
+
+class NotFinite(StoreError, ArithmeticError):
+    """A frame that holds NaN or infinity: it is not stored, and its segment ends."""
+
+    variable: str
+    frame: int
+
+    def __str__(self) -> str:
+        return f"frame {self.frame} of this segment: {self.variable} is not finite; the frames before it are kept"
+
+
+class Unnamed(StoreError, TypeError):
+    """A value was given to a frame without a name."""
+
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.value} has no name: write out.append(time=t, x=x), with a name for each variable"
+
+
+class Segment:
+    """One segment while it runs.
+
+    Args:
+        name: `<walker>.<number>`, the name that `why` and `tell` speak of.
+        seed: 63-bit seed; the segment is to be a function of its start and this, or of `seed31`.
+        stop_asked: looks at the bus whether the segment is to end.
+        until: seconds since 1970 when it is to end at the latest, for its block ends.
+        trouble: why frames cannot be written any more, if so.
+        like: (shapes of the first frame) -> a walker, and the shapes of its frames, which must be the same.
+    Attributes:
+        frames: frames appended so far.
+        simulated: `time` of the newest frame.
+        restart: the full restart state, a copy of what was given to `state`; empty where nothing was.
+        cut: it was to end for its block ends, not because somebody asked.
+        longest_s: longest time between two frames.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        number: int,
+        seed: int,
+        writer: GroupWriter,
+        stop_asked: Callable[[], bool] = lambda: False,
+        until: float = math.inf,
+        trouble: Callable[[], Exception | None] = lambda: None,
+        like: Callable[[Shapes], tuple[str, Shapes]] = lambda shapes: ("", shapes),
+    ) -> None:
+        self.name, self.number, self.seed = name, number, seed
+        self.first_row = writer.rows.get(FRAME, 0)
+        self.frames = 0
+        self.simulated = 0.0
+        self.restart: dict[str, np.ndarray | bytes] = {}
+        self.was_stopped = self.cut = False
+        self.longest_s = 0.0
+        self._writer, self._stop_asked, self._until, self._trouble = writer, stop_asked, until, trouble
+        self._like = like
+        self._began_at = self._looked_at = self._appended_at = time.monotonic()
+
+    @property
+    def seed31(self) -> int:
+        """The same for programs that take no more than an int, as LAMMPS and GROMACS do: in 1..2^31-1."""
+        return 1 + self.seed % (2**31 - 1)
+
+    def append(self, *unnamed: Any, **variables: Any) -> None:
+        """Append one frame, each variable by its name.
+
+        `time`, when given, is the simulated time since the segment's start, which never decreases.
+
+        Raises: ShapeMismatch: a variable has another shape than in the run's first frames. NotFinite: NaN or infinity.
+            Unnamed: a value without a name. BadVariable: other variables than in the first frame, values that are no
+            numbers, or a time that is negative or smaller than the frame's before it. OSError: frames cannot be
+            written, e.g. because the disk is full.
+        """
+        if trouble := self._trouble():
+            raise trouble
+        if unnamed:
+            raise Unnamed(f"{unnamed[0]!r:.60}")
+        for name in TAKEN.intersection(variables):
+            raise BadVariable(name, "the engine uses this name for its own data; choose another")
+        known = self._writer.names(FRAME)
+        if known and (odd := known ^ {*variables, "segment"}):
+            raise BadVariable(min(odd), "some frames have it and others have not; all must have the same variables")
+        for name, value in variables.items():
+            try:
+                finite = np.isfinite(value).all()
+            except TypeError as error:
+                problem = f"{value!r:.60} is no number of 64 bits, boolean or array of them; numpy says: {error!s:.99}"
+                if str(getattr(value, "dtype", "")).endswith("bfloat16"):
+                    problem = "its dtype is bfloat16, which numpy has not; give value.float()"
+                raise BadVariable(name, problem) from None
+            if not finite:
+                raise NotFinite(name, self.frames)
+        if np.ndim(given := variables.get("time", 0.0)) or np.asarray(given).dtype.kind not in "biuf":
+            problem = f"it is {given!r:.60}; it must be one number, the simulated time since the segment's start"
+            raise BadVariable("time", f"{problem}; a date may have another name")
+        time_now = float(variables.get("time", self.simulated))
+        if time_now < self.simulated:
+            raise BadVariable(
+                "time", f"it is {time_now:g} after {self.simulated:g}; it is counted from the segment's start"
+            )
+        frame = {name: np.asarray(value)[None] for name, value in variables.items()}
+        if not self.frames:
+            self._writer.check(FRAME, frame)
+            shapes = {name: list(block.shape[1:]) for name, block in frame.items()}
+            _check_like(shapes, *self._like(shapes))
+        self._writer.extend(FRAME, {**frame, "segment": np.array([self.number], np.int32)})
+        self.frames += 1
+        now = time.monotonic()
+        self.longest_s, self._appended_at = max(self.longest_s, now - self._appended_at), now
+        self.simulated = time_now
+
+    def state(self, **variables: Any) -> None:
+        """Keep what is needed, beside the last frame, to continue this segment exactly, e.g. velocities.
+
+        It takes the place of what was given before in this segment.
+
+        Args:
+            variables: numbers, arrays of any shape, or bytes of any length, as of a checkpoint file. They are copied.
+        Raises: BadVariable: something else.
+        """
+        self.restart = {name: copied(name, value) for name, value in variables.items()}
+
+    @property
+    def stopped(self) -> bool:
+        """Whether this segment is to end; a simulate function looks after each frame."""
+        now = time.monotonic()
+        if not self.was_stopped and now - self._looked_at >= look_every_s(now - self._began_at):
+            self._looked_at = now
+            self.cut = time.time() >= self._until
+            self.was_stopped = self.cut or self._stop_asked()
+        return self.was_stopped
+
+
+def _check_like(shapes: Shapes, walker: str, others: Shapes) -> None:
+    """Raises: ShapeMismatch, BadVariable: another walker's frames have other variables, or other shapes."""
+    if odd := others.keys() ^ shapes.keys():
+        raise BadVariable(
+            min(odd), "frames of some walkers have it and others have not; all must have the same variables"
+        )
+    for name, shape in others.items():
+        if shape != shapes[name]:
+            raise ShapeMismatch(name, f"shape {tuple(shape)} (of {walker})", f"shape {tuple(shapes[name])}")
+
+
+def look_every_s(ran_s: float) -> float:
+    """How often it is worth a look at a segment that has run for so long."""
+    return min(max(LOOK_SHARE * ran_s, LOOK_AT_LEAST_S), LOOK_AT_MOST_S)

@@ -1,0 +1,88 @@
+"""Two versions of a workflow file -> what differs between them, and whether the loop could know of it.
+
+The loop is what the file's statements do when it is imported, its stages, and all functions that these name. What comes
+after the loop, or shows it, may be another in a run that has its frames: see MAY_DIFFER.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+MAY_DIFFER = ("task", "after", "yardstick", "figure", "panel")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A statement, or one name of an import: what it binds, what it says, and the names that it uses."""
+
+    binds: str
+    says: str
+    uses: frozenset[str]
+    fixed: bool  # it belongs to the loop, whoever uses it
+
+
+def differing(old: bytes, new: bytes) -> tuple[set[str], set[str]]:
+    """Two versions of a workflow file, both valid Python -> the names of what differs.
+
+    Returns: those that belong to the loop; and the others, with all that use them.
+    """
+    versions = [list(_parts(text)) for text in (old, new)]
+    loops = [_loop(parts) for parts in versions]
+    if [part.says for part in loops[0]] != [part.says for part in loops[1]]:
+        said = [{part.says for part in loop} for loop in loops]
+        only = {
+            part.binds for loop, other in zip(loops, said[::-1], strict=True) for part in loop if part.says not in other
+        }
+        return only or {"the order of its statements"}, set()
+    before, after = ([p for p in parts if p not in loop] for parts, loop in zip(versions, loops, strict=True))
+    changed = {part.binds for part in {*before} ^ {*after}}
+    while more := {part.binds for part in after if part.uses & changed} - changed:
+        changed |= more
+    return set(), changed
+
+
+def _loop(parts: Iterable[_Part]) -> list[_Part]:
+    """Those that the loop consists of, or that it names."""
+    parts = list(parts)
+    used: set[str] = set()
+    while more := frozenset().union(*(p.uses for p in parts if p.fixed or p.binds in used)) - used:
+        used |= more
+    return [part for part in parts if part.fixed or part.binds in used]
+
+
+def _parts(text: bytes) -> Iterator[_Part]:
+    for statement in ast.parse(text).body:
+        says, uses = ast.dump(statement), _names(statement)
+        match statement:
+            case ast.Import(names) | ast.ImportFrom(names=names):
+                origin = (
+                    ast.dump(ast.ImportFrom(statement.module, [], statement.level))
+                    if isinstance(statement, ast.ImportFrom)
+                    else ""
+                )
+                for each in names:
+                    bound = (each.asname or each.name).partition(".")[0]
+                    yield _Part(bound, f"{origin}{ast.dump(each)}", frozenset(), each.name == "*")
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                verbs = {_verb(each) for each in statement.decorator_list}
+                yield _Part(name, says, uses, not verbs <= {*MAY_DIFFER})
+            case ast.Assign(targets=[ast.Name(name)], value=value) if not any(
+                isinstance(node, ast.Call) for node in ast.walk(value)
+            ):
+                yield _Part(name, says, uses, False)
+            case ast.If(test) if "__name__" in _names(test):
+                pass  # of a script; never of a run
+            case _:
+                yield _Part(f"line {statement.lineno}", says, uses, True)
+
+
+def _verb(decorator: ast.expr) -> str:
+    """`after` of @wf.after and of @wf.after()."""
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return function.attr if isinstance(function, ast.Attribute) else ""
+
+
+def _names(node: ast.AST) -> frozenset[str]:
+    return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))

@@ -1,0 +1,318 @@
+"""Scores -> ranking: which frames deserve the next segments, best first; or new members, drawn.
+
+A policy is a pure function of the scores and a random generator. `a | b` lets two policies take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import chain, zip_longest
+
+import numpy as np
+
+from steersman.steering.scores import Scores
+
+NEW = -1  # in place of a frame's position
+SHOWN = 3  # numbers of a score of several
+LONGEST = 256  # a ranking is used until the next scores come, which is sooner than this many starts
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One frame that could be started from, or one new member that was drawn, and why.
+
+    Args:
+        index: position in the scores; NEW of a member, which begins at the prepared start.
+        policy: name of the policy that proposes it.
+        value: what the policy measured there.
+        reason: the sentence that `why` shows.
+        exact: continue with the full restart state, not with new velocities.
+        draw: what was drawn for a new member, by name; its simulation finds it as `start.draw`.
+        weight: of a member of a weighted ensemble; 0 of other starts.
+    """
+
+    index: int
+    policy: str
+    value: float
+    reason: str
+    exact: bool = False
+    draw: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
+    weight: float = 0.0
+
+
+AT_RANDOM = "at random"  # stands in a start's record where a policy drew without looking at scores: these are too few
+
+
+class Policy:
+    """Ranks frames. A subclass gives `rank`, and of the properties what differs, as a property or a plain attribute."""
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the scores it looks at."""
+        return ()
+
+    @property
+    def guided(self) -> bool:
+        """It knows where to go, so the run is marked."""
+        return False
+
+    @property
+    def draws(self) -> bool:
+        """It proposes new members, so it is asked before there are frames, too."""
+        return False
+
+    @property
+    def patient(self) -> bool:
+        """It goes on from the newest ends, so a start is chosen when a slot is free and not one ahead."""
+        return False
+
+    @property
+    def rounds(self) -> bool:
+        """Its ranking is a whole round: all of it is started, and the next one is asked for when all have ended."""
+        return False
+
+    def load(self) -> None:
+        """Import what ranking needs: slow at the first time, and a slot must not wait for it."""
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        """Order frames, best first; `scores` holds at least one frame unless the policy draws.
+
+        An empty list means: no opinion.
+        """
+        raise NotImplementedError
+
+    def warning(self, scores: Scores) -> str:
+        """What a person should know of these scores; "" is nothing. A policy of rounds is asked before each of them."""
+        return ""
+
+    def __or__(self, other: Policy) -> Turns:
+        return Turns((*members(self), *members(other)))
+
+    def candidates(
+        self, scores: Scores, order: np.ndarray, values: np.ndarray, reason: str, at: np.ndarray | None = None
+    ) -> list[Candidate]:
+        """Frames not started from come first; `reason` is a format string of `value`, and of where it is, `at`."""
+        order = scores.startable(order)
+        fresh = np.argsort(scores.starts[order], kind="stable")[:LONGEST]
+        return [
+            Candidate(int(i), self.name, float(values[i]), reason.format(value=float(values[i]), at=_place(at, i)))
+            for i in order[fresh]
+        ]
+
+
+def _place(at: np.ndarray | None, i: int) -> str:
+    """The first numbers of where a frame is."""
+    if at is None:
+        return ""
+    numbers = [f"{number:.3g}" for number in np.atleast_1d(at[i])]
+    return ", ".join(numbers[:SHOWN] + ["..."] * (len(numbers) > SHOWN))
+
+
+@dataclass(frozen=True)
+class LocalOutlierFactor(Policy):
+    """Frames that lie far out compared with their neighbours, as in DeepDriveMD.
+
+    Args:
+        score: name of the score, e.g. the latent "z".
+        neighbours: number of neighbours that a frame is compared with.
+        sample: at most so many frames, drawn at random, are compared.
+    Source: Breunig et al. (2000), LOF: identifying density-based local outliers.
+    """
+
+    score: str
+    neighbours: int = 20
+    sample: int = 4000
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score,)
+
+    def load(self) -> None:
+        import_module("sklearn.neighbors")
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        from sklearn.neighbors import LocalOutlierFactor as Detector
+
+        chosen = subset(scores, self.sample, rng)
+        # Equal points (equal contact maps, say) have no density: the distinct ones are compared, and a point that
+        # was met more often than it is compared with neighbours is no outlier however far out it lies.
+        points, which, met = np.unique(
+            scores.matrix(self.score)[chosen], axis=0, return_inverse=True, return_counts=True
+        )
+        if len(points) <= self.neighbours:
+            return []
+        found = -Detector(n_neighbors=self.neighbours).fit(points).negative_outlier_factor_
+        factor = np.zeros(len(scores))
+        factor[chosen] = np.where(met > self.neighbours, 1.0, found)[which.ravel()]
+        order = chosen[_shuffled_order(-factor[chosen], rng)]
+        return self.candidates(scores, order, factor, f"local outlier factor {{value:.2f}} in {self.score}")
+
+
+@dataclass(frozen=True)
+class Novelty(Policy):
+    """Frames in the emptiest cells of a grid over what was sampled so far."""
+
+    score: str
+    bins: int = 20
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score,)
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        crowd = scores.crowd(self.score, self.bins).astype(float)
+        order = _shuffled_order(crowd, rng)
+        reason = f"frames in its cell of {self.score} ({{at}}): {{value:,.0f}}"
+        return self.candidates(scores, order, crowd, reason, scores.matrix(self.score))
+
+
+@dataclass(frozen=True)
+class LeastCounts(Policy):
+    """Frames of the least visited states, states being clusters of a score (Bowman, Ensign and Pande 2010)."""
+
+    score: str
+    states: int = 50
+    sample: int = 4000
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score,)
+
+    def load(self) -> None:
+        import_module("sklearn.cluster")
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        from sklearn.cluster import KMeans
+
+        x = scores.matrix(self.score)
+        chosen = subset(scores, self.sample, rng)
+        states = min(self.states, len(np.unique(x[chosen], axis=0)))
+        seed = int(rng.integers(2**31))
+        state = KMeans(states, n_init=1, max_iter=20, random_state=seed).fit(x[chosen]).predict(x)
+        crowd = np.bincount(state, minlength=states)[state].astype(float)
+        return self.candidates(scores, _shuffled_order(crowd, rng), crowd, "frames in its state: {value:,.0f}")
+
+
+@dataclass(frozen=True)
+class Target(Policy):
+    """Frames nearest to a known reference. A run that uses it is marked "guided" wherever it is shown.
+
+    Args:
+        score: name of the score, e.g. "rmsd".
+        reference: the value to come near to, one number for each dimension of the score or the same for all.
+    """
+
+    score: str
+    reference: float | tuple[float, ...] = 0.0
+
+    guided = True
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score,)
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        x, reference = scores.matrix(self.score), np.atleast_1d(self.reference)
+        if reference.shape not in ((1,), x.shape[1:]):
+            raise ValueError(f"{self.score} has {x.shape[1]} dimensions, its reference {len(reference)}")
+        distance = np.linalg.norm(x - reference, axis=1)
+        order = np.argsort(distance, kind="stable")
+        return self.candidates(scores, order, distance, f"{self.score} is {{value:.3g}} from the reference")
+
+
+@dataclass(frozen=True)
+class Random(Policy):
+    """Any frame, all equally likely: the baseline that a policy has to beat."""
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        order = scores.startable(rng.permutation(len(scores)))[:LONGEST]
+        return [Candidate(int(i), self.name, 0.0, "drawn at random") for i in order]
+
+
+@dataclass(frozen=True)
+class Unsteered(Policy):
+    """No steering: every ended segment is continued exactly from its restart state, as plain long simulations.
+
+    There are as many of them as slots, and each is continued once: a choice ahead would branch them.
+    """
+
+    @property
+    def patient(self) -> bool:
+        return True
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        waiting = np.flatnonzero(scores.ends & (scores.starts == 0))[:LONGEST]
+        return [Candidate(int(i), self.name, 0.0, "continues its segment", exact=True) for i in waiting]
+
+
+@dataclass(frozen=True)
+class Turns(Policy):
+    """Several policies, each proposing in its turn; a frame is proposed once."""
+
+    policies: tuple[Policy, ...]
+
+    def __post_init__(self) -> None:
+        if alone := [policy.name for policy in self.policies if policy.rounds]:
+            raise ValueError(f"{alone[0]} takes no turns: its weights are those of all starts")
+
+    @property
+    def name(self) -> str:
+        return " | ".join(policy.name for policy in self.policies)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(chain.from_iterable(policy.needs for policy in self.policies)))
+
+    @property
+    def guided(self) -> bool:
+        return any(policy.guided for policy in self.policies)
+
+    @property
+    def draws(self) -> bool:
+        return any(policy.draws for policy in self.policies)
+
+    @property
+    def patient(self) -> bool:
+        return all(policy.patient for policy in self.policies)
+
+    def load(self) -> None:
+        for policy in self.policies:
+            policy.load()
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        rankings = [policy.rank(scores, rng) for policy in self.policies if len(scores) or policy.draws]
+        in_turn = [candidate for turn in zip_longest(*rankings) for candidate in turn if candidate is not None]
+        first: dict[int, Candidate] = {}
+        for number, candidate in enumerate(in_turn):  # every draw is one of its own
+            first.setdefault(candidate.index if candidate.index != NEW else -1 - number, candidate)
+        return list(first.values())
+
+
+def members(policy: Policy) -> tuple[Policy, ...]:
+    """The policies that take turns, or the one alone."""
+    return policy.policies if isinstance(policy, Turns) else (policy,)
+
+
+def subset(scores: Scores, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Positions of `most` frames drawn at random, and of those not started from where these are few: `Frontier` shows
+    only the newest ends so, and a policy that does not look at them could not rank them. So it is with all ends where
+    a segment can begin at these alone."""
+    if len(scores) <= most:
+        return np.arange(len(scores))
+    drawn, fresh = rng.choice(len(scores), most, replace=False), np.flatnonzero(scores.starts == 0)
+    if scores.exact:
+        ends = np.flatnonzero(scores.ends)
+        fresh = ends if len(ends) <= most else scores.startable(fresh)
+    return np.sort(drawn) if len(fresh) > most else np.union1d(drawn, fresh)
+
+
+def _shuffled_order(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Ascending order, equal values in random order."""
+    shuffled = rng.permutation(len(values))
+    return shuffled[np.argsort(values[shuffled], kind="stable")]

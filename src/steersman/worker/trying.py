@@ -1,0 +1,395 @@
+"""Workflow and parameters -> every stage called in this process, on a few frames: what a run would trip over.
+
+It uses what a run uses: the store, the checks of frames and scores, the saving of models, the choice of starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import math
+import pickle
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steersman.stages import modules
+from steersman.stages.errors import BadWorkflow, BadYardstick
+from steersman.stages.modules import FOLDER, MODULE, imported
+from steersman.stages.out import Enough, Out
+from steersman.stages.panel import shown
+from steersman.stages.start import NoFrame, Start, Watched
+from steersman.stages.workflow import Params, Workflow
+from steersman.stages.yardstick import Yardstick
+from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
+from steersman.steering.errors import BadScores
+from steersman.store import Span, Window
+from steersman.system.errors import UnknownName, told
+from steersman.worker import sizes, torch_defaults, training, trying_plans
+from steersman.worker.errors import NoFrames, WrongFigure
+
+SEED = 1
+FEWEST = 2  # frames to try the other stages on: one is held out, and one is trained on
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage that was tried, how long it took in seconds, and what came of it, or what is wrong."""
+
+    what: str
+    ok: bool
+    seconds: float
+    found: str
+
+
+@dataclass(frozen=True)
+class TriedResults:
+    """What a figure and a panel are drawn from, as of a run that has ended."""
+
+    scores: Scores
+    model: Any
+    held_out: Window
+
+    def frame(self, index: int) -> dict[str, np.ndarray]:
+        return {name: self.held_out[name][index] for name in self.held_out}
+
+
+class _Stage(NamedTuple):
+    what: str
+    act: Callable[[], str]
+    function: Any = None  # of the workflow file
+    needed: bool = True  # by the stages after it
+    judges: bool = False  # runs that have ended
+
+
+def tried(workflow: Workflow, params: Params, source: Path, copy: Path | None = None) -> Iterator[Step]:
+    """Try the stages in their order, as far as they work; each uses what those before it gave.
+
+    Args:
+        source: the workflow file; of a traceback its lines are shown, and those of the files beside it that it imports.
+        copy: of it, which was loaded as in a run.
+    """
+    kept = copy.resolve().parent / FOLDER if copy else None
+    files = {str(file) for file in (source, *imported(source), *(kept.rglob("*.py") if kept else ()))}
+    with TemporaryDirectory(prefix="steersman-try-") as folder, _importable(source, Path(folder)):
+        for stage in _Trial(workflow, params, Path(folder)).stages():
+            began, trouble = time.monotonic(), ""
+            try:
+                with torch_defaults.kept():
+                    found = stage.act()
+            except (Exception, SystemExit) as error:  # a user's stage may raise anything
+                trouble = explained(error, files, stage.function)
+                if kept:
+                    trouble = modules.explained(trouble.replace(str(kept), str(source.resolve().parent)), kept.parent)
+            yield Step(stage.what, not trouble, time.monotonic() - began, trouble or found)
+            if trouble and stage.needed:
+                return
+
+
+def score_names(workflow: Workflow, params: Params, source: Path) -> list[str] | None:
+    """Names of the scores that the score stage gives; None: it cannot be known, because a stage does not work.
+
+    Raises: BadWorkflow, BadYardstick: a yardstick does not work, which would be known only after the runs that it
+        judges.
+    """
+    with TemporaryDirectory(prefix="steersman-try-") as folder, _importable(source, Path(folder)):
+        trial, scored = _Trial(workflow, params, Path(folder)), False
+        for stage in trial.stages():
+            if scored and not stage.judges:
+                continue
+            try:
+                with torch_defaults.kept():
+                    stage.act()
+            except BadYardstick:
+                raise
+            except (Exception, SystemExit) as error:
+                if not stage.judges:  # a run says what is wrong with it
+                    return None
+                frames = traceback.extract_tb(error.__traceback__)
+                lines = [frame.lineno or 0 for frame in frames if frame.filename == str(source)]
+                problem = f"{stage.what}: {told(error)}"
+                raise BadWorkflow(str(source), lines[-1] if lines else 0, problem) from None
+            scored |= stage.what == "score"
+        return list(trial.scores)
+
+
+def explained(error: BaseException, files: set[str], function: Any) -> str:
+    """The lines of these files that led to an error, or else where the function is, and the error."""
+    raised = [each.__traceback__ for each in (error.__cause__, error) if each]
+    lines = [frame for each in raised for frame in traceback.extract_tb(each) if frame.filename in files]
+    where = "".join(traceback.format_list(lines))
+    if not lines and (code := getattr(function, "__code__", None)):
+        where = f'  File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name}\n'
+    cause = f"{error.__cause__}\n" if error.__cause__ else ""  # of a process of a Pool it holds the traceback
+    return f"{where}{cause}{told(error)}"
+
+
+@contextlib.contextmanager
+def _importable(source: Path, folder: Path) -> Iterator[None]:
+    """Let processes that a stage spawns import the workflow file by its name as a module."""
+    (folder / f"{MODULE}.py").symlink_to(source.absolute())
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+class _Trial:
+    def __init__(self, workflow: Workflow, params: Params, folder: Path) -> None:
+        assert workflow.simulation is not None
+        self._workflow, self._params, self._folder = workflow, params, folder
+        self._simulation, self._steering = workflow.simulation, workflow.steering
+        self._prepared: Any = None
+        self._model: Any = None
+        self._out: Out | None = None
+        self._scores = _scores(0, {}, 0)
+        self._candidate: Candidate | None = None
+        self._bias: Bias | None = None
+        self._unread = False  # a segment that had no state did not look at its frame
+        self._rng = np.random.default_rng(SEED)
+
+    @property
+    def scores(self) -> Mapping[str, np.ndarray]:
+        """Of the frames, by name; empty before the score stage."""
+        return self._scores.values
+
+    def stages(self) -> Iterator[_Stage]:
+        workflow, steering = self._workflow, self._steering
+        if workflow.prepare_function or workflow.before_plan:
+            what = "prepare" if workflow.prepare_function else "before"
+            yield _Stage(what, self._prepare, workflow.prepare_function or workflow.before_plan)
+        if workflow.held_out_function:
+            yield _Stage("held_out", self._hold_out, workflow.held_out_function)
+        if steering.policy.draws or steering.fallback.draws:
+            yield _Stage("steer, before there are frames", self._steer)
+        yield _Stage("simulate", self._simulate, self._simulation.function)
+        if workflow.training:
+            yield _Stage("train", lambda: self._train(None), workflow.training.function)
+        yield _Stage("score", self._score, getattr(workflow.scoring, "function", None))
+        if workflow.training:
+            yield _Stage("train again", lambda: self._train(self._model), workflow.training.function, needed=False)
+        if steering.bias:
+            yield _Stage("bias", functools.partial(self._make_bias, steering.bias))
+        yield _Stage("steer", self._steer)
+        from_there = "simulate from there" + (", under the bias" if steering.bias else "")
+        yield _Stage(from_there, self._simulate, self._simulation.function, needed=False)
+        if self._candidate is not None and self._candidate.exact and not steering.policy.rounds:
+            yield _Stage("simulate from a frame without a state", self._without_state, self._simulation.function, False)
+        if steering.prune:
+            yield _Stage("prune", functools.partial(self._prune, steering.prune), needed=False)
+        for name, metric in workflow.metrics.items():
+            yield _Stage(f"metric {name}", functools.partial(self._measure, metric), metric, needed=False)
+        for name, yardstick in workflow.yardsticks.items():
+            act = functools.partial(self._judge, name, yardstick)
+            yield _Stage(f"yardstick {name}", act, yardstick.function, needed=False, judges=True)
+        for name, (_, figure) in workflow.figures.items():
+            yield _Stage(f"figure {name}", functools.partial(self._draw, figure), figure, needed=False)
+        for name, (_, panel) in workflow.panels.items():
+            yield _Stage(f"panel {name}", functools.partial(self._show, panel), panel, needed=False)
+        if workflow.after_plan:
+            yield _Stage("after", lambda: "not tried: it gets the whole run, when it has ended", needed=False)
+
+    def _prepare(self) -> str:
+        plan = self._workflow.before_plan
+        if plan is not None:
+            made, found = trying_plans.tried(self._workflow, plan, self._params)
+        elif self._workflow.prepare_function is not None:
+            made = self._workflow.prepare_function(self._params)
+            found = type(made).__name__
+        self._prepared = pickle.loads(pickle.dumps(made))
+        return found
+
+    def _hold_out(self) -> str:
+        draws = self._workflow.held_out_draws(self._params)
+        return f"{len(draws)} draws of {', '.join(draws[0]) if draws else 'nothing'}"
+
+    def _without_state(self) -> str:
+        """As after the loss of a walker, and as policies do that choose any frame."""
+        if self._exact:
+            return "not tried: segments begin at the prepared start, or where one ended that gave its state"
+        assert self._candidate is not None
+        self._candidate = replace(self._candidate, exact=False)
+        return self._simulate()
+
+    def _simulate(self) -> str:
+        out = Out(SEED, after=self._out, variables=self._simulation.variables)
+        prepared = pickle.dumps(self._prepared)
+        try:
+            for _ in range(1 if self._out else FEWEST):  # a segment of an ensemble may be a single frame
+                if out.frames < FEWEST:
+                    start = self._start()
+                    self._simulation.function(self._params, start, out)
+            ended = "; it looked at out.stopped and ended" if out.was_stopped else ""
+        except Enough:
+            went_on = (
+                "looked at out.stopped and went on" if out.was_stopped else "went on without a look at out.stopped"
+            )
+            ended = f"; it {went_on}, and steering can only ask it to stop there"
+        if not out.frames:
+            raise NoFrames
+        if pickle.dumps(self._prepared) != prepared:
+            ended += "; it changed start.prepared, and later segments of its process would get it changed: use a copy"
+        if self._bias and self._steering.bias:
+            self._steering.bias.check_energy(self._bias, _scores(out.frames, self._scored(out.stored), 0))
+        self._out = self._out or out
+        if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
+            ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
+        ended += self._never_read(start)
+        stored = {name: out.stored[name] for name in sorted(out.stored) if name != "segment"}
+        found = ", ".join(f"{name} {each.dtype} {each.shape[1:]}" for name, each in stored.items())
+        return f"{out.frames} frames of {found}{sizes.in_words(out, self._workflow, self._params)}{ended}"
+
+    def _start(self) -> Start:
+        """Where the choice says, or the prepared start; with the model and the bias, once there are."""
+        chosen = self._candidate
+        given: dict[str, Any] = {"bias": self._bias, "load": lambda: self._model}
+        if chosen is None or self._out is None or chosen.index == NEW:
+            draw = {name: np.asarray(value, np.float64) for name, value in chosen.draw.items()} if chosen else {}
+            return Start(self._prepared, Watched(NoFrame()), draw=draw, **given)
+        state = self._out.restart if chosen.exact else {}
+        frame = Watched(self._out.frame(chosen.index))
+        return Start(self._prepared, frame, Watched(state) if state else {}, **given)
+
+    def _never_read(self, start: Start) -> str:
+        """What a segment did not look at, in words, and what follows from it."""
+        assert self._out is not None
+        frame, state = start.frame, start.state
+        if isinstance(state, Watched):
+            return "; start.state was never read, so nothing goes on exactly" if state.unread else ""
+        if self._simulation.exact and not self._out.restart:
+            return "; exact=True, and it gave nothing to out.state: no segment can go on from it"
+        self._unread |= isinstance(frame, Watched) and frame.unread
+        if not self._unread or self._simulation.exact or self._steering.policy.draws:
+            return ""
+        where = "where another gave its state to out.state" if self._exact else "whatever frame is chosen"
+        begins = f"segments begin at the prepared start, {'or ' if self._exact else ''}{where}"
+        return f"; start.frame was never read: {begins}"
+
+    @property
+    def _exact(self) -> bool:
+        """See `Standing.exact`."""
+        declared, left = self._simulation.exact, bool(self._out and self._out.restart)
+        return self._unread and left if declared is None else declared
+
+    @property
+    def _frames(self) -> Window:
+        assert self._out is not None
+        return self._out.stored
+
+    def _train(self, last: Any) -> str:
+        stage, scoring = self._workflow.training, self._workflow.scoring
+        assert stage is not None
+        assert scoring is not None
+        version = 2 if last else 1
+        if last and isinstance(stage.gate, str) and stage.gate not in ("error", *self._scores.values):
+            raise UnknownName("score to be the gate", stage.gate, self._scores.values)
+        card = training.train(
+            fit=functools.partial(stage.function, self._params),
+            score=functools.partial(scoring.function, self._params),
+            frames=self._frames, held_out=self._frames if last else None, last=last, gate=stage.gate,
+            directory=self._folder / f"{version}", version=version,
+        )  # fmt: skip
+        self._model = self._model or training.load_model(self._folder / f"{version}")
+        return f"{type(self._model).__name__}, {'used' if card['accepted'] else 'not used'}: {card['reason']}"
+
+    def _score(self) -> str:
+        frames = self._frames
+        values = self._scored(frames) if self._workflow.scoring else {}
+        if values:
+            self._check_one(values, self._scored(Window(frames.frames, [Span("w0", 0, 1)])))
+        self._scores = _scores(frames.rows, values, int(self._model is not None))
+        if self._exact:
+            ends = self._scores.ends & bool(self._out and self._out.restart)
+            self._scores = replace(self._scores, ends=ends, exact=True)
+        return ", ".join(f"{name} {value.shape[1:]}" for name, value in values.items()) or "there is no score stage"
+
+    def _scored(self, frames: Window) -> dict[str, np.ndarray]:
+        assert self._workflow.scoring is not None
+        return training.checked_scores(self._workflow.scoring.function(self._params, self._model, frames), frames.rows)
+
+    def _check_one(self, many: Mapping[str, np.ndarray], one: Mapping[str, np.ndarray]) -> None:
+        """Frames are scored as they come, one alone too."""
+        for name in many.keys() | one.keys():
+            shapes = [values[name].shape[1:] if name in values else None for values in (many, one)]
+            if shapes[0] != shapes[1]:
+                raise BadScores(name, f"of a frame among others its shape is {shapes[0]}, of one alone {shapes[1]}")
+
+    def _make_bias(self, bias: Opes) -> str:
+        """Of the frames of the one segment."""
+        if problem := bias.lacks(self._scores.values):
+            raise BadScores("", f"{problem}; there are: {', '.join(self._scores.values) or 'none'}")
+        self._bias = bias.made(self._scores)
+        energy = self._bias.energy(self._scores.matrix(bias.score))
+        return f"{len(self._bias.heights)} kernels; {energy.min():.3g} to {energy.max():.3g} kT in these frames"
+
+    def _steer(self) -> str:
+        for policy in (self._steering.policy, self._steering.fallback):
+            if len(self._scores) or policy.draws:
+                self._needed(policy)
+                policy.load()
+                policy.rank(self._scores, self._rng)  # a decider would keep what it raises for itself
+        decider = Decider(self._steering)
+        choice = decider.choose(self._scores, self._rng)
+        if decider.trouble:
+            raise decider.trouble
+        self._candidate = choice.candidate
+        warning = self._steering.policy.warning(self._scores) if len(self._scores) else ""
+        return f"{choice.policy}: {choice.reason}" + (f"; {warning}" if warning else "")
+
+    def _needed(self, rule: Policy | SegmentRule) -> None:
+        for name in rule.needs if len(self._scores) else ():
+            if name not in self._scores.values:
+                raise UnknownName(f"score for {type(rule).__name__}", name, self._scores.values)
+
+    def _prune(self, rule: SegmentRule) -> str:
+        self._needed(rule)
+        return rule.reason(self._scores, np.arange(len(self._scores))) or "the segment continues"
+
+    def _measure(self, metric: Callable[[Scores], float]) -> str:
+        value = float(metric(self._scores))
+        return f"{value:.6g}" + ("" if math.isfinite(value) else ", which a run does not record")
+
+    def _judge(self, name: str, yardstick: Yardstick) -> str:
+        rows = yardstick.rows(name, self._params, self._frames)
+        return f"{len(rows)} rows of {rows.dtype} {rows.shape[1:]}"
+
+    def _draw(self, function: Callable[[Any, Any], Any]) -> str:
+        made = function(self._params, self._results)
+        if made is None:
+            return "nothing to draw yet"
+        if not (isinstance(made, tuple) and len(made) == 2 and callable(getattr(made[0], "savefig", None))):
+            raise WrongFigure(f"{made!r:.60}")
+        made[0].savefig(io.BytesIO(), format="svg")
+        return str(made[1])
+
+    def _show(self, function: Callable[[Any, Any], Any]) -> str:
+        made = function(self._params, self._results)
+        if made is None:
+            return "nothing to show yet"
+        found, caption = shown(made)
+        if isinstance(found, np.ndarray):
+            return f"an array of {found.shape}"
+        found.savefig(io.BytesIO(), format="svg")
+        return caption or "a figure"
+
+    @property
+    def _results(self) -> TriedResults:
+        return TriedResults(self._scores, self._model, self._frames)
+
+
+def _scores(rows: int, values: Mapping[str, np.ndarray], model: int) -> Scores:
+    """Of the frames of one ended segment; in a weighted ensemble it is the only member of round 1."""
+    row, zeros, ones = np.arange(rows, dtype=np.int32), np.zeros(rows, np.int32), np.ones(rows, np.int32)
+    return Scores(
+        zeros, row, zeros, zeros, row == rows - 1, values, model, weight=ones.astype(float), round=ones,
+        held_out=row % 2 == 0,
+    )  # fmt: skip
