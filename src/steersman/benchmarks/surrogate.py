@@ -171,7 +171,7 @@ def rate(known: Known, seconds: float = 3.0) -> float:
     lattice, device = order.lattice(exact.GOLD), best()
     states = lattice.random(65_536 if device.type != "cpu" else 512, 0).to(device)
     correlations = lattice.correlations(known.configurations[:200]).numpy()
-    committee = Vectors.fit(correlations, known.exact.energy[:200, None], epochs=1)
+    committee = Vectors.fit(correlations, known.exact.energy[:200, None], width=0, epochs=1)
     energy = energies(committee, lattice)
 
     def timed(steps: int) -> tuple[int, float]:
