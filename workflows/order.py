@@ -17,7 +17,7 @@ class Order(Params):
     learn: int = Field(80, ge=20)  # energies before each of two trainings
     calls: int = Field(2000, ge=1)  # budget of expensive energies
     interval_K: float = Field(8.0, gt=0)  # goal: width of the interval of 95 %
-    measure: int = Field(16_000, ge=400)  # steps of each of 512 walkers that count configurations
+    measure: int = Field(16_000, ge=400)  # steps of 512 walkers that count configurations; few are for tests
 
 wf = Workflow("order", Order,
               stop=lambda p: budget(frames=p.calls) | reached("interval_K", p.interval_K, below=True))
