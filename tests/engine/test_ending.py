@@ -16,6 +16,7 @@ from steersman.journal.records import (
     Left,
     Published,
     Record,
+    Run,
     Session,
     Stage,
     Start,
@@ -25,13 +26,14 @@ from steersman.journal.state import State
 from steersman.steering import budget
 
 MOST = 20
+FRAMES = budget(frames=1000)
 BOUNDS = {"score": MOST, "metric coverage": MOST}
 
 
 def failed(*worked: bool, stage: str = "score") -> bool:
     """Whether a run ends whose stage worked or failed so."""
     state = State(Stage(t=1.0, stage=stage, ok=ok, cause="KeyError: 'x'") for ok in worked)
-    end = ending.failed(state, 2, 1, BOUNDS, Path("errors"))
+    end = ending.failed(state, FRAMES, 2, 1, BOUNDS, Path("errors"))
     assert end is None or (end.outcome, "KeyError: 'x'" in end.reason) == ("failed", True)
     return end is not None
 
@@ -55,7 +57,21 @@ def test_failures_in_a_row_end_a_run_unless_a_segment_has_ended_well(first: str,
             Began(t=1.0, walker=0, segment=number, start=number, first_row=number),
             Ended(t=1.0, walker=0, segment=number, start=number, first_row=number, end_row=number + 1, how=how),
         ]
-    assert (ending.failed(State(story), 1, 1, {}, Path("errors")) is not None) == ends
+    assert (ending.failed(State(story), FRAMES, 1, 1, {}, Path("errors")) is not None) == ends
+
+
+@pytest.mark.parametrize(("simulated", "ends"), [(0.0, True), (0.5, False)])
+def test_a_budget_of_simulated_time_without_a_time_ends_the_run(simulated: float, ends: bool) -> None:
+    """It would never be spent; a budget of frames is."""
+    story: list[Record] = [Run(t=1.0, time_unit="d"), Hired(t=1.0, walker=0, slot=0)]
+    for number in range(9):
+        tried: dict[str, Any] = {"walker": 0, "segment": number, "start": number, "first_row": number}
+        story += [Start(t=1.0, start=number, seed=1), Began(t=1.0, **tried)]
+        story += [Ended(t=1.0, **tried, end_row=number + 1, how="finished", simulated=simulated)]
+        story += [Published(t=1.0, walker=0, frames=number + 1, segments=number + 1)]
+    state = State(story)
+    assert (ending.failed(state, budget(sim_days=3), 1, 1, {}, Path("errors")) is not None) == ends
+    assert ending.failed(state, FRAMES, 1, 1, {}, Path("errors")) is None
 
 
 def failing(places: str, nodes: int) -> list[bool]:
@@ -74,7 +90,7 @@ def failing(places: str, nodes: int) -> list[bool]:
             state.apply(Ended(t=1.0, **tried, end_row=0, how="failed", cause="KeyError: 'x'"))
         state.apply(Left(t=1.0, walker=number, reason="it failed again and again"))
         state.apply(Hired(t=1.0, walker=number + 1, slot=slot))
-        ends.append(ending.failed(state, 2, nodes, {}, Path("errors")) is not None)
+        ends.append(ending.failed(state, FRAMES, 2, nodes, {}, Path("errors")) is not None)
     return ends
 
 

@@ -43,7 +43,7 @@ def test_a_value_without_a_name_is_told(tmp_path: Path) -> None:
         ([{"x": np.zeros(0)}], "'x': its shape is (0,), which holds nothing"),
         ([{"x": np.longdouble(1)}], "'x': its dtype is float128"),
         ([{"a/b": 1.0}], "'a/b': this name cannot be used for a folder"),
-        ([{"segment": 1}], "'segment': the engine uses this name"),
+        *(([{name: 1}], f"{name!r}: the engine uses this name") for name in ("segment", "walker", "row")),
         ([{"time": [1.0]}], "'time': it is [1.0]; it must be one number"),
         ([{"time": np.datetime64("2020")}], "'time': it is np.datetime64('2020'); it must be one number"),
         ([{"x": 2**64}], "'x': 18446744073709551616 is no number of 64 bits"),

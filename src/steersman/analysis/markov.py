@@ -161,9 +161,19 @@ def _blocks(paths: Sequence[np.ndarray], lag: int) -> list[np.ndarray]:
 
 
 def _drawn(blocks: Sequence[np.ndarray], lag: int, group: np.ndarray, draws: np.ndarray) -> list[Any]:
-    """The same from blocks that are drawn with replacement."""
-    picked = (draws[:, : len(blocks)] * len(blocks)).astype(int)
-    return [_fit([blocks[i] for i in each], lag, group) for each in picked]
+    """The same from blocks that are drawn with replacement; of a few draws no model can be made.
+
+    Raises: TooLittle: of more than half of them.
+    """
+    found, failed = [], TooLittle("")
+    for each in (draws[:, : len(blocks)] * len(blocks)).astype(int):
+        try:
+            found.append(_fit([blocks[i] for i in each], lag, group))
+        except TooLittle as error:
+            failed = error
+    if len(found) < len(draws) / 2:
+        raise failed
+    return found
 
 
 def _fit(blocks: Sequence[np.ndarray], lag: int, group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -183,7 +193,11 @@ def _fit(blocks: Sequence[np.ndarray], lag: int, group: np.ndarray) -> tuple[np.
     if inside.n_states == 1:
         stationary[inside.state_symbols] = 1.0
         return scales, stationary, flow
-    model = MaximumLikelihoodMSM(reversible=True).fit_fetch(inside)
+    try:
+        model = MaximumLikelihoodMSM(reversible=True).fit_fetch(inside)
+    except (RuntimeError, ValueError) as error:
+        words = f"the states are too weakly connected for a reversible model (deeptime: {error!s:.120})"
+        raise TooLittle(f"{words}; give fewer --states or another --lag, or simulate more") from error
     known = np.sort(model.timescales(min(SHOWN, inside.n_states - 1)))[::-1]
     scales[: len(known)] = known
     stationary[inside.state_symbols] = model.stationary_distribution

@@ -93,7 +93,7 @@ def _stored(run: Path) -> list[Row]:
     rows: list[Row] = []
     for walker in frames.walkers():
         window = Window(frames, [Span(walker, 0, frames.count(walker))])
-        rows += [(walker, *map(float, pair)) for pair in zip(window["began"], window["ended"], strict=True)]
+        rows += [(walker, float(b), float(e)) for b, e in zip(window["began"], window["ended"], strict=True)]
     return rows
 
 

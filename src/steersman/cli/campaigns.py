@@ -236,9 +236,7 @@ def _finish(
         if outcome == "budget" and (why := unsteered(state, made.workflow.steering)):
             out.plain(why)
         if any(state.segments):
-            newest = max(
-                (walker.segments[-1] for walker in state.walkers.values() if walker.segments), key=_number
-            ).name
+            newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.segments), key=_start).name
             drawn = " (being drawn)" if at_once else ""
             out.plain(f"Report: {directory.report}{drawn}   Ask: steersman why {directory.path} {newest}")
         if link := page():  # it may have ended
@@ -273,5 +271,5 @@ def _exit_code(outcome: str, require_goal: bool) -> int:
     return NO_GOAL if require_goal and outcome == "budget" else EXIT[outcome]
 
 
-def _number(segment: Segment) -> int:
-    return segment.number
+def _start(segment: Segment) -> int:
+    return segment.start

@@ -104,7 +104,7 @@ def check_new(path: Path, overwrite: bool) -> None:
     """Raises: CannotExport: the file is there, or its folder is not."""
     if path.exists() and not overwrite:
         raise CannotExport(
-            str(path), "this file exists; choose another name, or replace it with the option `overwrite`"
+            str(path), "this file exists; choose another name, or replace it: `--overwrite` (in Python overwrite=True)"
         )
     if not path.absolute().parent.is_dir():
         raise CannotExport(str(path), f"there is no folder {path.parent}; make it first")
@@ -214,7 +214,8 @@ def _universe(topology: Path) -> Any:
     if not topology.is_file():
         words = "there is no such file: what `prepare` returned had no `pdb`, or an older Steersman made the run; give "
         raise CannotExport(
-            str(topology), f"{words}a file of the atoms as `topology`, or export to .nc, which needs none"
+            str(topology),
+            f"{words}a file of the atoms, `--topology FILE` (in Python topology=), or export to .nc, which needs none",
         )
     try:
         with warnings.catch_warnings():

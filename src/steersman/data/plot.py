@@ -30,7 +30,7 @@ class Plots:
     def __getattr__(self, name: str) -> Callable[[], Figure]:
         if name.startswith("_"):  # what Python and notebooks ask everything for
             raise AttributeError(name)
-        return functools.partial(self._drawn, name)
+        return lambda: self._drawn(name)
 
     def __dir__(self) -> list[str]:
         from steersman.dashboard.figures import FIGURES, contributed  # brings matplotlib with it

@@ -361,9 +361,8 @@ class Driver:
             return End(outcome="finished", reason=f"by {self._state.finish}")
         if end := self._hopeless():
             return end
-        if end := ending.failed(
-            self._state, self._slots, self._site.nodes, self._bounds, self._directory.errors.resolve()
-        ):
+        errors = self._directory.errors.resolve()
+        if end := ending.failed(self._state, self._rule, self._slots, self._site.nodes, self._bounds, errors):
             return end
         if self._rounds and not (self._round_is_over and not self._learning):
             return None

@@ -76,10 +76,13 @@ def without_model(state: State, rule: StopRule, first: int, draws: int, now: flo
     return f"{words}; a larger budget gives it time, and with --rounds walkers wait for it"
 
 
-def failed(state: State, slots: int, nodes: float, bounds: Mapping[str, int], errors: Path) -> End | None:
+def failed(
+    state: State, rule: StopRule, slots: int, nodes: float, bounds: Mapping[str, int], errors: Path
+) -> End | None:
     """A run that gets nowhere.
 
     Args:
+        rule: that is to end it.
         nodes: on which there will be walkers; inf: nobody knows.
         bounds: stages whose failure ends the run, and how many in a row do once the stage has worked.
         errors: where the causes of failed segments lie.
@@ -93,6 +96,9 @@ def failed(state: State, slots: int, nodes: float, bounds: Mapping[str, int], er
     if not state.frames and state.frameless_in_a_row >= enough:
         ended = f"{state.ended.total()} segments have ended, and none produced a frame"
         return _failed(f"{ended}: does simulate() call out.append? Does a reader read the right file?")
+    if rule.counts_simulated and not state.simulated and ended_well >= enough:
+        ended = f"{ended_well} segments have ended, and none simulated any time, which the stop rule counts ({rule})"
+        return _failed(f"{ended}: write out.append(time=...), the simulated time since the segment's start")
     for name, most in bounds.items():
         stage = state.stages.get(name)
         if stage and stage.failures >= (most if stage.worked else min(NEVER, most)):

@@ -54,8 +54,8 @@ def asked(directory: RunDirectory, source: Path) -> Mended | None:
 
 def take(mended: Mended, directory: RunDirectory, recorder: Recorder) -> None:
     """Give a run its workflow file, and have the calls made again whose task is another now."""
-    file, differ = directory.workflow, f": {', '.join(sorted(mended.changed))} differ" if mended.changed else ""
-    reason = f"{who()} continues the run with another {file.name}{differ}"
+    file, new = directory.workflow, f", with new {', '.join(sorted(mended.changed))}" if mended.changed else ""
+    reason = f"{who()} continues the run with another {file.name}{new}"
     stale = _stale(recorder.state, mended.changed)
     recorder.record_all([
         Damaged(file=file.name, sha256=hashlib.sha256(mended.text).hexdigest(), reason=reason),

@@ -70,6 +70,7 @@ class Scorer:
         self.hopeless = ""
         self._batch: _Batch | None = None
         self._unfit = set[int]()  # models that cannot score
+        self._unknown = set[str]()  # metrics that are no number yet
         self._failed_at = (-1, -1)  # what was published when a scoring failed
         self._scores: Scores | None = None
         self._seen, self._ended = (-1, -1), -1  # what was published when they were put together
@@ -206,13 +207,18 @@ class Scorer:
         for name, metric in self._workflow.metrics.items():
             try:
                 value = float(metric(self.scores()))
-                if not math.isfinite(value):
-                    raise ValueError(f"it returned {value}, which is not recorded")
-                values[name] = value
             except Exception as error:  # a user's metric may raise anything; the others are still worth having
                 if not early:
                     self._recorder.fails_here(f"metric {name}", error)
             else:
                 self._recorder.works(f"metric {name}")
+                if math.isfinite(value):
+                    values[name] = value
+                    self._unknown.discard(name)
+                elif name not in self._unknown:  # an average of nothing, say
+                    self._unknown.add(name)
+                    self._recorder.note(
+                        f"the metric {name} is {value}: it is not recorded, and rules that look at it wait"
+                    )
         if values:
             self._recorder.record(Metrics(values=values))

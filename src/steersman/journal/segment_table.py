@@ -60,8 +60,8 @@ class SegmentTable:
         return f"w{self.walker[i]}.{self.number[i]}"
 
     def find(self, name: str) -> int:
-        """The position of a segment. Raises: NoSuchSegment: the journal does not know it."""
-        found = re.fullmatch(r"w?(\d{1,12})\.(\d{1,12})", name)
+        """The position of a segment, or of that of a frame (w0.7:3). Raises: NoSuchSegment: the journal knows none."""
+        found = re.fullmatch(r"w?(\d{1,12})\.(\d{1,12})(?::\d{1,18})?", name)
         same = (self.walker == int(found[1])) & (self.number == int(found[2])) if found else np.zeros(0, bool)
         if not same.any():
             raise NoSuchSegment(name, self.name(len(self) - 1) if len(self) else "none yet")

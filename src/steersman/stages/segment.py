@@ -14,7 +14,7 @@ from steersman.store.states import copied
 
 Shapes = dict[str, list[int]]  # of the variables of a frame
 
-TAKEN = {"segment", "segments", RESTART_STATES}  # variables of the engine, of frames and of segments
+TAKEN = {"segment", "segments", "walker", "row", RESTART_STATES}  # what the engine says of frames and of segments
 
 # A look at the bus costs 0.3 ms here and 0.05 ms of the server, which thousands of walkers share: so a segment that has
 # run for long looks less often. It is stopped, and its frames reported, late by a tenth of that, within these bounds.
@@ -107,8 +107,8 @@ class Segment:
         for name, value in variables.items():
             try:
                 finite = np.isfinite(value).all()
-            except TypeError as error:
-                problem = f"{value!r:.60} is no number of 64 bits, boolean or array of them; numpy says: {error!s:.99}"
+            except TypeError:
+                problem = f"{value!r:.60} is no number of 64 bits, boolean or array of them"
                 if str(getattr(value, "dtype", "")).endswith("bfloat16"):
                     problem = "its dtype is bfloat16, which numpy has not; give value.float()"
                 raise BadVariable(name, problem) from None

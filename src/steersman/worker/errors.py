@@ -48,6 +48,18 @@ class NoFrames(EngineError):
         return "it appended no frame; call out.append(name=value, ...) for each"
 
 
+class NoTime(EngineError):
+    """Frames have no time, and the stop rule counts it."""
+
+    rule: str
+
+    def __str__(self) -> str:
+        return (
+            f"no frame has a `time`, and the stop rule counts simulated time ({self.rule}): the run would not end; "
+            "write out.append(time=...), the simulated time since the segment's start"
+        )
+
+
 class WrongFigure(EngineError):
     made: str
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steersman.journal.run_directory import sha256
+from steersman.stages.score_names import NAME_TAKEN, TAKEN
 from steersman.stages.workflow import Gate
 from steersman.steering.errors import BadScores
 from steersman.store import Span, Window
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 
 GATE = "gate"  # name of what a function gives as one
-TAKEN = ("walker", "row")  # stored beside the scores
 COLLAPSED = 1e-3  # of the spread that the coordinates of one frame after the other should have
 
 
@@ -148,8 +148,10 @@ def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray
     checked = {}
     for name, value in values.items():
         array = np.asarray(value)
-        if not isinstance(name, str) or name in TAKEN:
-            raise BadScores(str(name), "it cannot have this name, for the engine's own columns do; take another")
+        if not isinstance(name, str):
+            raise BadScores(str(name), "the name of a score is text")
+        if name in TAKEN:
+            raise BadScores(name, NAME_TAKEN)
         if array.dtype.kind not in "biuf":
             raise BadScores(name, f"its dtype is {array.dtype}; numbers and booleans can be scores")
         if array.shape[:1] != (rows,):
@@ -157,7 +159,20 @@ def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray
         if not np.isfinite(array).all():
             raise BadScores(name, f"{int((~np.isfinite(array)).sum())} of its values are not finite; return numbers")
         checked[name] = array
+    _check_columns(checked)
     return checked
+
+
+def _check_columns(values: Mapping[str, np.ndarray]) -> None:
+    """Raises: BadScores: two scores would be the same column of `run.scores`."""
+    columns = [
+        (name, f"{name}_{i}") for name, value in values.items() for i in range(value[:1].size * (value.ndim > 1))
+    ]
+    for name, column in columns:
+        if column in values:
+            raise BadScores(
+                column, f"this is the name of a column of the score {name!r}, which has several; take another"
+            )
 
 
 def load_model(directory: Path) -> Model:

@@ -33,7 +33,7 @@ from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Pol
 from steersman.steering.errors import BadScores
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName, told
-from steersman.worker import sizes, torch_defaults, training, trying_plans
+from steersman.worker import sizes, torch_defaults, training, trying_plans, trying_variables
 from steersman.worker.errors import NoFrames, WrongFigure
 
 SEED = 1
@@ -148,6 +148,7 @@ class _Trial:
         assert workflow.simulation is not None
         self._workflow, self._params, self._folder = workflow, params, folder
         self._simulation, self._steering = workflow.simulation, workflow.steering
+        self._stop = workflow.stop_rule(params)
         self._prepared: Any = None
         self._model: Any = None
         self._out: Out | None = None
@@ -244,6 +245,7 @@ class _Trial:
         if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
             ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
         ended += self._never_read(start)
+        ended += trying_variables.in_words(out, start, self._simulation.variables, self._stop, self._out.frame(0))
         stored = {name: out.stored[name] for name in sorted(out.stored) if name != "segment"}
         found = ", ".join(f"{name} {each.dtype} {each.shape[1:]}" for name, each in stored.items())
         return f"{out.frames} frames of {found}{sizes.in_words(out, self._workflow, self._params)}{ended}"

@@ -1,0 +1,40 @@
+"""Frames of a segment that was tried -> what is odd with their variables, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+from steersman.stages.out import Out
+from steersman.stages.start import Start
+from steersman.steering import StopRule
+from steersman.worker.errors import NoTime
+
+
+def in_words(out: Out, start: Start, described: Iterable[str], stop: StopRule, first: Mapping[str, Any]) -> str:
+    """What a segment, or the next ones, will lack.
+
+    Args:
+        described: names that the workflow file gives dimensions and units.
+        first: the first frame of the first segment.
+    Raises: NoTime: the stop rule counts simulated time, and no frame has it.
+    """
+    stored = out.stored
+    if stop.counts_simulated and "time" not in stored:
+        raise NoTime(str(stop))
+    return _never_stored(stored, described) + _goes_on(stored, start, first)
+
+
+def _never_stored(stored: Container[str], described: Iterable[str]) -> str:
+    odd = [name for name in described if name not in stored]
+    return f"; variables= describes {', '.join(odd)}, which no frame has" if odd else ""
+
+
+def _goes_on(stored: Mapping[str, Any], start: Start, first: Mapping[str, Any]) -> str:
+    """Whether the time of a segment that continues another is counted from the prepared start."""
+    before = float(start.frame["time"]) if start.frame and "time" in start.frame else 0.0
+    began = float(stored["time"][0]) if "time" in stored else 0.0
+    if before <= 0 or not math.isclose(began, before + float(first["time"])):
+        return ""
+    return f"; its time goes on, {began:g} after {before:g}: it is to be counted from the segment's start"
