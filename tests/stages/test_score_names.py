@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from steersman import Workflow, budget
 from steersman.engine import campaign
 from steersman.stages import loading, score_names
 from steersman.stages.errors import BadWorkflow
+from steersman.steering import Opes
 
 
 def both(p: Any, model: Any, frames: Any) -> dict[str, Any]:
@@ -94,3 +96,12 @@ def test_a_run_whose_steering_asks_for_another_name_does_not_begin(tmp_path: Pat
     assert "'y'" in refused.value.problem
     file.write_text(SCORED.replace('"y"', '"x"'))
     assert campaign.plan(str(file)).workflow.name == "named"
+
+
+def test_a_score_with_the_name_of_a_column_is_told() -> None:
+    """`weight` is a column of biased runs alone."""
+    wf = Workflow("mine", stop=budget(frames=1))
+    assert score_names.lacking(wf, {"x", "weight"}) == ""
+    assert score_names.lacking(wf, {"x", "time"}) != ""
+    wf.steer(bias=Opes("x", barrier_kT=10))
+    assert score_names.lacking(wf, {"x", "weight", "energy_kT"}) != ""

@@ -10,14 +10,15 @@ from typing import Any
 
 from steersman.stages.workflow import Train, Workflow
 
-TAKEN = ("walker", "row", "segment", "time", "weight")  # columns of `run.scores`, beside the scores
+TAKEN = ("walker", "row", "segment", "time")  # columns of `run.scores`, beside the scores
 NAME_TAKEN = "it cannot have this name, for the engine's own columns do; take another"
 OTHERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)  # whose returns are their own
 
 
 def lacking(workflow: Workflow, there: Collection[str]) -> str:
     """Which score steering or the gate of models asks for that is not among these, or which cannot be one, or ""."""
-    if odd := sorted(set(TAKEN).intersection(there)):
+    taken = {*TAKEN, "weight"} if workflow.steering.bias else {*TAKEN}  # of what a bias pushed
+    if odd := sorted(taken.intersection(there)):
         return f"score {odd[0]!r}: {NAME_TAKEN}"
     steering, training, known = workflow.steering, workflow.training, ", ".join(sorted(there)) or "none"
     if steering.bias and (problem := steering.bias.lacks(there)):
