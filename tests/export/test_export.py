@@ -18,6 +18,7 @@ from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.cli.__main__ import main
 from steersman.data import choice, export
 from steersman.data.errors import CannotExport, NoFrames
+from steersman.data.export import _classic
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
@@ -313,3 +314,19 @@ def test_errors_have_the_classes_that_scripts_match(run: RunDirectory) -> None:
     with pytest.raises(UnknownName):
         choice.of_scores(history, scores=["errors=1"])
     assert choice.part(lineage.rows(history, "w1.0"), "", 1)["time"].iloc[-1] == pytest.approx(FRAMES * REPORT_PS)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "u1", "u2", "u4", "u8", "i1", "i2", "i8", "f2", "f4", "f8"])
+def test_any_dtype_is_in_a_netcdf_file_with_its_values(dtype: str, tmp_path: Path) -> None:
+    """The classic format has few types; whether a value fits must not depend on which frames were chosen."""
+    most = np.finfo(dtype).max if dtype[0] == "f" else 1 if dtype == "bool" else min(np.iinfo(dtype).max, 2**53)
+    given = xarray.DataArray(np.array([0, 1, most]).astype(dtype), name="x")
+    _classic(given).to_netcdf(tmp_path / "a.nc", engine="scipy")
+    with xarray.open_dataset(tmp_path / "a.nc", engine="scipy") as found:
+        assert found.x.values.tolist() == given.values.tolist()
+
+
+def test_integers_that_no_type_of_a_netcdf_file_holds_are_told() -> None:
+    with pytest.raises(CannotExport) as told:
+        _classic(xarray.DataArray(np.array([2**53 + 1]), name="hashes"))
+    assert "hashes" in str(told.value)

@@ -52,6 +52,7 @@ def test_a_budget_of_simulated_time_in_an_unknown_unit_is_refused(unit: str) -> 
             loading.check_rules(workflow, Values())
         assert refused.value.name == "stop"
         assert repr(unit or "1") in refused.value.problem
+    workflow = Workflow("times", Values, stop=rule)
     workflow.simulate(variables={"time": Variable((), "picosecond")})(lambda params, start, out: None)
     loading.check_rules(workflow, Values())
 

@@ -1,5 +1,7 @@
 """The decorators of a workflow."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from steersman.stages.errors import BadDraws
 from steersman.stages.outline import problems
 from steersman.stages.rules import every
 from steersman.stages.workflow import Params, Workflow
-from steersman.steering import Steering, Unsteered, WeightedEnsemble, budget
+from steersman.steering import Scores, Steering, Unsteered, WeightedEnsemble, budget
 
 BODY = {
     "prepare": "def f(p): return 7",
@@ -70,3 +72,23 @@ def test_nothing_is_held_out_of_a_weighted_ensemble() -> None:
 def test_a_workflow_that_says_nothing_of_steering_continues_every_segment() -> None:
     assert Workflow("plain", stop=budget(frames=1)).steering == Steering(Unsteered(), 0.0, Unsteered())
     assert Steering() == Steering(Unsteered(), 0.0, Unsteered())
+
+
+@pytest.mark.parametrize("verb", ["prepare", "before", "after", "held_out", "simulate", "train", "score", "metric"])
+def test_a_second_function_for_a_stage_is_refused_and_does_not_replace_the_first(verb: str) -> None:
+    wf = Workflow("mine", stop=budget(frames=1))
+    decorate = getattr(wf, verb)(when=every(frames=1)) if verb == "train" else getattr(wf, verb)
+
+    def one(*given: Any) -> Any: ...
+
+    decorate(one)
+    with pytest.raises(TypeError):
+        decorate(one)
+
+
+def test_a_metric_that_would_hide_a_column_is_refused() -> None:
+    def elapsed_s(scores: Scores) -> float:
+        return 1.0
+
+    with pytest.raises(TypeError):
+        Workflow("mine", stop=budget(frames=1)).metric(elapsed_s)

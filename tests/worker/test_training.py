@@ -71,8 +71,10 @@ def test_a_function_can_be_the_gate(tmp_path: Path) -> None:
         ({"z": [1, None, 3, 4]}, "its dtype is object"),
         ({"z": list("abcd")}, "its dtype is <U1"),
         ({"z": np.full(4, np.nan)}, "4 of its values are not finite"),
-        *(({name: np.zeros(4)}, "take another") for name in ("row", "walker", "segment", "time")),
+        *(({name: np.zeros(4)}, "take another") for name in ("frame", "row", "walker", "segment", "time")),
         ({"z": np.zeros((4, 2)), "z_1": np.zeros(4)}, "of the score 'z'"),
+        ({"z": np.full(4, 2**53 + 1)}, "beyond 2**53"),
+        ({"z": np.full(4, -(2**63))}, "beyond 2**53"),
         ({1: np.zeros(4)}, "the name of a score is text"),
     ],
 )

@@ -32,6 +32,7 @@ BOXES = {
 }
 FLAT = 1e-6  # share of its volume at right angles below which a box is none
 FORMATS = (".xtc", ".dcd", ".pdb", ".nc")
+EXACT = 2**53  # integers up to which a float has them all
 BLOCK_BYTES = 32 * 2**20  # of positions that are read at once
 MOST_STEPS = 1000  # of a DCD file, between two frames
 
@@ -138,10 +139,24 @@ def _replaced(path: Path) -> Iterator[Path]:
 def _fields(history: History, chosen: pandas.DataFrame, path: Path) -> Iterator[int]:
     with _replaced(path) as partial:
         found = lineage.dataset(history, chosen)
-        booleans = {name: found[name].astype("i1") for name in found if found[name].dtype.kind == "b"}
         with _writing(path):
-            found.assign(booleans).to_netcdf(partial, engine="scipy")  # NetCDF has no type for them
+            found.assign({name: _classic(found[name]) for name in found}).to_netcdf(partial, engine="scipy")
         yield len(chosen)
+
+
+def _classic(variable: xarray.DataArray) -> xarray.DataArray:
+    """A variable in a type that NetCDF's classic format has. Raises: CannotExport: integers that none holds."""
+    kind, size = variable.dtype.kind, variable.dtype.itemsize
+    if kind == "b":
+        return variable.astype("i1")
+    if kind == "f":
+        return variable.astype("f4") if size < 4 else variable
+    if kind not in "iu" or variable.dtype in ("i1", "i2", "i4"):
+        return variable
+    most = max(abs(int(variable.min())), int(variable.max())) if variable.size else 0
+    if most > EXACT:
+        raise CannotExport(str(variable.name), "integers beyond 2**53; export other variables, or read `run.dataset()`")
+    return variable.astype("i4" if most < 2**31 else "f8")
 
 
 class _Atoms:

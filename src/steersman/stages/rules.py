@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
+TAKEN = ("time", "elapsed_s", "simulated")  # columns of `run.metrics`
 EXAMPLES = {"stop": "budget(frames=10_000)", "when": "every(frames=1000)"}  # what to write, for example
 
 
@@ -92,12 +93,15 @@ def chosen(name: str, given: Any, kind: type[R], params: object) -> R:
     return rule
 
 
-def stage(kind: str, function: F, arguments: tuple[str, ...]) -> F:
-    """Check that a stage can be called with its positional arguments."""
+def stage(kind: str, function: F, arguments: tuple[str, ...], known: object = None) -> F:
+    """Check that a stage can be called with its positional arguments, and is not there already (`known`)."""
+    name = function.__name__
+    if known is not None:
+        raise TypeError(f"@wf.{kind} {name}: the workflow has such a function already, which this one would replace")
+    if kind == "metric" and name in TAKEN:
+        raise TypeError(f"@wf.metric {name}: `run.metrics` has a column of this name; take another")
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError as error:
-        raise TypeError(
-            f"@wf.{kind} {function.__name__}: it is called as {kind}({', '.join(arguments)}); {error}"
-        ) from None
+        raise TypeError(f"@wf.{kind} {name}: it is called as {kind}({', '.join(arguments)}); {error}") from None
     return function

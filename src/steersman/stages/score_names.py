@@ -10,7 +10,7 @@ from typing import Any
 
 from steersman.stages.workflow import Train, Workflow
 
-TAKEN = ("walker", "row", "segment", "time")  # columns of `run.scores`, beside the scores
+TAKEN = ("frame", "walker", "row", "segment", "time")  # columns of `run.scores`, beside the scores
 NAME_TAKEN = "it cannot have this name, for the engine's own columns do; take another"
 OTHERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)  # whose returns are their own
 

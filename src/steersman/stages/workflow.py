@@ -115,7 +115,7 @@ class Workflow:
         """Decorate `function(params)`: run once, before the first walker; it returns every start's `prepared`."""
 
         def decorate(function: F) -> F:
-            self.prepare_function = _stage("prepare", function, ("params",))
+            self.prepare_function = _stage("prepare", function, ("params",), self.prepare_function)
             return function
 
         return decorate(function) if function else decorate
@@ -142,7 +142,7 @@ class Workflow:
 
         What it returns, with the results in place of the futures, is every start's `prepared`.
         """
-        self.before_plan = _stage("before", plan, ("params",))
+        self.before_plan = _stage("before", plan, ("params",), self.before_plan)
         return plan
 
     def after(self, plan: F) -> F:
@@ -150,7 +150,7 @@ class Workflow:
 
         `run` is that of `open_run`. What it returns, the results in place of the futures, is `run.result(NAME)`.
         """
-        self.after_plan = _stage("after", plan, ("params", "run"))
+        self.after_plan = _stage("after", plan, ("params", "run"), self.after_plan)
         return plan
 
     @overload
@@ -165,7 +165,7 @@ class Workflow:
         """
 
         def decorate(function: F) -> F:
-            self.held_out_function = _stage("held_out", function, ("params",))
+            self.held_out_function = _stage("held_out", function, ("params",), self.held_out_function)
             return function
 
         return decorate(function) if function else decorate
@@ -207,7 +207,7 @@ class Workflow:
         """
 
         def decorate(function: F) -> F:
-            checked = _stage("simulate", function, ("params", "start", "out"))
+            checked = _stage("simulate", function, ("params", "start", "out"), self.simulation)
             self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s, exact)
             return function
 
@@ -247,7 +247,7 @@ class Workflow:
             )
 
         def decorate(function: F) -> F:
-            checked = _stage("train", function, ("params", "frames", "last"))
+            checked = _stage("train", function, ("params", "frames", "last"), self.training)
             self.training = Train(checked, when, gpus, window, gate, hang_s, ranks, strategy)
             return function
 
@@ -268,7 +268,8 @@ class Workflow:
         """
 
         def decorate(function: F) -> F:
-            self.scoring = Score(_stage("score", function, ("params", "model", "frames")), batch, hang_s, early)
+            checked = _stage("score", function, ("params", "model", "frames"), self.scoring)
+            self.scoring = Score(checked, batch, hang_s, early)
             return function
 
         return decorate(function) if function else decorate
@@ -298,7 +299,8 @@ class Workflow:
         """Decorate `function(scores) -> number`, a figure of merit recorded after every scoring."""
 
         def decorate(function: F) -> F:
-            self.metrics[function.__name__] = _stage("metric", function, ("scores",))
+            name = function.__name__
+            self.metrics[name] = _stage("metric", function, ("scores",), self.metrics.get(name))
             return function
 
         return decorate(function) if function else decorate

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from steersman.models import Model
 
 
+EXACT = 2**53  # integers up to which a float has them all, as `run.scores` does
 GATE = "gate"  # name of what a function gives as one
 COLLAPSED = 1e-3  # of the spread that the coordinates of one frame after the other should have
 
@@ -156,6 +157,10 @@ def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray
             raise BadScores(name, f"its dtype is {array.dtype}; numbers and booleans can be scores")
         if array.shape[:1] != (rows,):
             raise BadScores(name, f"its shape is {array.shape} for {rows} frames; return one row per frame")
+        if array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), int(array.max())) > EXACT:
+            raise BadScores(
+                name, "it has integers beyond 2**53, which are kept as floats; keep them in the frames only"
+            )
         if not np.isfinite(array).all():
             raise BadScores(name, f"{int((~np.isfinite(array)).sum())} of its values are not finite; return numbers")
         checked[name] = array
