@@ -94,9 +94,12 @@ def chosen(name: str, given: Any, kind: type[R], params: object) -> R:
 
 
 def stage(kind: str, function: F, arguments: tuple[str, ...], known: object = None) -> F:
-    """Check that a stage can be called with its positional arguments, and is not there already (`known`)."""
-    name = function.__name__
-    if known is not None:
+    """Check that a stage can be called with its positional arguments, and is not there already, as `known`.
+
+    A file may replace a stage of a workflow that it imports, but not one of its own without a word.
+    """
+    name, first = function.__name__, getattr(known, "function", known)
+    if first is not None and first.__module__ == function.__module__:
         raise TypeError(f"@wf.{kind} {name}: the workflow has such a function already, which this one would replace")
     if kind == "metric" and name in TAKEN:
         raise TypeError(f"@wf.metric {name}: `run.metrics` has a column of this name; take another")
