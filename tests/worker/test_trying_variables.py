@@ -35,6 +35,9 @@ def test_time_that_is_counted_from_the_prepared_start_is_told(goes_on: bool) -> 
 def test_what_is_described_and_never_stored_is_told() -> None:
     first, _, _ = two()
     assert "xx" in in_words(first, Start(None), ("time", "xx"), FRAMES, first.frame(0))
+    assert in_words(first, Start(None), ("time", "x", "xx"), FRAMES, first.frame(0)) == "", "an app's, say"
+    without, _, _ = two(time=False)
+    assert "time" in in_words(without, Start(None), ("time", "x"), FRAMES, without.frame(0))
 
 
 def test_a_stop_rule_that_counts_simulated_time_needs_frames_that_have_it() -> None:

@@ -21,7 +21,8 @@ def loaded(name: str) -> Workflow:
 
 @pytest.mark.parametrize("path", sorted(REFERENCE.glob("[a-z]*.py")), ids=lambda path: path.stem)
 def test_each_has_yardsticks_and_is_steered(path: Path) -> None:
-    workflow = loading.load(path)
+    loading.load(path)
+    workflow = loading.load(path)  # a driver imports its own copy again, also where it is a variant of another file
     assert workflow.yardsticks
     assert problems(workflow) == []
 

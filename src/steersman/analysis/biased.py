@@ -16,6 +16,7 @@ from steersman.dashboard import style
 from steersman.data.unbiased import Unbiased
 from steersman.journal import published
 from steersman.stages import loading
+from steersman.stages.score_names import TAKEN
 from steersman.stages.workflow import Workflow
 from steersman.steering.opes import ENERGY
 from steersman.steering.reweighting import COLLAPSED
@@ -23,7 +24,7 @@ from steersman.steering.weighted_ensemble import Mean
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName
 
-PLACE = ("segment", "walker", "row", "time", "weight", ENERGY)  # columns of scores that are no scores, or the bias's
+PLACE = (*TAKEN, "weight", ENERGY)  # columns of scores that are no scores, or the bias's
 CAPTION = (
     "Free energy of the unbiased system above its lowest bin. Left: along the first coordinate, with 95 % intervals. "
     "Right: over the first two coordinates, or, where there is one, where the frames of each lineage lie, in order of "

@@ -94,13 +94,8 @@ def chosen(name: str, given: Any, kind: type[R], params: object) -> R:
 
 
 def stage(kind: str, function: F, arguments: tuple[str, ...], known: object = None) -> F:
-    """Check that a stage can be called with its positional arguments, and is not there already, as `known`.
-
-    A file may replace a stage of a workflow that it imports, but not one of its own without a word.
-    """
-    name, first = function.__name__, getattr(known, "function", known)
-    if first is not None and first.__module__ == function.__module__:
-        raise TypeError(f"@wf.{kind} {name}: the workflow has such a function already, which this one would replace")
+    """Check that a stage can be called with its positional arguments, and does not replace `known`, see `only`."""
+    name = only(kind, function, known)
     if kind == "metric" and name in TAKEN:
         raise TypeError(f"@wf.metric {name}: `run.metrics` has a column of this name; take another")
     try:
@@ -108,3 +103,25 @@ def stage(kind: str, function: F, arguments: tuple[str, ...], known: object = No
     except TypeError as error:
         raise TypeError(f"@wf.{kind} {name}: it is called as {kind}({', '.join(arguments)}); {error}") from None
     return function
+
+
+def only(kind: str, function: Callable[..., Any], known: object) -> str:
+    """The name of a function that a workflow is given, and that is not to replace one of the same file without a word.
+
+    A file may replace what a workflow has that it imports, each time that it is itself imported anew.
+
+    Args:
+        known: what the workflow has in its place, or None; or those of this kind, by name.
+    """
+    known = known.get(function.__name__) if isinstance(known, dict) else known
+    first = known[1] if isinstance(known, tuple) else getattr(known, "function", known)
+    if first is not None and _module(first) is _module(function):
+        raise TypeError(
+            f"@wf.{kind} {function.__name__}: the workflow has such a function already, which this one would replace"
+        )
+    return function.__name__
+
+
+def _module(function: Any) -> object:
+    """What stands for the module that defines a function, whatever wraps it: another one when it is imported again."""
+    return getattr(inspect.unwrap(function), "__globals__", None) or object()

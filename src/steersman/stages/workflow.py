@@ -132,7 +132,8 @@ class Workflow:
         """
 
         def decorate(function: Callable[..., Any]) -> Task:
-            made = self.tasks[function.__name__] = Task(function, retries)
+            name = rules.only("task", function, self.tasks)
+            self.tasks[name] = made = Task(function, retries)
             return made
 
         return decorate(function) if function else decorate
@@ -299,8 +300,7 @@ class Workflow:
         """Decorate `function(scores) -> number`, a figure of merit recorded after every scoring."""
 
         def decorate(function: F) -> F:
-            name = function.__name__
-            self.metrics[name] = _stage("metric", function, ("scores",), self.metrics.get(name))
+            self.metrics[function.__name__] = _stage("metric", function, ("scores",), self.metrics)
             return function
 
         return decorate(function) if function else decorate
@@ -325,7 +325,7 @@ class Workflow:
             raise ValueError(f"@wf.yardstick({take!r}): take one of {', '.join(TAKES)}")
 
         def decorate(function: F) -> F:
-            checked = _stage("yardstick", function, ("params", "frames"))
+            checked = _stage("yardstick", function, ("params", "frames"), self.yardsticks)
             self.yardsticks[function.__name__] = Yardstick(checked, take, less or take == "lowest", tuple(levels))
             return function
 
@@ -342,7 +342,7 @@ class Workflow:
             raise TypeError('@wf.figure needs a title: write @wf.figure("what it shows")')
 
         def decorate(function: F) -> F:
-            self.figures[function.__name__] = title, _stage("figure", function, ("params", "results"))
+            self.figures[function.__name__] = title, _stage("figure", function, ("params", "results"), self.figures)
             return function
 
         return decorate
@@ -360,7 +360,7 @@ class Workflow:
             raise TypeError('@wf.panel needs a title: write @wf.panel("what it shows")')
 
         def decorate(function: F) -> F:
-            self.panels[function.__name__] = title, _stage("panel", function, ("params", "results"))
+            self.panels[function.__name__] = title, _stage("panel", function, ("params", "results"), self.panels)
             return function
 
         return decorate

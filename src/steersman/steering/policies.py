@@ -6,7 +6,7 @@ A policy is a pure function of the scores and a random generator. `a | b` lets t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import chain, zip_longest
 
@@ -94,24 +94,13 @@ class Policy:
     def __or__(self, other: Policy) -> Turns:
         return Turns((*members(self), *members(other)))
 
-    def candidates(
-        self, scores: Scores, order: np.ndarray, values: np.ndarray, reason: str, at: np.ndarray | None = None
-    ) -> list[Candidate]:
-        """Frames not started from come first; `reason` is a format string of `value`, and of where it is, `at`."""
+    def candidates(self, scores: Scores, order: np.ndarray, values: np.ndarray, reason: str) -> list[Candidate]:
+        """Frames not started from come first; `reason` is a format string of `value`."""
         order = scores.startable(order)
         fresh = np.argsort(scores.starts[order], kind="stable")[:LONGEST]
         return [
-            Candidate(int(i), self.name, float(values[i]), reason.format(value=float(values[i]), at=_place(at, i)))
-            for i in order[fresh]
+            Candidate(int(i), self.name, float(values[i]), reason.format(value=float(values[i]))) for i in order[fresh]
         ]
-
-
-def _place(at: np.ndarray | None, i: int) -> str:
-    """The first numbers of where a frame is."""
-    if at is None:
-        return ""
-    numbers = [f"{number:.3g}" for number in np.atleast_1d(at[i])]
-    return ", ".join(numbers[:SHOWN] + ["..."] * (len(numbers) > SHOWN))
 
 
 @dataclass(frozen=True)
@@ -168,8 +157,16 @@ class Novelty(Policy):
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         crowd = scores.crowd(self.score, self.bins).astype(float)
         order = _shuffled_order(crowd, rng)
-        reason = f"frames in its cell of {self.score} ({{at}}): {{value:,.0f}}"
-        return self.candidates(scores, order, crowd, reason, scores.matrix(self.score))
+        x = scores.matrix(self.score)
+        return [
+            replace(each, reason=f"frames in its cell of {self.score} ({_place(x[each.index])}): {each.reason}")
+            for each in self.candidates(scores, order, crowd, "{value:,.0f}")
+        ]
+
+
+def _place(x: np.ndarray) -> str:
+    """The first of the numbers of a score."""
+    return ", ".join([*(f"{number:.3g}" for number in x[:SHOWN]), *["..."] * (len(x) > SHOWN)])
 
 
 @dataclass(frozen=True)

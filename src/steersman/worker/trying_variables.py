@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steersman.stages.out import Out
@@ -26,9 +26,15 @@ def in_words(out: Out, start: Start, described: Iterable[str], stop: StopRule, f
     return _never_stored(stored, described) + _goes_on(stored, start, first)
 
 
-def _never_stored(stored: Container[str], described: Iterable[str]) -> str:
+def _never_stored(stored: Iterable[str], described: Iterable[str]) -> str:
+    """An app's descriptions may be of more than is stored; a slip leaves something that is stored without its own."""
     odd = [name for name in described if name not in stored]
-    return f"; variables= describes {', '.join(odd)}, which no frame has" if odd else ""
+    bare = [name for name in stored if name not in described and name != "segment"]
+    if not odd or not (bare or "time" in odd):
+        return ""
+    return f"; variables= describes {', '.join(odd)}, which no frame has" + (
+        f", and not {', '.join(bare)}" if bare else ""
+    )
 
 
 def _goes_on(stored: Mapping[str, Any], start: Start, first: Mapping[str, Any]) -> str:
