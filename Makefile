@@ -66,7 +66,7 @@ test-globus: $(BIN)/.installed
 soak: $(BIN)/.installed
 	STEERSMAN_SOAK=1 $(BIN)/python -m pytest -q -s tests/bus/test_faults.py tests/bus/test_stateful.py tests/bus/test_codec.py tests/faults \
 		tests/bus/test_server.py tests/bus/test_hostile.py tests/remote/test_hostile.py tests/cli/test_forged.py \
-		tests/cli/test_odd_files.py tests/cli/test_damaged_frames.py tests/store/test_odd_files.py tests/journal/test_losses.py
+		tests/cli/test_odd_files.py tests/cli/test_damaged_frames.py tests/store/test_odd_files.py tests/data/test_losses.py
 
 # The page's JavaScript and CSS, by the version that package.json names.
 BIOME := cd $(LIVE) && npx --yes @biomejs/biome@$$(node -p 'require("./package.json").devDependencies["@biomejs/biome"]')
@@ -99,7 +99,7 @@ recipe-test:
 	build/recipe/bin/python packaging/render.py
 
 # What needs no torch, on the oldest versions that pyproject.toml allows, and on other Pythons that are on PATH.
-WITHOUT_TORCH := tests/store tests/bus tests/journal tests/steering tests/system tests/cli/test_verbs.py tests/cli/test_records.py \
+WITHOUT_TORCH := tests/store tests/bus tests/journal tests/data tests/steering tests/system tests/cli/test_verbs.py tests/cli/test_records.py \
 	--ignore tests/bus/test_codec.py --ignore tests/bus/test_large.py --ignore tests/steering/test_rare_events.py
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 

@@ -21,8 +21,8 @@ import torch
 
 from steersman.apps import storms
 from steersman.dashboard import style
+from steersman.data.history import History
 from steersman.journal import published, run_directory
-from steersman.journal.history import History
 from steersman.models.networks.pixels import confusion
 from steersman.store import Window
 

@@ -84,7 +84,7 @@ BUGS = [
     Bug("analysis/answer.py", "float(np.median(frames)) * found.step", "float(np.median(frames))",
         "tests/analysis/test_members.py"),
     Bug("journal/scoreboard.py", "(LOST, FAILED)", "(LOST,)", "tests/engine/test_exact_starts.py"),
-    Bug("journal/reweighing.py", "if tried[i] and parent", "if parent", "tests/analysis/test_biased.py"),
+    Bug("data/reweighing.py", "if tried[i] and parent", "if parent", "tests/analysis/test_biased.py"),
     Bug("engine/bag.py", "pushed=record.share > 0", "pushed=True", "tests/engine/test_bag.py"),
     Bug("engine/bag.py", "min(controls, state.slots - 1)", "controls", "tests/engine/test_biaser.py"),
     Bug("analysis/biased.py", "min(left, entered) <", "max(left, entered) <", "tests/analysis/test_biased.py"),

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from steersman.dashboard import sampling, slots, structure, style
 from steersman.dashboard.figures import FIGURES
-from steersman.dashboard.scored import Scored, plane
-from steersman.journal.history import History
+from steersman.data.history import History
+from steersman.data.scored import Scored, plane
 from steersman.journal.run_directory import open_run
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from steersman.dashboard import style
+from steersman.data.history import History
 from steersman.journal import file as journal
-from steersman.journal.history import History
 from tests.faults.campaign import Campaign
 
 KILLS = ("walker", "trainer", "server", "manager", "interchange", "driver", "everything")

@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steersman.calls.opened import Run as Run
+    from steersman.calls.opened import open_run as open_run
     from steersman.calls.run import run as run
     from steersman.compare.calls import compare as compare
     from steersman.compare.calls import tune as tune
-    from steersman.data.run import Run as Run
-    from steersman.data.run import open_run as open_run
     from steersman.stages.out import Out as Out
     from steersman.stages.rules import doubling as doubling
     from steersman.stages.rules import every as every
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Out": "steersman.stages.out",
-    "Run": "steersman.data.run",
-    "open_run": "steersman.data.run",
+    "Run": "steersman.calls.opened",
+    "open_run": "steersman.calls.opened",
     "Params": "steersman.stages.workflow",
     "Start": "steersman.stages.start",
     "Workflow": "steersman.stages.workflow",

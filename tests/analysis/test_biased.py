@@ -17,10 +17,10 @@ from steersman.analysis import biased
 from steersman.cli.__main__ import main
 from steersman.dashboard import free_energy, style
 from steersman.data.errors import BadExpression, DamagedPart
+from steersman.data.history import History
 from steersman.executors import site_files
 from steersman.journal import records, run_directory
 from steersman.journal.file import Journal
-from steersman.journal.history import History
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading

@@ -21,6 +21,7 @@ import steersman
 from steersman.calls import run as calls
 from steersman.calls.errors import OtherRun, RunFailed
 from steersman.calls.start import begin
+from steersman.data.verify import verify
 from steersman.engine import campaign
 from steersman.engine.errors import OtherLoop
 from steersman.journal import file as journal
@@ -29,7 +30,6 @@ from steersman.journal.lock import driven
 from steersman.journal.records import End, Record, Run, Session
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.outline import outline

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from steersman.cli.__main__ import main
-from steersman.dashboard.results import Results
+from steersman.data.results import Results
 from steersman.journal.run_directory import RunDirectory
 from steersman.system.errors import DamagedFile
 from tests.dashboard.conftest import MadeRun

@@ -14,8 +14,8 @@ from rich.console import Console
 from steersman.cli.campaigns import unsteered
 from steersman.cli.display import LOG_BESIDE_S, Beside, Display, closing, line, view
 from steersman.compare.campaigns import Progress
-from steersman.journal import why
-from steersman.journal.facts import facts
+from steersman.data import why
+from steersman.data.facts import facts
 from steersman.journal.file import Journal
 from steersman.journal.records import (
     Began,

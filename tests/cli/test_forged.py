@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import steersman
+from steersman.calls.opened import open_run
 from steersman.cli import remote
 from steersman.cli.__main__ import main
-from steersman.data.run import open_run
 from steersman.executors import site_files
 from steersman.journal import copies, run_directory
 from steersman.journal.run_directory import RunDirectory

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from steersman.cli import display, printing, records
 from steersman.cli.__main__ import main
+from steersman.data import why
 from steersman.executors.preflight import Finding
-from steersman.journal import why
 from steersman.journal.records import Began, Hired, Joined, Metrics, Note, Record, Run, Session, Stage, Start, Tell
 from steersman.journal.state import State
 from steersman.steering import budget

@@ -24,11 +24,11 @@ from steersman.compare.files import write_variant
 from steersman.compare.latent import yardstick_of
 from steersman.compare.write import table, write
 from steersman.dashboard.figures import contributed
-from steersman.dashboard.results import Results
-from steersman.dashboard.yardsticks import follow
-from steersman.journal.history import History
+from steersman.data.history import History
+from steersman.data.results import Results
+from steersman.data.verify import verify
+from steersman.data.yardsticks import follow
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
 from steersman.steering import LocalOutlierFactor, Steering

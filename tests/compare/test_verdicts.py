@@ -21,7 +21,7 @@ from steersman.compare.metric import HeldOutMetric
 from steersman.compare.statistics import ENOUGH, Interval, Times, band, speed_up
 from steersman.compare.write import table, write
 from steersman.dashboard import style
-from steersman.dashboard.yardsticks import Curve, amount
+from steersman.data.yardsticks import Curve, amount
 from steersman.stages.yardstick import Yardstick
 from steersman.steering.decide import CHOSE_NONE
 

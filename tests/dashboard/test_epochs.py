@@ -6,7 +6,7 @@ import pytest
 from matplotlib.collections import LineCollection
 
 from steersman.dashboard import epochs, style
-from steersman.dashboard.errors import NothingToDraw
+from steersman.data.errors import NothingToDraw
 from steersman.models.fitting.profile import COMPUTING
 
 

@@ -15,13 +15,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from steersman.dashboard import figures, learning, lineage, slots, structure, style
 from steersman.dashboard.live.frame import shown
-from steersman.dashboard.scored import Plane, Scored, plane
-from steersman.dashboard.stored import StoredVariable, on_sphere, variables
-from steersman.journal import slot_time
-from steersman.journal.clock import Clock, simulated_scale, wall_scale
-from steersman.journal.history import History
+from steersman.data import slot_time
+from steersman.data.clock import Clock, simulated_scale, wall_scale
+from steersman.data.history import History
+from steersman.data.scored import Plane, Scored, plane
+from steersman.data.segment_table import SegmentTable
+from steersman.data.stored import StoredVariable, on_sphere, variables
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.segment_table import SegmentTable
 from steersman.store import FRAME, Frames, GroupWriter, Variable
 
 

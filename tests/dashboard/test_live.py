@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 import yaml
 
-from steersman.dashboard.errors import LibrariesMissing, NothingToDraw, PanelFails
+from steersman.dashboard.errors import LibrariesMissing, PanelFails
 from steersman.dashboard.figures import FIGURES
 from steersman.dashboard.live import answers, frame, latent_map, offline, overview, server
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
 from steersman.journal import file
 from steersman.journal.errors import BadDirectory
 from steersman.journal.file import Journal
-from steersman.journal.history import History
 from steersman.journal.records import Note, Scored, Session
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import modules, trust

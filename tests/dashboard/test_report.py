@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from steersman.dashboard import figures, page, report, style, tables
-from steersman.dashboard.errors import NothingToDraw
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
 from steersman.executors.site import Site
 from steersman.journal import file
 from steersman.journal.file import Journal
-from steersman.journal.history import History
 from steersman.journal.records import Note
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import trust

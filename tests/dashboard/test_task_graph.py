@@ -1,7 +1,7 @@
 """Calls of tasks as a graph: each behind what it needs, many by the names of their tasks."""
 
 from steersman.dashboard.live import task_graph
-from steersman.journal.facts import facts
+from steersman.data.facts import facts
 from steersman.journal.records import Called, Run, Session, Task
 from steersman.journal.state import State
 

@@ -20,6 +20,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.start import Start
 from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, GroupWriter
+from tests.engine.conftest import no_driver_outlives_its_tests as no_driver_outlives_its_tests
 
 FRAMES, REPORT_PS = 4, 0.02  # of a segment
 # Walker and parent (walker, row) of each segment, in the order in which they ran: the lineage of w1.1 goes through both

@@ -21,11 +21,14 @@ import pytest
 
 from steersman.dashboard.live.watched import columns_of
 from steersman.data import tables
+from steersman.data.history import History
+from steersman.data.replay import replay
+from steersman.data.reweighing import reweighted
+from steersman.data.why import given_words, lines, why
 from steersman.engine.bag import Bag
 from steersman.engine.biaser import Biaser
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
-from steersman.journal.history import History
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import (
     Began,
@@ -43,12 +46,9 @@ from steersman.journal.records import (
     Trained,
     Training,
 )
-from steersman.journal.replay import replay
-from steersman.journal.reweighing import reweighted
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, unscored
 from steersman.journal.state import State
-from steersman.journal.why import given_words, lines, why
 from steersman.steering import Bias, Opes, Scores, Steering, Unsteered
 
 R = TypeVar("R", bound=Record)

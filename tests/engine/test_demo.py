@@ -9,10 +9,10 @@ import pytest
 import xarray
 
 from steersman.dashboard.figures import FIGURES
+from steersman.data.replay import replay
 from steersman.journal import file as journal
 from steersman.journal import published, records
 from steersman.journal.records import Start
-from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
 from steersman.models import CVAE, Model
 from steersman.stages import loading

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steersman.data.history import History
+from steersman.data.repair import cost, repair
+from steersman.data.verify import Problem, verify
 from steersman.engine.merger import GRACE_S, Merger, settle
 from steersman.engine.reconcile import reconcile
 from steersman.journal.file import Journal
-from steersman.journal.history import History
 from steersman.journal.lock import Lock
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, Damaged, Ended, Hired, Left, Merged, Published, Record, Start
-from steersman.journal.repair import cost, repair
 from steersman.journal.run_directory import RunDirectory, create
 from steersman.journal.state import State
-from steersman.journal.verify import Problem, verify
 from steersman.store import FRAME, SEGMENT, GroupWriter, Span, merge
 from tests.store.test_merge import all_of, operations
 

@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from steersman.bus import Server, TupleSpace
+from steersman.data.verify import verify
 from steersman.engine import campaign
 from steersman.engine.run import Run
 from steersman.journal import lock
@@ -19,7 +20,6 @@ from steersman.journal.errors import NoRoom
 from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.journal.verify import verify
 from steersman.system import node
 from tests.engine.conftest import WriteWorkflow, await_record, opened, started, steersman
 

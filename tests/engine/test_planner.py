@@ -17,6 +17,8 @@ from parsl.config import Config
 from parsl.dataflow.dflow import DataFlowKernel
 from parsl.executors import ThreadPoolExecutor
 
+from steersman.data.repair import repair
+from steersman.data.verify import verify
 from steersman.engine.errors import PlanFailed
 from steersman.engine.planner import Planner
 from steersman.journal import file as journal
@@ -25,10 +27,8 @@ from steersman.journal.calls import RESULT
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Called, Run, Session, Task
-from steersman.journal.repair import repair
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.stages.modules import MODULE
 from steersman.stages.task import key_of, words_of

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from steersman.data.verify import verify
 from steersman.engine import campaign, orphans
 from steersman.executors import steady
 from steersman.journal import file as journal
@@ -20,7 +21,6 @@ from steersman.journal import lock, published
 from steersman.journal.records import Began, Ended, FrameId, Note, Published, Start, words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.journal.verify import verify
 from steersman.store import Span, Window
 from steersman.system.errors import BadValue
 from tests.engine.conftest import (

@@ -10,10 +10,10 @@ import pytest
 
 from examples.groups import GROUPS
 from steersman import open_run
+from steersman.data.verify import verify
 from steersman.journal import file as journal
 from steersman.journal.calls import RESULT
 from steersman.journal.records import Called, Prepared, Task
-from steersman.journal.verify import verify
 from steersman.system.errors import UnknownName
 from tests.engine.conftest import await_record, opened, started, steersman
 

@@ -12,11 +12,11 @@ from steersman.analysis.trajectories import read
 from steersman.apps import six_wells
 from steersman.compare.arms import Arm, variant
 from steersman.compare.campaigns import Job, run_all
-from steersman.dashboard.results import Results
+from steersman.data.history import History
+from steersman.data.replay import replay
+from steersman.data.results import Results
 from steersman.journal import file as journal
-from steersman.journal.history import History
 from steersman.journal.records import Start
-from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading

@@ -19,8 +19,8 @@ from steersman.cli.__main__ import main
 from steersman.data import choice, export
 from steersman.data.errors import CannotExport, NoFrames
 from steersman.data.export import _classic
+from steersman.data.history import History
 from steersman.journal.errors import NoSuchSegment
-from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, GroupWriter
 from steersman.system.errors import BadValue, MissingExtra, UnknownName

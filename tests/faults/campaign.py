@@ -16,14 +16,14 @@ from pathlib import Path
 
 import psutil
 
+from steersman.data.replay import replay
+from steersman.data.verify import verify
 from steersman.engine import orphans
 from steersman.journal import file as journal
 from steersman.journal import lock, published
 from steersman.journal.records import Blame, Published, Start, Tell
-from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.store import Span
 

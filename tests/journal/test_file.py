@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import json
 
+from steersman.data.verify import verify
 from steersman.journal import file
 from steersman.journal.errors import JournalTooNew, RunIsLocked
 from steersman.journal.file import Journal, Place, follow, read, rewrite
@@ -33,7 +34,6 @@ from steersman.journal.records import (
 )
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.journal.verify import verify
 
 whole = st.integers(0, 2**40 - 1)
 amounts = st.floats(0, 1e14)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from steersman.data.verify import verify
 from steersman.journal import manifest
 from steersman.journal.file import Journal
 from steersman.journal.records import End, Run, Session
 from steersman.journal.run_directory import RunDirectory, sha256
-from steersman.journal.verify import verify
 from steersman.system.files import PARTIAL
 
 

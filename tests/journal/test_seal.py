@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from steersman.cli.__main__ import main
+from steersman.data.repair import repair
+from steersman.data.verify import verify
 from steersman.journal import manifest
 from steersman.journal.errors import RunIsLocked
 from steersman.journal.lock import Lock
-from steersman.journal.repair import repair
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.verify import verify
 from tests.engine.conftest import completed
 
 pytestmark = pytest.mark.slow

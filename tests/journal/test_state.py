@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steersman.data.history import History
+from steersman.data.slot_time import shares
 from steersman.journal import run_directory
 from steersman.journal.file import Journal
-from steersman.journal.history import History
 from steersman.journal.records import (
     Began,
     Damaged,
@@ -28,7 +29,6 @@ from steersman.journal.records import (
     Session,
     Start,
 )
-from steersman.journal.slot_time import shares
 from steersman.journal.state import State
 
 

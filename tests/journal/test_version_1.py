@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from steersman.cli.__main__ import app
 from steersman.dashboard import figures, report
+from steersman.data.history import History
 from steersman.journal import file as journal
 from steersman.journal.file import Journal
-from steersman.journal.history import History
 from steersman.journal.records import Ended, Note
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from steersman.journal.history import History
+from steersman.data.history import History
+from steersman.data.verify import verify
 from steersman.journal.run_directory import open_run
-from steersman.journal.verify import verify
 from tests.conftest import WITHOUT_SDK
 
 WORKFLOW = str(Path(__file__).with_name("workflow.py"))

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from msgspec import Raw
 
-from steersman.data.run import open_run
+from steersman.calls.opened import open_run
+from steersman.data.verify import verify
 from steersman.executors import site_files
 from steersman.journal import copies, manifest, run_directory
 from steersman.journal.errors import IsACopy
 from steersman.journal.file import Journal, read
 from steersman.journal.records import Began, Hired, Note, Published, Run, Session, Start
-from steersman.journal.verify import verify
 from steersman.remote import incoming, there, transfer
 from steersman.remote.copy import Copy, View
 from steersman.remote.errors import Damaged, ServiceSilent

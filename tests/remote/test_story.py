@@ -19,14 +19,14 @@ from typing import Any
 import psutil
 import pytest
 
+from steersman.calls.opened import open_run as opened_run
 from steersman.dashboard.report import write_report
-from steersman.data.run import open_run as opened_run
+from steersman.data.history import History
+from steersman.data.verify import verify
 from steersman.journal import copies, file
-from steersman.journal.history import History
 from steersman.journal.lock import driven, owner
 from steersman.journal.records import Session, Tell
 from steersman.journal.run_directory import RunDirectory, open_run
-from steersman.journal.verify import verify
 from steersman.remote.submitted import Submitted
 from tests.dashboard.serving import Served, serving
 from tests.remote import broker

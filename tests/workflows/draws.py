@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.dashboard.scored import Scored
+from steersman.data.history import History
+from steersman.data.scored import Scored
 from steersman.journal import published
-from steersman.journal.history import History
 from steersman.journal.state import State
 from steersman.steering import latin_hypercube
 from tests.engine.conftest import completed

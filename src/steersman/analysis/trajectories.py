@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from steersman.analysis.errors import TooLittle, UnevenFrames
-from steersman.dashboard.results import Results, place_of
+from steersman.data.history import History
+from steersman.data.results import Results, place_of
 from steersman.journal.frame_keys import frame_key, places
-from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading, trust
 from steersman.stages.workflow import Workflow

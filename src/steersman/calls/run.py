@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 from steersman.calls.errors import RunFailed
-from steersman.data.run import Run, open_run
+from steersman.calls.opened import Run, open_run
 from steersman.executors.site_files import site_changes
 from steersman.journal import file as journal
 from steersman.journal.lock import driven

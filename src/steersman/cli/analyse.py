@@ -77,8 +77,8 @@ def analyse(
 def _analysis(runs: Sequence[RunDirectory], score: str, states: int, lag: int, regions: Sequence[str]) -> Analysis:
     """By the weights of a biased run, or else by a Markov state model."""
     from steersman.analysis import answer, biased, markov, trajectories
+    from steersman.data.history import History
     from steersman.data.unbiased import Unbiased
-    from steersman.journal.history import History
     from steersman.stages import trust
 
     workflow = trust.load(runs[0].workflow)

@@ -17,8 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from steersman.cli.options import Json, RunPath, Trust
 from steersman.cli.printing import err, say
+from steersman.data.history import History
 from steersman.journal import manifest, run_directory
-from steersman.journal.history import History
 from steersman.system.errors import BadRequest
 
 if TYPE_CHECKING:

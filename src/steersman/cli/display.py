@@ -19,8 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.printing import Lasting, Shown, columns, err, out
-from steersman.journal.facts import clock, facts, failing, simulated, starting
-from steersman.journal.history import History
+from steersman.data.facts import clock, facts, failing, simulated, starting
+from steersman.data.history import History
 from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State

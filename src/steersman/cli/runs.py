@@ -15,16 +15,16 @@ from steersman.cli import display, records
 from steersman.cli.options import Json, Kinds, OfSim, RunPath, SegmentName, Since, Tree, Trust, Words
 from steersman.cli.printing import err, out, say
 from steersman.cli.summary import summary
+from steersman.data import repair as repairs
+from steersman.data import replay as replaying
+from steersman.data import verify as verification
+from steersman.data import why as reasons
+from steersman.data.history import History
 from steersman.engine import files, people
 from steersman.executors import site_files
 from steersman.executors.site import Site
 from steersman.journal import calls, copies, run_directory
-from steersman.journal import repair as repairs
-from steersman.journal import replay as replaying
-from steersman.journal import verify as verification
-from steersman.journal import why as reasons
 from steersman.journal.errors import RunDamaged
-from steersman.journal.history import History
 from steersman.journal.lock import driven as is_driven
 from steersman.journal.lock import owner
 from steersman.journal.run_directory import RunDirectory

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from steersman.data import facts
 from steersman.engine import files
-from steersman.journal import facts
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 

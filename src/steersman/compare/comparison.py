@@ -17,9 +17,9 @@ from steersman.compare.arms import Arm, steering_of
 from steersman.compare.errors import NothingMeasured, NoYardstick
 from steersman.compare.metric import HeldOutMetric
 from steersman.compare.statistics import ENOUGH, LEVEL, Interval, Times, difference, median_time, speed_up
-from steersman.dashboard.yardsticks import Curve, measure
+from steersman.data.history import History
+from steersman.data.yardsticks import Curve, measure
 from steersman.journal.decisions import ranking_seconds
-from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from steersman.dashboard.results import Results, place_of
-from steersman.journal.history import History
+from steersman.data.history import History
+from steersman.data.results import Results, place_of
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick

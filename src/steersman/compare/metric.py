@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from steersman.dashboard.yardsticks import Curve, follow
-from steersman.journal.history import History
+from steersman.data.history import History
+from steersman.data.yardsticks import Curve, follow
 from steersman.stages.workflow import Workflow
 from steersman.system.errors import BadValue
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from steersman.compare.campaigns import LOOK_S, Job, failed, started
-from steersman.dashboard.yardsticks import measure
-from steersman.journal.history import History
+from steersman.data.history import History
+from steersman.data.yardsticks import measure
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.workflow import Params, Workflow

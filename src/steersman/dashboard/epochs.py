@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from steersman.dashboard import style
-from steersman.dashboard.errors import NothingToDraw
-from steersman.journal.history import History
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
 
 STACKED = {
     "IpUpdateTime": style.SKY, "FwdTime": style.BLUE, "BwdTime": style.GREEN, "WtUpdateTime": style.ORANGE,

@@ -1,7 +1,6 @@
 """What can keep a figure from being drawn.
 
 DashboardError
-├── NothingToDraw     the run does not hold what the figure shows
 ├── PanelFails        the panel of a workflow file raises an error
 ├── LibrariesMissing  the page's JavaScript libraries are not installed
 └── PortTaken         another process listens there
@@ -14,13 +13,6 @@ from steersman.system.errors import BadInput, EngineError
 
 class DashboardError(EngineError):
     """Anything the dashboard reports."""
-
-
-class NothingToDraw(DashboardError):
-    missing: str
-
-    def __str__(self) -> str:
-        return f"there is nothing to draw: {self.missing}"
 
 
 class PanelFails(DashboardError):

@@ -23,9 +23,9 @@ from steersman.dashboard import (
     style,
     yardsticks,
 )
-from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.results import Results
-from steersman.journal.history import History
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
+from steersman.data.results import Results
 from steersman.stages import loading, trust
 from steersman.system.errors import told
 from steersman.system.files import replace_file

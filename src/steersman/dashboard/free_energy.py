@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
-from steersman.dashboard.errors import NothingToDraw
-from steersman.journal.history import History
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
+from steersman.data.reweighing import lineages, reweighted
 from steersman.journal.records import Biased
-from steersman.journal.reweighing import lineages, reweighted
 from steersman.journal.scoreboard import Scoreboard
 from steersman.journal.segments import FAILED, HOW
 from steersman.steering import Bias

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator
 
 from steersman.dashboard import style
-from steersman.dashboard.errors import NothingToDraw
-from steersman.journal.history import History
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
 
 Card = dict[str, Any]
 

@@ -8,9 +8,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
-from steersman.dashboard.errors import NothingToDraw
-from steersman.journal.history import History
-from steersman.journal.segment_table import SegmentTable
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
+from steersman.data.segment_table import SegmentTable
 
 MOST_SEGMENTS = 500  # more branches than this cannot be distinguished on a page
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from steersman.dashboard import page, tables
 from steersman.dashboard.figures import FIGURES, Draw, contributed, draw_all
 from steersman.dashboard.live import offline
+from steersman.data.history import History
 from steersman.journal import copies
-from steersman.journal.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.system import reading
 from steersman.system.errors import BadInput, told

@@ -11,9 +11,9 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
-from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.scored import Plane, Scored, plane
-from steersman.journal.history import History
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
+from steersman.data.scored import Plane, Scored, plane
 
 MOST_POINTS = 30_000  # more only hide each other
 MOST_STARTS = 500  # of each policy

@@ -8,9 +8,9 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
-from steersman.dashboard.errors import NothingToDraw
-from steersman.journal.history import History
-from steersman.journal.slot_time import OTHER, READING, SIMULATING, STARTING, WAITING, shares
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
+from steersman.data.slot_time import OTHER, READING, SIMULATING, STARTING, WAITING, shares
 from steersman.journal.walkers import ModelVersion
 
 COLOURS = {

@@ -11,9 +11,9 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from steersman.dashboard import style
-from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.stored import StoredVariable, blocks, variables
-from steersman.journal.history import History
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
+from steersman.data.stored import StoredVariable, blocks, variables
 
 FIELD = "vorticity"
 SHOWN = 99.5  # percent of the right map are within the colours: the first jet would leave the eddies pale

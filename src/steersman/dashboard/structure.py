@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from steersman.dashboard import style
-from steersman.dashboard.errors import NothingToDraw
-from steersman.dashboard.stored import POSITIONS, StoredVariable, blocks, variables
-from steersman.journal.history import History
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
+from steersman.data.stored import POSITIONS, StoredVariable, blocks, variables
 from steersman.system.files import text_of
 
 NEAR = 3  # residues closer than this along the chain touch always

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from steersman.data.history import History
+from steersman.data.slot_time import shares
 from steersman.executors.site import Site
 from steersman.journal.decisions import read
-from steersman.journal.history import History
 from steersman.journal.records import End
-from steersman.journal.slot_time import shares
 from steersman.system import reading
 from steersman.system.plain import flat
 

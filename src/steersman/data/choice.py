@@ -11,7 +11,7 @@ import pandas
 from steersman.data import tables
 from steersman.data.clusters import clusters
 from steersman.data.errors import NoFrames
-from steersman.journal.history import History
+from steersman.data.history import History
 from steersman.system.errors import BadValue, UnknownName
 
 

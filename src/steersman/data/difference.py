@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from steersman.journal.facts import summary
-from steersman.journal.history import History
+from steersman.data.facts import summary
+from steersman.data.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.system import reading
 from steersman.system.plain import flat

@@ -6,13 +6,14 @@ BadInput
 ├── BadExpression     a quantity or a state of frames that cannot be understood
 ├── CannotExport      frames cannot be written as they were asked for
 └── NotPlainResult    a task gave objects that only pickle can read
+NothingToDraw         the run does not hold what a figure or a view shows
 DamagedPart           a warning: a part of the run cannot be read, and is left out
 Unconverted           a warning: what a file should have in its own unit is written as it is
 """
 
 from __future__ import annotations
 
-from steersman.system.errors import BadInput
+from steersman.system.errors import BadInput, EngineError
 
 
 class NoFrame(BadInput):
@@ -49,6 +50,13 @@ class BadExpression(BadInput):
 
     def __str__(self) -> str:
         return f"{self.text!r}: {self.problem}; write an expression of these columns: {', '.join(self.columns)}"
+
+
+class NothingToDraw(EngineError):
+    missing: str
+
+    def __str__(self) -> str:
+        return f"there is nothing to draw: {self.missing}"
 
 
 class DamagedPart(UserWarning):

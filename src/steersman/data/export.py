@@ -14,11 +14,11 @@ import numpy as np
 import pandas
 import xarray
 
-from steersman.dashboard.stored import ANGSTROM, POSITIONS
 from steersman.data import frames, lineage, tables
 from steersman.data.errors import CannotExport, NoFrames, Unconverted
 from steersman.data.frames import units
-from steersman.journal.history import History
+from steersman.data.history import History
+from steersman.data.stored import ANGSTROM, POSITIONS
 from steersman.steering import SECONDS
 from steersman.system import reading
 from steersman.system.errors import MissingExtra

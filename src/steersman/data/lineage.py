@@ -10,7 +10,7 @@ import xarray
 
 from steersman.data import frames
 from steersman.data.errors import NoFrames
-from steersman.journal.history import History
+from steersman.data.history import History
 from steersman.journal.walkers import Walker
 from steersman.steering import SECONDS
 from steersman.store import FRAME, Frames, MissingVariable, Span, Window

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from steersman.data.facts import outcome
 from steersman.journal import file as journal
-from steersman.journal.facts import outcome
 from steersman.journal.run_directory import RunDirectory, runs_in
 from steersman.journal.state import State
 

@@ -1,43 +1,55 @@
-"""What plans and tasks gave, of plain values and arrays alone: other pickles could run code."""
+"""Run directory -> what a run has so far, as its workflow's own figures look at it."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import pickle
+import functools
+import sys
 from typing import Any
 
-from steersman.data.errors import NotPlainResult
-from steersman.journal.calls import RESULT
-from steersman.journal.errors import RunDamaged
-from steersman.journal.history import History
-from steersman.system.errors import UnknownName
+import numpy as np
+from threadpoolctl import threadpool_limits
 
-PLAIN = {  # what numpy's pickles and plain values are made of
-    "builtins": ("set", "frozenset", "complex", "bytearray", "slice", "range"),
-    "collections": ("OrderedDict",),
-    "numpy": ("ndarray", "dtype"),
-    "numpy._core.multiarray": ("_reconstruct", "scalar"),
-    "numpy._core.numeric": ("_frombuffer",),
-}
+from steersman.journal import published
+from steersman.journal.run_directory import RunDirectory
+from steersman.journal.scoreboard import Scoreboard
+from steersman.journal.state import State
+from steersman.stages import trust
+from steersman.stages.workflow import Workflow
+from steersman.steering import Scores
+from steersman.store import Window
 
 
-def result(history: History, name: str) -> Any:
-    """See `Run.result`."""
-    done = [call for call in history.state.calls.values() if call.sha256]
-    found = [call for call in done if call.called.task == name or call.key.startswith(name)]
-    if not found:
-        raise UnknownName("task that is done", name, {call.called.task for call in done})
-    directory = history.directory
-    file = directory.task(found[-1].key) / RESULT
-    pickled = directory.read(file, file.stat().st_size)
-    if hashlib.sha256(pickled).hexdigest() != found[-1].sha256:
-        raise RunDamaged(str(directory.path), f"{file.relative_to(directory.path)} was changed since it was made")
+def place_of(scores: Scores, workflow: Workflow) -> str:
+    """The score that says where a frame lies: the one with the most dimensions; of several, one that steering needs."""
+    needs = workflow.steering.policy.needs
+    return max(scores.values, key=lambda each: (scores.matrix(each).shape[1], each in needs))
 
-    class Unpickler(pickle.Unpickler):
-        def find_class(self, module: str, name: str) -> Any:
-            if name in PLAIN.get(module, ()):
-                return super().find_class(module, name)
-            raise NotPlainResult(f"{module}.{name}", str(file))
 
-    return Unpickler(io.BytesIO(pickled)).load()
+class Results:
+    """What there is of a run; read when it is asked for."""
+
+    def __init__(self, directory: RunDirectory, state: State) -> None:
+        self._directory, self._state = directory, state
+
+    @functools.cached_property
+    def scores(self) -> Scores:
+        """Every frame under the model that the run used last; no values before there are any."""
+        return Scoreboard.load(self._directory.scores, self._state.scored_with, sys.maxsize).scores(self._state)
+
+    @functools.cached_property
+    def model(self) -> Any:
+        """The newest `Model` that passed its gate, or None."""
+        threadpool_limits(1)  # of a torch that comes within a drawing, too
+        version = self._state.model
+        return trust.load_model(self._directory.model(version), self._directory.workflow) if version else None
+
+    @functools.cached_property
+    def held_out(self) -> Window | None:
+        """The frames that no training saw, in order of their starts."""
+        spans = published.spans(self._state, held_out=True)
+        return Window(self._directory.frames, spans) if spans else None
+
+    def frame(self, index: int) -> dict[str, np.ndarray]:
+        """The stored variables of the frame at a position of the scores."""
+        walker, row = int(self.scores.walker[index]), int(self.scores.row[index])
+        return dict(self._directory.frames.row(f"w{walker}", row))

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import pandas
 
+from steersman.data import reweighing
+from steersman.data.facts import summary
 from steersman.data.frames import warn_of_damage
+from steersman.data.history import History
 from steersman.data.lineage import since_prepared
 from steersman.journal import file as journal
-from steersman.journal import published, records, reweighing
+from steersman.journal import published, records
 from steersman.journal.decisions import read
-from steersman.journal.facts import summary
 from steersman.journal.frame_keys import frame_key, places
-from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.scoreboard import Scoreboard
 from steersman.steering import Scores
@@ -148,7 +149,7 @@ def scores(history: History) -> pandas.DataFrame:
 def reweighted(history: History, along: pandas.DataFrame) -> Reweighted:
     """What the frames of a biased run count in equilibrium, by the rows of their scores.
 
-    Raises: as `steersman.journal.reweighing.reweighted`.
+    Raises: as `steersman.data.reweighing.reweighted`.
     """
     scored = _scored(history)
     found = reweighing.reweighted(history, scored)

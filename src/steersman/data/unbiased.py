@@ -10,8 +10,8 @@ import pandas
 
 from steersman.data import tables
 from steersman.data.errors import BadExpression
+from steersman.data.history import History
 from steersman.journal import published
-from steersman.journal.history import History
 from steersman.steering.reweighting import Reweighted
 from steersman.steering.weighted_ensemble import Mean
 from steersman.store import Window

@@ -19,11 +19,11 @@ from steersman.bus import BusError, BusTimeout, TupleSpace
 from steersman.engine.errors import NotRunning
 from steersman.engine.inbox import LONGEST, TELL, Inbox, Words
 from steersman.journal import copies
+from steersman.journal import file as journal
 from steersman.journal.errors import NoSuchSegment
-from steersman.journal.history import History
 from steersman.journal.lock import owner
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import FrameId, Tell
+from steersman.journal.records import End, FrameId, Session, Tell
 from steersman.journal.run_directory import RunDirectory, user
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
@@ -101,7 +101,9 @@ def expect_driver(directory: RunDirectory) -> None:
     copies.refuse(directory.path)
     holder = owner(directory.path)
     if holder is None or holder.why_gone:
-        end = History(directory).state.end
+        end = None
+        for record in journal.read(directory.journal, End, Session):
+            end = record if isinstance(record, End) else None
         raise NotRunning(str(directory.path), end.outcome if end else "", end.reason if end else "")
 
 

@@ -121,7 +121,7 @@ def draw(run: Submitted) -> None:
     if drawn >= directory.journal.stat().st_mtime:
         return
     from steersman.dashboard.report import write_report
-    from steersman.journal.history import History
+    from steersman.data.history import History
 
     if History(directory).state.frames:
         write_report(directory)

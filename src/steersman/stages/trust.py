@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from steersman.stages import loading
 from steersman.stages.errors import UntrustedCode
@@ -21,6 +22,9 @@ from steersman.stages.workflow import Workflow
 from steersman.system import reading
 from steersman.system.errors import EngineError
 from steersman.system.files import state_folder
+
+if TYPE_CHECKING:
+    from steersman.models import Model
 
 LIST = "trusted"  # a line for each code: its SHA-256, and the workflow file that had it first
 MOST_BYTES = 2**30  # of a file that is kept with a workflow: an extension module, say
@@ -55,6 +59,13 @@ def load(workflow: Path) -> Workflow:
     if not trusted(workflow):
         raise UntrustedCode(str(workflow))
     return loading.load(workflow)
+
+
+def load_model(folder: Path, workflow: Path) -> Model:
+    """The model of a folder; one with code of its own only where that of the workflow file is allowed."""
+    from steersman.models import Model  # torch, for those who ask
+
+    return Model.load(folder, trusted=trusted(workflow))
 
 
 def _path(workflow: Path) -> str:

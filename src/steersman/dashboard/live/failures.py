@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from steersman.dashboard.live.watched import Watched
+from steersman.data.history import History
 from steersman.journal import records
-from steersman.journal.history import History
 from steersman.system import reading
 
 MOST_GROUPS, MOST_SEGMENTS = 30, 40

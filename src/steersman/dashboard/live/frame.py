@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from steersman.dashboard.errors import NothingToDraw
 from steersman.dashboard.live import latent_map
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
-from steersman.dashboard.stored import ANGSTROM, POSITIONS, StoredVariable, variables
 from steersman.dashboard.structure import POLYMER
-from steersman.journal import why as reasons
+from steersman.data import why as reasons
+from steersman.data.errors import NothingToDraw
+from steersman.data.stored import ANGSTROM, POSITIONS, StoredVariable, variables
 from steersman.system.reading import OddFile
 
 FILM = 48  # frames

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from steersman.dashboard.live.watched import Watched
+from steersman.data.facts import outcome
+from steersman.data.history import History
 from steersman.journal import copies
-from steersman.journal.facts import outcome
-from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory, open_run, runs_in
 from steersman.system.errors import EngineError

@@ -12,7 +12,7 @@ from matplotlib.path import Path as Polygon
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.point_cloud import PointCloud
 from steersman.dashboard.live.watched import Watched
-from steersman.journal.segment_table import SegmentTable
+from steersman.data.segment_table import SegmentTable
 
 MOST_POINTS = 400_000  # that travel at a time; of more, every second, third, ... one
 MOST_LISTED = 200  # frames under one click

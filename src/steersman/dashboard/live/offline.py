@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from steersman.dashboard.errors import NothingToDraw, PanelFails
+from steersman.dashboard.errors import PanelFails
 from steersman.dashboard.live import answers, frame, latent_map, overview, panels, server
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
-from steersman.dashboard.stored import variables
-from steersman.journal.history import History
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
+from steersman.data.stored import variables
 from steersman.system.errors import EngineError
 
 MOST_POINTS = 30_000

@@ -11,11 +11,11 @@ import numpy as np
 from steersman.dashboard import tables
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
+from steersman.data.facts import outcome
+from steersman.data.history import History
+from steersman.data.slot_time import shares
 from steersman.journal import copies, records
-from steersman.journal.facts import outcome
-from steersman.journal.history import History
 from steersman.journal.lock import driven, owner
-from steersman.journal.slot_time import shares
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.steering.stop import AnyOf, Budget, StopRule

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from steersman.dashboard import style, yardsticks
-from steersman.dashboard.errors import NothingToDraw, PanelFails
+from steersman.dashboard.errors import PanelFails
 from steersman.dashboard.figures import FIGURES, svg_of
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
-from steersman.dashboard.results import Results
-from steersman.dashboard.stored import variables
-from steersman.journal.history import History
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
+from steersman.data.results import Results
+from steersman.data.stored import variables
 from steersman.stages.errors import UntrustedCode
 from steersman.stages.panel import shown
 from steersman.stages.workflow import Params, Workflow

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.dashboard.scored import Projection, best, projection
+from steersman.data.scored import Projection, best, projection
+from steersman.data.segment_table import SegmentTable
 from steersman.journal.scoreboard import fullest
-from steersman.journal.segment_table import SegmentTable
 from steersman.store import Frames, Span
 
 MOST_FRAMES = 10_000_000  # the newest ones

@@ -29,11 +29,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from steersman.dashboard.errors import LibrariesMissing, NothingToDraw, PortTaken
+from steersman.dashboard.errors import LibrariesMissing, PortTaken
 from steersman.dashboard.live import answers, overview, prometheus
 from steersman.dashboard.live.access import Access
 from steersman.dashboard.live.gallery import Gallery
 from steersman.dashboard.live.watched import Watched
+from steersman.data.errors import NothingToDraw
 from steersman.journal import copies
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory

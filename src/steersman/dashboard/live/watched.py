@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from steersman.dashboard.live.point_cloud import PointCloud
-from steersman.journal.clock import Clock
-from steersman.journal.history import History
+from steersman.data.clock import Clock
+from steersman.data.history import History
+from steersman.data.segment_table import SegmentTable
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.segment_table import SegmentTable
 from steersman.journal.segments import HOW
 from steersman.stages import loading, trust
 from steersman.stages.workflow import Params, Workflow

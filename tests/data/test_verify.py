@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from msgspec import json
 
+from steersman.data.history import History
+from steersman.data.repair import cost, repair
+from steersman.data.replay import replay
+from steersman.data.verify import verify
 from steersman.journal import file as journal
-from steersman.journal.history import History
 from steersman.journal.records import Ended, Hired, Published, Record, Start
-from steersman.journal.repair import cost, repair
-from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.journal.verify import verify
 from steersman.stages import loading
 from steersman.steering import Bias
 from steersman.store import Span, Window

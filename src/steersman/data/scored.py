@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steersman.dashboard.errors import NothingToDraw
+from steersman.data.errors import NothingToDraw
+from steersman.data.history import History
 from steersman.journal.frame_keys import frame_key, places
-from steersman.journal.history import History
 from steersman.journal.scoreboard import fullest
 from steersman.steering.importance import POINT
 from steersman.store import Frames, Span

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steersman.journal.history import History
+from steersman.data.history import History
 from steersman.store import FRAME, Span
 
 POSITIONS = "positions"  # variable of a frame: (atom, 3)

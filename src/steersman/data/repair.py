@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from steersman.data.history import History
+from steersman.data.verify import MOST_DECISIONS, Problem, facts_of, places_of
 from steersman.journal import file as journal
 from steersman.journal import manifest
 from steersman.journal.decisions import decoded
 from steersman.journal.file import Journal
-from steersman.journal.history import History
 from steersman.journal.lock import Lock
 from steersman.journal.records import BadRecord, Damaged, Merged, Run, Start
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
-from steersman.journal.verify import MOST_DECISIONS, Problem, facts_of, places_of
 from steersman.journal.walkers import Walker
 from steersman.store import merge, number_of
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from steersman.data.clock import Clock
+from steersman.data.segment_table import SegmentTable, tabulate
+from steersman.data.slot_time import gone_at
+from steersman.data.table import Table
 from steersman.journal import file as journal
 from steersman.journal import records
-from steersman.journal.clock import Clock
 from steersman.journal.file import Flaw, Place
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.segment_table import SegmentTable, tabulate
-from steersman.journal.slot_time import gone_at
 from steersman.journal.state import State
-from steersman.journal.table import Table
 
 _START = np.dtype([
     ("moment", "f8"), ("walker", "i4"), ("row", "i8"), ("segment", "i4"), ("policy", "i2"), ("model", "i4"),

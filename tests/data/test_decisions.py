@@ -9,14 +9,14 @@ import pytest
 from steersman.dashboard.tables import _candidates
 from steersman.data import tables
 from steersman.data.errors import DamagedPart
+from steersman.data.history import History
+from steersman.data.verify import verify
+from steersman.data.why import why
 from steersman.engine.bag import _cut_decisions
 from steersman.journal.decisions import ranking_seconds
 from steersman.journal.file import Journal
-from steersman.journal.history import History
 from steersman.journal.records import Began, Hired, Run, Start
 from steersman.journal.run_directory import RunDirectory, create
-from steersman.journal.verify import verify
-from steersman.journal.why import why
 
 STARTS = 4
 DAMAGES = [

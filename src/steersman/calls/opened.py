@@ -13,16 +13,17 @@ from typing import Any
 import pandas
 import xarray
 
-from steersman.data import frames, lineage, results, tables
+from steersman.calls.plot import Plots
+from steersman.data import facts, frames, lineage, tables
+from steersman.data import task_results as results
 from steersman.data.clusters import clusters
 from steersman.data.errors import NoFrame, NoFrames
 from steersman.data.export import trajectory
-from steersman.data.plot import Plots
+from steersman.data.history import History
 from steersman.data.unbiased import Unbiased
-from steersman.journal import copies, facts, run_directory
+from steersman.journal import copies, run_directory
 from steersman.journal import file as journal
 from steersman.journal.file import Place
-from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.records import Record
 from steersman.journal.run_directory import reading

@@ -6,11 +6,11 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
+from steersman.data.clock import simulated_scale
+from steersman.data.slot_time import SIMULATING, shares
 from steersman.journal import calls
-from steersman.journal.clock import simulated_scale
 from steersman.journal.lock import driven
 from steersman.journal.records import Stage, words
-from steersman.journal.slot_time import SIMULATING, shares
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from steersman.data.history import History
 from steersman.journal.file import Journal
-from steersman.journal.history import History
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, Ended, Hired, Left, Lost, Note, Run, Session, Start
 from steersman.journal.run_directory import RunDirectory

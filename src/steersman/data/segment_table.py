@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from steersman.data.slot_time import gone_at
 from steersman.journal import published
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.segments import HOW
-from steersman.journal.slot_time import gone_at
 from steersman.journal.state import State
 
 

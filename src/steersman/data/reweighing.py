@@ -6,8 +6,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from steersman.journal.history import History
-from steersman.journal.segment_table import SegmentTable
+from steersman.data.history import History
+from steersman.data.segment_table import SegmentTable
 from steersman.journal.segments import FAILED, HOW
 from steersman.steering import Bias, Scores
 from steersman.steering.errors import BadScores

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steersman.data.history import History
 from steersman.journal import decisions, records
-from steersman.journal.history import History
 from steersman.journal.lock import driven
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory, sha256

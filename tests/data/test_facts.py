@@ -6,17 +6,17 @@ from typing import Any
 
 from rich.console import Console
 
+from steersman.calls.opened import open_run
 from steersman.cli.display import view
 from steersman.dashboard import tables
 from steersman.dashboard.live import overview
-from steersman.data.run import open_run
-from steersman.journal.facts import summary
+from steersman.data.facts import summary
+from steersman.data.history import History
+from steersman.data.why import why
 from steersman.journal.file import Journal
-from steersman.journal.history import History
 from steersman.journal.lock import Lock
 from steersman.journal.records import Began, End, Ended, FrameId, Hired, Published, Record, Run, Start, Tell
 from steersman.journal.run_directory import RunDirectory, create
-from steersman.journal.why import why
 from steersman.steering import budget
 
 

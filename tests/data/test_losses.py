@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steersman.data.history import History
+from steersman.data.losses import unreadable_segments
+from steersman.data.repair import cost, repair
+from steersman.data.verify import verify
 from steersman.journal import published
 from steersman.journal.file import Journal
-from steersman.journal.history import History
-from steersman.journal.losses import unreadable_segments
 from steersman.journal.records import Began, Damaged, Ended, FrameId, Hired, Left, Merged, Published, Record, Run, Start
-from steersman.journal.repair import cost, repair
 from steersman.journal.run_directory import RunDirectory, create
-from steersman.journal.verify import verify
 from steersman.store import FRAME, RESTART, RESTART_STATES, SEGMENT, DamagedShard, GroupWriter, Span, Window, merge
 from steersman.store.states import as_rows, packed
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from steersman.data.history import History
+from steersman.data.replay import replay
+from steersman.data.why import tree
 from steersman.journal import file as journal
-from steersman.journal.history import History
 from steersman.journal.records import Began, Start
-from steersman.journal.replay import replay
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.why import tree
 from steersman.stages import loading
 from steersman.steering import Novelty, Policy, Steering, WeightedEnsemble
 from steersman.system.errors import BadInput

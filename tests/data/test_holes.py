@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.journal import why
-from steersman.journal.history import History
+from steersman.data import why
+from steersman.data.history import History
 from steersman.journal.run_directory import RunDirectory
 from tests.dashboard.conftest import MadeRun
 

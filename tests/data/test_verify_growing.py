@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from steersman.data.verify import verify
 from steersman.executors import site_files
 from steersman.journal import copies, file, run_directory
 from steersman.journal.copies import Origin
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
 from steersman.journal.records import End, Record, Run, Session, Start
-from steersman.journal.verify import verify
 from steersman.stages import loading
 
 MOMENTS = itertools.count(1.0)

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steersman.data.history import History
+from steersman.data.losses import unreadable_segments
 from steersman.journal import copies, manifest
 from steersman.journal import file as journal
 from steersman.journal.calls import RESULT, TASKS, Call
 from steersman.journal.decisions import decoded
 from steersman.journal.errors import JournalError, JournalTooNew
-from steersman.journal.history import History
 from steersman.journal.lock import driven
-from steersman.journal.losses import unreadable_segments
 from steersman.journal.records import Biased, Run, Start
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State

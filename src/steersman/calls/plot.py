@@ -8,7 +8,7 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from steersman.journal.history import History
+from steersman.data.history import History
 from steersman.system.errors import BadInput, UnknownName
 
 if TYPE_CHECKING:
