@@ -1,6 +1,7 @@
 """What a terminal shows of a state."""
 
 import errno
+import functools
 import io
 import re
 import sys
@@ -16,6 +17,7 @@ from steersman.cli.display import LOG_BESIDE_S, Beside, Display, closing, line, 
 from steersman.compare.campaigns import Progress
 from steersman.data import why
 from steersman.data.facts import facts
+from steersman.data.overview import Overview, overview
 from steersman.journal.file import Journal
 from steersman.journal.records import (
     Began,
@@ -37,11 +39,15 @@ from steersman.journal.records import (
 )
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
-from steersman.steering import Novelty, Steering, Unsteered, Unsure, budget
+from steersman.steering import Novelty, Steering, StopRule, Unsteered, Unsure, budget
 from steersman.steering.decide import CHOSE_NONE
 from steersman.worker.training import profile
 
 TEXT = "bus: [/tmp/run] refused [red]what[/] it was given"
+
+
+def seen(state: State, now: float, rule: StopRule | None = None) -> Overview:
+    return overview(state, Path(), rule=rule, now=now, driven_here=True)
 
 
 @pytest.fixture
@@ -57,7 +63,7 @@ def state() -> State:
 def test_words_of_others_are_shown_as_they_are(state: State) -> None:
     """A path or an exception may look like markup."""
     console = Console(file=io.StringIO(), width=120)
-    console.print(view(state, budget(frames=10), "x", 5.0))
+    console.print(view(state, seen(state, 5.0, budget(frames=10)), "x"))
     assert TEXT in console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -66,10 +72,10 @@ def test_it_is_told_how_many_walkers_have_started_until_all_have(state: State) -
 
     def told() -> bool:
         console = Console(file=io.StringIO(), width=120)
-        console.print(view(state, budget(frames=10), "x", 5.0))
+        console.print(view(state, seen(state, 5.0, budget(frames=10)), "x"))
         shown = "walkers: 0 of 1 have started"
-        assert (shown in console.file.getvalue()) == (shown in line(state, budget(frames=10), 5.0))  # type: ignore[attr-defined]
-        return shown in line(state, budget(frames=10), 5.0)
+        assert (shown in console.file.getvalue()) == (shown in line(seen(state, 5.0, budget(frames=10))))  # type: ignore[attr-defined]
+        return shown in line(seen(state, 5.0, budget(frames=10)))
 
     for session in range(2):
         if session:
@@ -85,7 +91,7 @@ def test_it_is_told_how_many_walkers_have_started_until_all_have(state: State) -
 def test_a_log_tells_each_note_once(state: State, capsys: pytest.CaptureFixture[str]) -> None:
     display = Display("x")
     for now in (100.0, 200.0):
-        display.show(state, budget(frames=10), now)
+        display.show(state, functools.partial(seen, state, now, budget(frames=10)), now)
     assert capsys.readouterr().err.count(TEXT) == 1
 
 
@@ -103,16 +109,16 @@ def test_a_campaign_goes_on_when_nobody_reads_what_it_tells(
     display = Display("x")
     with display.live():
         for now in (100.0, 200.0):
-            display.show(state, budget(frames=10), now)
+            display.show(state, functools.partial(seen, state, now, budget(frames=10)), now)
     assert display.console.quiet
 
 
 def test_a_spent_budget_tells_what_is_waited_for(state: State) -> None:
     """The last training ends before the run does."""
     rule, now = budget(hours=0.001), 3600.0
-    assert line(state, rule, now).endswith("100 % of the budget, 0:00 left")
+    assert line(seen(state, now, rule)).endswith("100 % of the budget, 0:00 left")
     state.apply(Training(t=5.0, model=1, frames=10))
-    assert line(state, rule, now).endswith("100 % of the budget, model 1 is being trained")
+    assert line(seen(state, now, rule)).endswith("100 % of the budget, model 1 is being trained")
 
 
 def test_wall_time_goes_on_while_nothing_is_recorded(state: State) -> None:
@@ -134,7 +140,7 @@ def test_the_closing_table_tells_who_chose_starts_and_what_idle_slots_did(state:
     for number, policy in enumerate(["prepared", "Novelty", "Novelty", "explore"]):
         state.apply(Start(t=5.0, start=number, seed=0, policy=policy))
     console = Console(file=io.StringIO(), width=120)
-    console.print(closing(state, 24.0))
+    console.print(closing(seen(state, 24.0)))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "Novelty 50 %, prepared 25 %, explore 25 %" in shown
     assert "40.0 %, most of it waiting for a start" in shown
@@ -146,7 +152,7 @@ def test_the_closing_table_says_why_the_newest_model_was_not_accepted(state: Sta
     for version, accepted in ((1, True), (2, False)):
         state.apply(Training(t=4.0, model=version, frames=100))
         state.apply(Trained(t=5.0, model=version, accepted=accepted, reason=f"reason {version}"))
-        told = facts(state, 5.0)["models"]
+        told = facts(seen(state, 5.0))["models"]
         assert (told.startswith("1 accepted of"), f"reason {version}" in told) == (True, not accepted)
 
 
@@ -154,12 +160,12 @@ def test_the_closing_table_says_why_the_newest_model_was_not_accepted(state: Sta
 def test_the_closing_table_tells_a_cause_once(state: State, failures: int) -> None:
     for _ in range(failures):
         state.apply(Stage(t=4.0, stage="score", ok=False, cause="KeyError: 'q'"))
-    told = facts(state, 5.0)
+    told = facts(seen(state, 5.0))
     assert [name for name, value in told.items() if "KeyError: 'q'" in value] == ["fails"]
     assert ("1,200 times" in told["fails"], " times" in told["fails"]) == (failures > 1, failures > 1)
     state.apply(Stage(t=4.0, stage="score", ok=True))
     state.apply(Note(t=5.0, text="something else"))
-    assert facts(state, 5.0)["last note"] == "something else"
+    assert facts(seen(state, 5.0))["last note"] == "something else"
 
 
 def test_the_closing_table_of_a_run_whose_segments_all_failed_leaves_the_cause_to_its_end(state: State) -> None:
@@ -170,9 +176,9 @@ def test_the_closing_table_of_a_run_whose_segments_all_failed_leaves_the_cause_t
         Blame(t=7.0, start=0, reason="start 0 is given up: its segments failed 3 times: KeyError: 'q'"),
     ):  # fmt: skip
         state.apply(record)
-    assert "KeyError" in facts(state, 7.0)["last note"]
+    assert "KeyError" in facts(seen(state, 7.0))["last note"]
     state.apply(End(t=8.0, outcome="failed", reason="every segment failed: KeyError: 'q'"))
-    assert "last note" not in facts(state, 8.0)
+    assert "last note" not in facts(seen(state, 8.0))
 
 
 def test_the_closing_table_tells_why_segments_failed_although_they_left_frames(state: State) -> None:
@@ -184,7 +190,7 @@ def test_the_closing_table_tells_why_segments_failed_although_they_left_frames(s
         End(t=8.0, outcome="budget", reason="the budget of 9 frames is spent"),
     ):  # fmt: skip
         state.apply(record)
-    assert "code 3: no potential (see errors/)" in facts(state, 8.0)["last failure"]
+    assert "code 3: no potential (see errors/)" in facts(seen(state, 8.0))["last failure"]
 
 
 @pytest.mark.parametrize(("number", "shown"), [(1, "1 frame"), (8421, "8,421 frames")])
@@ -209,14 +215,14 @@ def test_where_the_time_of_training_went_is_shown_in_shares(state: State) -> Non
         state.apply(Training(t=4.0, model=version, frames=9))
         state.apply(Trained(t=5.0, model=version, accepted=True, reason="good", profile=shares))
     console = Console(file=io.StringIO(), width=140)
-    console.print(view(state, budget(frames=10), "x", 5.0))
+    console.print(view(state, seen(state, 5.0, budget(frames=10)), "x"))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert shown.count("input 5, forward 25, backward 45, update 15, sync 10 %") == 1
     assert spent["TotalCompTime"] + spent["SyncTime"] == 4.0
     state.apply(Training(t=6.0, model=3, frames=9))
     for version in (2, 3):  # what is said of a training that has ended comes too late
         state.apply(Epoch(t=8.0, model=version, epoch=7, epochs=20, loss=1.25, profile=profile([epoch])))
-    console.print(view(state, budget(frames=10), "x", 9.0))
+    console.print(view(state, seen(state, 9.0, budget(frames=10)), "x"))
     words = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     assert "1.25 input 5, forward 25, backward 45, update 15, sync 10 % training for 3 s, epoch 7 of 20" in words
 
@@ -227,7 +233,7 @@ def test_a_run_that_never_had_a_model_ends_with_the_cause(state: State) -> None:
         state.apply(Training(t=4.0, model=version, frames=9))
         state.apply(Trained(t=5.0, model=version, accepted=False, reason=reason))
     console = Console(file=io.StringIO(), width=120)
-    console.print(closing(state, state.now))
+    console.print(closing(seen(state, state.now)))
     assert why in console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -243,7 +249,7 @@ def test_no_column_is_broken_into_pieces_of_words_on_a_narrow_terminal(state: St
     for record in found:
         state.apply(record)
     console = Console(file=io.StringIO(), width=width)
-    console.print(view(state, budget(frames=10), "x", 7.0))
+    console.print(view(state, seen(state, 7.0, budget(frames=10)), "x"))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "\u2026" not in text
     assert " ".join(text.replace("\u2502", " ").split()).count(reason) == 1

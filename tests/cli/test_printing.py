@@ -5,6 +5,7 @@ import io
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -17,6 +18,7 @@ from rich.text import Text
 from steersman.cli import display, printing, records
 from steersman.cli.__main__ import main
 from steersman.data import why
+from steersman.data.overview import overview
 from steersman.executors.preflight import Finding
 from steersman.journal.records import Began, Hired, Joined, Metrics, Note, Record, Run, Session, Stage, Start, Tell
 from steersman.journal.state import State
@@ -92,11 +94,11 @@ def test_a_run_full_of_odd_words_is_shown(text: str) -> None:
         "refused": [{"frame": {"name": text}, "reason": text}],
         "stopped_by": {"by": text, "reason": text},
     }  # fmt: skip
-    rule = budget(frames=10)
+    seen = overview(state, Path(), rule=budget(frames=10), now=5.0, driven_here=True)
     shows: list[Callable[[], object]] = [
-        lambda: printing.out.print(display.view(state, rule, text, 5.0)),
-        lambda: printing.out.print(display.closing(state, 5.0)),
-        lambda: display.Display(text).show(state, rule, 100.0),
+        lambda: printing.out.print(display.view(state, seen, text)),
+        lambda: printing.out.print(display.closing(seen)),
+        lambda: display.Display(text).show(state, lambda: seen, 100.0),
         lambda: printing.say("\n".join(why.lines(told))),
         lambda: printing.say("\n".join(map(records.line, found))),
     ]

@@ -347,7 +347,7 @@ def test_a_run_that_cannot_be_read_says_why(finished: RunDirectory, monkeypatch:
 
 
 def test_sentences_say_what_is_so(watched: Watched) -> None:
-    words = " ".join(overview.sentences(watched.history, False, watched.history.state.now))
+    words = " ".join(overview.sentences(watched.history, watched.history.overview()))
     assert "The run reached its goal: coverage rose by less than 1 %." in words
     assert "Model 1 is in use; 1 was not good enough." in words
     assert "coverage is 40" in words

@@ -1,7 +1,10 @@
 """Calls of tasks as a graph: each behind what it needs, many by the names of their tasks."""
 
+from pathlib import Path
+
 from steersman.dashboard.live import task_graph
 from steersman.data.facts import facts
+from steersman.data.overview import overview
 from steersman.journal.records import Called, Run, Session, Task
 from steersman.journal.state import State
 
@@ -36,5 +39,5 @@ def test_many_calls_are_shown_by_the_names_of_their_tasks() -> None:
 
 def test_status_counts_them() -> None:
     state = story(4)
-    assert facts(state, 0.0)["tasks"] == "2 done, 1 begun, 2 waiting, 1 failed"
-    assert "tasks" not in facts(State([Run(), Session(host="here", pid=1)]), 0.0)
+    assert facts(overview(state, Path()))["tasks"] == "2 done, 1 begun, 2 waiting, 1 failed"
+    assert "tasks" not in facts(overview(State([Run(), Session(host="here", pid=1)]), Path()))

@@ -1,28 +1,38 @@
-"""A run is said to run while somebody drives it, and a frame has one name."""
+"""A run is said to run while somebody drives it, by every view alike, and a frame has one name."""
 
 import io
+import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from steersman.calls.opened import open_run
+from steersman.cli import runs
 from steersman.cli.display import view
 from steersman.dashboard import tables
-from steersman.dashboard.live import overview
-from steersman.data.facts import summary
+from steersman.dashboard.live import overview, prometheus
+from steersman.dashboard.live.gallery import line
+from steersman.dashboard.live.watched import Watched
 from steersman.data.history import History
+from steersman.data.listing import listed
 from steersman.data.why import why
+from steersman.executors import site_files
+from steersman.journal import run_directory
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
-from steersman.journal.records import Began, End, Ended, FrameId, Hired, Published, Record, Run, Start, Tell
+from steersman.journal.records import Began, End, Ended, FrameId, Hired, Published, Record, Run, Session, Start, Tell
 from steersman.journal.run_directory import RunDirectory, create
-from steersman.steering import budget
+from steersman.stages import loading
 
 
 def outcome(directory: RunDirectory) -> tuple[str, list[str]]:
     opened = open_run(directory.path)
-    found = summary(History(directory).state, directory.path)["outcome"]
+    found = History(directory).overview().outcome
     assert opened.state["outcome"] == found
     return found, opened.segments["how"].tolist()
 
@@ -46,6 +56,38 @@ def test_a_run_that_nobody_drives_is_not_running(tmp_path: Path) -> None:
     assert outcome(directory)[0] == "goal"
 
 
+def test_every_view_says_the_same_of_a_run_whose_driver_was_killed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In words and in keys, which are those that docs/data.md lists; its wall time stands still."""
+    directory = create(tmp_path, "run", tmp_path / "run")
+    site = site_files.load_site("laptop").model_dump(mode="json")
+    settings = {"workflow": "w", "seed": 0, "rounds": False, "params": {}, "site": site}
+    run_directory.write_settings(directory, settings, loading.find("double_well"))
+    journal = Journal(directory.journal, clock=lambda: 1000.0)
+    journal.append(Run(workflow="w", seed=0, slots=1), Session(host="here", pid=1), Hired(walker=0, slot=0))
+    journal.append(Start(start=0, seed=0), Began(walker=0, segment=0, start=0, first_row=0))
+    journal.close()
+    history, opened = History(directory), open_run(directory.path)
+    runs.status(directory.path, as_json=True)
+    printed = json.loads(capsys.readouterr().out)
+    page = json.loads(json.dumps(overview.state(Watched.of(history), 9000.0)))
+    kept = json.loads(json.dumps(opened.state.to_dict()))
+    assert kept == {key: printed[key] for key in printed if key not in ("files", "jobs")}
+    assert kept == {key: page.get(key, []) for key in kept}, "but for the models, of which it has none"
+    assert printed["hours"] == 0.0
+    words = {printed["outcome"], page["status"], listed(tmp_path)[0].state, line(directory)["status"]}
+    assert words == {"not driven"}
+    assert "not driven" in repr(opened)
+    assert 'steersman_up{run="run",workflow="w"} 0\n' in prometheus.exposition([history.overview()])
+    docs = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
+    listed_there = docs.partition("## The run at a glance")[2].partition("## The tables")[0]
+    assert kept.keys() <= set(re.findall(r"`(\w+)`", listed_there))
+    code = f"import sys, pathlib; from steersman.cli import runs; runs.status(pathlib.Path({str(directory.path)!r}))"
+    code += "; assert not {'pandas', 'xarray', 'matplotlib', 'torch', 'parsl'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
 def test_a_frame_has_one_name_wherever_it_is_shown(tmp_path: Path) -> None:
     """That which `tell RUN pin` takes: in the display, the report, `why` and on the page."""
     directory = create(tmp_path, "run")
@@ -66,7 +108,7 @@ def test_a_frame_has_one_name_wherever_it_is_shown(tmp_path: Path) -> None:
     journal.close()
     history = History(directory)
     console = Console(file=io.StringIO(), width=200)
-    console.print(view(history.state, budget(frames=100), "x", 5.0))
+    console.print(view(history.state, history.overview(), "x"))
     assert history.state.name_of(parent) == "w0.1:7"
     assert "from w0.1:7" in console.file.getvalue()  # type: ignore[attr-defined]
     assert [row[2] for row in tables.influential(history)] == ["prepared start", "w0.1:7"]

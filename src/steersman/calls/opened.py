@@ -14,15 +14,16 @@ import pandas
 import xarray
 
 from steersman.calls.plot import Plots
-from steersman.data import facts, frames, lineage, tables
+from steersman.data import frames, lineage, tables
 from steersman.data import task_results as results
 from steersman.data.clusters import clusters
 from steersman.data.errors import NoFrame, NoFrames
 from steersman.data.export import trajectory
+from steersman.data.facts import facts
 from steersman.data.history import History
 from steersman.data.unbiased import Unbiased
-from steersman.journal import copies, run_directory
 from steersman.journal import file as journal
+from steersman.journal import run_directory
 from steersman.journal.file import Place
 from steersman.journal.lock import driven
 from steersman.journal.records import Record
@@ -236,11 +237,8 @@ class Run:
         return self._known
 
     def _facts(self) -> dict[str, str]:
-        state = self._history.state
-        alive = state.end is None and driven(self.path)
-        word = facts.outcome(state, self.path)
-        now = copies.known_until(self.path) if alive else state.now
-        return {"outcome": f"{word}: {state.end.reason}" if state.end else word, **facts.facts(state, now)}
+        seen = self._history.overview()
+        return {"outcome": f"{seen.outcome}: {seen.reason}" if seen.ended else seen.outcome, **facts(seen)}
 
     def __repr__(self) -> str:
         rows = self._facts()

@@ -40,6 +40,7 @@ from steersman.cli.options import (
 from steersman.cli.printing import err, out, print_checks, say
 from steersman.cli.summary import summary
 from steersman.cli.trying import print_steps, steps
+from steersman.data.overview import overview
 from steersman.journal import run_directory
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import Segment
@@ -179,7 +180,12 @@ def check(
 
 def _execute(directory: RunDirectory, made: Run) -> None:
     shown = display.Display(str(directory.path), err)
-    made.show = lambda state, rule: shown.show(state, rule, made.recorder.now())
+
+    def show(state: State, rule: StopRule) -> None:
+        now = made.recorder.now()
+        shown.show(state, lambda: overview(state, directory.path, rule=rule, now=now, driven_here=True), now)
+
+    made.show = show
     try:
         with shown.live():
             made.execute()
@@ -217,7 +223,7 @@ def _describe(directory: RunDirectory, state: State, *, wait: bool = True) -> No
 
 
 def _print_json(directory: RunDirectory, state: State) -> None:
-    say(json.dumps({"run": str(directory.path), **summary(directory, state)}))
+    say(json.dumps({"run": str(directory.path), **summary(overview(state, directory.path))}))
 
 
 def _finish(
@@ -231,8 +237,9 @@ def _finish(
     if as_json:
         _print_json(directory, state)
     else:
-        out.print(display.closing(state, state.now))
-        display.print_outcome(state)
+        seen = overview(state, directory.path)
+        out.print(display.closing(seen))
+        display.print_outcome(seen)
         if outcome == "budget" and (why := unsteered(state, made.workflow.steering)):
             out.plain(why)
         if any(state.segments):

@@ -19,13 +19,13 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.printing import Lasting, Shown, columns, err, out
-from steersman.data.facts import clock, facts, failing, simulated, starting
+from steersman.data.facts import clock, facts, failing, simulated
 from steersman.data.history import History
+from steersman.data.overview import Overview
 from steersman.journal.records import words
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
-from steersman.steering import StopRule
 
 if TYPE_CHECKING:
     from steersman.compare.campaigns import Progress
@@ -38,57 +38,49 @@ PROFILE = {  # of training, by DeepEx's labels
 }  # fmt: skip
 
 
-def view(state: State, rule: StopRule | None, name: str, now: float) -> RenderableType:
-    """The whole display at one moment; `now` in seconds since 1970."""
+def view(state: State, seen: Overview, name: str) -> RenderableType:
+    """The whole display at one moment."""
+    now = seen.now
     return Panel(
-        Group(
-            _progress(state, rule, now), Text(), _slots(state, now), Text(), _models(state, now), Text(), _newest(state)
-        ),
-        title=f"[bold]{escape(name)}[/]" + (" [yellow](guided by a known reference)[/]" if state.run.guided else ""),
+        Group(_progress(state, seen), Text(), _slots(state, now), Text(), _models(state, now), Text(), _newest(state)),
+        title=f"[bold]{escape(name)}[/]" + (" [yellow](guided by a known reference)[/]" if seen.guided else ""),
         title_align="left",
     )
 
 
-def line(state: State, rule: StopRule | None, now: float) -> str:
+def line(seen: Overview) -> str:
     """One line for logs; without a rule, what is left is not known."""
-    wall_s = 3600 * state.hours(now)
-    ahead = [f"{100 * rule.share(state.progress(now)):.0f} % of the budget", _rest(state, rule, now)] if rule else []
-    marks = ["PAUSED"] if state.paused else []
-    marks += [f"walkers: {lacking}"] if (lacking := starting(state)) else []
-    segments = state.ended.total()
+    share, segments = seen.budget.share, sum(seen.segments.values())
+    ahead = [] if share is None else [f"{100 * share:.0f} % of the budget"]
+    ahead += [_rest(seen)] if ahead and not seen.ended else []
+    marks = ["PAUSED"] if seen.paused_by else []
+    marks += [f"walkers: {seen.starting}"] if seen.starting else []
     return ", ".join([
-        *marks, f"{clock(wall_s)}  {state.frames:,} frames", simulated(state),
+        *marks, f"{clock(3600 * seen.hours)}  {seen.frames:,} frames", simulated(seen),
         f"{segments:,} segment{'s' if segments != 1 else ''}",
-        f"model {state.model or '-'}", *ahead,
+        f"model {seen.model or '-'}", *ahead,
     ])  # fmt: skip
 
 
-def _rest(state: State, rule: StopRule, now: float) -> str:
+def _rest(seen: Overview) -> str:
     """What there is to wait for: time, or a training that goes on when the budget is spent."""
-    if rule.share(state.progress(now)) >= 1 and state.training is not None:
-        return f"model {state.training.version} is being trained"
-    return f"{left(state, rule, now)} left"
+    budget = seen.budget
+    if budget.share is not None and budget.share >= 1 and seen.training:
+        return f"{seen.training.partition(',')[0]} is being trained"
+    return f"{'?' if budget.left_s is None else clock(budget.left_s)} left"
 
 
-def left(state: State, rule: StopRule, now: float) -> str:
-    """Time left until the budget is spent, at the rate so far."""
-    share = rule.share(state.progress(now))
-    return "?" if share < 0.01 else clock(3600 * state.hours(now) * (1 - share) / share)
-
-
-def _progress(state: State, rule: StopRule | None, now: float) -> RenderableType:
-    ran, done = f"[dim]run for[/] {clock(3600 * state.hours(now))}", (f"{state.frames:,} frames", simulated(state))
+def _progress(state: State, seen: Overview) -> RenderableType:
+    ran, done = f"[dim]run for[/] {clock(3600 * seen.hours)}", (f"{seen.frames:,} frames", simulated(seen))
     grid = Table.grid(padding=(0, 2))
-    if rule:
-        share = rule.share(state.progress(now))
-        bar = ProgressBar(total=1.0, completed=share, width=30)
-        grid.add_row(bar, f"{100 * share:.0f} %", ran, _rest(state, rule, now), *done)
+    if (share := seen.budget.share) is not None:
+        grid.add_row(ProgressBar(total=1.0, completed=share, width=30), f"{100 * share:.0f} %", ran, _rest(seen), *done)
     else:
         grid.add_row(ran, *done)
-    metrics = "   ".join(f"[dim]{name}[/] {values[-1]:.4g}" for name, values in state.metrics.items())
-    lacking = starting(state)
-    alarms = [text for text in (lacking and f"walkers: {lacking}", paused(state), *failing(state)) if text]
-    counts = "   ".join(f"{number} {how}" for how, number in state.ended.items())
+    metrics = "   ".join(f"[dim]{name}[/] {value:.4g}" for name, value in seen.metrics.items())
+    lacking = seen.starting and f"walkers: {seen.starting}"
+    alarms = [text for text in (lacking, paused(state), *failing(seen)) if text]
+    counts = "   ".join(f"{number} {how}" for how, number in seen.segments.items())
     return Group(
         grid,
         Text.from_markup(f"[dim]segments[/] {counts or 'none yet'}   {metrics}", emoji=False),
@@ -199,7 +191,7 @@ class Beside:
             name, rule = progress.campaigns[run]
             with contextlib.suppress(FileNotFoundError):
                 history.catch_up()
-            lines.append(f"  {name}: {line(history.state, rule, now) if history.state.sessions else 'starts'}")
+            lines.append(f"  {name}: {line(history.overview(rule, now)) if history.state.sessions else 'starts'}")
         self._say("\n".join(lines))
 
 
@@ -212,16 +204,17 @@ class Display:
         self._live: Live | None = None
         self._shown, self._noted = 0.0, time.time()
 
-    def show(self, state: State, rule: StopRule | None, now: float) -> None:
+    def show(self, state: State, see: Callable[[], Overview], now: float) -> None:
+        """Show it, if it is time to: `see` looks at the run then."""
         if now - self._shown < (DRAW_S if self._live else LOG_S):
             return
         self._shown = now
         if self._live:
-            self._live.update(view(state, rule, self._name, now), refresh=True)
+            self._live.update(view(state, see(), self._name), refresh=True)
         elif state.sessions:
             notes = [words(note) for note in state.notes if self._noted < note.t]
             self._noted = max(self._noted, state.now)
-            for text in [line(state, rule, now), *notes]:
+            for text in [line(see()), *notes]:
                 self.console.plain(text)
 
     @contextlib.contextmanager
@@ -235,18 +228,18 @@ class Display:
         self._live = None
 
 
-def closing(state: State, now: float) -> RenderableType:
-    """A run in one table; `now` as view() has it, or the time of the last record where nobody drives it."""
-    table = Table(title=escape(state.run.workflow), box=None, show_header=False, padding=(0, 2))
-    for name, value in facts(state, now).items():
+def closing(seen: Overview) -> RenderableType:
+    """A run in one table."""
+    table = Table(title=escape(seen.workflow), box=None, show_header=False, padding=(0, 2))
+    for name, value in facts(seen).items():
         table.add_row(f"[dim]{name}[/]", escape(value))
     return table
 
 
-def print_outcome(state: State) -> None:
+def print_outcome(seen: Overview) -> None:
     """Print how a run ended, if it has."""
-    if state.end:
-        out.print(f"[bold]{state.end.outcome}[/]: {escape(state.end.reason)}", highlight=False, soft_wrap=True)
+    if seen.reason is not None:
+        out.print(f"[bold]{seen.outcome}[/]: {escape(seen.reason)}", highlight=False, soft_wrap=True)
 
 
 def paused(state: State, tell: str = "tell RUN") -> str:

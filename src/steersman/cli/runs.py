@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import time
@@ -20,13 +21,13 @@ from steersman.data import replay as replaying
 from steersman.data import verify as verification
 from steersman.data import why as reasons
 from steersman.data.history import History
+from steersman.data.overview import overview
 from steersman.engine import files, people
 from steersman.executors import site_files
 from steersman.executors.site import Site
 from steersman.journal import calls, copies, run_directory
 from steersman.journal.errors import RunDamaged
 from steersman.journal.lock import driven as is_driven
-from steersman.journal.lock import owner
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading, trust
@@ -42,23 +43,24 @@ def status(run: RunPath, as_json: Json = False) -> None:
     directory = run_directory.open_run(run)
     with run_directory.reading(directory):
         state = _read(directory)
-        found = summary(directory, state)
+        seen = overview(state, directory.path)
+        found = summary(seen)
         site = site_files.checked(str(directory.settings_file), directory.site())
-    copy, driven = copies.of(directory.path), is_driven(directory.path)
+    copy = copies.of(directory.path)
     tell = f"remote tell {copy.run}" if copy else f"tell {run}"
-    jobs = _jobs(site, directory) if site.scheduler and not driven and not copy else []
+    jobs = _jobs(site, directory) if site.scheduler and not seen.alive and not copy else []
     if as_json:
         say(json.dumps(found | {"jobs": jobs}))
         return
-    out.print(display.closing(state, copies.known_until(run) if driven and not state.end else state.now))
+    out.print(display.closing(seen))
     if copy:
         out.plain(str(copy))
     else:
         out.print(files.in_words(found["files"], site), highlight=False)
-    if state.end:
-        display.print_outcome(state)
-    elif driven:
-        out.plain("running" if copy else f"running: {owner(directory.path)}")
+    if seen.ended:
+        display.print_outcome(seen)
+    elif seen.alive:
+        out.plain("running" if copy else f"running: {seen.driver}")
     else:
         out.plain(_without_driver(directory, run))
     if jobs and site.scheduler:
@@ -82,7 +84,7 @@ def _jobs(site: Site, directory: RunDirectory) -> list[str]:
 def facts(directory: RunDirectory) -> dict[str, Any]:
     """A run in plain values, see `summary`."""
     with run_directory.reading(directory):
-        return summary(directory, History(directory).state)
+        return summary(History(directory).overview())
 
 
 def _read(directory: RunDirectory) -> State:
@@ -123,12 +125,13 @@ def follow(directory: RunDirectory, name: str, over: Callable[[State], bool], wo
             history.catch_up()
             params = history.settings()["params"] if workflow else {}
             rule = workflow.stop_rule(loading.checked(workflow, params)) if workflow else None
-            shown.show(state, rule, time.time())
+            shown.show(state, functools.partial(history.overview, rule), time.time())
             if is_over:
                 break
             time.sleep(display.DRAW_S)
-    out.print(display.closing(state, state.now))
-    display.print_outcome(state)
+    seen = history.overview()
+    out.print(display.closing(seen))
+    display.print_outcome(seen)
     return state
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from steersman.data import facts
+from steersman.data.overview import Overview
 from steersman.engine import files
-from steersman.journal.run_directory import RunDirectory
-from steersman.journal.state import State
 
 
-def summary(directory: RunDirectory, state: State) -> dict[str, Any]:
+def summary(seen: Overview) -> dict[str, Any]:
     """A run in plain values, and how many files it has."""
-    return {**facts.summary(state, directory.path), "files": files.count(directory.path)}
+    return {**seen.as_plain(), "files": files.count(Path(seen.path))}

@@ -10,7 +10,6 @@ from steersman.dashboard import page, tables
 from steersman.dashboard.figures import FIGURES, Draw, contributed, draw_all
 from steersman.dashboard.live import offline
 from steersman.data.history import History
-from steersman.journal import copies
 from steersman.journal.run_directory import RunDirectory
 from steersman.system import reading
 from steersman.system.errors import BadInput, told
@@ -75,16 +74,14 @@ def _figures(history: History, figures: Mapping[str, tuple[str, Draw]]) -> Itera
 
 
 def _heading(history: History) -> str:
-    state = history.state
-    outcome = tables.outcome(state.end) if state.end else "The run has not ended yet"
-    lines = [page.paragraph(outcome, "outcome")]
-    if state.run.guided:
+    seen = history.overview()
+    lines = [page.paragraph(tables.outcome(seen), "outcome")]
+    if seen.guided:
         lines.append(page.paragraph("Guided by a known reference: the policy of this run knew the answer.", "guided"))
     if flaws := history.flaws:
         lines.append(page.paragraph(f"The journal is not whole: {flaws[0]}; lines set aside: {len(flaws)}", "failed"))
-    origin = copies.of(history.directory.path)
-    of = f", a copy of {origin}" if origin else ""
-    lines.append(page.paragraph(f"{history.directory.path}{of}, seed {state.run.seed}", "soft"))
+    of = f", {seen.copy}" if seen.copy else ""
+    lines.append(page.paragraph(f"{history.directory.path}{of}, seed {seen.seed}", "soft"))
     return page.header(f"{history.name}: what was sampled, and why", *lines)
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from steersman.data.history import History
-from steersman.data.slot_time import shares
+from steersman.data.overview import Overview
 from steersman.executors.site import Site
 from steersman.journal.decisions import read
-from steersman.journal.records import End
 from steersman.system import reading
 from steersman.system.plain import flat
 
@@ -27,33 +26,27 @@ OUTCOMES = {
 Row = tuple[str, ...]
 
 
-def outcome(end: End) -> str:
+def outcome(seen: Overview) -> str:
     """How a run ended, in words."""
-    return f"{OUTCOMES.get(end.outcome, end.outcome)}: {end.reason}"
+    return f"{OUTCOMES.get(seen.outcome, seen.outcome)}: {seen.reason}" if seen.ended else "The run has not ended yet"
 
 
 def facts(history: History) -> list[Row]:
     """The run in one table."""
-    state, clock = history.state, history.clock
+    seen, clock = history.overview(), history.clock
     rows = [
-        ("frames", f"{state.frames:,}"),
-        ("simulated time", clock.simulated_scale.text(state.simulated)),
-        ("wall time", clock.wall.text(3600 * state.hours(state.now))),
+        ("frames", f"{seen.frames:,}"),
+        ("simulated time", clock.simulated_scale.text(seen.simulated)),
+        ("wall time", clock.wall.text(3600 * seen.hours)),
         ("segments", _segments(history)),
         ("models", _models(history)),
         *(
             (name, f"{series[0, 1]:.4g} at first, {series[-1, 1]:.4g} at last")
             for name, series in history.metrics.items()
         ),
-        ("slots", str(state.slots)),
+        ("slots", str(seen.slots)),
     ]
-    return [
-        *rows,
-        *(
-            (f"slots {cause}", f"{100 * share:.1f} %")
-            for cause, share in shares(history.state, history.state.now).items()
-        ),
-    ]
+    return [*rows, *((f"slots {cause}", f"{100 * share:.1f} %") for cause, share in seen.shares.items())]
 
 
 def models(history: History) -> list[Row]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from steersman.data.facts import summary
 from steersman.data.history import History
 from steersman.journal.run_directory import RunDirectory
 from steersman.system import reading
@@ -15,7 +14,8 @@ from steersman.system.plain import flat
 
 NOT_COMPARED = ("params", "source", "workflow")  # parameters are a part of their own, and not the path of the code
 LINK = "steersman_workflow.py"  # among the modules, to the workflow file; see stages/modules.py
-NO_OUTCOME = ("workflow", "seed", "guided", "time_unit", "models", "metrics", "segments", "starts")
+OUTCOME = ("outcome", "reason", "frames", "simulated", "hours", "walkers", "tasks", "paused_by")
+COUNTS = ("segments", "starts")
 
 Different = dict[str, tuple[Any, Any]]
 
@@ -58,11 +58,10 @@ def _files(directory: RunDirectory) -> set[Path]:
 
 
 def _outcome(history: History) -> dict[str, Any]:
-    found = summary(history.state, history.directory.path)
-    counts = {f"{key} {name}": number for key in ("segments", "starts") for name, number in found[key].items()}
-    used = {"models used": sum(bool(model["accepted"]) for model in found["models"])}
-    plain: dict[str, Any] = {key: value for key, value in found.items() if key not in NO_OUTCOME}
-    return {**plain, **counts, **used, **found["metrics"]}
+    seen = history.overview()
+    counts = {f"{key} {name}": number for key in COUNTS for name, number in getattr(seen, key).items()}
+    used = {"models used": sum(bool(model.accepted) for model in seen.models)}
+    return {**{key: getattr(seen, key) for key in OUTCOME}, **counts, **used, **seen.metrics}
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from steersman.data.clock import Clock
+from steersman.data.overview import Overview, overview
 from steersman.data.segment_table import SegmentTable, tabulate
 from steersman.data.slot_time import gone_at
 from steersman.data.table import Table
@@ -22,6 +23,7 @@ from steersman.journal.file import Flaw, Place
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.steering import StopRule
 
 _START = np.dtype([
     ("moment", "f8"), ("walker", "i4"), ("row", "i8"), ("segment", "i4"), ("policy", "i2"), ("model", "i4"),
@@ -115,6 +117,10 @@ class History:
         if self._made is None:
             self._made = tabulate(self.state, self._times.columns, self.starts, self.policies)
         return self._made
+
+    def overview(self, rule: StopRule | None = None, now: float | None = None) -> Overview:
+        """The run at a glance, see `overview`."""
+        return overview(self.state, self.directory.path, rule=rule, now=now)
 
     @property
     def clock(self) -> Clock:

@@ -7,10 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from steersman.data.facts import outcome
-from steersman.journal import file as journal
+from steersman.data.history import History
 from steersman.journal.run_directory import RunDirectory, runs_in
-from steersman.journal.state import State
 
 
 @dataclass(frozen=True)
@@ -43,17 +41,15 @@ def listed(folder: Path) -> list[Listed]:
 def _listed(directory: RunDirectory) -> Listed:
     path = directory.path
     try:
-        state = State(journal.read(directory.journal))
+        seen = History(directory).overview()
     except Exception as error:  # of a newer version, or damaged: the others are listed all the same
         return _unreadable(directory, str(error))
-    if not state.now:  # it begins, or has lost everything
+    if not seen.now:  # it begins, or has lost everything
         return _unreadable(directory, "its journal is empty")
-    metric = next(iter(state.metrics), None)
-    value = state.metrics[metric][-1] if metric else None
-    return Listed(
-        path.name, state.run.workflow, outcome(state, path), state.frames, metric, value,
-        max(0.0, time.time() - state.now), size(path),
-    )  # fmt: skip
+    metric = next(iter(seen.metrics), None)
+    value = seen.metrics[metric] if metric else None
+    age_s = max(0.0, time.time() - seen.now)
+    return Listed(seen.name, seen.workflow, seen.outcome, seen.frames, metric, value, age_s, size(path))
 
 
 def _unreadable(directory: RunDirectory, problem: str) -> Listed:

@@ -15,7 +15,6 @@ import numpy as np
 import pandas
 
 from steersman.data import reweighing
-from steersman.data.facts import summary
 from steersman.data.frames import warn_of_damage
 from steersman.data.history import History
 from steersman.data.lineage import since_prepared
@@ -33,8 +32,8 @@ _MODELS = ("epochs", "seconds", "loss", "held_out", "predecessor")
 
 
 def state(history: History) -> pandas.Series:
-    """The run at its last record: workflow, outcome, reason, seed, frames, simulated, hours, segments, metrics, ..."""
-    return pandas.Series(summary(history.state, history.directory.path), name=history.directory.path.name, dtype=object)
+    """The run at a glance, see `Overview`."""
+    return pandas.Series(history.overview().as_plain(), name=history.directory.path.name, dtype=object)
 
 
 def metrics(history: History) -> pandas.DataFrame:

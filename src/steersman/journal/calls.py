@@ -74,14 +74,7 @@ def lines(found: Iterable[Mapping[str, Any]]) -> Iterator[str]:
                 yield f"  {name.replace('_', ' '):<10} {', '.join(value) if isinstance(value, list) else value}"
 
 
-def counts(calls: Mapping[str, Call]) -> Counter[str]:
-    return Counter(call.standing(calls) for call in calls.values())
-
-
-def counted(calls: Mapping[str, Call]) -> str:
-    """`12 done, 2 begun, 1 waiting`."""
-    return ", ".join(f"{number:,} {standing}" for standing, number in sorted(counts(calls).items(), key=_order))
-
-
-def _order(item: tuple[str, int]) -> int:
-    return ("done", "begun", "waiting", "failed").index(item[0])
+def counts(calls: Mapping[str, Call]) -> dict[str, int]:
+    """How many stand how, those that are done first."""
+    found = Counter(call.standing(calls) for call in calls.values())
+    return {standing: found[standing] for standing in ("done", "begun", "waiting", "failed") if found[standing]}

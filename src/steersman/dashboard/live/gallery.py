@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.dashboard.live.watched import Watched
-from steersman.data.facts import outcome
 from steersman.data.history import History
-from steersman.journal import copies
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory, open_run, runs_in
 from steersman.system.errors import EngineError
@@ -121,20 +119,19 @@ def line(directory: RunDirectory) -> dict[str, Any]:
     """What the list says of a run; its history is not kept."""
     try:
         history = History(directory)
-        state, params = history.state, history.params
+        seen, params = history.overview(), history.params
     except (EngineError, OSError, ValueError, KeyError, TypeError) as error:
         return {"workflow": "", "status": "cannot be read", "trouble": f"{error!s:.300}", "params": {}}
-    alive = state.end is None and driven(directory.path)
     return {
-        "workflow": state.run.workflow,
-        "status": outcome(state, directory.path),
-        "frames": state.frames,
-        "simulated": history.clock.simulated_scale.text(state.simulated),
-        "hours": state.hours(copies.known_until(directory.path) if alive else state.now),
-        "began": state.run.t,
-        "segments": state.ended.total(),
-        "failed": state.ended["failed"],
-        "models": sum(bool(model.accepted) for model in state.models),
-        "metrics": {name: values[-1] for name, values in state.metrics.items()},
+        "workflow": seen.workflow,
+        "status": seen.outcome,
+        "frames": seen.frames,
+        "simulated": history.clock.simulated_scale.text(seen.simulated),
+        "hours": seen.hours,
+        "began": seen.began,
+        "segments": sum(seen.segments.values()),
+        "failed": seen.segments.get("failed", 0),
+        "models": sum(bool(model.accepted) for model in seen.models),
+        "metrics": seen.metrics,
         "params": {name: str(value) for name, value in params.items()},
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,135 +11,68 @@ import numpy as np
 from steersman.dashboard import tables
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
-from steersman.data.facts import outcome
 from steersman.data.history import History
-from steersman.data.slot_time import shares
-from steersman.journal import copies, records
-from steersman.journal.lock import driven, owner
+from steersman.data.overview import SIMULATING, Overview
+from steersman.journal import records
 from steersman.journal.state import State
-from steersman.journal.walkers import Walker
-from steersman.steering.stop import AnyOf, Budget, StopRule
 
 WINDOWS_H = (24.0, 1.0, 1 / 6, 1 / 60)  # over which a metric's rise is said: the longest that fits twice into the run
 WORDS_H = {24.0: "day", 1.0: "hour", 1 / 6: "10 minutes", 1 / 60: "minute"}
 MOST_NAMED = 3  # causes that a sentence names
-NO_BLOCK, STARTING, PAUSED, WAITING, SIMULATING = (
-    "waits for a worker", "starts", "is paused", "waits for a start", "simulates",
-)  # fmt: skip
+
+
+def seen(watched: Watched, now: float) -> Overview:
+    """The run at this moment, in seconds since 1970, with what ends it."""
+    return watched.history.overview(watched.stop_rule(), now)
 
 
 def state(watched: Watched, now: float) -> dict[str, Any]:
-    """The run at this moment, in plain values; small, whatever the run's size.
-
-    Args:
-        now: seconds since 1970.
-    """
-    history, state = watched.history, watched.history.state
-    alive = state.end is None and driven(watched.directory.path)
-    moment = now if alive else state.now
-    rule, origin = watched.stop_rule(), copies.of(watched.directory.path)
-    return {
+    """The run at this moment in plain values, small, whatever the run's size: its overview, and what the page adds."""
+    history, state, found = watched.history, watched.history.state, seen(watched, now)
+    plain = found.as_plain()
+    del plain["models"]  # there may be thousands
+    return plain | {
         "change": watched.change,
-        "name": watched.directory.path.name,
-        "path": str(watched.directory.path.resolve()),
-        "copy": f"a copy of {origin}" if origin else "",
-        "workflow": state.run.workflow,
-        "guided": state.run.guided,
-        "seed": state.run.seed,
         "trusted": watched.trusted,
-        **_status(watched, alive),
-        "sentences": list(sentences(history, alive, moment)),
-        "began": state.run.t,
-        "now": moment,
-        "facts": facts(watched, moment),
-        "budget": budget(state, rule, moment),
-        "doing": doing(state) if alive else {},
-        "shares": shares(state, moment),
-        "nodes": nodes(state) if alive else [],
-        "metrics": {name: values[-1] for name, values in state.metrics.items()},
+        "status": found.outcome,
+        "ended": found.ended,
+        "sentences": list(sentences(history, found)),
+        "facts": facts(watched, found),
         "policies": history.policies,
-        "model": state.model,
-        "models": len(state.models),
-        "scored": [state.scored_with, state.scored],
+        "trained": len(state.models),
         "failures": len(history.causes),
         "flaws": [str(flaw) for flaw in history.flaws[:5]],
-        "notes": [{"t": note.t, "text": records.words(note)} for note in list(state.notes)[::-1]],
+        "notes": plain["notes"][::-1],
         "decisions": [_decision(state, start) for start in list(state.decisions)[::-1]],
-        "running": sorted(segment.name for segment in state.running)[:200] if alive else [],
-        "stages": {name: stage.cause for name, stage in state.stages.items() if stage.failures},
+        "running": sorted(segment.name for segment in state.running)[:200] if found.alive else [],
         "params": {name: str(value) for name, value in history.params.items()},
-        "unit": state.time_unit,
     }
 
 
-def facts(watched: Watched, now: float) -> dict[str, Any]:
-    """What was done: counts, simulated time in the unit of `simulated_unit`, hours."""
-    state, scale = watched.history.state, watched.clock.simulated_scale
-    hours = state.hours(now)
-    return {
-        "frames": state.frames,
-        "simulated": state.simulated / scale.divisor,
-        "simulated_unit": scale.unit,
-        "hours": hours,
-        "gpu_hours": hours * state.run.gpus,
-        "segments": dict(state.ended),
-        "slots": state.slots,
-        "starts": state.next_start,
-    }
+def facts(watched: Watched, found: Overview) -> dict[str, Any]:
+    """What the page counts, with simulated time in the unit of its axes."""
+    scale = watched.clock.simulated_scale
+    counts = {key: getattr(found, key) for key in ("frames", "hours", "gpu_hours", "segments", "slots")}
+    starts = watched.history.state.next_start
+    return {**counts, "simulated": found.simulated / scale.divisor, "simulated_unit": scale.unit, "starts": starts}
 
 
-def budget(state: State, rule: StopRule | None, now: float) -> dict[str, Any]:
-    """What ends the run, how far it is, and the seconds left at the rate so far (None: not known)."""
-    if rule is None:
-        return {"rule": "", "share": None, "left_s": None, "parts": []}
-    progress = state.progress(now)
-    share, spent_s = rule.share(progress), 3600 * state.hours(now)
-    left = spent_s * (1 - share) / share if share >= 0.01 and state.end is None else None
-    rules = rule.rules if isinstance(rule, AnyOf) else (rule,)
-    parts = [
-        {"rule": str(each), "share": each.share(progress), "goal": each.goal, "met": each.reason(progress) or ""}
-        for each in rules
-    ]
-    return {"rule": str(rule), "share": share, "left_s": left, "parts": parts, "spends": isinstance(rule, Budget)}
-
-
-def doing(state: State) -> dict[str, int]:
-    """How many slots do what, at this moment."""
-    return dict(Counter(_doing(state, walker) for walker in state.walkers.values() if walker.alive))
-
-
-def nodes(state: State) -> list[dict[str, Any]]:
-    """Nodes (or what is not there yet), their walkers, how many of them simulate, and when their block ends."""
-    found: dict[str, dict[str, Any]] = {}
-    for walker in state.walkers.values():
-        if walker.alive:
-            name = walker.node or "not there yet"
-            node = found.setdefault(name, {"node": name, "walkers": 0, "busy": 0, "ends": walker.block_ends})
-            node["walkers"] += 1
-            node["busy"] += walker.running is not None
-            node["aside"] = walker.node in state.aside
-    return sorted(found.values(), key=lambda node: str(node["node"]))
-
-
-def sentences(history: History, alive: bool, now: float) -> Iterator[str]:
+def sentences(history: History, found: Overview) -> Iterator[str]:
     """The run in words."""
     state = history.state
-    if state.end is not None:
-        yield f"{tables.outcome(state.end)}."
-    elif state.paused:
-        yield f"{state.paused.who} paused the run."
-    yield _model(state, alive)
+    if found.ended:
+        yield f"{tables.outcome(found)}."
+    elif found.paused_by:
+        yield f"{found.paused_by} paused the run."
+    yield _model(found)
     for name, values in list(history.metrics.items())[:MOST_NAMED]:
-        yield _rise(name, values, now, state)
-    if alive:
-        yield _slots(state)
-    if failed := state.ended["failed"]:
+        yield _rise(name, values, found.now, state)
+    if found.alive:
+        yield _slots(found.doing)
+    if failed := found.segments.get("failed"):
         cause, times = Counter(history.causes.values()).most_common(1)[0] if history.causes else ("", 0)
         yield f"{failed:,} segment{'s' if failed > 1 else ''} failed, {times:,} of them with: {cause:.120}"
-    for name, stage in state.stages.items():
-        if stage.failures:
-            often = f" ({stage.failures:,} times)" if stage.failures > 1 else ""
-            yield f"The {name} stage fails{often}: {stage.cause:.160}"
+    yield from (f"The {name} stage {how:.200}" for name, how in found.failing.items())
 
 
 def walkers(watched: Watched) -> bytes:
@@ -199,25 +132,17 @@ def _spread(n: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int)) if n else np.empty(0, int)
 
 
-def _status(watched: Watched, alive: bool) -> dict[str, Any]:
-    state, holder = watched.history.state, owner(watched.directory.path)
-    driver = "" if state.end else str(holder or "") if alive else holder.why_gone if holder else "it has no driver"
-    return {"status": outcome(state, watched.directory.path), "ended": state.end is not None, "driver": driver}
-
-
-def _model(state: State, alive: bool) -> str:
-    training = state.training
-    if training is not None and alive:
-        epoch = training.epoch
-        far = f", epoch {epoch.epoch} of {epoch.epochs}" if epoch else ""
-        now = f"model {state.model} is in use" if state.model else "none is in use yet"
-        return f"Model {training.version} is being trained{far}; {now}."
-    if state.model:
-        refused = sum(model.accepted is False for model in state.models)
-        return f"Model {state.model} is in use" + (
+def _model(found: Overview) -> str:
+    if found.training and found.alive:
+        now = f"model {found.model} is in use" if found.model else "none is in use yet"
+        model, comma, epoch = found.training.partition(",")
+        return f"{model.capitalize()} is being trained{comma}{epoch}; {now}."
+    if found.model:
+        refused = sum(model.accepted is False for model in found.models)
+        return f"Model {found.model} is in use" + (
             f"; {refused} {'were' if refused > 1 else 'was'} not good enough." if refused else "."
         )
-    return "No model was good enough yet." if state.models else "There is no model yet."
+    return "No model was good enough yet." if found.models else "There is no model yet."
 
 
 def _rise(name: str, values: np.ndarray, now: float, state: State) -> str:
@@ -241,8 +166,7 @@ def _rise(name: str, values: np.ndarray, now: float, state: State) -> str:
     return f"{name} is {last:.4g}: it {how}{', in which the model changed' if came else ''}."
 
 
-def _slots(state: State) -> str:
-    found = doing(state)
+def _slots(found: Mapping[str, int]) -> str:
     slots, busy = sum(found.values()), found.get(SIMULATING, 0)
     if not slots:
         return "No slot has a worker yet."
@@ -258,16 +182,6 @@ def _plural(what: str, n: int) -> str:
     verb, _, rest = what.partition(" ")
     many = {"waits": "wait", "starts": "start", "is": "are"}[verb] if n > 1 else verb
     return f"{many} {rest}".rstrip()
-
-
-def _doing(state: State, walker: Walker) -> str:
-    if walker.running is not None:
-        return SIMULATING
-    if not walker.has_come:
-        return NO_BLOCK
-    if state.paused:
-        return PAUSED
-    return WAITING if walker.segments else STARTING
 
 
 def _decision(state: State, start: records.Start) -> dict[str, Any]:

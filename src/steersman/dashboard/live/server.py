@@ -310,7 +310,7 @@ def _metrics(gallery: Gallery) -> Response:
             watched.look()
         if watched.ready:
             with watched.lock:
-                states.append(overview.state(watched, copies.known_until(watched.directory.path)))
+                states.append(overview.seen(watched, copies.known_until(watched.directory.path)))
     return Response(prometheus.exposition(states), media_type="text/plain; version=0.0.4", headers=SAFE)
 
 

@@ -195,9 +195,9 @@ class Page {
       return this.slots.update();
     });
     work.push(this.working.update(), this.source.offline ? segments.catch(() => {}) : segments);
-    const scored = state.scored.join(),
-      models = `${state.models},${state.model},${state.facts.starts},${state.facts.tasks},${scored}`,
-      failed = `${state.failures},${state.notes.length},${state.notes[0]?.t},${Object.keys(state.stages)}`;
+    const scored = `${state.scored_with},${state.scored}`,
+      models = `${state.trained},${state.model},${state.facts.starts},${state.facts.tasks},${scored}`,
+      failed = `${state.failures},${state.notes.length},${state.notes[0]?.t},${Object.keys(state.failing)}`;
     work.push(this.map.update(scored));
     if (models !== this.models && performance.now() - (this.modelsAt ?? -1e9) > MODELS_MS) {
       this.models = models;

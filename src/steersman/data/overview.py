@@ -1,0 +1,275 @@
+"""A run at a glance, computed here and nowhere else: every view shows this, and every program is given it.
+
+docs/data.md says what each value means; `as_plain` gives them for JSON.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from steersman.data.slot_time import shares
+from steersman.journal import calls, copies, records
+from steersman.journal.lock import driven, owner
+from steersman.journal.records import Stage
+from steersman.journal.state import State
+from steersman.journal.walkers import Walker
+from steersman.steering import StopRule
+from steersman.steering.stop import AnyOf
+from steersman.steering.stop import Budget as Limits
+
+ALIVE = ("running", "paused")  # outcomes of a run that somebody drives
+NO_WORKER, STARTING, PAUSED, WAITING, SIMULATING = (
+    "waits for a worker", "starts", "is paused", "waits for a start", "simulates",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A version of the model; `accepted` is None while it is trained."""
+
+    version: int
+    accepted: bool | None
+    loss: float | None
+    held_out: float | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A rule that may end the run, its share of the way, whether it is a goal, and what is said when it is met."""
+
+    rule: str
+    share: float
+    goal: bool
+    met: str
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How far the run is on its way to the end; share None: its rule is not known, for its code is not executed.
+
+    Args:
+        left_s: seconds, at the rate so far; None: not known yet.
+        spends: the rule is a budget alone.
+    """
+
+    rule: str = ""
+    share: float | None = None
+    left_s: float | None = None
+    parts: tuple[Part, ...] = ()
+    spends: bool = False
+
+
+@dataclass(frozen=True)
+class Node:
+    """Its walkers, how many of them simulate, when its block ends, and whether it was set aside."""
+
+    node: str
+    walkers: int
+    busy: int
+    ends: float | None
+    aside: bool
+
+
+@dataclass(frozen=True)
+class Note:
+    t: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What there is to know of a run at one moment, `now`: of a run that nobody drives, that of its last record.
+
+    Args:
+        outcome: how it ended; else running or paused; else "not driven": it can be resumed.
+        driver: who drives it, or why nobody does; "" of a run that has ended.
+        simulated: in `time_unit`, of all walkers together.
+        segments, starts, tasks: how many, by how they ended, who chose them, how they stand.
+        model: version in use; 0 before there is one.
+        doing, nodes: of a run that is driven.
+        shares: of the slots' time, by what it went into.
+        starting: walkers that have come, of how many, while some have not, or "".
+        failing: stages of the workflow that fail, in words, by name.
+        notes: the newest last.
+        last_note: the newest, if nothing else tells its cause.
+    """
+
+    name: str
+    path: str
+    copy: str
+    workflow: str
+    seed: int
+    guided: bool
+    outcome: str
+    reason: str | None
+    driver: str
+    paused_by: str | None
+    began: float
+    now: float
+    hours: float
+    gpu_hours: float
+    frames: int
+    simulated: float
+    time_unit: str
+    slots: int
+    walkers: int
+    segments: dict[str, int]
+    starts: dict[str, int]
+    tasks: dict[str, int]
+    models: tuple[Fit, ...]
+    model: int
+    training: str
+    scored: int
+    scored_with: int
+    metrics: dict[str, float]
+    budget: Budget
+    doing: dict[str, int]
+    nodes: tuple[Node, ...]
+    shares: dict[str, float]
+    starting: str
+    failing: dict[str, str]
+    last_cause: str
+    last_note: str
+    notes: tuple[Note, ...]
+
+    @property
+    def alive(self) -> bool:
+        """Whether somebody drives it."""
+        return self.outcome in ALIVE
+
+    @property
+    def ended(self) -> bool:
+        return self.reason is not None
+
+    def as_plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def overview(
+    state: State, path: Path, *, rule: StopRule | None = None, now: float | None = None, driven_here: bool = False
+) -> Overview:
+    """A run at a glance.
+
+    Args:
+        rule: what ends the run, from its workflow file; None: that is not said.
+        now: seconds since 1970; None: by the clock, or when a copy was fetched.
+        driven_here: this process drives it.
+    """
+    end, origin = state.end, copies.of(path)
+    alive = end is None and (driven_here or driven(path))
+    if not alive:
+        now = state.now
+    elif now is None:
+        now = copies.known_until(path)
+    word = end.outcome if end else "not driven" if not alive else "paused" if state.paused else "running"
+    hours = state.hours(now)
+    return Overview(
+        name=path.name, path=str(path.resolve()), copy=f"a copy of {origin}" if origin else "",
+        workflow=state.run.workflow, seed=state.run.seed, guided=state.run.guided,
+        outcome=word, reason=end.reason if end else None, driver="" if end or driven_here else _driver(path),
+        paused_by=state.paused.who if state.paused else None,
+        began=state.run.t, now=now, hours=hours, gpu_hours=hours * state.run.gpus,
+        frames=state.frames, simulated=state.simulated, time_unit=state.time_unit,
+        slots=state.slots, walkers=len(state.walkers),
+        segments=dict(state.ended), starts=dict(state.chosen), tasks=calls.counts(state.calls),
+        models=tuple(
+            Fit(m.version, m.accepted, getattr(m.fit, "loss", None), getattr(m.fit, "held_out", None), m.reason)
+            for m in state.models
+        ),
+        model=state.model, training=_training(state), scored=state.scored, scored_with=state.scored_with,
+        metrics={name: values[-1] for name, values in state.metrics.items()},
+        budget=_budget(state, rule, now), doing=_doing(state) if alive else {}, nodes=_nodes(state) if alive else (),
+        shares=shares(state, now), starting=_starting(state), failing=_failing(state),
+        last_cause=state.last_cause, last_note=_last_note(state),
+        notes=tuple(Note(note.t, records.words(note)) for note in state.notes),
+    )  # fmt: skip
+
+
+def _driver(path: Path) -> str:
+    holder = owner(path)
+    return "it has no driver" if holder is None else holder.why_gone or str(holder)
+
+
+def _training(state: State) -> str:
+    """`model 2, epoch 3 of 20`: what is being trained."""
+    if state.training is None:
+        return ""
+    epoch = state.training.epoch
+    return f"model {state.training.version}" + (f", epoch {epoch.epoch} of {epoch.epochs}" if epoch else "")
+
+
+def _budget(state: State, rule: StopRule | None, now: float) -> Budget:
+    if rule is None:
+        return Budget()
+    progress, spent_s = state.progress(now), 3600 * state.hours(now)
+    share = rule.share(progress)
+    left_s = spent_s * (1 - share) / share if share >= 0.01 and state.end is None else None
+    rules = rule.rules if isinstance(rule, AnyOf) else (rule,)
+    parts = tuple(Part(str(each), each.share(progress), each.goal, each.reason(progress) or "") for each in rules)
+    return Budget(str(rule), share, left_s, parts, isinstance(rule, Limits))
+
+
+def _doing(state: State) -> dict[str, int]:
+    """How many slots do what, at this moment."""
+    return dict(Counter(doing(state, walker) for walker in state.walkers.values() if walker.alive))
+
+
+def doing(state: State, walker: Walker) -> str:
+    if walker.running is not None:
+        return SIMULATING
+    if not walker.has_come:
+        return NO_WORKER
+    if state.paused:
+        return PAUSED
+    return WAITING if walker.segments else STARTING
+
+
+def _nodes(state: State) -> tuple[Node, ...]:
+    """Nodes, or what is not there yet."""
+    found: dict[str, list[Walker]] = {}
+    for walker in state.walkers.values():
+        if walker.alive:
+            found.setdefault(walker.node, []).append(walker)
+    made = (
+        Node(name or "not there yet", len(of), sum(walker.running is not None for walker in of), of[0].block_ends,
+             name in state.aside)
+        for name, of in found.items()
+    )  # fmt: skip
+    return tuple(sorted(made, key=lambda node: node.node))
+
+
+def _starting(state: State) -> str:
+    """`1 of 4 have started`, while not all walkers of this session have, or ""."""
+    if state.end or not state.sessions:
+        return ""
+    hired = state.hired
+    here = [walker for walker in hired if walker.alive]
+    come, of = sum(walker.has_come for walker in here), len(here) if hired else state.run.slots
+    return f"{come:,} of {of:,} have started" if come < of else ""
+
+
+def _failing(state: State) -> dict[str, str]:
+    """With the cause of the last failure."""
+    return {
+        name: ("fails" if stage.worked else "has never worked")
+        + (f" ({stage.failures:,} times)" if stage.failures > 1 else "")
+        + f": {stage.cause}"
+        for name, stage in state.stages.items()
+        if stage.failures
+    }
+
+
+def _last_note(state: State) -> str:
+    """The newest; "" if it has the cause that is told beside it: of a stage that fails, or of the end."""
+    if not state.notes:
+        return ""
+    note, cause = state.notes[-1], state.last_cause
+    if isinstance(note, Stage):
+        return "" if state.stages[note.stage].failures else records.words(note)
+    told = state.end is not None and bool(cause) and cause in state.end.reason
+    return "" if told and cause in records.words(note) else records.words(note)
