@@ -25,10 +25,9 @@ from steersman.stages import loading, trust
 from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
 from steersman.steering.decide import UNITY
-from steersman.store import Span, Window
+from steersman.store import Window
 from steersman.system.errors import UnknownName
 
-BATCH = 16_384  # frames that are read at a time
 EVEN = 0.01  # by which the time between frames may differ from segment to segment
 JOINED = "Unsteered"
 
@@ -105,12 +104,10 @@ def _one(
     segments = history.segments
     own = segments.made
     rows = (segments.end - segments.first)[own]
-    batches = np.split(own, np.flatnonzero(np.diff(np.cumsum(rows) // BATCH)) + 1) if len(own) else []
     features: list[np.ndarray] = []
     labels: dict[str, list[np.ndarray]] = {name: [] for name in workflow.yardsticks}
-    for batch in batches:
-        spans = [Span(f"w{segments.walker[i]}", int(segments.first[i]), int(segments.end[i])) for i in batch]
-        frames = Window(run.frames, spans)
+    for batch in segments.batches():
+        frames = Window(run.frames, segments.spans(batch))
         features.append(look(params, frames))
         for name, yardstick in workflow.yardsticks.items():
             labels[name].append(yardstick.rows(name, params, frames))

@@ -35,6 +35,7 @@ from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import StopRule
+from steersman.store.names import walker_name
 from steersman.system.errors import BadInput
 from steersman.worker.walker import DISMISSED, Walker
 
@@ -81,7 +82,7 @@ def measure(path: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     if state.end.outcome != "budget":
         raise RuntimeError(f"the run ended early: {state.end.reason}")
     began = [walker.number for walker in state.walkers.values() if walker.frames]  # without a frame there is no gap
-    gaps = [gaps_of(directory, f"w{number}") for number in began[:: -(-len(began) // READ) or 1]]
+    gaps = [gaps_of(directory, walker_name(number)) for number in began[:: -(-len(began) // READ) or 1]]
     refill = np.concatenate([np.empty(0), *(each for each, _ in gaps)])
     if not len(refill):
         raise TooShort(len(began), chosen.walkers, chosen.seconds)

@@ -17,7 +17,7 @@ from steersman.calls.plot import Plots
 from steersman.data import frames, lineage, tables
 from steersman.data import task_results as results
 from steersman.data.clusters import clusters
-from steersman.data.errors import NoFrame, NoFrames
+from steersman.data.errors import NoFrames
 from steersman.data.export import trajectory
 from steersman.data.facts import facts
 from steersman.data.history import History
@@ -161,8 +161,7 @@ class Run:
         """
         with reading(self._directory):
             history = self._history
-            where = _in_segment(history, index) if isinstance(index, str) else _counted(history, index)
-            return lineage.frame(history, *where)
+            return lineage.frame(history, *tables.place_of(history, index))
 
     def lineage(self, segment: str, variables: Sequence[str] | None = None) -> xarray.Dataset:
         """The frames on the way from the prepared start to the end of a segment, in memory, as one trajectory.
@@ -251,23 +250,3 @@ class Run:
             f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self._facts().items()
         )
         return f"<table><caption>{escape(f'{self._known.name}: {self.path}')}</caption><tbody>{rows}</tbody></table>"
-
-
-def _counted(history: History, index: int) -> tuple[str, int]:
-    """Segment and row of a frame of the scores."""
-    found = tables.frames(history)
-    if not 0 <= index < len(found):
-        raise NoFrame(str(index), len(found))
-    return str(found["segment"][index]), int(found["row"][index])
-
-
-def _in_segment(history: History, name: str) -> tuple[str, int]:
-    """Segment and row of SEGMENT:FRAME."""
-    segment, _, frame = name.rpartition(":")
-    if not segment or not frame.isdecimal():
-        raise NoFrame(name, history.state.frames)
-    at = history.segments.find(segment)
-    row = int(history.segments.first[at]) + int(frame)
-    if row >= history.segments.end[at]:
-        raise NoFrame(name, history.state.frames)
-    return history.segments.name(at), row

@@ -95,7 +95,7 @@ def _slots(state: State, now: float) -> RenderableType:
         segment = walker.running
         table.add_row(
             str(walker.slot),
-            f"w{walker.number}",
+            walker.name,
             _doing(state, walker),
             segment.name if segment else "",
             f"{max(0.0, now - walker.since):.1f} s",

@@ -14,6 +14,7 @@ from steersman.cli.printing import say
 from steersman.journal import file as journal
 from steersman.journal.records import KINDS, Blame, Record, Start, Stop, Tell
 from steersman.journal.run_directory import RunDirectory
+from steersman.store.names import SegmentName
 from steersman.system.errors import BadValue, UnknownName
 
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -89,10 +90,11 @@ def moment(text: str, now: float) -> float:
 
 def name(text: str) -> tuple[int, int | None]:
     """w3 -> (3, None), w3.17 -> (3, 17)."""
-    found = re.fullmatch(r"w?([0-9]{1,9})(?:\.([0-9]{1,9}))?", text)
-    if found is None:
-        raise BadValue("--sim", text, "write a walker such as w3, or a segment such as w3.17")
-    return int(found[1]), None if found[2] is None else int(found[2])
+    if named := SegmentName.parse(text):
+        return named
+    if of_walker := re.fullmatch(r"w?([0-9]{1,12})", text):
+        return int(of_walker[1]), None
+    raise BadValue("--sim", text, "write a walker such as w3, or a segment such as w3.17")
 
 
 def _concerns(record: Record, walker: int, segment: int | None) -> bool:

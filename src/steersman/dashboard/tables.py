@@ -154,7 +154,7 @@ def _candidates(history: History, wanted: set[int]) -> dict[int, int]:
     if not wanted:
         return {}
     found = (decision for _, decision in read(history.directory) if decision)
-    return {each["start"]: each["candidates"] for each in found if each["start"] in wanted}
+    return {each.start: each.candidates for each in found if each.start in wanted}
 
 
 def _number(value: float | None) -> str:

@@ -20,6 +20,7 @@ from steersman.data.frames import units
 from steersman.data.history import History
 from steersman.data.stored import ANGSTROM, POSITIONS
 from steersman.steering import SECONDS
+from steersman.store.names import walker_name
 from steersman.system import reading
 from steersman.system.errors import MissingExtra
 from steersman.system.files import replace_file
@@ -168,7 +169,7 @@ class _Atoms:
     def __init__(self, history: History, chosen: pandas.DataFrame, topology: Path) -> None:
         self.stored, self.chosen, self.universe = history.directory.frames, chosen, _universe(topology)
         self.atoms = int(self.universe.atoms.n_atoms)
-        like = frames.opened(self.stored, f"w{chosen['walker'].iloc[0]}")
+        like = frames.opened(self.stored, walker_name(chosen["walker"].iloc[0]))
         found = like[POSITIONS].shape[1:] if POSITIONS in like else "none"
         if found != (self.atoms, 3):
             wanted = f"`{POSITIONS}` of shape ({self.atoms}, 3), one for each atom of {topology}"

@@ -15,6 +15,7 @@ from xarray.core import indexing
 from steersman.data.errors import DamagedPart
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, DamagedShard, Frames, MissingVariable, ShapeMismatch, Span, Stored
+from steersman.store.names import walker_name
 
 DENSE = 16  # rows that are read together for one that is wanted: a read of one row alone costs as much
 COORDINATES = ("time", "segment")  # of a frame, where a group of Steersman 0.1 does not say so itself
@@ -70,11 +71,11 @@ class _Chosen(BackendArray):
 
     def __init__(self, frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> None:
         self._frames, self._name, self._walker, self._row = frames, name, walker, row
-        each = {number: frames.stored(f"w{number}")[name].like for number in np.unique(walker).tolist()}
+        each = {number: frames.stored(walker_name(number))[name].like for number in np.unique(walker).tolist()}
         first = each[int(walker[0])]
         for number, like in each.items():
             if like.shape != first.shape:
-                raise ShapeMismatch(name, f"shape {first.shape}", f"shape {like.shape} (of w{number})")
+                raise ShapeMismatch(name, f"shape {first.shape}", f"shape {like.shape} (of {walker_name(number)})")
         self.shape, self.dtype = (len(row), *first.shape), np.result_type(*(like.dtype for like in each.values()))
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
@@ -101,8 +102,9 @@ def dataset(
         lazy: read what is looked at, when it is; else all is in memory.
     Raises: MissingVariable: there is none of this name. MissingFrame: there is no such row.
     """
-    like = opened(frames, f"w{walker[0]}")
-    stored = [name for name in frames.variables(f"w{walker[0]}") if name not in COORDINATES]
+    first = walker_name(walker[0])
+    like = opened(frames, first)
+    stored = [name for name in frames.variables(first) if name not in COORDINATES]
     wanted = stored if names is None else names
     if unknown := [name for name in wanted if name not in stored]:
         raise MissingVariable(unknown[0], ", ".join(stored))
@@ -124,10 +126,10 @@ def rows(frames: Frames, name: str, walker: np.ndarray, row: np.ndarray) -> np.n
     found: np.ndarray | None = None
     for number in np.unique(walker):
         at = np.flatnonzero(walker == number)
-        read = _rows_of(frames.array(name, Span(f"w{number}", 0, int(row[at].max()) + 1)), row[at])
+        read = _rows_of(frames.array(name, Span(walker_name(number), 0, int(row[at].max()) + 1)), row[at])
         found = np.empty((len(row), *read.shape[1:]), read.dtype) if found is None else found
         if read.shape[1:] != found.shape[1:]:
-            raise ShapeMismatch(name, f"shape {found.shape[1:]}", f"shape {read.shape[1:]} (of w{number})")
+            raise ShapeMismatch(name, f"shape {found.shape[1:]}", f"shape {read.shape[1:]} (of {walker_name(number)})")
         found = found.astype(np.result_type(found, read), copy=False)  # each walker's first frame decides its dtype
         found[at] = read
     assert found is not None

@@ -24,6 +24,7 @@ from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.steering import StopRule
+from steersman.store.names import SegmentName
 
 _START = np.dtype([
     ("moment", "f8"), ("walker", "i4"), ("row", "i8"), ("segment", "i4"), ("policy", "i2"), ("model", "i4"),
@@ -166,7 +167,7 @@ class History:
             began = begun.t
         self._times.put(row, (record.walker, record.segment, began, record.t, record.simulated))
         if record.cause:
-            self.causes[f"w{record.walker}.{record.segment}"] = record.cause
+            self.causes[str(SegmentName(record.walker, record.segment))] = record.cause
 
     def _on_metrics(self, record: records.Metrics) -> None:
         for name, value in record.values.items():

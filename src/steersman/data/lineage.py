@@ -14,6 +14,7 @@ from steersman.data.history import History
 from steersman.journal.walkers import Walker
 from steersman.steering import SECONDS
 from steersman.store import FRAME, Frames, MissingVariable, Span, Window
+from steersman.store.names import walker_name
 
 CF_TIME = {1.0: "seconds", 60.0: "minutes", 3600.0: "hours", 86400.0: "days"}  # by their seconds, of fields on a sphere
 BEGINNING = "2000-01-01 00:00:00"  # of a calendar for times that have none
@@ -47,7 +48,7 @@ def _stored_times(history: History) -> dict[int, np.ndarray]:
         except MissingVariable:
             continue
         except Exception as error:  # whatever a damaged group makes its reader raise
-            frames.warn_of_damage(f"frames.zarr/w{number}", error)
+            frames.warn_of_damage(f"frames.zarr/{walker.name}", error)
     return found
 
 
@@ -71,7 +72,9 @@ def rows(history: History, name: str) -> pandas.DataFrame:
     if not lengths.any():
         raise NoFrames(f"the lineage of {name} has no frames")
     spans = [
-        Span(f"w{segments.walker[i]}", int(a), int(b)) for i, a, b in zip(chain, first, ends, strict=True) if b > a
+        Span(walker_name(segments.walker[i]), int(a), int(b))
+        for i, a, b in zip(chain, first, ends, strict=True)
+        if b > a
     ]
     return pandas.DataFrame({
         "segment": np.repeat([segments.name(i) for i in chain], lengths),

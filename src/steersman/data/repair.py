@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 
 from steersman.data.history import History
-from steersman.data.verify import MOST_DECISIONS, Problem, facts_of, places_of
+from steersman.data.verify import MOST_DECISIONS, Problem, places_of
 from steersman.journal import file as journal
 from steersman.journal import manifest
-from steersman.journal.decisions import decoded
+from steersman.journal.decisions import Decision, decoded, encode
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
 from steersman.journal.records import BadRecord, Damaged, Merged, Run, Start
@@ -19,6 +18,7 @@ from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.store import merge, number_of
+from steersman.store.names import walker_name
 
 
 def cost(directory: RunDirectory, problems: list[Problem]) -> str:
@@ -28,7 +28,10 @@ def cost(directory: RunDirectory, problems: list[Problem]) -> str:
     if any(each.what == "frames" for each in problems):
         history = History(directory)
         lost = [each for each in _settled(history, problems) if each.what == "frames" and each.number >= 0]
-        walkers, names = history.state.walkers, ", ".join(f"w{number}" for number in sorted({e.number for e in lost}))
+        walkers, names = (
+            history.state.walkers,
+            ", ".join(walker_name(number) for number in sorted({e.number for e in lost})),
+        )
         frames = sum(_counted(walkers[each.number], each.segments) for each in lost)
         found[:0] = [f"{frames:,} of {history.state.frames:,} frames ({names})"] if lost else []
     return ", ".join(found)
@@ -55,7 +58,7 @@ def _settled(history: History, problems: list[Problem]) -> list[Problem]:
     for number, walker in history.state.walkers.items():
         where = f"frames.zarr/{places.get(number, walker.name)}"
         if walker.unreadable and where in aside and not walker.damaged:
-            problem = f"{len(walker.unreadable)} segments of w{number} cannot be read"
+            problem = f"{len(walker.unreadable)} segments of {walker.name} cannot be read"
             gravest.setdefault(("frames", where, number), Problem("frames", where, problem, number))
     return [replace(each, segments=()) if each.where in aside else each for each in gravest.values()]
 
@@ -110,7 +113,7 @@ def _simulated(directory: RunDirectory, problem: Problem) -> float:
 def _save(directory: RunDirectory, problems: list[Problem]) -> list[Merged]:
     """Copy the walkers that are whole out of each merged group that is not; give the records of the groups made so."""
     frames, state, saved = directory.frames, History(directory).state, list[Merged]()
-    damaged = {f"w{each.number}" for each in problems if each.what == "frames"}
+    damaged = {walker_name(each.number) for each in problems if each.what == "frames"}
     damaged |= {walker.name for walker in state.walkers.values() if walker.damaged}
     for group, walkers in frames.merged().items():
         whole = [walker for walker in walkers if walker not in damaged]
@@ -152,16 +155,13 @@ def _mend_decisions(directory: RunDirectory) -> None:
     there = directory.decisions.is_file()
     for line in directory.read(directory.decisions, MOST_DECISIONS).splitlines() if there else []:
         if decision := decoded(line):
-            known[decision["start"]] = line
+            known[decision.start] = decision
     _move_aside(directory, "decisions.jsonl")
     with directory.decisions.open("wb") as file:
         for start in journal.read(directory.journal, Start):
             if start.again is None:
-                file.write(_line(start, known.get(start.start)) + b"\n")
+                file.write(encode(_explained(start, known.get(start.start))))
 
 
-def _line(start: Start, known: bytes | None) -> bytes:
-    facts = facts_of(start)
-    if known is not None and facts.items() <= json.loads(known).items():
-        return known
-    return json.dumps({"t": start.t, "candidates": 0, "refused": [], **facts}).encode()
+def _explained(start: Start, known: Decision | None) -> Decision:
+    return known if known and known.agrees(start) else Decision.of(start, start.t)

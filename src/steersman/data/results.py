@@ -17,6 +17,7 @@ from steersman.stages import trust
 from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
 from steersman.store import Window
+from steersman.store.names import walker_name
 
 
 def place_of(scores: Scores, workflow: Workflow) -> str:
@@ -52,4 +53,4 @@ class Results:
     def frame(self, index: int) -> dict[str, np.ndarray]:
         """The stored variables of the frame at a position of the scores."""
         walker, row = int(self.scores.walker[index]), int(self.scores.row[index])
-        return dict(self._directory.frames.row(f"w{walker}", row))
+        return dict(self._directory.frames.row(walker_name(walker), row))

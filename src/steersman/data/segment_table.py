@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +13,10 @@ from steersman.journal.errors import NoSuchSegment
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.segments import HOW
 from steersman.journal.state import State
+from steersman.store import Span
+from steersman.store.names import FrameName, SegmentName, walker_name
+
+BATCH = 16_384  # frames that are read at a time
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,12 @@ class SegmentTable:
         return len(self.walker)
 
     def name(self, i: int) -> str:
-        return f"w{self.walker[i]}.{self.number[i]}"
+        return str(SegmentName(self.walker[i], self.number[i]))
 
     def find(self, name: str) -> int:
         """The position of a segment, or of that of a frame (w0.7:3). Raises: NoSuchSegment: the journal knows none."""
-        found = re.fullmatch(r"w?(\d{1,12})\.(\d{1,12})(?::\d{1,18})?", name)
-        same = (self.walker == int(found[1])) & (self.number == int(found[2])) if found else np.zeros(0, bool)
+        found = SegmentName.parse(name)
+        same = (self.walker == found.walker) & (self.number == found.number) if found else np.zeros(0, bool)
         if not same.any():
             raise NoSuchSegment(name, self.name(len(self) - 1) if len(self) else "none yet")
         return int(same.argmax())
@@ -71,6 +74,20 @@ class SegmentTable:
     def made(self) -> np.ndarray:
         """Positions of the segments that have published frames that count."""
         return np.flatnonzero(self.end > self.first)
+
+    def frame(self, at: int, row: int) -> FrameName:
+        """The name of a row of a segment."""
+        return FrameName(SegmentName(int(self.walker[at]), int(self.number[at])), row - int(self.first[at]))
+
+    def spans(self, at: Iterable[int]) -> list[Span]:
+        """The published rows of segments."""
+        return [Span(walker_name(self.walker[i]), int(self.first[i]), int(self.end[i])) for i in at]
+
+    def batches(self) -> list[np.ndarray]:
+        """Positions of the segments that count, some ten thousand frames at a time."""
+        made = self.made
+        blocks = np.cumsum((self.end - self.first)[made]) // BATCH
+        return np.split(made, np.flatnonzero(np.diff(blocks)) + 1) if len(made) else []
 
     def lineage(self, at: int) -> list[int]:
         """Positions of the segments that led to one, itself last."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from steersman.data.history import History
 from steersman.store import FRAME, Span
+from steersman.store.names import walker_name
 
 POSITIONS = "positions"  # variable of a frame: (atom, 3)
 ANGSTROM = {"nm": 10.0, "angstrom": 1.0, "A": 1.0, "Å": 1.0, "pm": 0.01, "m": 1e10}  # by the unit of a length
@@ -93,7 +94,7 @@ def blocks(history: History, variable: StoredVariable, *, first: float = 0.0, la
     rows = _rows_per_block(variable, number)
     for i in chosen.tolist():
         begin = int(segments.first[i])
-        span = Span(f"w{segments.walker[i]}", begin, min(begin + rows, int(segments.end[i])))
+        span = Span(walker_name(segments.walker[i]), begin, min(begin + rows, int(segments.end[i])))
         at, row = np.full(span.rows, i), np.arange(span.first, span.end)
         yield Block(history.directory.frames.read(variable.name, span), segments.moments(at, row))
 

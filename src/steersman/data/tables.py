@@ -9,23 +9,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas
 
 from steersman.data import reweighing
+from steersman.data.errors import NoFrame
 from steersman.data.frames import warn_of_damage
 from steersman.data.history import History
 from steersman.data.lineage import since_prepared
 from steersman.journal import file as journal
 from steersman.journal import published, records
-from steersman.journal.decisions import read
+from steersman.journal.decisions import Decision, read
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.lock import driven
 from steersman.journal.scoreboard import Scoreboard
 from steersman.steering import Scores
 from steersman.steering.reweighting import Reweighted
+from steersman.store import number_of
+from steersman.store.names import FrameName, SegmentName, walker_name
 from steersman.system import reading
 
 _MODELS = ("epochs", "seconds", "loss", "held_out", "predecessor")
@@ -73,18 +75,18 @@ def segments(history: History) -> pandas.DataFrame:
 
 def decisions(history: History) -> pandas.DataFrame:
     """Every choice of a start, by the number of the start, and the segment that ran it ("" before one does)."""
-    lines = _lines(history)
-    made = {key: [line.get(key) for line in lines] for key in ("policy", "reason", "model", "candidates", "ranked_s")}
-    frames = [line.get("frame") or (-1, -1, -1) for line in lines]
-    of = history.segments
+    taken, of = _decisions(history), history.segments
+    made = {
+        key: [getattr(each, key) for each in taken] for key in ("policy", "reason", "model", "candidates", "ranked_s")
+    }
     ran_by = {int(start): of.name(i) for i, start in enumerate(of.start)}
     found = pandas.DataFrame({
-        "time": _utc(np.array([line["t"] for line in lines], float)), **made,
-        "parent": [f"w{walker}.{segment}" if walker >= 0 else "" for walker, _, segment in frames],
-        "parent_row": [row for _, row, _ in frames],
-        "refused": [len(line.get("refused") or ()) for line in lines],
-        "segment": [ran_by.get(line["start"], "") for line in lines],
-    }, index=pandas.Index([line["start"] for line in lines], name="start", dtype="int64"))  # fmt: skip
+        "time": _utc(np.array([each.t for each in taken], float)), **made,
+        "parent": [str(SegmentName(each.frame.walker, each.frame.segment)) if each.frame else "" for each in taken],
+        "parent_row": [each.frame.row if each.frame else -1 for each in taken],
+        "refused": [len(each.refused) for each in taken],
+        "segment": [ran_by.get(each.start, "") for each in taken],
+    }, index=pandas.Index([each.start for each in taken], name="start", dtype="int64"))  # fmt: skip
     return _described(found, history, ranked_s="s")
 
 
@@ -162,13 +164,28 @@ def reweighted(history: History, along: pandas.DataFrame) -> Reweighted:
 def frames(history: History) -> pandas.DataFrame:
     """Where each published frame that counts lies: walker, row in its group, and segment."""
     spans = published.spans(history.state)
-    walker = np.concatenate([np.full(span.rows, int(span.walker[1:])) for span in spans] or [np.zeros(0, int)])
+    walker = np.concatenate([np.full(span.rows, number_of(span.walker)) for span in spans] or [np.zeros(0, int)])
     row = np.concatenate([np.arange(span.first, span.end) for span in spans] or [np.zeros(0, int)])
     of = history.segments
     made_by, names = of.of_frames(walker, row), [of.name(i) for i in range(len(of))]
     found = pandas.DataFrame({"walker": walker, "row": row})
     found.insert(0, "segment", pandas.Categorical.from_codes(made_by, categories=pandas.Index(names, dtype="str")))
     return found.rename_axis("frame")
+
+
+def place_of(history: History, index: int | str) -> tuple[str, int]:
+    """Segment and row of a frame: by its row of `scores`, or its name. Raises: NoFrame. NoSuchSegment."""
+    if isinstance(index, str):
+        named = FrameName.parse(index)
+        at = history.segments.find(index) if named else -1
+        row = int(history.segments.first[at]) + named.frame if named else -1
+        if named is None or row >= history.segments.end[at]:
+            raise NoFrame(index, history.state.frames)
+        return history.segments.name(at), row
+    found = frames(history)
+    if not 0 <= index < len(found):
+        raise NoFrame(str(index), len(found))
+    return str(found["segment"][index]), int(found["row"][index])
 
 
 def flat(scored: Scores) -> Iterable[tuple[str, np.ndarray]]:
@@ -201,7 +218,7 @@ def _scored(history: History) -> Scores:
     return board.scores(history.state)
 
 
-def _lines(history: History) -> list[dict[str, Any]]:
+def _decisions(history: History) -> list[Decision]:
     """What was written of the choices so far; a line that is being written is left for later."""
     found = []
     for number, decision in read(history.directory):
@@ -224,7 +241,7 @@ def _failed(record: records.Record) -> bool:
 def _failure(history: History, record: records.Record) -> tuple[float, str, str, str, str]:
     match record:
         case records.Ended():
-            name = f"w{record.walker}.{record.segment}"
+            name = str(SegmentName(record.walker, record.segment))
             return (
                 record.t,
                 "segment",
@@ -235,7 +252,7 @@ def _failure(history: History, record: records.Record) -> tuple[float, str, str,
         case records.Stage():
             return record.t, "stage", record.stage, record.cause, ""
         case records.Lost():
-            name = f"w{record.walker}"
+            name = walker_name(record.walker)
             return (
                 record.t,
                 "walker",

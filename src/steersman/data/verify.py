@@ -13,7 +13,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from steersman.data.history import History
 from steersman.data.losses import unreadable_segments
@@ -29,6 +28,7 @@ from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
 from steersman.store import SEGMENT_FIELDS, DamagedShard, Frames, finish, merge, number_of
 from steersman.store.check import damages, differing, read_walkers, whose
+from steersman.store.names import SegmentName
 
 MOST_DECISIONS = 2**32  # bytes
 MOST_MERGES = 10  # of one walker while it is looked at
@@ -153,7 +153,7 @@ def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
     What is chosen at one moment is explained, and then in the journal: so it is read in this order, and read again.
     """
     chosen = {start.start: start for start in journal.read(directory.journal, Start) if start.again is None}
-    explained = dict[int, Any]()  # and when
+    explained = dict[int, float]()  # and when
     text = directory.read(directory.decisions, MOST_DECISIONS) if directory.decisions.exists() else b""
     if went_on or driven(directory.path):
         text = text[: text.rfind(b"\n") + 1]  # behind it a line is being written, or was
@@ -161,12 +161,12 @@ def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
         if (decision := decoded(line)) is None:
             yield f"line {number} is damaged"
             continue
-        start = decision["start"]
-        same = start not in chosen or facts_of(chosen[start]).items() <= decision.items()
+        start = decision.start
+        same = start not in chosen or decision.agrees(chosen[start])
         again = start in explained
         if again or not same:
             yield f"line {number}: {'a second decision for this start' if again else 'the journal has another choice'}"
-        explained[start] = decision["t"]
+        explained[start] = decision.t
     if missing := sorted(chosen.keys() - explained.keys()):
         yield f"the decisions for {len(missing)} starts are missing, the first is start {missing[0]}"
     known = {start.start for start in journal.read(directory.journal, Start)}
@@ -175,12 +175,6 @@ def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
     if many and not (went_on and copies.of(directory.path)):  # the journal of a copy was read before, once
         first = next(iter(beyond))
         yield f"it has decisions for {len(beyond)} starts that are not in the journal, the first is start {first}"
-
-
-def facts_of(start: Start) -> dict[str, Any]:
-    """What journal and decisions both say of a start."""
-    parent = None if start.parent is None else list(start.parent)
-    return {"start": start.start, "model": start.model, "policy": start.policy, "reason": start.reason, "frame": parent}
 
 
 def _slots(directory: RunDirectory) -> int:
@@ -258,7 +252,7 @@ def _of_walker(frames: Frames, walker: Walker, group: str) -> Iterator[str | Pro
                 yield f"where {name} is said to lie there are frames of others"
                 return
     if lost := tuple(each for each in unreadable_segments(frames, walker) if each not in walker.unreadable):
-        words = f"{len(lost)} segments of {name} cannot be read, the first is {name}.{lost[0]}"
+        words = f"{len(lost)} segments of {name} cannot be read, the first is {SegmentName(walker.number, lost[0])}"
         yield Problem("frames", f"frames.zarr/{group}", words, walker.number, lost)
     rows, table = frames.count(name), frames.read_table(name).tolist()
     if rows < walker.frames or len(table) < walker.published_segments:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from steersman.data.history import History
@@ -12,6 +12,7 @@ from steersman.journal import decisions, records
 from steersman.journal.lock import driven
 from steersman.journal.records import FrameId
 from steersman.journal.run_directory import RunDirectory, sha256
+from steersman.store.names import SegmentName
 from steersman.system import reading
 
 
@@ -25,10 +26,11 @@ def why(history: History, name: str) -> dict[str, Any]:
         candidates, refused (others that were ranked high), ended, frames, cause, stopped_by; times in s since 1970.
     Raises: NoSuchSegment: the journal does not know it.
     """
-    at = history.segments.find(name)
     segments = history.segments
+    at = segments.find(name)
+    name = segments.name(at)
     start = history.start(int(segments.start[at]))
-    decision = _decision(history.directory, start.start)
+    decision = decisions.find(history.directory, start.start)
     stopped = history.stops.get(name)
     how = str(segments.how[at])
     if how == "running" and history.state.end is None and not driven(history.directory.path):
@@ -44,8 +46,11 @@ def why(history: History, name: str) -> dict[str, Any]:
         "reason": start.reason,
         **_given(start),
         "attempt": start.attempt,
-        "candidates": decision.get("candidates", 0),
-        "refused": [{**each, "frame": _named(history, each["frame"])} for each in decision.get("refused", [])],
+        "candidates": decision.candidates if decision else 0,
+        "refused": [
+            {"frame": _named(history, each.frame), "policy": each.policy, "reason": each.reason}
+            for each in (decision.refused if decision else ())
+        ],
         "ended": how,
         "frames": None if segments.how[at] == "running" else _rows(history, at),
         "cause": history.causes.get(name),
@@ -143,8 +148,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     if found["attempt"]:
         text.append(f"  attempt        {found['attempt'] + 1}: the same start failed before")
     for each in found["refused"]:
-        frame = each["frame"]
-        text.append(f"  passed over    frame {frame['name']}: {each['reason']}")
+        passed = f"frame {each['frame']['name']}" if each["frame"] else "a new member"
+        text.append(f"  passed over    {passed}: {each['reason']}")
     frames = "" if found["frames"] is None else f" after {_frames(found['frames'])}"
     text.append(f"  ended          {found['ended']}{frames}")
     if found["stopped_by"]:
@@ -180,20 +185,12 @@ def _card(directory: RunDirectory, version: int) -> dict[str, Any]:
     return {"version": version, "frames": card.get("frames", 0), "weights": weights.hexdigest()}
 
 
-def _decision(directory: RunDirectory, start: int) -> dict[str, Any]:
-    named = f'"start": {start},'.encode()  # to parse each of a million lines would take seconds
-    for text in decisions.lines(directory):
-        if named in text and (decision := decisions.decoded(text)) and decision["start"] == start:
-            return decision
-    return {}
-
-
-def _named(history: History, frame: Sequence[int] | None) -> dict[str, Any] | None:
+def _named(history: History, frame: FrameId | None) -> dict[str, Any] | None:
     """Segment, row in the group of its walker, and the name that `tell RUN pin` takes."""
     if frame is None:
         return None
-    known = FrameId(*frame)
-    return {"segment": f"w{known.walker}.{known.segment}", "row": known.row, "name": history.state.name_of(known)}
+    segment = str(SegmentName(frame.walker, frame.segment))
+    return {"segment": segment, "row": frame.row, "name": history.state.name_of(frame)}
 
 
 def _assignments(values: dict[str, Any]) -> str:

@@ -14,9 +14,7 @@ from steersman.data.history import History
 from steersman.data.segment_table import SegmentTable
 from steersman.stages.workflow import Params, Workflow
 from steersman.stages.yardstick import Yardstick
-from steersman.store import Span, Window
-
-BATCH = 16_384  # frames that are read at a time
+from steersman.store import Window
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,7 @@ def measure(history: History, workflow: Workflow, params: Params) -> dict[str, C
     moment = _moments(segments)
     order = np.argsort(moment, kind="stable")
     spent = _spent(history, len(order))
-    rows = (segments.end - segments.first)[own]
-    batches = np.split(own, np.flatnonzero(np.diff(np.cumsum(rows) // BATCH)) + 1)
-    worth = [_worth(history, batch, workflow, params) for batch in batches]
+    worth = [_worth(history, batch, workflow, params) for batch in segments.batches()]
     return {
         name: Curve(spent, amount(np.concatenate([batch[name] for batch in worth])[order], yardstick))
         for name, yardstick in workflow.yardsticks.items()
@@ -82,9 +78,7 @@ def _spent(history: History, frames: int) -> np.ndarray:
 
 def _worth(history: History, own: np.ndarray, workflow: Workflow, params: Params) -> dict[str, np.ndarray]:
     """What each yardstick gives for the frames of some segments."""
-    segments = history.segments
-    spans = [Span(f"w{segments.walker[i]}", int(segments.first[i]), int(segments.end[i])) for i in own]
-    frames = Window(history.directory.frames, spans)
+    frames = Window(history.directory.frames, history.segments.spans(own))
     return {name: each.rows(name, params, frames) for name, each in workflow.yardsticks.items()}
 
 

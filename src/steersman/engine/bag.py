@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 
 from steersman.bus import TupleSpace
 from steersman.engine.biaser import Biaser
-from steersman.journal.decisions import decoded
+from steersman.journal.decisions import Decision, Refused, decoded, encode
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Blame, FrameId, Start
 from steersman.journal.scoreboard import ends_without_scores, unscored
@@ -67,7 +66,7 @@ class Bag:
         self._stand_ins: dict[int, int] = {}  # slots without a walker, and those whose walkers run their starts
         self._open: bool | None = None  # whether the waiting starts are on the bus; None: nobody knows
         _cut_decisions(decisions, recorder.state.next_start)
-        self._decisions, self._explained = decisions.open("a", encoding="utf-8"), False
+        self._decisions, self._explained = decisions.open("ab"), False
         sync_folder(decisions.parent)
 
     def name(self, slot: int) -> str:
@@ -317,11 +316,11 @@ class Bag:
 
     def _begin(self, scores: Scores, number: int, slot: int, choice: Choice) -> Start:
         chosen = choice.candidate
-        parent = None if chosen is None else scores.frame(chosen.index)
-        pushed = not self._is_control(number, FrameId(*parent) if parent else None)
+        parent = None if chosen is None else _frame(scores, chosen.index)
+        pushed = not self._is_control(number, parent)
         return Start(
             start=number, seed=start_seed(self._seed, number), slot=slot, set=dict(self._recorder.state.settings),
-            parent=FrameId(*parent) if parent else None, policy=choice.policy, reason=choice.reason,
+            parent=parent, policy=choice.policy, reason=choice.reason,
             model=scores.model if chosen else 0, exact=bool(chosen and chosen.exact),
             draw={name: _floats(value) for name, value in chosen.draw.items()} if chosen else {},
             weight=chosen.weight if chosen else 0.0, share=float(pushed), **self._learned(pushed=pushed),
@@ -344,16 +343,21 @@ class Bag:
 
     def _explain(self, scores: Scores, start: Start, choice: Choice) -> None:
         """Keep the alternatives; before the journal says that the start is chosen, so that no start lacks them."""
-        refused = [{"frame": scores.frame(c.index), "policy": c.policy, "reason": c.reason} for c in choice.refused]
-        line = {"t": self._recorder.state.now, "candidates": len(scores), "frame": start.parent, "refused": refused}
-        line |= {key: getattr(start, key) for key in ("start", "model", "policy", "reason")}
-        line |= {"ranked_s": round(self._decider.ranked_s, 6)}
-        self._decider.ranked_s = 0.0
-        self._decisions.write(json.dumps(line) + "\n")
+        refused = tuple(Refused(_frame(scores, c.index), c.policy, c.reason) for c in choice.refused)
+        ranked_s, self._decider.ranked_s = round(self._decider.ranked_s, 6), 0.0
+        now = self._recorder.state.now
+        line = encode(Decision.of(start, now, candidates=len(scores), refused=refused, ranked_s=ranked_s))
+        self._decisions.write(line)
 
     def _put(self, *starts: Start) -> None:
         if self._open is not False:
             self._space.put_many((self._offered_to(start.slot), start.start, plain(start)) for start in starts)
+
+
+def _frame(scores: Scores, index: int) -> FrameId | None:
+    """None of a new member."""
+    found = scores.frame(index)
+    return FrameId(*found) if found else None
 
 
 def _floats(value: object) -> float | list[float]:
@@ -370,7 +374,7 @@ def _cut_decisions(path: Path, next_start: int) -> None:
     with path.open("rb") as file:
         for line in file:
             decision = decoded(line)  # None: it is damaged, and stays for `verify` to name
-            if not line.endswith(b"\n") or (decision and decision["start"] >= next_start):
+            if not line.endswith(b"\n") or (decision and decision.start >= next_start):
                 break
             whole += len(line)
         if whole < path.stat().st_size:

@@ -29,6 +29,7 @@ from steersman.journal.segments import Segment
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import Steering
+from steersman.store.names import FrameName, SegmentName
 from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName
 
 ANSWER = "tell.answer"  # name of tuples on the bus
@@ -168,31 +169,27 @@ class People:
             raise BadRequest("this run is a weighted ensemble, and a pinned start would have no weight")
         if self._steering.bias:
             raise BadRequest("this run has a bias, and a pinned start would break the weights of its frames")
-        name, _, text = frame.partition(":")
-        segment = self._segment(name)
-        row = segment.first + int(text) if _is_number(text) else -1
+        named, segment = FrameName.parse(frame), self._segment(frame.partition(":")[0])
+        row = segment.first + named.frame if named else -1
         end = self._state.walkers[segment.walker].rows_end(segment)
+        last = FrameName(SegmentName(segment.walker, segment.number), end - segment.first - 1)
         if not segment.first <= row < end:
-            raise BadValue("pin", frame, f"write SEGMENT:FRAME; {name} has frames 0 to {end - segment.first - 1}")
+            raise BadValue("pin", frame, f"write SEGMENT:FRAME; {segment.name} has frames 0 to {last.frame}")
         found = FrameId(segment.walker, row, segment.number)
         if not self._state.can_begin_at(found):
-            instead = f"; pin {name}:{end - segment.first - 1}" if segment.state else ""
+            instead = f"; pin {last}" if segment.state else ""
             problem = "this workflow needs a restart state, so it begins only where a segment ended that gave one"
             raise BadValue("pin", frame, problem + instead)
         return found
 
     def _segment(self, name: str) -> Segment:
-        walker, _, number = name.removeprefix("w").partition(".")
-        if _is_number(walker) and _is_number(number) and int(walker) in self._state.walkers:
-            segments = self._state.walkers[int(walker)].segments
-            if int(number) < len(segments):
-                return segments[int(number)]
+        named = SegmentName.parse(name)
+        if named and named.walker in self._state.walkers:
+            segments = self._state.walkers[named.walker].segments
+            if named.number < len(segments):
+                return segments[named.number]
         newest = [walker.segments[-1].name for walker in self._state.walkers.values() if walker.segments]
         raise NoSuchSegment(name, newest[-1] if newest else "none yet")
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 12
 
 
 def _exactly(verb: str, words: list[str]) -> list[str]:

@@ -14,7 +14,7 @@ from steersman.journal.records import UNKNOWN, Began, Ended, FrameId, Hired, Los
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.stages.start import looked
-from steersman.store import ENDED, FRAME, SEGMENT_FIELDS, Frames, StoreError, finish
+from steersman.store import ENDED, FRAME, SEGMENT_FIELDS, Frames, StoreError, finish, number_of
 from steersman.system.errors import DamagedFile
 
 
@@ -27,7 +27,7 @@ def reconcile(recorder: Recorder, frames: Frames, *, keep: bool, cause: str) -> 
     Returns: frames adopted.
     """
     state = recorder.state
-    for number in sorted(int(name[1:]) for name in frames.walkers()):
+    for number in sorted(map(number_of, frames.walkers())):
         if number not in state.walkers:  # the end of the journal was lost with the machine
             recorder.record(Hired(walker=number, slot=0))
     before = state.frames
@@ -68,11 +68,11 @@ def adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
     try:
         _adopt(recorder, frames, walker)
     except (StoreError, DamagedFile, OSError, ValueError, KeyError) as error:
-        recorder.note(f"w{walker.number} cannot be read beyond row {walker.frames}: {error}; see `verify`")
+        recorder.note(f"{walker.name} cannot be read beyond row {walker.frames}: {error}; see `verify`")
 
 
 def _adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
-    name = f"w{walker.number}"
+    name = walker.name
     if not frames.own(name):
         return
     rows, fresh, attributes = frames.publication(name, walker.published_segments)

@@ -11,6 +11,7 @@ from steersman.journal.segments import RUNNING, Segment, Segments
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.store import Span
+from steersman.store.names import walker_name
 
 HELD_OUT = 10  # every tenth start is held out of training, where none was drawn for that
 
@@ -62,7 +63,7 @@ def spans(state: State, *, held_out: bool | None = None, most: int | None = None
         newer = np.cumsum((end - first)[::-1])[::-1] - (end - first)
         first = np.maximum(first, end - (most - newer))
         walker, first, end = (column[newer < most] for column in (walker, first, end))
-    return [Span(f"w{w}", a, b) for w, a, b in zip(walker.tolist(), first.tolist(), end.tolist(), strict=True)]
+    return [Span(walker_name(w), a, b) for w, a, b in zip(walker.tolist(), first.tolist(), end.tolist(), strict=True)]
 
 
 def is_held_out(state: State, starts: np.ndarray) -> np.ndarray:
@@ -90,7 +91,7 @@ def segment_of(state: State, walker: int, row: int) -> Segment | None:
 
 
 def _new(walker: Walker, done: Mapping[str, int]) -> Iterator[tuple[int, Span]]:
-    first = done.get(f"w{walker.number}", 0)
+    first = done.get(walker.name, 0)
     fresh: list[Segment] = []
     for segment in reversed(walker.segments):
         fresh.append(segment)
@@ -101,4 +102,4 @@ def _new(walker: Walker, done: Mapping[str, int]) -> Iterator[tuple[int, Span]]:
         end = walker.rows_end(segment)
         if segment.counts and end > max(first, segment.first):
             newest = max(newest, segment.start)
-            yield newest, Span(f"w{walker.number}", max(first, segment.first), end)
+            yield newest, Span(walker.name, max(first, segment.first), end)

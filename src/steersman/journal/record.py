@@ -6,6 +6,8 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from msgspec import Meta, Struct
 
+from steersman.store.names import SegmentName, walker_name
+
 Number = Annotated[int, Meta(ge=0, lt=2**40)]
 Amount = Annotated[float, Meta(ge=0, lt=1e15)]  # of time; neither infinite nor NaN
 Text = Annotated[str, Meta(max_length=2**14)]
@@ -20,7 +22,9 @@ class FrameId(NamedTuple):
     segment: Number
 
     def __str__(self) -> str:
-        return f"row {self.row} of walker w{self.walker}, of segment w{self.walker}.{self.segment}"
+        return (
+            f"row {self.row} of walker {walker_name(self.walker)}, of segment {SegmentName(self.walker, self.segment)}"
+        )
 
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):

@@ -13,7 +13,8 @@ from steersman.journal.segments import FAILED, LOST, RUNNING
 from steersman.journal.state import State
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
-from steersman.store import FRAME, Frames, GroupWriter, Span, make_root
+from steersman.store import FRAME, Frames, GroupWriter, Span, make_root, number_of
+from steersman.store.names import walker_name
 
 STALE = 100
 MOST = 2**18  # frames without values that are looked at; to choose among so many takes 30 ms and 5 MB
@@ -49,7 +50,7 @@ class Scoreboard:
         block = {variable: groups.read(variable, span) for variable in groups.variables(name)}
         board._blocks, board.frames, board._loaded = [block], rows, True
         for walker in np.unique(block["walker"]):
-            board._done[f"w{walker}"] = int(block["row"][block["walker"] == walker].max()) + 1
+            board._done[walker_name(walker)] = int(block["row"][block["walker"] == walker].max()) + 1
         return board
 
     def missing(self, state: State, most: int) -> list[Span]:
@@ -73,7 +74,7 @@ class Scoreboard:
             self._writer = GroupWriter(_unused(group), attributes={"model": self.model})
             for loaded in self._blocks if self._loaded else []:
                 self._writer.extend(FRAME, loaded)
-        walker = np.concatenate([np.full(span.rows, int(span.walker[1:]), np.int32) for span in spans])
+        walker = np.concatenate([np.full(span.rows, number_of(span.walker), np.int32) for span in spans])
         row = np.concatenate([np.arange(span.first, span.end, dtype=np.int64) for span in spans])
         block = {**{name: np.asarray(value) for name, value in values.items()}, "walker": walker, "row": row}
         if self._blocks and (odd := block.keys() ^ self._blocks[0].keys()):

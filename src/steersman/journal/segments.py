@@ -9,6 +9,7 @@ from typing import overload
 import numpy as np
 
 from steersman.store import ENDED
+from steersman.store.names import SegmentName
 
 RUNNING = -1  # the end of a segment that has none yet, in columns
 HOW = (*ENDED, "lost", "running")
@@ -33,7 +34,7 @@ class Segment:
 
     @property
     def name(self) -> str:
-        return f"w{self.walker}.{self.number}"
+        return str(SegmentName(self.walker, self.number))
 
 
 class Segments(Sequence[Segment]):

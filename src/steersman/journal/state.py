@@ -15,6 +15,7 @@ from steersman.journal.segments import Segment
 from steersman.journal.standing import Standing
 from steersman.journal.walkers import Broken, Failed, ModelVersion, Outstanding, Stage, Walker
 from steersman.store import number_of
+from steersman.store.names import FrameName, SegmentName
 
 
 class State(Standing):
@@ -50,7 +51,8 @@ class State(Standing):
         walker = self.walkers.get(frame.walker)
         if walker is None or frame.segment >= len(walker.segments):  # what made it is missing in the journal
             return str(frame)
-        return f"w{frame.walker}.{frame.segment}:{frame.row - walker.segments[frame.segment].first}"
+        first = walker.segments[frame.segment].first
+        return str(FrameName(SegmentName(frame.walker, frame.segment), frame.row - first))
 
     def origin(self, start: records.Start) -> str:
         """Where a start begins, for people."""
@@ -381,4 +383,4 @@ class State(Standing):
 def _expect(walker: Walker, next_: int, segment: int) -> None:
     """Raises: ValueError: the records of a segment before this one are missing, so that its number would be another."""
     if segment != next_:
-        raise ValueError(f"w{walker.number}.{next_}")
+        raise ValueError(str(SegmentName(walker.number, next_)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from steersman.journal import records
 from steersman.journal.segments import Segment, Segments
 from steersman.store import ENDED
+from steersman.store.names import walker_name
 
 
 @dataclass(slots=True)
@@ -78,7 +79,7 @@ class Walker:
     @property
     def name(self) -> str:
         """Of its frames in the store."""
-        return f"w{self.number}"
+        return walker_name(self.number)
 
     @property
     def running(self) -> Segment | None:

@@ -301,7 +301,7 @@ class Window(Mapping[str, np.ndarray]):
     @property
     def ids(self) -> np.ndarray:
         """(rows,) int64, one for each frame: the same in every window of a run."""
-        return np.concatenate([(int(s.walker[1:]) << 40) + np.arange(s.first, s.end) for s in self.spans])
+        return np.concatenate([(number_of(s.walker) << 40) + np.arange(s.first, s.end) for s in self.spans])
 
     def lagged(self, lag: int) -> np.ndarray:
         """(m, 2) int64: rows of all pairs of frames that are `lag` frames apart in one segment.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from steersman.store.names import walker_name
+
 FATAL = "Fatal Python error: "  # how faulthandler begins
 TAIL_BYTES = 64 * 1024  # a traceback of all threads is shorter
 
@@ -16,7 +18,7 @@ def last_words(errors: Path, walker: int) -> str:
     Returns: e.g. "Segmentation fault; see errors/w3.stderr". Nothing is left of a process that is killed from outside
         (SIGKILL, out of memory) or ends itself by os._exit().
     """
-    file = errors / f"w{walker}.stderr"
+    file = errors / f"{walker_name(walker)}.stderr"
     try:
         with file.open("rb") as stream:
             stream.seek(max(0, file.stat().st_size - TAIL_BYTES))

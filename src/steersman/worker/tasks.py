@@ -30,6 +30,7 @@ from steersman.stages.start import topology
 from steersman.stages.workflow import Params, Train, Workflow
 from steersman.steering import Bias
 from steersman.store import Span, Window
+from steersman.store.names import walker_name
 from steersman.system import node
 from steersman.system.files import replace_file
 from steersman.system.processes import children_end, end_with_parent
@@ -152,7 +153,7 @@ def walk(run: str, number: int, bag: str, prepared_sha256: str = "") -> str:
     """
     directory, workflow, params = _opened(run)
     assert workflow.simulation is not None
-    stdout, stderr = (directory.errors / f"w{number}.{name}" for name in ("stdout", "stderr"))
+    stdout, stderr = (directory.errors / f"{walker_name(number)}.{name}" for name in ("stdout", "stderr"))
     _send(sys.stdout, stdout)
     _send(sys.stderr, stderr)
     faulthandler.enable()  # a segmentation fault writes there where it was

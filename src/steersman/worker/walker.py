@@ -36,6 +36,7 @@ from steersman.store import (
     Variable,
     states,
 )
+from steersman.store.names import walker_name
 from steersman.system.errors import told
 from steersman.system.files import shorten
 from steersman.system.processes import children_end
@@ -138,7 +139,7 @@ class Walker:
 
     @property
     def name(self) -> str:
-        return f"w{self.number}"
+        return walker_name(self.number)
 
     def _new_group(self) -> GroupWriter:
         path, attributes = self.frames.path / self.name, self.attributes | _table_attributes()
@@ -273,8 +274,8 @@ class Walker:
         if order.parent is None:
             return Start(self.prepared, self._watched(NoFrame()), draw=draw, **learned)
         walker, row, segment = order.parent
-        frame = self.frames.row(f"w{walker}", row)
-        state = self.frames.state(f"w{walker}", segment) if order.exact else {}
+        frame = self.frames.row(walker_name(walker), row)
+        state = self.frames.state(walker_name(walker), segment) if order.exact else {}
         return Start(self.prepared, frame if state else self._watched(frame), state, draw, **learned)
 
     def _watched(self, frame: Mapping[str, np.ndarray]) -> Watched:

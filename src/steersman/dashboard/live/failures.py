@@ -9,6 +9,7 @@ from typing import Any
 from steersman.dashboard.live.watched import Watched
 from steersman.data.history import History
 from steersman.journal import records
+from steersman.store.names import SegmentName
 from steersman.system import reading
 
 MOST_GROUPS, MOST_SEGMENTS = 30, 40
@@ -27,7 +28,7 @@ def failures(watched: Watched) -> dict[str, Any]:
         "groups": [_group(history, names) for names in largest[:MOST_GROUPS]],
         "more": max(0, len(groups) - MOST_GROUPS),
         "lost": [
-            {"walker": f"w{walker.number}", "node": walker.node, "t": walker.gone}
+            {"walker": walker.name, "node": walker.node, "t": walker.gone}
             for walker in history.state.walkers.values()
             if walker.was_lost
         ][-MOST_SEGMENTS:],
@@ -50,7 +51,7 @@ def stderr(watched: Watched, segment: str) -> dict[str, str]:
 
 def _group(history: History, names: list[str]) -> dict[str, Any]:
     state = history.state
-    numbers = [int(name[1:].partition(".")[0]) for name in names]
+    numbers = [named.walker for name in names if (named := SegmentName.parse(name))]
     nodes = Counter(state.walkers[number].node or "this machine" for number in numbers if number in state.walkers)
     starts = [_start(history, name) for name in names[:MOST_SEGMENTS]]
     policies = Counter(start.policy for start in starts if start)
@@ -67,11 +68,11 @@ def _group(history: History, names: list[str]) -> dict[str, Any]:
 
 
 def _start(history: History, name: str) -> records.Start | None:
-    walker, _, number = name[1:].partition(".")
-    found = history.state.walkers.get(int(walker))
-    if found is None or int(number) >= len(found.segments):
+    named = SegmentName.parse(name)
+    walker = history.state.walkers.get(named.walker) if named else None
+    if named is None or walker is None or named.number >= len(walker.segments):
         return None
-    return history.start(found.segments[int(number)].start)
+    return history.start(walker.segments[named.number].start)
 
 
 def _shared(settings: list[dict[str, Any]]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from steersman.dashboard.structure import POLYMER
 from steersman.data import why as reasons
 from steersman.data.errors import NothingToDraw
 from steersman.data.stored import ANGSTROM, POSITIONS, StoredVariable, variables
+from steersman.store.names import walker_name
 from steersman.system.reading import OddFile
 
 FILM = 48  # frames
@@ -52,7 +53,7 @@ def frame(watched: Watched, walker: int, row: int) -> dict[str, Any]:
     return {
         **(found := reasons.why(watched.history, name)),
         "given": reasons.given_words(found),
-        "name": f"{name}:{row - int(table.first[at])}",
+        "name": str(table.frame(at, row)),
         "walker": walker,
         "row": row,
         "lineage": segments,
@@ -89,9 +90,9 @@ def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -
     chosen = np.unique(np.linspace(behind[-1] - 1, 0, number).round().astype(int))
     at = np.searchsorted(behind, chosen, side="right")
     rows = [first[i] + int(k - (behind[i] - lengths[i])) for i, k in zip(at.tolist(), chosen.tolist(), strict=True)]
-    walkers = [f"w{chain[i][1]}" for i in at]
+    walkers = [walker_name(chain[i][1]) for i in at]
     values = np.stack([watched.directory.frames.row(w, r)[name] for w, r in zip(walkers, rows, strict=True)])
-    names = [f"{table.name(chain[i][0])}:{r - first[i]}" for i, r in zip(at.tolist(), rows, strict=True)]
+    names = [str(table.frame(chain[i][0], r)) for i, r in zip(at.tolist(), rows, strict=True)]
     kind = shown(stored)
     if kind["view"] == "molecule":
         with contextlib.suppress(NothingToDraw):
@@ -168,5 +169,5 @@ def superposed(positions: np.ndarray) -> np.ndarray:
 def _made_by(watched: Watched, walker: int, row: int) -> int:
     at = int(watched.table.of_frames(np.array([walker]), np.array([row]))[0])
     if at < 0:
-        raise NothingToDraw(f"no segment that counts made row {row} of walker w{walker}")
+        raise NothingToDraw(f"no segment that counts made row {row} of walker {walker_name(walker)}")
     return at
