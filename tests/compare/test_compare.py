@@ -241,7 +241,7 @@ def test_a_workflow_without_a_yardstick_is_judged_in_the_latent_space_of_one_mod
     yardstick = yardstick_of(directories[0], double_well)
     double_well.yardsticks["cells"] = yardstick
     measured = collect(Arm(PLAIN), dict(enumerate(directory.path for directory in directories)), double_well)
-    model: Any = Results(directories[0], History(directories[0]).state).model
+    model: Any = Results(History(directories[0])).model
     assert model is not None
     for directory, curve in zip(directories, measured.curves["cells"], strict=True):
         position = np.concatenate([directory.frames.read("position", span) for span in directory.frames.spans()])

@@ -14,7 +14,6 @@ from steersman.compare.arms import Arm, variant
 from steersman.compare.campaigns import Job, run_all
 from steersman.data.history import History
 from steersman.data.replay import replay
-from steersman.data.results import Results
 from steersman.journal import file as journal
 from steersman.journal.records import Start
 from steersman.journal.run_directory import RunDirectory
@@ -47,7 +46,7 @@ def rounds(ran: RunDirectory) -> list[list[Start]]:
 
 @pytest.fixture(scope="module")
 def scores(ran: RunDirectory) -> Scores:
-    return Results(ran, History(ran).state).scores
+    return History(ran).scores
 
 
 def test_weights_sum_to_1_in_every_round_and_members_are_more_than_slots(rounds: list[list[Start]]) -> None:

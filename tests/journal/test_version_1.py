@@ -34,9 +34,11 @@ def said(*words: object) -> str:
 
 
 def test_its_status_is_what_that_version_said(run: RunDirectory) -> None:
-    """All but how many files there are: not all were kept."""
+    """All but how many files there are: not all were kept. What that version did not say yet is left aside."""
     then = json.loads((run.path / "status.json").read_text())
     now = json.loads(said("status", run.path, "--json"))
+    for model in now["models"]:
+        del model["reason"]
     assert {name: now[name] for name in then if name != "files"} == {
         name: value for name, value in then.items() if name != "files"
     }

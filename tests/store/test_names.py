@@ -25,4 +25,5 @@ def test_names_are_read_as_they_are_printed(walker: int, number: int, frame: int
     "text", ["", "w", "w1", "w1.", "w.1", "w1.2:", "W1.2", "w1.2 ", "w-1.2", "w1.2:-3", "w1.٣", "w" + "1" * 13 + ".2"]
 )
 def test_what_is_no_name_is_none(text: str) -> None:
-    assert SegmentName.parse(text) is FrameName.parse(text) is None
+    assert SegmentName.parse(text) is None
+    assert FrameName.parse(text) is None

@@ -65,7 +65,7 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
     """
     first = History(runs[0])
     workflow = trust.load(runs[0].workflow)
-    results = Results(runs[0], first.state)
+    results = Results(first)
     if workflow.scoring is None or not results.scores.values:
         raise TooLittle(f"{runs[0].path} has no scores; analyse a run whose score stage has worked")
     scores = results.scores

@@ -26,7 +26,7 @@ def yardstick_of(directory: RunDirectory, workflow: Workflow) -> Yardstick:
 
     Raises: BadValue: the run has no model, or no scores.
     """
-    results = Results(directory, History(directory).state)
+    results = Results(History(directory))
     model, scores = results.model, results.scores
     if model is None or not scores.values or workflow.scoring is None:
         raise BadValue("--model-of", str(directory.path), "it has no model with scores; name a run that trained one")

@@ -80,7 +80,7 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
 
     def drawn_by(function: Callable[[Any, Any], Any]) -> Draw:
         def draw(history: History) -> tuple[Figure, str]:
-            found = function(params, Results(history.directory, history.state))
+            found = function(params, Results(history))
             if found is None:
                 raise NothingToDraw("the workflow has nothing to draw here yet")
             figure, caption = found

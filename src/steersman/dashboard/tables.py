@@ -10,7 +10,6 @@ from steersman.data.history import History
 from steersman.data.overview import Overview
 from steersman.executors.site import Site
 from steersman.journal.decisions import read
-from steersman.system import reading
 from steersman.system.plain import flat
 
 MOST_STARTS = 20
@@ -89,7 +88,7 @@ def failures(history: History) -> list[Row]:
             (
                 name,
                 cause,
-                reading.text(history.directory.errors / f"{name}.txt", history.directory.path)[-CAUSE_CHARACTERS:],
+                history.printed(name)[-CAUSE_CHARACTERS:],
             )
         )
     return rows

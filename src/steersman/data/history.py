@@ -6,6 +6,7 @@ numbers are kept; the words of a start are read from the journal again when they
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,9 +23,11 @@ from steersman.journal import records
 from steersman.journal.file import Flaw, Place
 from steersman.journal.records import Record
 from steersman.journal.run_directory import RunDirectory
+from steersman.journal.scoreboard import Scoreboard
 from steersman.journal.state import State
-from steersman.steering import StopRule
+from steersman.steering import Scores, StopRule
 from steersman.store.names import SegmentName
+from steersman.system import reading
 
 _START = np.dtype([
     ("moment", "f8"), ("walker", "i4"), ("row", "i8"), ("segment", "i4"), ("policy", "i2"), ("model", "i4"),
@@ -133,6 +136,16 @@ class History:
     def gone(self, walker: int) -> float:
         """When a walker left or was lost, or else when the run ended."""
         return gone_at(self.state, self.state.walkers[walker], self.state.now)
+
+    @property
+    def scores(self) -> Scores:
+        """Every scored frame that counts, under the model that the run used last; no values before there are any."""
+        return Scoreboard.load(self.directory.scores, self.state.scored_with, sys.maxsize).scores(self.state)
+
+    def printed(self, name: str) -> str:
+        """What a segment that failed (w3.17) or a walker that was lost (w3) left in `errors/`, or ""."""
+        kind = "txt" if SegmentName.parse(name) else "stderr"
+        return reading.text(self.directory.errors / f"{name}.{kind}", self.directory.path)
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, with what people changed since; empty when that is not kept."""

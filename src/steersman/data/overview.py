@@ -167,7 +167,7 @@ def overview(
     elif now is None:
         now = copies.known_until(path)
     word = end.outcome if end else "not driven" if not alive else "paused" if state.paused else "running"
-    hours = state.hours(now)
+    hours = round(state.hours(now), 5)
     return Overview(
         name=path.name, path=str(path.resolve()), copy=f"a copy of {origin}" if origin else "",
         workflow=state.run.workflow, seed=state.run.seed, guided=state.run.guided,

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import functools
-import sys
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from steersman.data.history import History
 from steersman.journal import published
-from steersman.journal.run_directory import RunDirectory
-from steersman.journal.scoreboard import Scoreboard
-from steersman.journal.state import State
 from steersman.stages import trust
 from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
@@ -29,13 +26,13 @@ def place_of(scores: Scores, workflow: Workflow) -> str:
 class Results:
     """What there is of a run; read when it is asked for."""
 
-    def __init__(self, directory: RunDirectory, state: State) -> None:
-        self._directory, self._state = directory, state
+    def __init__(self, history: History) -> None:
+        self._history, self._directory, self._state = history, history.directory, history.state
 
     @functools.cached_property
     def scores(self) -> Scores:
         """Every frame under the model that the run used last; no values before there are any."""
-        return Scoreboard.load(self._directory.scores, self._state.scored_with, sys.maxsize).scores(self._state)
+        return self._history.scores
 
     @functools.cached_property
     def model(self) -> Any:

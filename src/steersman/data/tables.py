@@ -6,7 +6,6 @@ Times of day are UTC. Simulated times are in the run's unit, `run.state["time_un
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -23,12 +22,11 @@ from steersman.journal import published, records
 from steersman.journal.decisions import Decision, read
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.lock import driven
-from steersman.journal.scoreboard import Scoreboard
+from steersman.journal.scoreboard import unscored
 from steersman.steering import Scores
 from steersman.steering.reweighting import Reweighted
 from steersman.store import number_of
 from steersman.store.names import FrameName, SegmentName, walker_name
-from steersman.system import reading
 
 _MODELS = ("epochs", "seconds", "loss", "held_out", "predecessor")
 
@@ -210,12 +208,11 @@ TABLES: dict[str, Callable[[History], pandas.DataFrame]] = {
 
 
 def _scored(history: History) -> Scores:
-    board = Scoreboard(history.directory.scores, history.state.scored_with)
     try:
-        board = Scoreboard.load(history.directory.scores, history.state.scored_with, sys.maxsize)
+        return history.scores
     except Exception as error:  # whatever a damaged group makes its reader raise
         warn_of_damage("scores.zarr", error)
-    return board.scores(history.state)
+        return unscored(history.state)
 
 
 def _decisions(history: History) -> list[Decision]:
@@ -247,7 +244,7 @@ def _failure(history: History, record: records.Record) -> tuple[float, str, str,
                 "segment",
                 name,
                 record.cause,
-                reading.text(history.directory.errors / f"{name}.txt", history.directory.path),
+                history.printed(name),
             )
         case records.Stage():
             return record.t, "stage", record.stage, record.cause, ""
@@ -258,7 +255,7 @@ def _failure(history: History, record: records.Record) -> tuple[float, str, str,
                 "walker",
                 name,
                 record.cause,
-                reading.text(history.directory.errors / f"{name}.stderr", history.directory.path),
+                history.printed(name),
             )
     raise AssertionError(record)
 

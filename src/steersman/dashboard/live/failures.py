@@ -10,7 +10,6 @@ from steersman.dashboard.live.watched import Watched
 from steersman.data.history import History
 from steersman.journal import records
 from steersman.store.names import SegmentName
-from steersman.system import reading
 
 MOST_GROUPS, MOST_SEGMENTS = 30, 40
 TAIL = 6000  # characters of a file of errors/
@@ -46,7 +45,7 @@ def stderr(watched: Watched, segment: str) -> dict[str, str]:
     """The end of what a failed segment left in errors/; empty when there is nothing. The name is that of a failure."""
     if segment not in watched.history.causes:
         return {"text": ""}
-    return {"text": reading.text(watched.directory.errors / f"{segment}.txt", watched.directory.path)[-TAIL:]}
+    return {"text": watched.history.printed(segment)[-TAIL:]}
 
 
 def _group(history: History, names: list[str]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def _drawn(workflow: Workflow, params: Params) -> Iterator[tuple[str, str, Draw]
     """Name, title and how to draw of everything that a workflow file shows."""
 
     def by(function: Callable[[Any, Any], Any]) -> Draw:
-        return lambda history: function(params, Results(history.directory, history.state))
+        return lambda history: function(params, Results(history))
 
     if workflow.yardsticks:
         yield YARDSTICKS, "What was reached", lambda history: yardsticks.draw(history, workflow, params)
