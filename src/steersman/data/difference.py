@@ -61,7 +61,8 @@ def _outcome(history: History) -> dict[str, Any]:
     seen = history.overview()
     counts = {f"{key} {name}": number for key in COUNTS for name, number in getattr(seen, key).items()}
     used = {"models used": sum(bool(model.accepted) for model in seen.models)}
-    return {**{key: getattr(seen, key) for key in OUTCOME}, **counts, **used, **seen.metrics}
+    plain = seen.as_plain()
+    return {**{key: plain[key] for key in OUTCOME}, **counts, **used, **seen.metrics}
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:

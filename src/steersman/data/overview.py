@@ -146,8 +146,8 @@ class Overview:
         return self.reason is not None
 
     def as_plain(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+        """For JSON; hours to 0.04 s."""
+        return asdict(self) | {name: round(getattr(self, name), 5) for name in ("hours", "gpu_hours")}
 
 
 def overview(
@@ -167,7 +167,7 @@ def overview(
     elif now is None:
         now = copies.known_until(path)
     word = end.outcome if end else "not driven" if not alive else "paused" if state.paused else "running"
-    hours = round(state.hours(now), 5)
+    hours = state.hours(now)
     return Overview(
         name=path.name, path=str(path.resolve()), copy=f"a copy of {origin}" if origin else "",
         workflow=state.run.workflow, seed=state.run.seed, guided=state.run.guided,
