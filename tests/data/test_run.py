@@ -235,6 +235,10 @@ def test_it_says_of_itself_what_status_says(opened: steersman.Run) -> None:
     for text in (repr(opened), opened._repr_html_()):
         for word in ("goal: there", "20 (0.4 ps simulated)", "coverage", "slots idle"):
             assert word in text
+    assert opened.why("w0.2") == opened.why("0.2") == opened.why("w0.2:1"), "whichever of its names is given"
+    assert (opened.why("w0.2")["segment"], opened.why("w0.2")["cause"]) == ("w0.2", "NaN")
+    assert not any(opened.difference(opened).values())
+    assert all(each.where != "decisions.jsonl" for each in opened.verify())
 
 
 def test_following_gives_what_is_new_until_nobody_drives_the_run(tmp_path: Path) -> None:

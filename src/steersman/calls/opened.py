@@ -17,11 +17,14 @@ from steersman.calls.plot import Plots
 from steersman.data import frames, lineage, tables
 from steersman.data import task_results as results
 from steersman.data.clusters import clusters
+from steersman.data.difference import difference
 from steersman.data.errors import NoFrames
 from steersman.data.export import trajectory
 from steersman.data.facts import facts
 from steersman.data.history import History
 from steersman.data.unbiased import Unbiased
+from steersman.data.verify import Problem, verify
+from steersman.data.why import why
 from steersman.journal import file as journal
 from steersman.journal import run_directory
 from steersman.journal.file import Place
@@ -207,6 +210,19 @@ class Run:
             atoms = None if topology is None else Path(topology)
             for _ in trajectory(history, chosen, Path(path), topology=atoms, overwrite=overwrite):
                 pass
+
+    def why(self, name: str) -> dict[str, Any]:
+        """Where a segment (or that of a frame) started, who chose that and what was passed over, as `steersman why`."""
+        with reading(self._directory):
+            return why(self._history, name)
+
+    def difference(self, other: Run) -> dict[str, Any]:
+        """What differs from another run: params, settings, code, versions and outcome, as `steersman diff`."""
+        return difference(self._history, other._history)
+
+    def verify(self) -> list[Problem]:
+        """What is damaged, as `steersman verify`: `where` and `problem` of each; empty: it is whole."""
+        return verify(self._directory)
 
     @property
     def plot(self) -> Plots:

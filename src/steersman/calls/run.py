@@ -19,11 +19,10 @@ from typing import Any, BinaryIO
 
 from steersman.calls.errors import RunFailed
 from steersman.calls.opened import Run, open_run
+from steersman.data.history import History
 from steersman.executors.site_files import site_changes
-from steersman.journal import file as journal
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
 from steersman.system.errors import EngineError
@@ -110,7 +109,7 @@ def run(
             printed.seek(-min(printed.tell(), LAST_BYTES), os.SEEK_END)
             words = printed.read().decode(errors="replace").strip()
             raise RunFailed(str(path or source), "", words or f"exit status {process.returncode}")
-    end = State(journal.read(RunDirectory(path).journal)).end
+    end = History(RunDirectory(path)).state.end
     if end is None or end.outcome in ("failed", "interrupted"):
         raise RunFailed(str(path), end.outcome if end else "", end.reason if end else "it has no end")
     return open_run(path)

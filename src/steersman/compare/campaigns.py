@@ -12,11 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from steersman.compare.errors import CampaignFailed
+from steersman.data.history import History
 from steersman.journal import manifest
-from steersman.journal.file import read
 from steersman.journal.lock import driven
 from steersman.journal.run_directory import RunDirectory
-from steersman.journal.state import State
 from steersman.steering import StopRule
 from steersman.system.files import text_of
 from steersman.system.processes import end_with_parent
@@ -42,7 +41,7 @@ class Job:
     def finished(self) -> bool:
         """Whether it came to its end, and is sealed: its process may die between the two."""
         directory = RunDirectory(Path(self.run))
-        return directory.manifest.exists() and State(read(directory.journal)).finished
+        return directory.manifest.exists() and History(directory).state.finished
 
 
 @dataclass(frozen=True)
@@ -94,8 +93,8 @@ def run_all(
 
 def failed(job: Job) -> CampaignFailed:
     """It did not come to its end: with how its journal ends, and the last that it printed."""
-    journal = RunDirectory(Path(job.run)).journal
-    end = State(read(journal)).end if journal.exists() else None
+    directory = RunDirectory(Path(job.run))
+    end = History(directory).state.end if directory.journal.exists() else None
     said = [f"{end.outcome}: {end.reason}" if end else "", text_of(log_of(job))[-2000:].strip()]
     return CampaignFailed(job.run, "\n".join(text for text in said if text) or "it was killed, or ended without a word")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,7 +15,6 @@ from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.reweighing import lineages, reweighted
 from steersman.journal.records import Biased
-from steersman.journal.scoreboard import Scoreboard
 from steersman.journal.segments import FAILED, HOW
 from steersman.steering import Bias
 from steersman.steering.errors import BadScores
@@ -34,7 +32,7 @@ def draw(history: History) -> tuple[Figure, str]:
         raise NothingToDraw("no bias was made")
     of_last = [version for version in versions if version.model == versions[-1].model]
     biases = {round(i): of_last[round(i)] for i in np.linspace(0, len(of_last) - 1, SHOWN)}
-    read = [Bias.from_bytes(history.directory.bias(each.bias).read_bytes()) for each in biases.values()]
+    read = [history.directory.read_bias(each.bias) for each in biases.values()]
     tracks = _Tracks.of(history)
     if tracks is None:
         figure = style.sheet(2.7)
@@ -71,7 +69,7 @@ class _Tracks:
     def of(cls, history: History) -> _Tracks | None:
         """None: there are no scores, or too few frames count."""
         state, segments = history.state, history.segments
-        scores = Scoreboard.load(history.directory.scores, state.scored_with, sys.maxsize).scores(state)
+        scores = history.scores
         try:
             weights = reweighted(history, scores)
         except BadScores:  # `analyse` says so

@@ -42,7 +42,7 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
     at = np.flatnonzero(version)
     if not len(at):
         return Reweighted(np.zeros(len(scores)), at, at)
-    biases = {int(k): Bias.from_bytes(history.directory.bias(int(k)).read_bytes()) for k in np.unique(version[at])}
+    biases = {int(k): history.directory.read_bias(int(k)) for k in np.unique(version[at])}
     z, wrong = _coordinate(scores, at, version[at], biases)
     kept = ~np.isin(made[at], made[at[wrong]])
     odd = int((~kept).sum())

@@ -84,5 +84,5 @@ class Biaser:
 
     def _read(self, record: Biased) -> Bias:
         if self._newest is None or self._newest[0] != record.bias:
-            self._newest = record.bias, Bias.from_bytes(self._directory.bias(record.bias).read_bytes())
+            self._newest = record.bias, self._directory.read_bias(record.bias)
         return self._newest[1]

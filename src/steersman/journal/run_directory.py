@@ -25,6 +25,7 @@ import yaml
 from steersman.journal.calls import TASKS
 from steersman.journal.errors import BadDirectory, NoRoom, RunDamaged
 from steersman.journal.file import Place, follow
+from steersman.steering import Bias
 from steersman.store import Frames, make_root
 from steersman.system import plain
 from steersman.system import reading as reading_of
@@ -75,6 +76,9 @@ class RunDirectory:
 
     def bias(self, version: int) -> Path:
         return self.path / "biases" / f"{version:05d}.npz"
+
+    def read_bias(self, version: int) -> Bias:
+        return Bias.from_bytes(self.bias(version).read_bytes())
 
     def traceback(self, stage: str, version: int | None = None) -> Path:
         """Of a stage that failed; a training and a scoring are of a model's version."""

@@ -86,7 +86,7 @@ def _bias(run: str, version: int, share: float) -> Bias | None:
     """One object for all segments of a process that have it, so that apps set their tables once."""
     if not version:
         return None
-    return Bias.from_bytes(RunDirectory(Path(run)).bias(version).read_bytes()).softer(share)
+    return RunDirectory(Path(run)).read_bias(version).softer(share)
 
 
 @functools.lru_cache(maxsize=1)
