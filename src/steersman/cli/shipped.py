@@ -22,7 +22,7 @@ from steersman.system.errors import BadRequest, UnknownName
 BENCHMARKS = {
     "bus": "bus", "loop": "loop", "store": "store", "scratch": "scratch", "start": "start", "train": "train",
     "molecular-dynamics": "molecular_dynamics", "bias": "bias", "scale": "scale", "events": "events",
-    "tasks": "tasks", "peers": "peers",
+    "tasks": "tasks", "peers": "peers", "ensembles": "ensembles",
     "shallow-water": "shallow_water",
     "weighted-ensemble": "weighted_ensemble", "dashboard": "dashboard", "networks": "network_table",
     "surrogate": "surrogate",
