@@ -15,14 +15,14 @@ from steersman.benchmarks.ensembles_workflow import BARRIER_KT, EDGES, MEMBERS, 
 from steersman.stages.start import Start
 
 
-class System(WESTSystem):
+class System(WESTSystem):  # type: ignore[misc] # it has no types
     def initialize(self) -> None:
         self.pcoord_ndim, self.pcoord_len, self.pcoord_dtype = 2, STEPS // REPORT + 1, np.float32
         self.bin_mapper = RectilinearBinMapper([[-np.inf, *EDGES, np.inf], [-np.inf, np.inf]])
         self.bin_target_counts = np.full(self.bin_mapper.nbins, MEMBERS)
 
 
-class Propagator(WESTPropagator):
+class Propagator(WESTPropagator):  # type: ignore[misc]
     def get_pcoord(self, state: Any) -> None:
         state.pcoord = double_well.LEFT
 
