@@ -15,12 +15,12 @@ import psutil
 import pytest
 
 from steersman import Out, Params, Workflow, budget, every
+from steersman.checks import sizes
+from steersman.checks.trying import Step, score_names, tried
 from steersman.cli.__main__ import main
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.system.errors import BadInput
-from steersman.worker import sizes
-from steersman.worker.trying import Step, score_names, tried
 
 SOUND = {
     "head": """
@@ -291,7 +291,7 @@ def test_a_mistake_is_found_in_its_stage_with_the_line_that_made_it(
     assert words in wrong[0].found
     assert line in wrong[0].found
     assert not line or str(source) in wrong[0].found
-    assert "worker/trying.py" not in wrong[0].found, "the lines are the user's, not ours"
+    assert "checks/trying.py" not in wrong[0].found, "the lines are the user's, not ours"
 
 
 BEGINS = {  # how a segment begins -> words of the step "simulate", what is wrong, whether starts are at ends alone
