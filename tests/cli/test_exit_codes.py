@@ -1,4 +1,4 @@
-"""Bad input ends with exit code 2, a damaged file with 6, others of ours with 4 or a code of their own; in one message."""
+"""Bad input ends with exit code 2, a damaged file with 6, others with 4 or a code of their own; each in one message."""
 
 import pytest
 
