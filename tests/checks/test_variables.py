@@ -3,9 +3,9 @@
 import pytest
 
 from steersman import Out, budget
+from steersman.checks.errors import NoTime
 from steersman.checks.variables import in_words
 from steersman.stages.start import Start
-from steersman.checks.errors import NoTime
 
 FRAMES, DAYS = budget(frames=100), budget(sim_days=3)
 
