@@ -78,8 +78,8 @@ def test_a_site_that_was_checked_can_be_changed_again() -> None:
     site = load_site("slurm", {"simulation.nodes": 2, "account": "me"})
     again = changed("slurm", site.model_dump(mode="json"), {"walltime_s": 60.5, "queue": "debug"})
     assert again.simulation.walltime_s == 60.5
-    assert again.slurm is not None
-    assert (again.slurm.partition, again.slurm.account) == ("debug", "me")
+    assert isinstance(again.scheduler, Slurm)
+    assert (again.scheduler.partition, again.scheduler.account) == ("debug", "me")
     plain = changed("laptop", load_site("laptop").model_dump(mode="json"), {"walltime_s": 60.5})
     assert isinstance(plain.training, Trainers)
     assert (plain.simulation.walltime_s, plain.training.walltime_s) == (60.5, None)
