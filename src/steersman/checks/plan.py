@@ -22,7 +22,8 @@ from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import check_path
 from steersman.stages.modules import ABSENT, looks_beside
 from steersman.steering import SECONDS
-from steersman.steering.stop import AnyOf, Budget, StopRule
+from steersman.steering.protocols import AnyOf, StopRule
+from steersman.steering.stop import Budget
 
 
 def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.steering.policies import AT_RANDOM, NEW, Candidate, Policy
+from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
 
 ID = "_id"  # a generator's own, of this life of it

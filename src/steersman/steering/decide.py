@@ -13,8 +13,8 @@ import numpy as np
 
 from steersman.steering.draws import HELD_OUT
 from steersman.steering.opes import Opes
-from steersman.steering.policies import AT_RANDOM, NEW, Candidate, Policy, Random, Unsteered, members
-from steersman.steering.pruning import SegmentRule
+from steersman.steering.policies import Random, Unsteered
+from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy, SegmentRule, members
 from steersman.steering.scores import Scores
 
 SHOWN_ALTERNATIVES = 3

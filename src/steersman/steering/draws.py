@@ -17,7 +17,7 @@ from importlib import import_module
 import numpy as np
 
 from steersman.steering.importance import POINT
-from steersman.steering.policies import AT_RANDOM, LONGEST, NEW, Candidate, Policy
+from steersman.steering.protocols import AT_RANDOM, LONGEST, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
 
 HELD_OUT = "held out"  # stands in a start's record where a policy's name stands

@@ -18,7 +18,8 @@ from steersman.journal.lock import driven, owner
 from steersman.journal.slot_time import shares
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
-from steersman.steering.stop import AnyOf, Budget, StopRule
+from steersman.steering.protocols import AnyOf, StopRule
+from steersman.steering.stop import Budget
 
 WINDOWS_H = (24.0, 1.0, 1 / 6, 1 / 60)  # over which a metric's rise is said: the longest that fits twice into the run
 WORDS_H = {24.0: "day", 1.0: "hour", 1 / 6: "10 minutes", 1 / 60: "minute"}
