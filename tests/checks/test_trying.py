@@ -126,7 +126,14 @@ def test_names_of_scores_are_known_if_all_stages_up_to_the_score_work(
     assert score_names(workflow, workflow.params(), source) == names
 
 
-@pytest.mark.parametrize(("gives", "said"), [("frames['y']", "MissingVariable"), ("frames['x'][1:]", "BadYardstick")])
+@pytest.mark.parametrize(
+    ("gives", "said"),
+    [
+        ("frames['y']", "MissingVariable"),
+        ("frames['x'][1:]", "BadYardstick"),
+        ("frames['x'] * float('nan')", "BadYardstick"),
+    ],
+)
 def test_a_yardstick_that_does_not_work_is_said_before_the_runs_that_it_judges(
     gives: str, said: str, write: WriteMine
 ) -> None:

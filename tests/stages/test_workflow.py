@@ -78,9 +78,8 @@ WORDS: dict[str, dict[str, Any]] = {
     "train": {"when": every(frames=1)},
     "figure": {"title": "a"},
     "panel": {"title": "a"},
-    "yardstick": {},
 }
-STAGES = ["prepare", "before", "after", "task", "held_out", "simulate", "score", "metric", *WORDS]
+STAGES = ["prepare", "before", "after", "task", "held_out", "simulate", "score", "metric", "yardstick", *WORDS]
 
 
 @pytest.mark.parametrize("verb", STAGES)

@@ -313,7 +313,9 @@ class _Trial:
         if self._exact:
             ends = self._scores.ends & bool(self._out and self._out.restart)
             self._scores = replace(self._scores, ends=ends, exact=True)
-        return ", ".join(f"{name} {value.shape[1:]}" for name, value in values.items()) or "there is no score stage"
+        return ", ".join(f"{name} {value.shape[1:]}" for name, value in values.items()) or (
+            "nothing" if self._workflow.scoring else "there is no score stage"
+        )
 
     def _scored(self, frames: Window) -> dict[str, np.ndarray]:
         assert self._workflow.scoring is not None

@@ -91,7 +91,7 @@ class Steering:
 
     def deciding(self, *, scored: bool) -> Policy:
         """Which policy chooses, when all goes well."""
-        return self.policy if scored or not self.policy.needs else self.fallback
+        return self.policy if scored or not self.policy.needs or self.policy.draws else self.fallback
 
     def own(self, chosen: Mapping[str, int]) -> int:
         """How many starts the policy itself chose, of those that each name chose."""
@@ -182,10 +182,8 @@ class Decider:
     def _rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         self.trouble = None
         for policy in (self.steering.policy, self.steering.fallback):
-            if not (len(scores) or policy.draws) or not all(name in scores.values for name in policy.needs):
-                continue
             try:
-                ranking = _checked(policy.rank(scores, rng), scores)
+                ranking = _checked(policy.proposals(scores, rng), scores)
             except Exception as error:  # a user's policy may raise anything; the run goes on and says so
                 self.trouble = self.trouble or error
             else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 
 import numpy as np
@@ -85,6 +85,13 @@ class Policy:
         """
         raise NotImplementedError
 
+    def proposals(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        """Its ranking; nothing while it lacks its scores, but a policy that draws is asked without any then."""
+        lacks = not all(name in scores.values for name in self.needs)
+        if not self.draws and (lacks or not len(scores)):
+            return []
+        return self.rank(replace(scores, values={}) if lacks else scores, rng)
+
     def warning(self, scores: Scores) -> str:
         """What a person should know of these scores; "" is nothing. A policy of rounds is asked before each of them."""
         return ""
@@ -135,8 +142,12 @@ class Turns(Policy):
         for policy in self.policies:
             policy.load()
 
+    def proposals(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
+        """Those that draw do so while the others lack their scores."""
+        return self.rank(scores, rng) if self.draws else super().proposals(scores, rng)
+
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        rankings = [policy.rank(scores, rng) for policy in self.policies if len(scores) or policy.draws]
+        rankings = [policy.proposals(scores, rng) for policy in self.policies]
         in_turn = [candidate for turn in zip_longest(*rankings) for candidate in turn if candidate is not None]
         first: dict[int, Candidate] = {}
         for number, candidate in enumerate(in_turn):  # every draw is one of its own
