@@ -209,6 +209,9 @@ class Workflow:
 
         def decorate(function: F) -> F:
             checked = _stage("simulate", function, ("params", "start", "out"), self.simulation)
+            for name, meaning in (variables or {}).items():
+                if not isinstance(meaning, Variable):
+                    raise TypeError(f'variables={{"{name}": {meaning!r:.60}}}: write Variable(("atom", "xyz"), "nm")')
             self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s, exact)
             return function
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
+from numbers import Real
 
 import numpy as np
 
@@ -68,8 +69,8 @@ class Steering:
             if not isinstance(given := getattr(self, name), kind):
                 problem = f"{name}={given!r:.80}: write an object with its arguments"
                 raise TypeError(f'{problem}, as in wf.steer(Novelty("z"), prune=Redundant("z"))')
-        if not 0.0 <= self.explore <= 1.0:
-            raise ValueError(f"explore={self.explore}: a share lies between 0 and 1")
+        if not isinstance(self.explore, Real) or not 0 <= self.explore <= 1:
+            raise ValueError(f"explore={self.explore!r}: a share is a number from 0 to 1")
         if self.policy.rounds and (self.explore or self.prune):
             raise ValueError(f"{self.policy.name} chooses every start, to its end: take explore and prune away")
         if self.bias and (self.explore or self.prune or not isinstance(self.policy, Unsteered)):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 
 import numpy as np
 
@@ -15,9 +16,11 @@ _PREFIXES = {
     ("", ""): 1.0, ("m", "milli"): 1e-3, ("u", "micro"): 1e-6, ("µ", "micro"): 1e-6, ("\u03bc", "micro"): 1e-6,
     ("n", "nano"): 1e-9, ("p", "pico"): 1e-12, ("f", "femto"): 1e-15, ("a", "atto"): 1e-18,
 }  # fmt: skip
+_YEAR_S = 3.15569259747e7
 _LONGER = {
     ("min", "minute", "minutes"): 60.0, ("h", "hr", "hour", "hours"): 3600.0, ("d", "day", "days"): 86400.0,
-    ("week", "weeks"): 604800.0, ("year", "years"): 3.15569259747e7,
+    ("week", "weeks"): 604800.0, ("year", "years", "yr"): _YEAR_S, ("kyr",): 1e3 * _YEAR_S, ("Myr",): 1e6 * _YEAR_S,
+    ("Gyr",): 1e9 * _YEAR_S,
 }  # fmt: skip
 # Units of simulated time as UDUNITS names them, in seconds; a year is its tropical one.
 SECONDS = {
@@ -116,8 +119,8 @@ def budget(**limits: float) -> Budget:
         given = f"not {', '.join(sorted(unknown))}" if unknown else "at least one of them"
         raise ValueError(f"budget() takes {', '.join(_LABEL)}; {given}")
     for name, limit in limits.items():
-        if not limit > 0:
-            raise ValueError(f"budget({name}={limit}): a budget is above 0")
+        if not isinstance(limit, Real) or not limit > 0:
+            raise ValueError(f"budget({name}={limit!r}): a budget is a number above 0")
     return Budget(limits)
 
 
