@@ -22,7 +22,7 @@ demo: $(BIN)/.installed
 train-demo: $(BIN)/.installed
 	$(BIN)/python -m steersman.benchmarks.train_demo
 
-# The tables and figures of docs/results.md: hours of two cores, and it goes on where it was stopped.
+# The tables and figures of docs/results/: hours of two cores, and it goes on where it was stopped.
 compare: $(BIN)/.installed
 	$(BIN)/steersman compare wells --seeds 10 --workers 8 --rounds --policy 'LocalOutlierFactor("z")' \
 		--policy 'LeastCounts("z")' --out runs/compare-wells

@@ -10,8 +10,14 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 AT_ROOT = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-FIRST = ("howto", "workflows", "steering", "models", "glossary", "gallery")  # pages of the guide that many look for
-SECTIONS = {"Tutorials": "tutorials", "Reference": "reference", "Design": "design", "Notebook": "notebook"}
+FIRST = ("howto", "workflows", "results", "steering", "models", "glossary", "gallery")  # that many look for
+SECTIONS = {
+    "Tutorials": "tutorials",
+    "Results": "results",
+    "Reference": "reference",
+    "Design": "design",
+    "Notebook": "notebook",
+}
 
 
 def on_config(config: Any) -> Any:

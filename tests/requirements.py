@@ -10,7 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-TOOLS = ("hypothesis", "pytest", "pytest-asyncio", "pytest-timeout")
+TOOLS = ("hypothesis", "pytest", "pytest-timeout")
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 extras = project["optional-dependencies"]

@@ -21,6 +21,7 @@ WHAT = {
     "steering": "policies, rules", "models": "networks, ranks", "executors": "sites to Parsl",
     "journal": "a run as it is recorded", "stages": "a workflow file", "worker": "what runs on a node",
     "apps": "science", "dashboard": "report, live page", "engine": "the driver of a run",
+    "checks": "before a run",
     "workflows": "the shipped files", "data": "a run is read", "analysis": "Markov models",
     "remote": "Globus Compute", "compare": "policies compared", "calls": "runs from Python",
     "benchmarks": "one JSON object each",

@@ -1,4 +1,4 @@
-"""Comparisons -> the tables and figures of docs/results.md, between its marks; `make compare` does it all.
+"""Comparisons -> the tables and figures of docs/results/ and docs/notebook/, between their marks; see `make compare`.
 
 python docs/figures/results.py runs/compare-*
 """
@@ -26,7 +26,7 @@ def measured(folder: Path, name: str) -> str:
     if rows[0]["varied"]:
         return f"{seeds} seeds each.\n\n" + "".join(f"{line}\n" for line in varied(rows))
     shutil.copy(folder / "figure.png", DOCS / "figures" / f"results_{name}.png")
-    curves = f"![Medians and their bands](figures/results_{name}.png)"
+    curves = f"![Medians and their bands](../figures/results_{name}.png)"
     tables = f"{curves}\n\n{seeds} seeds each.\n\n{(folder / 'table.md').read_text().strip()}\n"
     return tables + "".join(f"\n{line}\n" for line in saved(rows))
 
@@ -83,13 +83,12 @@ def _words(ratio: Interval) -> str:
 
 
 def main(folders: list[str]) -> None:
-    page = (DOCS / "results.md").read_text()
     for folder in map(Path, folders):
         name = folder.name.split("-")[-1]
         mark = re.compile(f"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         new = measured(folder, name)
-        page = mark.sub(lambda found, new=new: found[1] + new + found[2], page)
-    (DOCS / "results.md").write_text(page)
+        for page in (*DOCS.glob("results/*.md"), DOCS / "notebook" / "steering.md"):
+            page.write_text(mark.sub(lambda found, new=new: found[1] + new + found[2], page.read_text()))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ class Flux(Scheduler):
         options: further options of flux batch, e.g. ["--setattr=user.note=fold"].
     """
 
+    WITHIN = True
     TITLE = "Flux"
     COMMANDS = ("flux",)
     PREFIX = "#flux:"

@@ -57,6 +57,7 @@ class Scheduler(Strict, ABC):
     STATES: ClassVar[Mapping[str, State]]
     FORGOTTEN: ClassVar[str | None] = None  # in stderr of STATUS: {job} is not known any more, so it has ended
     WHY_QUEUED: ClassVar[tuple[str, str]] = ("", "")  # what prints why {job} waits, and where in its answer
+    WITHIN: ClassVar[bool] = False  # its jobs may be within a job of another
     BEFORE: ClassVar[str] = ""  # a shell line with which a job begins
     # Shell words that start a program once on each of {nodes} nodes, of which {first} are left out before, in the
     # environment and the folder of the job.

@@ -12,7 +12,7 @@ from steersman.models.errors import UnknownChoice
 
 CHOICES = ("no", "yes", "graphs")
 
-Loss = Callable[[Any, Tensor], dict[str, Tensor]]
+Loss = Callable[..., dict[str, Tensor]]  # of a model and a batch of each of its data
 
 
 def compiled(loss: Loss, word: str, device: torch.device) -> Loss:
@@ -32,9 +32,9 @@ def compiled(loss: Loss, word: str, device: torch.device) -> Loss:
         return loss
     inner = torch.compile(loss, dynamic=False, mode="reduce-overhead" if word == "graphs" else None)
 
-    def step(model: Any, batch: Tensor) -> dict[str, Tensor]:
+    def step(model: Any, *batch: Tensor) -> dict[str, Tensor]:
         torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         # Copies, since a graph writes its next results where it wrote the last.
-        return {name: value.clone() for name, value in inner(model, batch).items()}
+        return {name: value.clone() for name, value in inner(model, *batch).items()}
 
     return step

@@ -30,7 +30,7 @@ from steersman.models.ranks.single import Single
 from steersman.models.steps.stepper import Stepper
 
 ModelT = TypeVar("ModelT", bound=Model)
-Loss = Callable[[ModelT, Tensor], dict[str, Tensor]]  # scalars, means over the batch; "loss" is the one to lower
+Loss = Callable[..., dict[str, Tensor]]  # of a model and batches; scalars, means over these; "loss" is the one to lower
 Record = dict[str, float]
 Listener = Callable[[int, int, Record], object]  # epochs done, of how many, and the record of the last one
 
@@ -50,8 +50,8 @@ def heard_by(listener: Listener) -> Iterator[None]:
 
 def fit(
     model: ModelT,
-    data: Tensor | np.ndarray | Rows,
-    loss: Loss[ModelT],
+    data: Tensor | np.ndarray | Rows | tuple[Tensor, ...],
+    loss: Loss,
     *,
     epochs: int,
     batch: int,
@@ -73,8 +73,9 @@ def fit(
     Args:
         model: changed in place, on the device where it is.
         data: (n, ...) of any type, n >= 1, the same on every rank; moved to the model's device batch by batch, so
-            packed data stay packed. Rows are read batch by batch, one ahead, see input.py.
-        loss: of the model on a batch of the data.
+            packed data stay packed. Rows are read batch by batch, one ahead, see input.py. Several tensors, inputs and
+            targets say, are of the same n samples.
+        loss: of the model on a batch of the data, of each of several in their order.
         epochs: passes over the data, >= 1.
         batch, lr: samples per step of each rank, >= 1, and rate of the optimizer, >= 0; at the beginning.
         seed: of the shuffling, and of the noise that the model draws, which differs between ranks.
@@ -103,8 +104,13 @@ def fit(
     """
     if isinstance(data, np.ndarray):
         data = torch.from_numpy(data)
-    if len(data) == 0:
-        raise UnusableData(tuple(data.shape), "there is nothing to train on")
+    if isinstance(data, Tensor):
+        data = (data,)
+    first = data[0] if isinstance(data, tuple) else data
+    if (samples := len(first)) == 0:
+        raise UnusableData(tuple(first.shape), "there is nothing to train on")
+    if isinstance(data, tuple) and any(len(each) != samples for each in data):
+        raise UnusableData(tuple(first.shape), f"others have {[len(each) for each in data]} samples, not {samples}")
     at_least(1, epochs=epochs, batch=batch)
     at_least(0, lr=lr)
     compiled_loss = compiling.compiled(loss, compiled, model.device)
@@ -113,19 +119,19 @@ def fit(
     def stepper_of(network: Model) -> Stepper:
         return Stepper(network, ranks.optimizer, optimizer, precision, lambda now: lr * schedule.factor_at(now, batch))
 
-    settings = {"samples": len(data), "seed": seed, "optimizer": optimizer, "lr": lr, "schedule": asdict(schedule)}
+    settings = {"samples": samples, "seed": seed, "optimizer": optimizer, "lr": lr, "schedule": asdict(schedule)}
     checkpoints = Checkpoints(checkpoint, settings)
     model.history = []
     checkpoints.load_weights(model)
-    draws = Draws(reservoir, len(data), seed, optimizer, model.stream) if reservoir else None
+    draws = Draws(reservoir, samples, seed, optimizer, model.stream) if reservoir else None
     way = strategies.chosen(strategy)
     if draws is not None and way.name not in SHARED_BY:
         raise UnknownChoice("strategy with a reservoir", way.name, SHARED_BY)
-    with closing(begin(model, len(data), most, seed, way)) as ranks:
+    with closing(begin(model, samples, most, seed, way)) as ranks:
         stepper = ranks.serve(stepper_of)
         if draws is not None:
             draws.begin(ranks, stepper)
-        elif not isinstance(data, Tensor):
+        elif not isinstance(data, tuple):
             ranks.order_of = data.order
         with seeded(seed + ranks.rank + (draws.drawn if draws else 0)), stepper.precision.set():
             for epoch in range(checkpoints.resume(ranks, stepper, seed + ranks.rank), epochs):
@@ -152,7 +158,7 @@ def fit(
 
 
 @torch.no_grad()
-def evaluate(model: ModelT, data: Tensor, loss: Loss[ModelT], *, batch: int = 4096) -> Record:
+def evaluate(model: ModelT, data: Tensor, loss: Loss, *, batch: int = 4096) -> Record:
     """Measure the loss without training, e.g. on frames that were held out.
 
     Returns: the mean of each term over the data; the same every time, when the model draws no noise in eval mode.
@@ -199,7 +205,7 @@ class Total:
 
 
 def _epoch(
-    model: ModelT, data: Tensor | Rows, loss: Loss[ModelT], stepper: Stepper, ranks: Single, epoch: int
+    model: ModelT, data: tuple[Tensor, ...] | Rows, loss: Loss, stepper: Stepper, ranks: Single, epoch: int
 ) -> Record:
     profile, total = Profile(model.device), Total()
     model.train()  # a report may have evaluated it
@@ -212,7 +218,7 @@ def _epoch(
         ranks.begin_step(share)
         if len(picked):
             with stepper.precision.casting():
-                terms = loss(model, part)
+                terms = loss(model, *part)
             total.add(terms, len(picked))
             profile.lap("FwdTime")
             stepper.precision.backward(terms["loss"])

@@ -134,14 +134,14 @@ def taken(
     return held.pin_memory() if best().type != "cpu" else held
 
 
-def fed(data: Tensor | Rows, picks: Sequence[Tensor], device: torch.device) -> Iterator[Tensor]:
+def fed(data: tuple[Tensor, ...] | Rows, picks: Sequence[Tensor], device: torch.device) -> Iterator[tuple[Tensor, ...]]:
     """Give the samples of each step, on a device; those of a stream are read while the step before computes.
 
     Raises: whatever reading raised, when the batch that it was for is wanted.
     """
-    if isinstance(data, Tensor):
+    if isinstance(data, tuple):
         for picked in picks:
-            yield _moved(data[picked], device)
+            yield tuple(_moved(part[picked], device) for part in data)
         return
     threads = torch.get_num_threads()  # a new thread would take as many as there are cores
     with ThreadPoolExecutor(1, "reading", torch.set_num_threads, (threads,)) as reading:
@@ -149,9 +149,9 @@ def fed(data: Tensor | Rows, picks: Sequence[Tensor], device: torch.device) -> I
         for picked in picks:
             ahead.append(reading.submit(data.read, picked))
             if len(ahead) == 2:
-                yield _moved(ahead.popleft().result(), device)
+                yield (_moved(ahead.popleft().result(), device),)
         if ahead:
-            yield _moved(ahead.popleft().result(), device)
+            yield (_moved(ahead.popleft().result(), device),)
 
 
 def _moved(part: Tensor, device: torch.device) -> Tensor:

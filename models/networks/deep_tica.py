@@ -77,8 +77,9 @@ class DeepTICA(Model):
             model.mean.copy_(torch.from_numpy(weight @ before))
             model.scale.fill_(float(np.sqrt(weight @ ((before - weight @ before) ** 2).mean(axis=1))))
         model.to(device.best())
-        together = np.concatenate([before, after, weight[:, None] * len(weight)], axis=1, dtype=np.float32)
-        fit(model, torch.from_numpy(together), _loss, epochs=epochs, batch=min(batch, len(together)), lr=lr, seed=seed)
+        parts = (before, after, weight[:, None] * len(weight))
+        tensors = tuple(torch.from_numpy(part.astype(np.float32)) for part in parts)
+        fit(model, tensors, _loss, epochs=epochs, batch=min(batch, len(weight)), lr=lr, seed=seed)
         model.to("cpu")
         model._turn(before, after, weight)
         return model.eval()
@@ -111,10 +112,8 @@ class DeepTICA(Model):
         return np.asarray(z @ weights.T + offsets)
 
 
-def _loss(model: DeepTICA, pairs: Tensor) -> dict[str, Tensor]:
-    """Minus the sum of squared autocorrelations, of noisy inputs."""
-    size = model.config["size"]
-    before, after, weight = pairs[:, :size], pairs[:, size : 2 * size], pairs[:, -1:]
+def _loss(model: DeepTICA, before: Tensor, after: Tensor, weight: Tensor) -> dict[str, Tensor]:
+    """Minus the sum of squared autocorrelations, of noisy inputs, (B, F) each with weights (B, 1)."""
     noise = NOISE * model.scale if model.training else 0.0
     x, y = (model(each + noise * torch.randn_like(each)) for each in (before, after))
     weight = weight / weight.sum()

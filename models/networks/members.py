@@ -82,10 +82,5 @@ def fitted(
         model = build()
     model.warm_start(init)
     model.to(device.best())
-    shape, last = samples.shape[1:], targets.shape[1]
-    rows = np.concatenate([samples.reshape(len(samples), -1), targets], axis=1, dtype=np.float32, casting="unsafe")
-
-    def loss(committee: MembersT, rows_BN: Tensor) -> dict[str, Tensor]:
-        return committee.loss(rows_BN[:, :-last].reshape(-1, *shape), rows_BN[:, -last:])
-
-    return fit(model, torch.from_numpy(rows), loss, seed=seed, **settings)
+    data = tuple(torch.from_numpy(part.astype(np.float32)) for part in (samples, targets))
+    return fit(model, data, lambda committee, *batch: committee.loss(*batch), seed=seed, **settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import socket
 import ssl
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.bus import AsyncTupleSpace, Server, ServerFailed, ServerLost, ServerRefused, TupleSpace
+from steersman.bus import Server, ServerFailed, ServerLost, ServerRefused, TupleSpace
 from steersman.bus.programs import function, pack
 from tests.waiting import until
 
@@ -42,20 +41,6 @@ def test_a_client_that_reached_itself_has_reached_nobody(monkeypatch: pytest.Mon
     space = TupleSpace.connect(f"redis://steersman:secret@127.0.0.1:{port}", patience_s=0.1)
     with pytest.raises(ServerLost, match="does not answer"):
         space.put("x", 1)
-
-
-async def test_an_asyncio_client_that_reached_itself_has_reached_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    create = asyncio.open_connection
-
-    async def from_there(host: str, port: int, ssl: None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await create(host, port, local_addr=(host, port))
-
-    monkeypatch.setattr(asyncio, "open_connection", from_there)
-    space = AsyncTupleSpace.connect(f"redis://steersman:secret@127.0.0.1:{port}", patience_s=0.1)
-    with pytest.raises(ServerLost, match="does not answer"):
-        await space.put("x", 1)
 
 
 @pytest.mark.slow
@@ -167,7 +152,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return certificate, key
 
 
-async def test_tls_is_spoken_where_the_address_asks_for_it(server: Server, certificate: tuple[str, str]) -> None:
+def test_tls_is_spoken_where_the_address_asks_for_it(server: Server, certificate: tuple[str, str]) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     with Proxy((server.address.host, server.address.port), context) as wire:
@@ -176,14 +161,8 @@ async def test_tls_is_spoken_where_the_address_asks_for_it(server: Server, certi
         with TupleSpace.connect(trusted, space="tls") as space:
             space.put("x", 1, bytes(3_000_000))
             assert space.take("x", int, bytes) == ("x", 1, bytes(3_000_000))
-        async with AsyncTupleSpace.connect(trusted, space="tls") as later_space:
-            await later_space.put("x", 2)
-            assert await later_space.take("x", int) == ("x", 2)
         with pytest.raises(ServerRefused, match="TLS"):
             TupleSpace.connect(url, patience_s=1).put("x", 1)
-        async with AsyncTupleSpace.connect(url, patience_s=1) as untrusting:
-            with pytest.raises(ServerRefused, match="TLS"):
-                await untrusting.put("x", 1)
 
 
 def test_a_server_with_a_certificate_speaks_tls_only(

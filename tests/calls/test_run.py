@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
@@ -35,7 +36,7 @@ from steersman.stages.errors import BadWorkflow
 from steersman.stages.outline import outline
 from steersman.stages.workflow import Workflow
 from steersman.steering import Random, budget
-from steersman.system.errors import BadRequest, UnknownName
+from steersman.system.errors import BadRequest, BadValue, UnknownName
 from tests.engine.conftest import await_record
 from tests.waiting import until
 
@@ -155,6 +156,13 @@ def only_the_same_run_is_gone_on_with(page: Path, run: Path) -> None:
     made = begin(campaign.plan("my.py", **same), run_dir=run, go_on=True)
     assert made.state.finished
     assert made.mended is None
+
+
+def test_a_seed_is_any_whole_number() -> None:
+    assert type(campaign.plan("double_well", seed=np.int64(7)).seed) is int  # type: ignore[arg-type]
+    for wrong in (7.0, "7", -1):
+        with pytest.raises(BadValue):
+            campaign.plan("double_well", seed=wrong)  # type: ignore[arg-type]
 
 
 RUN_CONTINUE = ["run", "my.py", "--set", "frames=3000", "--seed", "1", "--run-dir", "runs/first", "--continue"]

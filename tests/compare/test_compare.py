@@ -95,8 +95,9 @@ def toy(folder: Path, walks: str) -> Job:
     return Job(str(folder / "seed-0"), str(file), 0, (), None, "laptop", 1, False)
 
 
-def test_a_variant_imports_what_lies_beside_its_workflow_file(tmp_path: Path) -> None:
-    job = toy(tmp_path, "def step(seed): return seed % 7")
+def test_a_variant_imports_what_lies_beside_its_workflow_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = toy(Path(), "def step(seed): return seed % 7")
     run_all([job], beside=1)
     assert job.finished
 

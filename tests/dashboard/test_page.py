@@ -414,12 +414,12 @@ def test_a_running_campaign_is_seen_and_obeys(look: Look, tmp_path: Path, monkey
     look.check()
 
 
-def test_a_run_of_a_million_events_opens(look: Look, tmp_path: Path) -> None:
-    """How fast it opens and how smoothly it moves is measured by `steersman bench dashboard`."""
+def test_a_run_of_many_events_opens(look: Look, tmp_path: Path) -> None:
+    """How fast a run of 10^6 opens and how smoothly it moves is measured by `steersman bench dashboard`."""
     run = tmp_path / "large-0001"
-    write_run(run, events=1_000_000, frames=1_000_000, walkers=1000)
+    write_run(run, events=200_000, frames=200_000, walkers=200)
     with serving(RunDirectory(run)) as served:
         page = look.open(served)
-        expect(page.locator("#map-canvas")).to_have_attribute("data-total", "1000000", timeout=90_000)
-        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", "250000")
+        expect(page.locator("#map-canvas")).to_have_attribute("data-total", "200000", timeout=90_000)
+        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", "50000")
     look.check()

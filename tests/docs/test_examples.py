@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from examples import exchange
+from steersman.checks.trying import tried
 from steersman.stages import loading
-from steersman.worker.trying import tried
 
 EXAMPLES = Path(exchange.__file__).parent
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from steersman.checks.plan import check_plan
 from steersman.engine import files
 from steersman.engine.campaign import plan
-from steersman.engine.check import check_plan
 from steersman.executors.site import Site
 from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, GroupWriter
 

@@ -114,6 +114,6 @@ def test_inside_a_job_its_hosts_are_counted(tmp_path: Path) -> None:
 
 
 def test_it_is_changed_from_the_command_line_like_the_others() -> None:
-    assert load_site("sge", {"queue": "all.q"}).sge == load_site("sge", {"sge.queue": "all.q"}).sge
+    assert load_site("sge", {"queue": "all.q"}).scheduler == load_site("sge", {"sge.queue": "all.q"}).scheduler
     with pytest.raises(BadSite):
         load_site("sge", {"sge.pe": ""})

@@ -12,7 +12,17 @@ import pytest
 from steersman.journal import run_directory
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow
-from steersman.stages.modules import ABSENT, FOLDER, MOST_DATA, copied, explained, imported, keep, make_importable
+from steersman.stages.modules import (
+    ABSENT,
+    FOLDER,
+    MOST_DATA,
+    copied,
+    differing,
+    explained,
+    imported,
+    keep,
+    make_importable,
+)
 from steersman.stages.workflow import Workflow
 from steersman.steering import budget
 
@@ -167,3 +177,18 @@ def test_who_misses_a_file_of_the_run_is_told_of_copies(tmp_path: Path) -> None:
     assert explained("KeyError: 'x'", tmp_path) == "KeyError: 'x'"
     assert ABSENT in explained(f"[Errno 2] No such file or directory: '{tmp_path}/start.txt'", tmp_path)
     assert ABSENT not in explained("[Errno 2] No such file or directory: '/elsewhere/start.txt'", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "names"),
+    [("unused.py", set()), ("second_helper.py", {"first_helper"}), ("whole/other.py", {"whole"}), ("new.py", {"new"})],
+)
+def test_a_module_differs_from_the_one_that_a_run_keeps_if_a_file_does_that_it_imports(
+    source: Path, tmp_path: Path, changed: str, names: set[str]
+) -> None:
+    (tmp_path / "run").mkdir()
+    keep(source, tmp_path / "run")
+    assert not differing(source, tmp_path / "run" / FOLDER)
+    source.write_text(source.read_text() + "import new\n")
+    (source.parent / changed).write_text("TWO = 3")
+    assert differing(source, tmp_path / "run" / FOLDER) == names

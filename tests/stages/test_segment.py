@@ -42,6 +42,7 @@ def test_a_value_without_a_name_is_told(tmp_path: Path) -> None:
         ([{"x": None}], "'x': None is no number"),
         ([{"x": np.zeros(0)}], "'x': its shape is (0,), which holds nothing"),
         ([{"x": np.longdouble(1)}], "'x': its dtype is float128"),
+        ([{"x": np.ma.masked_array([1.0, 1e20], [False, True])}], "'x': some of its values are masked"),
         ([{"a/b": 1.0}], "'a/b': this name cannot be used for a folder"),
         *(([{name: 1}], f"{name!r}: the engine uses this name") for name in ("segment", "walker", "row")),
         ([{"time": [1.0]}], "'time': it is [1.0]; it must be one number"),
@@ -65,7 +66,16 @@ def test_a_frame_that_cannot_be_stored_is_told_by_its_variable(
     assert out.frames == len(frames) - 1
 
 
-@pytest.mark.parametrize("state", [{"rng": {"state": 1}}, {"rng": "text"}, {"wide": 2**128}, {"ragged": [[1], [2, 3]]}])
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"rng": {"state": 1}},
+        {"rng": "text"},
+        {"wide": 2**128},
+        {"ragged": [[1], [2, 3]]},
+        {"x": np.ma.masked_equal([1, 2], 1)},
+    ],
+)
 def test_a_state_that_cannot_be_stored_is_refused_where_it_is_given(state: dict[str, Any], tmp_path: Path) -> None:
     """Where the segment is closed, it would end its walker."""
     out = Segment("w0.1", 1, 1, GroupWriter(tmp_path / "w0"))

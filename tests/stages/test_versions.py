@@ -47,6 +47,7 @@ if __name__ == "__main__":
         ("retries=1", "retries=2", {"other", "found"}),
         ("import numpy as np", "import numpy as np, scipy", {"scipy"}),
         ("budget\n", "budget, score  # both\n", {"score"}),
+        ("np.mean(x)", "sum(x)", {"mean", "one", "found"}),
         ("\n@wf.after", "\n@wf.figure('a title')\ndef drawn(params, results):\n    ...\n\n@wf.after", {"drawn"}),
         ("wf.run()", "wf.run(seed=1)", set()),
         ("\nWIDTH", "\n\n# how wide\nWIDTH", set()),
@@ -78,3 +79,27 @@ def test_the_loop_may_not_differ_nor_what_it_names(old: str, new: str, loop: set
     told = differing(FILE.encode(), FILE.replace(old, new, 1).encode())
     assert loop <= told[0]
     assert told[1] == set()
+
+
+WITH_MODULES = FILE.replace("import numpy as np", "import numpy as np\nimport kicks\nfrom plots import draw").replace(
+    "x + 1", "x + kicks.one()"
+).replace("other(2.0)", "draw(other(2.0))")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        ({"plots"}, (set(), {"draw", "found"})),
+        ({"kicks"}, ({"kicks"}, set())),
+        ({"kicks", "plots"}, ({"kicks"}, set())),
+    ],
+)
+def test_a_module_may_differ_that_the_loop_does_not_name(others: set[str], told: tuple[set[str], set[str]]) -> None:
+    assert differing(WITH_MODULES.encode(), WITH_MODULES.encode(), frozenset(others)) == told
+
+
+def test_a_module_that_is_imported_for_what_it_does_belongs_to_the_loop() -> None:
+    text = WITH_MODULES.replace("draw(other(2.0))", "2").encode()
+    assert differing(text, text, frozenset({"plots"})) == ({"plots"}, set())
+    inside = WITH_MODULES.replace("    return x\n", "    import late\n    return x\n").encode()
+    assert differing(inside, inside, frozenset({"late"})) == (set(), {"other", "found"})

@@ -78,9 +78,8 @@ WORDS: dict[str, dict[str, Any]] = {
     "train": {"when": every(frames=1)},
     "figure": {"title": "a"},
     "panel": {"title": "a"},
-    "yardstick": {},
 }
-STAGES = ["prepare", "before", "after", "task", "held_out", "simulate", "score", "metric", *WORDS]
+STAGES = ["prepare", "before", "after", "task", "held_out", "simulate", "score", "metric", "yardstick", *WORDS]
 
 
 @pytest.mark.parametrize("verb", STAGES)
@@ -107,3 +106,16 @@ def test_a_metric_that_would_hide_a_column_is_refused() -> None:
 
     with pytest.raises(TypeError):
         Workflow("mine", stop=budget(frames=1)).metric(elapsed_s)
+
+
+def test_a_variable_that_is_described_by_something_else_is_refused() -> None:
+    with pytest.raises(TypeError, match="Variable"):
+        Workflow("mine", stop=budget(frames=1)).simulate(variables={"time": ((), "year")})(lambda p, start, out: None)  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("wrong", [{"explore": "0.1"}, {"explore": -0.1}, {"explore": float("nan")}])
+def test_a_share_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="explore="):
+        Workflow("mine", stop=budget(frames=1)).steer(Unsteered(), **wrong)
+    with pytest.raises(ValueError, match="budget"):
+        budget(frames="300")  # type: ignore[arg-type]

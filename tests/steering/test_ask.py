@@ -99,17 +99,26 @@ def test_one_that_learns_comes_closer_than_one_that_does_not(seed: int) -> None:
     assert found(Ask(PLANE, Optuna)) < 0.3 * found(Ask(PLANE, UniformSample))
 
 
-@pytest.mark.parametrize(
-    ("vocs", "scores"),
-    [
-        (VOCS(variables={"x": [0, 1]}, objectives={"g": "MINIMIZE"}), scored([0.0], [0.0], [0.0])),
-        (PLANE, scored([0.0], [0.0], [[0.0, 1.0]])),
-    ],
-    ids=["a score that is not there", "a score of two numbers"],
-)
-def test_scores_that_do_not_fit_the_vocs_are_refused(vocs: VOCS, scores: Scores) -> None:
-    with pytest.raises(ValueError, match=r"'g'|'f'"):
-        drawn(Ask(vocs, Optuna), scores)
+def test_a_score_of_two_numbers_does_not_fit_the_vocs() -> None:
+    with pytest.raises(ValueError, match="'f'"):
+        drawn(Ask(PLANE, Optuna), scored([0.0], [0.0], [[0.0, 1.0]]))
+
+
+def test_a_generator_is_asked_before_the_scores_are_there_and_need_not_be_finalized() -> None:
+    class Walk:
+        def __init__(self, *_: Any) -> None:
+            self.told = 0
+
+        def ingest(self, results: list[dict[str, Any]]) -> None:
+            self.told += len(results)
+
+        def suggest(self, num_points: int | None) -> list[dict[str, Any]]:
+            return [{"x": self.told, "y": 0.0}]
+
+    early = scored([0.0], [0.0], [0.0])
+    later = Ask(VOCS(variables={"x": [0, 1]}, objectives={"g": "MINIMIZE"}), Walk)
+    assert later.proposals(early, np.random.default_rng(0))[0].draw["x"] == 0
+    assert Ask(PLANE, Walk).proposals(early, np.random.default_rng(0))[0].draw["x"] == 1
 
 
 def test_a_suggestion_that_is_no_number_is_refused() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from steersman.checks.plan import check_plan
 from steersman.engine.campaign import plan
-from steersman.engine.check import check_plan
 from steersman.steering import Bias, Opes, Scores
 from steersman.steering.errors import BadBias
 from steersman.steering.opes import _fluctuation

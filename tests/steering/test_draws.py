@@ -1,6 +1,7 @@
 """Members are drawn where a model is unsure, in proportion to what is expected there; what is held out says nothing."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from steersman.steering import (
     NEW,
     Decider,
+    Highest,
     Importance,
     LatinHypercube,
     Policy,
@@ -16,6 +18,7 @@ from steersman.steering import (
     Unsure,
     latin_hypercube,
 )
+from steersman.steering.protocols import AT_RANDOM
 
 
 def scored(points: np.ndarray, unsure: np.ndarray, held_out: np.ndarray | None = None) -> Scores:
@@ -114,9 +117,16 @@ def test_points_of_a_hypercube_are_drawn_each_once_and_those_of_others_when_all_
     assert not np.isin(others, points).any()
 
 
-def test_a_score_that_is_not_there_is_named(halves: Scores) -> None:
-    with pytest.raises(ValueError, match="doubt"):
-        Unsure("doubt", 2).rank(halves, np.random.default_rng(0))
+@pytest.mark.parametrize("policy", [Unsure("doubt", 2), Unsure("doubt", 2) | Highest("doubt")], ids=str)
+def test_before_its_score_is_there_members_are_drawn_evenly(policy: Policy, halves: Scores) -> None:
+    """As with early scores, before the first model."""
+    drawn, nothing = (policy.proposals(each, np.random.default_rng(0)) for each in (halves, replace(halves, values={})))
+    assert drawn == nothing
+    assert {each.policy for each in drawn} == {AT_RANDOM}
+    assert not Highest("doubt").proposals(halves, np.random.default_rng(0))
+
+
+def test_a_score_below_zero_is_refused(halves: Scores) -> None:
     with pytest.raises(ValueError, match="-3"):
         Unsure("unsure", 2).rank(scored(halves.values["point"], -halves.values["unsure"]), np.random.default_rng(0))
 

@@ -76,6 +76,9 @@ def test_a_function_can_be_the_gate(tmp_path: Path) -> None:
         ({"z": np.full(4, 2**53 + 1)}, "beyond 2**53"),
         ({"z": np.full(4, -(2**63))}, "beyond 2**53"),
         ({1: np.zeros(4)}, "the name of a score is text"),
+        ({"z": np.zeros(4, np.longdouble)}, "its dtype is float128"),
+        ({"z": np.zeros((4, 0))}, "which holds nothing"),
+        ({"z": np.ma.masked_greater(np.arange(4.0), 2)}, "masked"),
     ],
 )
 def test_scores_that_cannot_be_used_are_told(scores: Any, told: str) -> None:

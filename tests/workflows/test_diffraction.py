@@ -11,9 +11,9 @@ import pytest
 
 from steersman import Out, Start, apps
 from steersman.apps.diffraction import potential
+from steersman.checks.trying import tried
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow
-from steersman.worker.trying import tried
 from steersman.workflows import diffraction
 from tests.workflows.draws import ran
 

@@ -79,7 +79,7 @@ class Row:
     make: Callable[[tuple[int, ...]], Model]
     full: tuple[int, ...]
     here: tuple[int, ...]
-    loss: Loss[Any]
+    loss: Loss
     batch: int = 4
 
 

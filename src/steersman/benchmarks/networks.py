@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +27,7 @@ class Case:
     """
 
     model: Model
-    loss: Loss[Any]
+    loss: Loss
     data: Tensor
     batch: int
     rounds: int

@@ -34,7 +34,7 @@ START = """
 import sys
 import parsl.executors.high_throughput.process_worker_pool
 from steersman.stages import loading
-from steersman.worker import trying
+from steersman.checks import trying
 source = loading.find(sys.argv[1])
 workflow = loading.load(source)
 for step in trying.tried(workflow, loading.parameters(workflow, None, []), source):

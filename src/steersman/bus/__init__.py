@@ -1,6 +1,5 @@
 """The tuple space: messages between processes, by content, on Redis or Valkey. Needs nothing else of Steersman."""
 
-from steersman.bus.aio import AsyncTupleSpace
 from steersman.bus.errors import (
     BadTemplate,
     BusError,
@@ -28,7 +27,6 @@ from steersman.bus.tuples import ANY, Template, Tuple, dead_letters
 __all__ = [
     "ALL",
     "ANY",
-    "AsyncTupleSpace",
     "BadTemplate",
     "BusError",
     "BusRanks",

@@ -1,7 +1,7 @@
-"""Request -> answer, without a socket: what both clients do, as generators that a connection drives.
+"""Request -> answer, without a socket: what a client does, as generators that a connection drives.
 
 A program yields steps and is sent what came of them; it is thrown Disconnected where the connection broke. What is hard
-(reconnecting, repeating a request without doing it twice, waiting for a hand-over) is here once; clients move bytes.
+(reconnecting, repeating a request without doing it twice, waiting for a hand-over) is here; a connection moves bytes.
 """
 
 from __future__ import annotations

@@ -10,10 +10,11 @@ import re
 import threading
 import zlib
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from steersman.bus.addresses import Address, Place, Resolve, bus_of, resolver
+from steersman.bus.connection import Connection
 from steersman.bus.errors import ServersDiffer
 
 _MOVED = re.compile(r"(?:MOVED|ASK) \d+ (\S+)")
@@ -26,7 +27,6 @@ class Named(Protocol):
     def name(self) -> str: ...
 
 
-C = TypeVar("C")
 N = TypeVar("N", bound=Named)
 
 
@@ -35,46 +35,46 @@ def stem(name: str) -> str:
     return name.partition("!dead")[0]
 
 
-class Pool(Generic[C]):
+class Pool:
     """The free connections to one server. A connection leaves it for one operation."""
 
-    def __init__(self, resolve: Resolve, connect: Callable[[Resolve], C]) -> None:
-        self.resolve, self._connect = resolve, connect
-        self._free: deque[C] = deque()
+    def __init__(self, resolve: Resolve, patience_s: float) -> None:
+        self.resolve, self._patience_s = resolve, patience_s
+        self._free: deque[Connection] = deque()
         self._process = os.getpid()
 
-    def take(self) -> C:
+    def take(self) -> Connection:
         """A free connection, or a new one."""
         if self._process != os.getpid():  # after a fork the parent's sockets are not ours to use
             self._free, self._process = deque(), os.getpid()
         try:
             return self._free.pop()
         except IndexError:
-            return self._connect(self.resolve)
+            return Connection(self.resolve, self._patience_s)
 
-    def give(self, connection: C) -> None:
+    def give(self, connection: Connection) -> None:
         """Free again."""
         self._free.append(connection)
 
-    def drain(self) -> list[C]:
+    def drain(self) -> list[Connection]:
         """All free connections, which leave the pool."""
         drained = list(self._free)
         self._free.clear()
         return drained
 
 
-class Routes(Generic[C]):
+class Routes:
     """Which server a name lives on: one, several, or the nodes of a cluster as it redirects us."""
 
-    def __init__(self, places: Sequence[Place], connect: Callable[[Resolve], C]) -> None:
-        self._connect, bus = connect, bus_of(places)
-        self.pools = [Pool(resolver(place), connect) for place in bus.places]
+    def __init__(self, places: Sequence[Place], patience_s: float) -> None:
+        self._patience_s, bus = patience_s, bus_of(places)
+        self.pools = [Pool(resolver(place), patience_s) for place in bus.places]
         self._spread = bus.spread
-        self._moved: dict[str, Pool[C]] = {}
-        self._nodes: dict[Address, Pool[C]] = {}
+        self._moved: dict[str, Pool] = {}
+        self._nodes: dict[Address, Pool] = {}
         self._lock = threading.Lock()
 
-    def pool(self, name: str) -> Pool[C]:
+    def pool(self, name: str) -> Pool:
         """The server of a name."""
         if len(self.pools) == 1 and not self._moved:
             return self.pools[0]
@@ -87,7 +87,7 @@ class Routes(Generic[C]):
             return number % len(self.pools)
         return 1 + number % (len(self.pools) - 1) if part.partition(".")[0] in self._spread else 0
 
-    def common(self, names: Sequence[str]) -> Pool[C]:
+    def common(self, names: Sequence[str]) -> Pool:
         """The one server of all these names. Raises: ServersDiffer: they live on several."""
         pools = {id(pool): pool for pool in map(self.pool, names)}
         if len(pools) > 1:
@@ -110,14 +110,14 @@ class Routes(Generic[C]):
             return False
         address = self.pool(name).resolve().at(moved[1])
         with self._lock:
-            self._moved[stem(name)] = self._nodes.setdefault(address, Pool(lambda: address, self._connect))
+            self._moved[stem(name)] = self._nodes.setdefault(address, Pool(lambda: address, self._patience_s))
         return True
 
-    def all(self) -> list[Pool[C]]:
+    def all(self) -> list[Pool]:
         """All servers, those too that a cluster named."""
         return [*self.pools, *self._nodes.values()]
 
-    def drain(self) -> list[C]:
+    def drain(self) -> list[Connection]:
         """All free connections, which leave their pools."""
         return [connection for pool in self.all() for connection in pool.drain()]
 

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from steersman.bus.addresses import Place, bus_of
-from steersman.bus.connection import Connection
 from steersman.bus.errors import BusTimeout, LeaseExpired, ServerLost, ServerRefused, ServersDiffer
 from steersman.bus.keys import Keys
 from steersman.bus.operations import ALL, Clock, Operations, Want, explained, held
@@ -32,7 +31,7 @@ class TupleSpace:
     def __init__(self, places: list[Place], space: str, patience_s: float, clock: Clock | None) -> None:
         self.places, self.space, self.patience_s, self.clock = places, space, patience_s, clock
         self._operations = Operations(Keys(space), clock)
-        self._routes = Routes(places, lambda resolve: Connection(resolve, patience_s))
+        self._routes = Routes(places, patience_s)
         self._seen: dict[str, Statistics] = {}
 
     @classmethod
@@ -168,14 +167,14 @@ class TupleSpace:
     # -- transactions
 
     @contextmanager
-    def transaction(self, lease_s: float = TRANSACTION_S) -> Iterator[SpaceTransaction]:
+    def transaction(self, lease_s: float = TRANSACTION_S) -> Iterator[Transaction]:
         """Take several and put several as one: at the end of the block all of it happens, after an error nothing.
 
         Args:
             lease_s: how long the block may take. What it took is given back when it takes longer.
         Raises: LeaseExpired: it took longer. ServersDiffer: its names live on several servers.
         """
-        inside = SpaceTransaction(self, self._operations, self._routes, lease_s)
+        inside = Transaction(self._operations, self._routes, self._found, lease_s)
         try:
             yield inside
             if commit := inside.commit():
@@ -276,22 +275,9 @@ class TupleSpace:
                 if not self._routes.follow(name, refused.message):
                     raise explained(name, refused) from None
 
-    def _run_on(self, pool: Pool[Connection], operation: Operation[T]) -> T:
+    def _run_on(self, pool: Pool, operation: Operation[T]) -> T:
         connection = pool.take()
         try:
             return connection.run(operation)
         finally:
             pool.give(connection)
-
-
-class SpaceTransaction(Transaction):
-    """A transaction of a TupleSpace."""
-
-    def __init__(self, space: TupleSpace, *rest: Any) -> None:
-        super().__init__(*rest)
-        self._space = space
-
-    def take(self, name: str, *fields: Any, timeout_s: float | None = None) -> Tuple:
-        """Take for this transaction; given back when it fails. Raises: BusTimeout; ServersDiffer."""
-        self.taken += self._space._found(self.want(name, fields, timeout_s))
-        return self.taken[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from steersman.bus.entries import Entry
@@ -17,10 +18,15 @@ class Transaction:
     """What is taken is held under a lease, unseen by others; what is put is kept here until the end.
 
     On one server only. A transaction that dies gives everything back when its lease ends.
+
+    Args:
+        find: waits for the tuples that are wanted. Raises: BusTimeout.
     """
 
-    def __init__(self, operations: Operations, routes: Routes[Any], lease_s: float) -> None:
-        self._operations, self._routes, self._lease_s = operations, routes, lease_s
+    def __init__(
+        self, operations: Operations, routes: Routes, find: Callable[[Want], list[Tuple]], lease_s: float
+    ) -> None:
+        self._operations, self._routes, self._find, self._lease_s = operations, routes, find, lease_s
         self.taken: list[Tuple] = []
         self.puts: list[Entry] = []
 
@@ -32,10 +38,11 @@ class Transaction:
         self._together(name)
         self.puts.append(self._operations.encode(name, fields))
 
-    def want(self, name: str, fields: tuple[Any, ...], timeout_s: float | None) -> Want:
-        """What a take inside the transaction asks for."""
+    def take(self, name: str, *fields: Any, timeout_s: float | None = None) -> Tuple:
+        """Take for this transaction; given back when it fails. Raises: BusTimeout; ServersDiffer."""
         self._together(name)
-        return Want(Template.of(name, fields), b"take", 1, self._lease_s, timeout_s)
+        self.taken += self._find(Want(Template.of(name, fields), b"take", 1, self._lease_s, timeout_s))
+        return self.taken[-1]
 
     def commit(self) -> Operation[None] | None:
         """What makes it happen; None when there is nothing to do."""

@@ -161,8 +161,8 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Check workflow, parameters, site and disk before any job starts."""
+    from steersman.checks.plan import check_plan
     from steersman.engine import campaign
-    from steersman.engine.check import check_plan
 
     changes = site_changes(workers=workers, nodes=nodes, walltime=walltime, account=account, queue=queue, inside=inside)
     plan = campaign.plan(workflow, params_file=params, assignments=assignments, site=site, site_changes=changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from importlib import import_module
@@ -19,15 +20,11 @@ from steersman.cli.template import TEMPLATE
 from steersman.stages import loading
 from steersman.system.errors import BadRequest, UnknownName
 
-BENCHMARKS = {
-    "bus": "bus", "loop": "loop", "store": "store", "scratch": "scratch", "start": "start", "train": "train",
-    "molecular-dynamics": "molecular_dynamics", "bias": "bias", "scale": "scale", "events": "events",
-    "tasks": "tasks", "peers": "peers",
-    "shallow-water": "shallow_water",
-    "weighted-ensemble": "weighted_ensemble", "dashboard": "dashboard", "networks": "network_table",
-    "surrogate": "surrogate",
-    "kernels": "kernels", "collectives": "collectives", "quality": "quality", "track": "track",
-}  # fmt: skip
+BENCHMARKS = {  # name -> file of benchmarks/, whose parser says it
+    found[1]: file.stem
+    for file in sorted((Path(__file__).parents[1] / "benchmarks").glob("*.py"))
+    if (found := re.search(r'prog="steersman bench ([\w-]+)"', file.read_text(encoding="utf-8")))
+}
 
 
 def workflows(as_json: Json = False) -> None:

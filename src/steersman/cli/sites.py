@@ -21,7 +21,7 @@ from steersman.executors.site import sites as all_sites
 from steersman.executors.site_files import file_of, load_site
 
 if TYPE_CHECKING:  # see campaigns.py
-    from steersman.engine.probe import Probe
+    from steersman.checks.probe import Probe
 
 UNWELL = 7  # exit code of `doctor` and `remote check`
 
@@ -91,7 +91,7 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Run a small job on a site; report its nodes, what is wrong, and how to repair it."""
-    from steersman.engine.doctor import examine
+    from steersman.checks.site import examine
 
     loaded = load_site(site, site_changes(account=account, queue=queue))
     with err.status(escape(f"a small job on {loaded.name}")):

@@ -18,7 +18,7 @@ from steersman.stages.errors import BadWorkflow
 from steersman.stages.workflow import Params, Workflow
 
 if TYPE_CHECKING:
-    from steersman.worker.trying import Step
+    from steersman.checks.trying import Step
 
 
 def try_(
@@ -53,7 +53,7 @@ def print_steps(workflow: Workflow, params: Params, source: Path, copy: Path | N
 
 def steps(workflow: Workflow, params: Params, source: Path, copy: Path | None = None) -> Iterator[Step]:
     """Try the stages; what these print goes to standard error."""
-    from steersman.worker import trying
+    from steersman.checks import trying
 
     trial = trying.tried(workflow, params, source, copy)
     while True:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman import steering
+from steersman.checks import trying
 from steersman.compare import arms as of
 from steersman.compare import campaigns, tuning
 from steersman.compare.campaigns import Job, Progress
@@ -27,7 +28,6 @@ from steersman.stages.workflow import Params, Workflow
 from steersman.steering import StopRule
 from steersman.system.errors import UnknownName
 from steersman.system.node import cores
-from steersman.worker import trying
 
 Given = Iterable[str] | Mapping[str, Any]
 PathLike = str | os.PathLike[str]

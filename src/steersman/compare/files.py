@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from steersman.compare.errors import FolderInUse
-from steersman.stages.modules import imported
+from steersman.stages.modules import beside
 from steersman.system.errors import BadValue
 
 
@@ -32,8 +32,8 @@ def write_variant(file: Path, content: bytes, source: Path) -> None:
 
     Raises: BadValue: the folder holds another comparison.
     """
-    for module in sorted(imported(source)):
-        write_once(file.parent / module.relative_to(source.parent), module.read_bytes())
+    for name, data in sorted(beside(source).items()):
+        write_once(file.parent / name, data)
     write_once(file, content)
 
 

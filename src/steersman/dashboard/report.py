@@ -69,6 +69,8 @@ def _sections(history: History) -> Iterator[str]:
 
 def _figures(history: History, figures: Mapping[str, tuple[str, Draw]]) -> Iterator[str]:
     for drawing in draw_all(history, history.directory.figures, figures):
+        if drawing.failed:
+            print(f"the report lacks the figure {drawing.name!r}: {drawing.trouble}", file=sys.stderr)
         if drawing.svg or drawing.failed:
             yield page.section(drawing.title, page.figure(drawing))
 

@@ -17,7 +17,7 @@ from steersman.journal.records import Stage
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.steering import StopRule
-from steersman.steering.stop import AnyOf
+from steersman.steering.protocols import AnyOf
 from steersman.steering.stop import Budget as Limits
 
 ALIVE = ("running", "paused")  # outcomes of a run that somebody drives

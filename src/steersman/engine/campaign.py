@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,7 +63,10 @@ def plan(
     params = loading.parameters(loaded, params_file, assignments)
     loading.check_rules(loaded, params)
     _check_scores(loaded, source)
-    chosen = secrets.randbelow(2**31) if seed is None else seed
+    try:
+        chosen = secrets.randbelow(2**31) if seed is None else operator.index(seed)  # one of numpy's, say
+    except TypeError:
+        raise BadValue("--seed", repr(seed), "a seed is a whole number") from None
     if chosen < 0:
         raise BadValue("--seed", str(seed), "a seed is 0 or above")
     where = site_files.load_site(site, site_changes).serving(loaded.stages)

@@ -80,7 +80,9 @@ class Driven:
     show: Show = lambda state, rule: None
 
     def __post_init__(self) -> None:
-        self.state, self.slots = self.recorder.state, self.site.simulation.count
+        assert self.workflow.simulation is not None
+        self.state, self.simulation = self.recorder.state, self.workflow.simulation
+        self.slots = self.site.simulation.count
         self.lock, self.interrupts = Lock(self.directory.path), Interrupts()
 
 
@@ -103,30 +105,28 @@ class Driver:
         until: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        directory, workflow, site, recorder = run.directory, run.workflow, run.site, run.recorder
-        assert workflow.simulation is not None
-        self._directory, self._workflow, self._site, self._params = directory, workflow, site, run.params
-        self._recorder, self._state, self._jobs, self._servers, self._space = recorder, run.state, jobs, servers, space
-        self._rounds, self._interrupts, self._lock, self._show = run.rounds, run.interrupts, run.lock, run.show
-        self._slots, self._simulation, self._until, self._clock = run.slots, workflow.simulation, until, clock
+        self._run, self._jobs, self._servers, self._space = run, jobs, servers, space
+        self._until, self._clock = until, clock
         self._settings: dict[str, Any] | None = None
         self._synced, self._foretold = 0.0, False
-        self._inbox = Inbox(space, recorder, clock)
-        self._people = People(self._inbox, space, recorder, self._check, workflow.steering)
-        bias = workflow.steering.bias
-        self._biaser = Biaser(directory, bias, recorder) if bias else None
+        self._inbox = Inbox(space, run.recorder, clock)
+        self._people = People(self._inbox, space, run.recorder, self._check, run.workflow.steering)
+        bias = run.workflow.steering.bias
+        self._biaser = Biaser(run.directory, bias, run.recorder) if bias else None
         self._bag = Bag(
-            recorder, space, workflow.steering, directory.decisions, seed=run.seed, rounds=run.rounds,
-            held_out=workflow.held_out_draws(run.params), biaser=self._biaser, lost_s=2 * site.lease, clock=clock,
+            run.recorder, space, run.workflow.steering, run.directory.decisions, seed=run.seed, rounds=run.rounds,
+            held_out=run.workflow.held_out_draws(run.params), biaser=self._biaser, lost_s=2 * run.site.lease,
+            clock=clock,
         )  # fmt: skip
-        late_s = MOVE_EVERY_S if site.simulation.scratch else 0.0  # frames are heard of so much later
+        late_s = MOVE_EVERY_S if run.site.simulation.scratch else 0.0  # frames are heard of so much later
         self._crew = Crew(
-            directory, self._slots, recorder, jobs, self._bag, space, hang_s=self._simulation.hang_s + late_s,
-            starts_s=site.starts_s, keep=not run.rounds, own_disks=bool(site.simulation.scratch), clock=clock,
+            run.directory, run.slots, run.recorder, jobs, self._bag, space, hang_s=run.simulation.hang_s + late_s,
+            starts_s=run.site.starts_s, keep=not run.rounds, own_disks=bool(run.site.simulation.scratch), clock=clock,
         )  # fmt: skip
-        self._scorer = Scorer(directory, workflow, recorder, jobs, site, clock, rounds=run.rounds)
-        self._merger = Merger(directory.frames, recorder, clock=clock)
-        self._trainer = Trainer(directory, workflow.training, recorder, jobs, clock) if workflow.training else None
+        self._scorer = Scorer(run.directory, run.workflow, run.recorder, jobs, run.site, clock, rounds=run.rounds)
+        self._merger = Merger(run.directory.frames, run.recorder, clock=clock)
+        training = run.workflow.training
+        self._trainer = Trainer(run.directory, training, run.recorder, jobs, clock) if training else None
 
     def run(self) -> End:
         """Prepare, then simulate, train, score and steer; returns how it ended."""
@@ -165,33 +165,33 @@ class Driver:
         if self._clock() - self._synced > SYNC_S:
             self._synced = self._clock()
             self._bag.sync()
-            self._recorder.journal.sync()
-        self._show(self._state, self._rule)
+            self._run.recorder.journal.sync()
+        self._run.show(self._run.state, self._rule)
 
     def _advance(self) -> None:
         """Do what is due."""
         self._crew.advance()
         self._merger.advance()
-        if self._rounds:
-            self._bag.share(self._crew.stand_ins(), self._slots)
-        self._bag.mend(self._simulation.retries)
-        self._bag.align(self._slots, offered=self._state.paused is None)
+        if self._run.rounds:
+            self._bag.share(self._crew.stand_ins(), self._run.slots)
+        self._bag.mend(self._run.simulation.retries)
+        self._bag.align(self._run.slots, offered=self._run.state.paused is None)
         if lost := self._bag.lost():
             self._servers.miss(f"{lost} of the starts that wait")
-        if self._rounds and not self._round_is_over:
+        if self._run.rounds and not self._round_is_over:
             return
         if self._learn():
             self._prune()
         self._foretell()
-        if (self._rounds and self._learning) or self._state.paused:
+        if (self._run.rounds and self._learning) or self._run.state.paused:
             return
         if self._biaser is not None:
             self._biaser.advance(self._scorer.scores())
         if self._end() is None:
-            self._bag.fill(self._scorer.scores, self._slots, lambda: ending.room(self._state, self._rule))
+            self._bag.fill(self._scorer.scores, self._run.slots, lambda: ending.room(self._run.state, self._rule))
 
     def _hear(self) -> None:
-        time.sleep(min(GATHER_S * self._slots, TICK_S))
+        time.sleep(min(GATHER_S * self._run.slots, TICK_S))
         for message in self._inbox.events(TICK_S):
             if isinstance(message, JobBegan):
                 self._jobs.began(message.job, message.manager, message.worker)
@@ -201,21 +201,21 @@ class Driver:
     def _take(self, record: Record) -> None:
         """Write down what a worker says, unless it is known, or cannot be."""
         if isinstance(record, Epoch):
-            self._recorder.record(record)
+            self._run.recorder.record(record)
             return
-        walker = self._state.walkers.get(record.walker)  # type: ignore[attr-defined]  # all others are of walkers
+        walker = self._run.state.walkers.get(record.walker)  # type: ignore[attr-defined]  # all others are of walkers
         if walker is None:
             self._inbox.refuse(record, "the run has no such walker")
-        elif walker.alive and not hear(self._recorder, self._directory.frames, walker, record):
+        elif walker.alive and not hear(self._run.recorder, self._run.directory.frames, walker, record):
             self._inbox.refuse(record, "it does not follow this walker's earlier messages")
 
     def _make_good(self) -> None:
         """A server was lost: what it may have forgotten is read from the store, and said again."""
-        catch_up(self._recorder, self._directory.frames)
+        catch_up(self._run.recorder, self._run.directory.frames)
         self._bag.doubt()
         self._crew.doubt()
         if self._space.read_nowait(THERE) is None:
-            if first := first_shapes(self._state, self._directory.frames):
+            if first := first_shapes(self._run.state, self._run.directory.frames):
                 self._space.put(LIKE, *first, once=LIKE)
             self._space.put(THERE)
         self._servers.troubles.clear()
@@ -224,78 +224,83 @@ class Driver:
         if broken := self._jobs.broken:
             raise ExecutorLost(broken)
         for words in [*self._jobs.newly_lacking(), *self._jobs.end_stuck_blocks()]:
-            self._recorder.note(words)
+            self._run.recorder.note(words)
 
     # Parameters: those of the run, with what people have set since
 
     def _follow_settings(self) -> None:
-        if self._settings != self._state.settings:
-            self._settings = dict(self._state.settings)
-            params = loading.changed(self._workflow, self._params, self._settings)
-            self._rule, self._training_rule = self._workflow.stop_rule(params), self._workflow.train_rule(params)
+        if self._settings != self._run.state.settings:
+            self._settings = dict(self._run.state.settings)
+            params = loading.changed(self._run.workflow, self._run.params, self._settings)
+            self._rule, self._training_rule = (
+                self._run.workflow.stop_rule(params),
+                self._run.workflow.train_rule(params),
+            )
 
     def _check(self, settings: dict[str, Any]) -> None:
-        loading.check_rules(self._workflow, loading.changed(self._workflow, self._params, settings))
+        loading.check_rules(self._run.workflow, loading.changed(self._run.workflow, self._run.params, settings))
 
     # Before and after the loop
 
     def _warm_up(self) -> None:
         """Let workers import the workflow, so that the first training and scoring need not wait for it."""
-        for role, executor in self._site.executors.items():
+        for role, executor in self._run.site.executors.items():
             if role != "simulation" and not executor.in_driver:
-                self._jobs.submit(role, tasks.warm_up, str(self._directory.path))
+                self._jobs.submit(role, tasks.warm_up, str(self._run.directory.path))
 
     def _prepare(self) -> End | None:
         """Have the first start made; returns how the run ends, if it does meanwhile."""
-        known = self._state.prepared or not self._state.run.files  # Steersman 0.1 did not write it down
-        if known and self._directory.prepared.exists():
+        known = self._run.state.prepared or not self._run.state.run.files  # Steersman 0.1 did not write it down
+        if known and self._run.directory.prepared.exists():
             return None
-        if plan := self._workflow.before_plan:
-            made = self._planner().followed("before", self._step, self._end, plan, self._params)
+        if plan := self._run.workflow.before_plan:
+            made = self._planner().followed("before", self._step, self._end, plan, self._run.params)
             if isinstance(made, End):
                 return made
-            self._recorder.record(Prepared(sha256=made.sha256))
-        if self._workflow.prepare_function is None:
+            self._run.recorder.record(Prepared(sha256=made.sha256))
+        if self._run.workflow.prepare_function is None:
             return None
 
         def submit() -> Any:
-            return self._jobs.submit("simulation", tasks.prepare, str(self._directory.path))
+            return self._jobs.submit("simulation", tasks.prepare, str(self._run.directory.path))
 
-        work = Work("preparing the start", submit, self._recorder.note, losses=2, clock=self._clock)
+        work = Work("preparing the start", submit, self._run.recorder.note, losses=2, clock=self._clock)
         while (job := work.advance()) is None:
             self._step(lambda: None)
             if end := self._end():
                 return end
         if error := job.exception():
-            where = see(self._directory.traceback("prepare"))
-            words = explained(told(error), self._directory.path)
+            where = see(self._run.directory.traceback("prepare"))
+            words = explained(told(error), self._run.directory.path)
             return End(outcome="failed", reason=f"prepare: {words}{where}")
-        self._recorder.record(Prepared(sha256=job.result() or ""))
+        self._run.recorder.record(Prepared(sha256=job.result() or ""))
         return None
 
     def _after(self, end: End) -> End:
         """What comes after a loop that did what it was to do; returns how the run ends."""
-        plan = self._workflow.after_plan
+        plan = self._run.workflow.after_plan
         if plan is None or end.outcome not in FINISHED:
             return end
-        params = loading.changed(self._workflow, self._params, self._state.settings)
-        run = steersman.open_run(self._directory.path)
+        params = loading.changed(self._run.workflow, self._run.params, self._run.state.settings)
+        run = steersman.open_run(self._run.directory.path)
         over = lambda: self._broken_off() or self._hopeless()  # noqa: E731
         made = self._planner().followed("after", self._step, over, plan, params, run)
         return made if isinstance(made, End) else end
 
     def _planner(self) -> Planner:
-        return Planner(self._directory, self._workflow, self._recorder, self._jobs)
+        return Planner(self._run.directory, self._run.workflow, self._run.recorder, self._jobs)
 
     def _say_goodbye(self) -> None:
         """Let walkers end their segments and publish, and what is being learned come to its end."""
         deadline = self._clock() + GOODBYE_S
-        whole = self._rounds and self._interrupts.count > 0  # the round is to be gone on with: its segments stay whole
+        whole = (
+            self._run.rounds and self._run.interrupts.count > 0
+        )  # the round is to be gone on with: its segments stay whole
         while (not self._crew.dismissed or self._crew.at_work) and self._clock() < deadline:
             self._step(functools.partial(self._crew.dismiss, whole=whole))
         with contextlib.suppress(BusError):
             self._hear()
-        while not self._interrupts.count and self._clock() < deadline:
+        while not self._run.interrupts.count and self._clock() < deadline:
             self._learn(deadline - self._clock())
             if not self._learning:
                 break
@@ -311,18 +316,18 @@ class Driver:
         """
         if self._trainer is not None and self._training_rule is not None:
             self._trainer.advance(self._training_rule, left_s)
-        return self._scorer.advance(begin=not (self._rounds and self._training), at_once=math.isfinite(left_s))
+        return self._scorer.advance(begin=not (self._run.rounds and self._training), at_once=math.isfinite(left_s))
 
     def _foretell(self) -> None:
         """Say once that there will be no model in time, while the run can still be given more."""
         if self._foretold or self._training_rule is None:
             return
-        draws = len(self._workflow.held_out_draws(self._params))
+        draws = len(self._run.workflow.held_out_draws(self._run.params))
         if words := ending.without_model(
-            self._state, self._rule, self._training_rule.first, draws, self._recorder.now()
+            self._run.state, self._rule, self._training_rule.first, draws, self._run.recorder.now()
         ):
             self._foretold = True
-            self._recorder.note(words + (f"; {busy()}" if busy() else ""))
+            self._run.recorder.note(words + (f"; {busy()}" if busy() else ""))
 
     @property
     def _training(self) -> bool:
@@ -335,19 +340,19 @@ class Driver:
     @property
     def _round_is_over(self) -> bool:
         """A start is done with when its frames are published."""
-        return not self._state.starts and not self._state.running
+        return not self._run.state.starts and not self._run.state.running
 
     def _prune(self) -> None:
-        rule = self._workflow.steering.prune
+        rule = self._run.workflow.steering.prune
         scores = self._scorer.scores()
         if rule is None or not all(name in scores.values for name in rule.needs):
             return
-        for segment in self._state.running:
+        for segment in self._run.state.running:
             rows = np.flatnonzero((scores.walker == segment.walker) & (scores.segment == segment.number))
             try:
                 reason = rule.reason(scores, rows)
             except Exception as error:  # a user's rule may raise anything; the segments go on
-                self._recorder.fails_here("prune", error, f"; {segment.name} continues")
+                self._run.recorder.fails_here("prune", error, f"; {segment.name} continues")
                 return
             if reason:
                 self._crew.stop_segment(segment.name, reason, by=type(rule).__name__)
@@ -357,25 +362,27 @@ class Driver:
     def _end(self) -> End | None:
         if end := self._broken_off():
             return end
-        if self._state.finish:
-            return End(outcome="finished", reason=f"by {self._state.finish}")
+        if self._run.state.finish:
+            return End(outcome="finished", reason=f"by {self._run.state.finish}")
         if end := self._hopeless():
             return end
-        errors = self._directory.errors.resolve()
-        if end := ending.failed(self._state, self._rule, self._slots, self._site.nodes, self._bounds, errors):
+        errors = self._run.directory.errors.resolve()
+        if end := ending.failed(
+            self._run.state, self._rule, self._run.slots, self._run.site.nodes, self._bounds, errors
+        ):
             return end
-        if self._rounds and not (self._round_is_over and not self._learning):
+        if self._run.rounds and not (self._round_is_over and not self._learning):
             return None
-        return ending.met(self._state, self._rule, self._recorder.now())
+        return ending.met(self._run.state, self._rule, self._run.recorder.now())
 
     def _broken_off(self) -> End | None:
         """What ends a run at whatever it is."""
-        if self._interrupts.count:
-            return ending.interrupted("by Ctrl-C or a signal", self._directory.path)
+        if self._run.interrupts.count:
+            return ending.interrupted("by Ctrl-C or a signal", self._run.directory.path)
         if self._clock() >= self._until:  # another block would come to the same job, and leave at once
-            return ending.interrupted("the job that drives it ends", self._directory.path)
-        if self._lock.lost:
-            return End(outcome="interrupted", reason=self._lock.lost)
+            return ending.interrupted("the job that drives it ends", self._run.directory.path)
+        if self._run.lock.lost:
+            return End(outcome="interrupted", reason=self._run.lock.lost)
         return None
 
     def _hopeless(self) -> End | None:
@@ -388,9 +395,9 @@ class Driver:
             return end
         if self._scorer.hopeless:
             return End(outcome="failed", reason=self._scorer.hopeless)
-        return ending.spent(self._state, end.reason)
+        return ending.spent(self._run.state, end.reason)
 
     @property
     def _bounds(self) -> dict[str, int]:
         stages = (*ending.STAGES, *(f"metric {name}" for name in self._rule.needs))
-        return dict.fromkeys(stages, self._workflow.most_failures)
+        return dict.fromkeys(stages, self._run.workflow.most_failures)

@@ -6,6 +6,8 @@ So what comes after the loop, a figure or a yardstick can be put right without s
 from __future__ import annotations
 
 import hashlib
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,11 +28,13 @@ from steersman.system.files import replace_file
 class Mended:
     """
     Args:
-        changed: functions that are others now, or use such.
+        modules: what the file imports from its folder, by names in it.
+        changed: functions and modules that are others now, or use such.
     """
 
     workflow: Workflow
     text: bytes
+    modules: Mapping[Path, bytes]
     changed: frozenset[str]
 
 
@@ -40,16 +44,14 @@ def asked(directory: RunDirectory, source: Path) -> Mended | None:
     Raises: OtherLoop: a simulation, a training or a decision would not be what it was. BadWorkflow.
     """
     workflow, text = loading.load(source), source.read_bytes()
-    loop, changed = differing(directory.workflow.read_bytes(), text)
-    folder = source.resolve().parent
-    files = {each.relative_to(folder): each.read_bytes() for each in modules.imported(source)}
-    loop |= {str(name) for name, data in files.items() if not _holds(directory.modules / name, data)}
+    others = modules.differing(source, directory.modules)
+    loop, changed = differing(directory.workflow.read_bytes(), text, others)
     if loop:
         raise OtherLoop(str(directory.path), str(source), tuple(sorted(loop)))
-    if text == directory.workflow.read_bytes():
+    if text == directory.workflow.read_bytes() and not others:
         loading.adopt(directory.workflow, workflow)
         return None
-    return Mended(workflow, text, frozenset(changed))
+    return Mended(workflow, text, modules.beside(source), frozenset(changed | others))
 
 
 def take(mended: Mended, directory: RunDirectory, recorder: Recorder) -> None:
@@ -61,9 +63,11 @@ def take(mended: Mended, directory: RunDirectory, recorder: Recorder) -> None:
         Damaged(file=file.name, sha256=hashlib.sha256(mended.text).hexdigest(), reason=reason),
         *(Damaged(file=f"{TASKS}/{call.key}/{RESULT}", reason=f"{call} is called again") for call in stale),
     ])  # fmt: skip
-    kept = directory.path / "aside" / f"workflow-{sha256(file)[:8]}.py"
-    kept.parent.mkdir(exist_ok=True)
-    kept.write_bytes(file.read_bytes())
+    aside = directory.path / "aside" / f"workflow-{sha256(file)[:8]}"
+    aside.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, aside / file.name)
+    shutil.copytree(directory.modules, aside / modules.FOLDER, symlinks=True, dirs_exist_ok=True)
+    modules.put(mended.modules, directory.modules)
     replace_file(file, mended.text, sync=True)
     loading.adopt(file, mended.workflow)
     trust.trust(file)
@@ -76,7 +80,3 @@ def _stale(state: State, changed: frozenset[str]) -> list[Call]:
         if call.called.task in changed or not found.keys().isdisjoint(call.called.needs):
             found[key] = call
     return list(found.values())
-
-
-def _holds(file: Path, data: bytes) -> bool:
-    return file.is_file() and file.read_bytes() == data

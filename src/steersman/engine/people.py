@@ -156,6 +156,10 @@ class People:
                 return said(frame=self._frame(frame))
             case "set", [assignment]:
                 return said(settings=changes([assignment], self._state.settings, self._check, "set"))
+            case "pause", _ if self._state.paused:
+                raise BadRequest(f"{self._state.paused.who} paused the run already")
+            case "continue", _ if not self._state.paused:
+                raise BadRequest("the run is not paused")
         return said()
 
     def _running(self, name: str) -> str:

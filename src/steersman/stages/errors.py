@@ -46,13 +46,10 @@ class BadPanel(BadInput):
 
 class BadYardstick(BadInput):
     name: str
-    shape: tuple[int, ...]
-    frames: int
+    problem: str
 
     def __str__(self) -> str:
-        return (
-            f"yardstick {self.name!r}: it returned shape {self.shape}; return one row for each of {self.frames} frames"
-        )
+        return f"yardstick {self.name!r}: it returned {self.problem}"
 
 
 class BadWorkflow(BadInput):

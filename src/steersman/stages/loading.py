@@ -248,6 +248,10 @@ def checked(workflow: Workflow, given: Mapping[str, Any]) -> Params:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"])) or "parameters"
+        if first["type"] == "missing":
+            raise BadRequest(
+                f"{key} has no default; give it: --set {key}=...{_allowed(workflow.params, key)}"
+            ) from None
         problem = first["msg"].removeprefix("Value error, ")
         problem += "; put it in quotes, so that it stays as it is written" * (first["type"] == "string_type")
         allowed = "" if first["type"] == "value_error" else _allowed(workflow.params, key)

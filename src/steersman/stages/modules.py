@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, PathFinder
 from pathlib import Path
+
+from steersman.system.files import replace_file
 
 MODULE = "steersman_workflow"  # the name a workflow file has as a module, in the driver and in every worker
 FOLDER = "workflow"  # in a run directory
@@ -28,12 +30,34 @@ def keep(source: Path, run: Path) -> None:
     kept = run / FOLDER
     kept.mkdir()
     (kept / f"{MODULE}.py").symlink_to(Path("..", "workflow.py"))
-    for path in imported(source):
-        copy = kept / path.relative_to(source.resolve().parent)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
+    put(beside(source), kept)
+
+
+def put(files: Mapping[Path, bytes], kept: Path) -> None:
+    """Write files, by their names in it, into the folder that a run has for them."""
+    for name, data in files.items():
+        (kept / name).parent.mkdir(parents=True, exist_ok=True)
+        replace_file(kept / name, data)
     for folder in [kept, *(path for path in kept.rglob("*") if path.is_dir())]:
         (folder / "__pycache__").touch()  # no folder: Python neither writes bytecode there nor runs what another put
+
+
+def beside(source: Path) -> dict[Path, bytes]:
+    """What a workflow file imports from its folder, by names in it."""
+    folder = source.resolve().parent
+    return {path.relative_to(folder): path.read_bytes() for path in imported(source)}
+
+
+def differing(source: Path, kept: Path) -> frozenset[str]:
+    """The modules of its folder that a workflow file imports, and that are not what a run has kept of them, or import
+    such."""
+    folder = source.resolve().parent
+
+    def same(file: Path) -> bool:
+        copy = kept / file.relative_to(folder)
+        return copy.is_file() and copy.read_bytes() == file.read_bytes()
+
+    return frozenset(name for name in _names(source) if not all(map(same, _reached(folder, {name}))))
 
 
 def copied(source: Path, folder: Path) -> Path:
@@ -68,28 +92,36 @@ def make_importable(path: Path) -> None:
 def imported(source: Path) -> set[Path]:
     """The files in the folder of a Python file that it imports, at once or later in a function; packages whole, with
     their data: files of up to 1 MiB each."""
-    found: set[Path] = set()
-    waiting, folder = [source], source.resolve().parent
+    return _reached(source.resolve().parent, _names(source))
+
+
+def named(node: ast.AST) -> frozenset[str]:
+    """First names of the modules that a part of a file imports."""
+    names: set[str] = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in each.names}
+        elif isinstance(each, ast.ImportFrom) and each.module and not each.level:
+            names.add(each.module.partition(".")[0])
+    return frozenset(names)
+
+
+def _reached(folder: Path, names: Iterable[str]) -> set[Path]:
+    """The files in a folder that belong to modules of these names, or that those import."""
+    found, waiting = set[Path](), set(names)
     while waiting:
-        new = {file for name in _names(waiting.pop()) for file in _files(folder, name)} - found
+        new = {file for name in waiting for file in _files(folder, name)} - found
         found |= new
-        waiting += (file for file in new if file.name.endswith(tuple(SOURCE_SUFFIXES)))
+        waiting = {name for file in new if file.name.endswith(tuple(SOURCE_SUFFIXES)) for name in _names(file)}
     return found
 
 
-def _names(file: Path) -> set[str]:
-    """Top-level names that a file imports; none of one that is no Python, as a package may hold templates."""
-    names: set[str] = set()
+def _names(file: Path) -> frozenset[str]:
+    """First names of what a file imports; none of one that is no Python, as a package may hold templates."""
     try:
-        tree = ast.parse(file.read_bytes())
+        return named(ast.parse(file.read_bytes()))
     except (SyntaxError, ValueError):
-        return names
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module.partition(".")[0])
-    return names
+        return frozenset()
 
 
 def _files(folder: Path, name: str) -> Iterator[Path]:

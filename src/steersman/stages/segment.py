@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from steersman.store import FRAME, RESTART_STATES, BadVariable, GroupWriter, ShapeMismatch, StoreError
+from steersman.store.errors import MASKED
 from steersman.store.states import copied
 
 Shapes = dict[str, list[int]]  # of the variables of a frame
@@ -105,6 +106,8 @@ class Segment:
         if known and (odd := known ^ {*variables, "segment"}):
             raise BadVariable(min(odd), "some frames have it and others have not; all must have the same variables")
         for name, value in variables.items():
+            if np.ma.is_masked(value):
+                raise BadVariable(name, MASKED)
             try:
                 finite = np.isfinite(value).all()
             except TypeError:

@@ -1,14 +1,16 @@
 """Two versions of a workflow file -> what differs between them, and whether the loop could know of it.
 
-The loop is what the file's statements do when it is imported, its stages, and all functions that these name. What comes
-after the loop, or shows it, may be another in a run that has its frames: see MAY_DIFFER.
+The loop is what the file's statements do when it is imported, its stages, and all functions and modules that these
+name. What comes after the loop, or shows it, may be another in a run that has its frames: see MAY_DIFFER.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from steersman.stages import modules
 
 MAY_DIFFER = ("task", "after", "yardstick", "figure", "panel")
 
@@ -21,12 +23,16 @@ class _Part:
     says: str
     uses: frozenset[str]
     fixed: bool  # it belongs to the loop, whoever uses it
+    imports: frozenset[str] = frozenset()  # modules, by their first names
+    unused: bool = field(default=False, compare=False)  # an import for what it does
 
 
-def differing(old: bytes, new: bytes) -> tuple[set[str], set[str]]:
+def differing(old: bytes, new: bytes, others: frozenset[str] = frozenset()) -> tuple[set[str], set[str]]:
     """Two versions of a workflow file, both valid Python -> the names of what differs.
 
-    Returns: those that belong to the loop; and the others, with all that use them.
+    Args:
+        others: modules that are not what they were.
+    Returns: names that belong to the loop; and the others, with all that use them.
     """
     versions = [list(_parts(text)) for text in (old, new)]
     loops = [_loop(parts) for parts in versions]
@@ -36,8 +42,11 @@ def differing(old: bytes, new: bytes) -> tuple[set[str], set[str]]:
             part.binds for loop, other in zip(loops, said[::-1], strict=True) for part in loop if part.says not in other
         }
         return only or {"the order of its statements"}, set()
+    unused = [part for part in versions[1] if part.unused]
+    if of_loop := frozenset().union(*(part.imports for part in (*loops[1], *unused))) & others:
+        return set(of_loop), set()
     before, after = ([p for p in parts if p not in loop] for parts, loop in zip(versions, loops, strict=True))
-    changed = {part.binds for part in {*before} ^ {*after}}
+    changed = {part.binds for part in {*before} ^ {*after}} | {part.binds for part in after if part.imports & others}
     while more := {part.binds for part in after if part.uses & changed} - changed:
         changed |= more
     return set(), changed
@@ -53,8 +62,10 @@ def _loop(parts: Iterable[_Part]) -> list[_Part]:
 
 
 def _parts(text: bytes) -> Iterator[_Part]:
-    for statement in ast.parse(text).body:
-        says, uses = ast.dump(statement), _names(statement)
+    tree = ast.parse(text)
+    used = _names(tree)
+    for statement in tree.body:
+        says, uses, imports = ast.dump(statement), _names(statement), modules.named(statement)
         match statement:
             case ast.Import(names) | ast.ImportFrom(names=names):
                 origin = (
@@ -63,19 +74,22 @@ def _parts(text: bytes) -> Iterator[_Part]:
                     else ""
                 )
                 for each in names:
-                    bound = (each.asname or each.name).partition(".")[0]
-                    yield _Part(bound, f"{origin}{ast.dump(each)}", frozenset(), each.name == "*")
+                    bound, top = (each.asname or each.name).partition(".")[0], each.name.partition(".")[0]
+                    of = imports if origin else frozenset([top])
+                    yield _Part(
+                        bound, f"{origin}{ast.dump(each)}", frozenset(), each.name == "*", of, bound not in used
+                    )
             case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
                 verbs = {_verb(each) for each in statement.decorator_list}
-                yield _Part(name, says, uses, not verbs <= {*MAY_DIFFER})
+                yield _Part(name, says, uses, not verbs <= {*MAY_DIFFER}, imports)
             case ast.Assign(targets=[ast.Name(name)], value=value) if not any(
                 isinstance(node, ast.Call) for node in ast.walk(value)
             ):
-                yield _Part(name, says, uses, False)
+                yield _Part(name, says, uses, False, imports)
             case ast.If(test) if "__name__" in _names(test):
                 pass  # of a script; never of a run
             case _:
-                yield _Part(f"line {statement.lineno}", says, uses, True)
+                yield _Part(f"line {statement.lineno}", says, uses, True, imports)
 
 
 def _verb(decorator: ast.expr) -> str:

@@ -209,6 +209,9 @@ class Workflow:
 
         def decorate(function: F) -> F:
             checked = _stage("simulate", function, ("params", "start", "out"), self.simulation)
+            for name, meaning in (variables or {}).items():
+                if not isinstance(meaning, Variable):
+                    raise TypeError(f'variables={{"{name}": {meaning!r:.60}}}: write Variable(("atom", "xyz"), "nm")')
             self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s, exact)
             return function
 
@@ -305,9 +308,13 @@ class Workflow:
 
         return decorate(function) if function else decorate
 
+    @overload
+    def yardstick(self, take: F, /) -> F: ...
+    @overload
     def yardstick(
         self, take: str = "distinct", *, less: bool = False, levels: Sequence[float] = ()
-    ) -> Callable[[F], F]:
+    ) -> Callable[[F], F]: ...
+    def yardstick(self, take: Any = "distinct", *, less: bool = False, levels: Sequence[float] = ()) -> Any:
         """Decorate `function(params, frames) -> (n, ...)`: what each of n stored frames is worth, whatever the model.
 
         A metric sees scores, which are a run's own: its latent space, its model. A yardstick sees frames alone, so that
@@ -321,6 +328,8 @@ class Workflow:
                 end.
         Raises: ValueError: another `take`.
         """
+        if callable(take):
+            return self.yardstick()(take)
         if take not in TAKES:
             raise ValueError(f"@wf.yardstick({take!r}): take one of {', '.join(TAKES)}")
 

@@ -24,8 +24,13 @@ class Yardstick:
     levels: tuple[float, ...] = ()
 
     def rows(self, name: str, params: Any, frames: Window) -> np.ndarray:
-        """(n, ...) what it gives for n frames. Raises: BadYardstick: not one row for each."""
-        value = np.asarray(self.function(params, frames))
+        """(n, ...) what it gives for n frames. Raises: BadYardstick: not one row of numbers for each."""
+        given = self.function(params, frames)
+        value = np.asarray(given)
         if value.ndim == 0 or len(value) != frames.rows:
-            raise BadYardstick(name, value.shape, frames.rows)
+            raise BadYardstick(name, f"shape {value.shape}; return one row for each of {frames.rows} frames")
+        if value.dtype.kind not in "biuf":
+            raise BadYardstick(name, f"values of dtype {value.dtype}; return numbers or booleans")
+        if np.ma.is_masked(given) or not np.isfinite(value).all():
+            raise BadYardstick(name, "values that are not finite, or masked; return a number for every frame")
         return value

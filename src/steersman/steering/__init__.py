@@ -9,21 +9,11 @@ from steersman.steering.frontier import Frontier
 from steersman.steering.importance import DRAWN, Importance
 from steersman.steering.merit import Dbscan, Diverse, ExpectedImprovement, Fast, Highest, Reap
 from steersman.steering.opes import Opes
-from steersman.steering.policies import (
-    NEW,
-    Candidate,
-    LeastCounts,
-    LocalOutlierFactor,
-    Novelty,
-    Policy,
-    Random,
-    Target,
-    Turns,
-    Unsteered,
-)
-from steersman.steering.pruning import Hopeless, Redundant, SegmentRule
+from steersman.steering.policies import LeastCounts, LocalOutlierFactor, Novelty, Random, Target, Unsteered
+from steersman.steering.protocols import NEW, Candidate, Policy, Progress, SegmentRule, StopRule, Turns
+from steersman.steering.pruning import Hopeless, Redundant
 from steersman.steering.scores import Scores
-from steersman.steering.stop import SECONDS, Progress, StopRule, budget, plateau, reached
+from steersman.steering.stop import SECONDS, budget, plateau, reached
 from steersman.steering.weighted_ensemble import WeightedEnsemble
 
 __all__ = [

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.steering.policies import AT_RANDOM, NEW, Candidate, Policy
+from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
 
 ID = "_id"  # a generator's own, of this life of it
@@ -51,14 +51,19 @@ class Ask(Policy):
         if self.batch < 1:
             raise ValueError(f"batch is {self.batch}; it is at least 1")
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.vocs.all_names))
+
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        """Tell and ask. Raises: ValueError: a score lacks that the VOCS names, or a suggestion is no number."""
+        """Tell and ask. Raises: ValueError: a suggestion is no number."""
         generator = self.make(self.vocs, int(rng.integers(2**31)))
         results = self._results(scores)
         if results:
             generator.ingest(results)
         suggested = generator.suggest(self.batch)
-        generator.finalize()
+        if finalize := getattr(generator, "finalize", None):
+            finalize()
         why = f"{type(generator).__name__} suggests it, having been told {len(results)} results"
         name = self.name if results else AT_RANDOM
         return [Candidate(NEW, name, 0.0, why, draw=_draw(point)) for point in suggested]
@@ -67,10 +72,7 @@ class Ask(Policy):
         """A mapping for each member that has ended, in the order in which they were published."""
         if not scores.values:
             return []
-        names = list(dict.fromkeys(self.vocs.all_names))
-        if missing := [name for name in names if name not in scores.values]:
-            known = ", ".join(sorted(scores.values))
-            raise ValueError(f"the VOCS names {missing[0]!r}, but the score stage returns: {known}")
+        names = list(self.needs)
         kept = scores.ends & ~scores.held_out if len(scores.held_out) else scores.ends
         rows = [dict(zip(names, row, strict=True)) for row in self._table(scores, names)[kept].tolist()]
         return [row for row in rows if all(map(math.isfinite, row.values()))]

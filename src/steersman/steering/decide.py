@@ -8,13 +8,14 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
+from numbers import Real
 
 import numpy as np
 
 from steersman.steering.draws import HELD_OUT
 from steersman.steering.opes import Opes
-from steersman.steering.policies import AT_RANDOM, NEW, Candidate, Policy, Random, Unsteered, members
-from steersman.steering.pruning import SegmentRule
+from steersman.steering.policies import Random, Unsteered
+from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy, SegmentRule, members
 from steersman.steering.scores import Scores
 
 SHOWN_ALTERNATIVES = 3
@@ -68,8 +69,8 @@ class Steering:
             if not isinstance(given := getattr(self, name), kind):
                 problem = f"{name}={given!r:.80}: write an object with its arguments"
                 raise TypeError(f'{problem}, as in wf.steer(Novelty("z"), prune=Redundant("z"))')
-        if not 0.0 <= self.explore <= 1.0:
-            raise ValueError(f"explore={self.explore}: a share lies between 0 and 1")
+        if not isinstance(self.explore, Real) or not 0 <= self.explore <= 1:
+            raise ValueError(f"explore={self.explore!r}: a share is a number from 0 to 1")
         if self.policy.rounds and (self.explore or self.prune):
             raise ValueError(f"{self.policy.name} chooses every start, to its end: take explore and prune away")
         if self.bias and (self.explore or self.prune or not isinstance(self.policy, Unsteered)):
@@ -91,7 +92,7 @@ class Steering:
 
     def deciding(self, *, scored: bool) -> Policy:
         """Which policy chooses, when all goes well."""
-        return self.policy if scored or not self.policy.needs else self.fallback
+        return self.policy if scored or not self.policy.needs or self.policy.draws else self.fallback
 
     def own(self, chosen: Mapping[str, int]) -> int:
         """How many starts the policy itself chose, of those that each name chose."""
@@ -182,10 +183,8 @@ class Decider:
     def _rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         self.trouble = None
         for policy in (self.steering.policy, self.steering.fallback):
-            if not (len(scores) or policy.draws) or not all(name in scores.values for name in policy.needs):
-                continue
             try:
-                ranking = _checked(policy.rank(scores, rng), scores)
+                ranking = _checked(policy.proposals(scores, rng), scores)
             except Exception as error:  # a user's policy may raise anything; the run goes on and says so
                 self.trouble = self.trouble or error
             else:

@@ -17,7 +17,7 @@ from importlib import import_module
 import numpy as np
 
 from steersman.steering.importance import POINT
-from steersman.steering.policies import AT_RANDOM, LONGEST, NEW, Candidate, Policy
+from steersman.steering.protocols import AT_RANDOM, LONGEST, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
 
 HELD_OUT = "held out"  # stands in a start's record where a policy's name stands
@@ -50,6 +50,10 @@ class Unsure(Policy):
 
     draws = True
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score, POINT)
+
     def __post_init__(self) -> None:
         if self.dimensions < 1 or self.neighbours < 1 or self.power < 0 or not 0 <= self.explore <= 1:
             raise ValueError(f"{self}: dimensions and neighbours are at least 1, power 0, explore lies in 0 to 1")
@@ -60,7 +64,7 @@ class Unsure(Policy):
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         """Draw members.
 
-        Raises: ValueError: the scores lack this one, or the points; or some of it is negative.
+        Raises: ValueError: some of the score is negative.
         """
         points = rng.random((POINTS, self.dimensions))
         expected = self._expected(scores, points)
@@ -82,8 +86,6 @@ class Unsure(Policy):
 
         if not scores.values:
             return None
-        if missing := {self.score, POINT} - scores.values.keys():
-            raise ValueError(f"it needs the scores {self.score!r} and {POINT!r}; there is no {min(missing)!r}")
         kept = ~scores.held_out if len(scores.held_out) else slice(None)
         known, found = scores.matrix(POINT)[kept], scores.matrix(self.score)[kept, 0]
         if len(found) < self.neighbours:

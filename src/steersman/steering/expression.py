@@ -8,8 +8,7 @@ from typing import Any
 from steersman import steering
 from steersman.steering.decide import Steering, steered
 from steersman.steering.opes import Opes
-from steersman.steering.policies import Policy
-from steersman.steering.pruning import SegmentRule
+from steersman.steering.protocols import Policy, SegmentRule
 from steersman.system.errors import BadValue, UnknownName
 
 EXAMPLE = 'write e.g. Novelty("z"), explore=0.2'

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from steersman.steering.policies import Candidate, Policy
+from steersman.steering.protocols import Candidate, Policy
 from steersman.steering.scores import Scores
 
 ELSEWHERE = 2**20  # as if a frame had been started from so often: a ranking puts it last

@@ -17,7 +17,7 @@ from importlib import import_module
 import numpy as np
 
 from steersman.steering import rare_events
-from steersman.steering.policies import AT_RANDOM, LONGEST, NEW, Candidate, Policy
+from steersman.steering.protocols import AT_RANDOM, LONGEST, NEW, Candidate, Policy
 from steersman.steering.rare_events import Estimate, Surrogate
 from steersman.steering.scores import Scores
 from steersman.store import Variable

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from steersman.steering.policies import Candidate, Policy, subset
+from steersman.steering.policies import subset
+from steersman.steering.protocols import Candidate, Policy
 from steersman.steering.scores import Scores
 
 

@@ -5,102 +5,15 @@ A policy is a pure function of the scores and a random generator. `a | b` lets t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import chain, zip_longest
 
 import numpy as np
 
+from steersman.steering.protocols import LONGEST, Candidate, Policy
 from steersman.steering.scores import Scores
 
-NEW = -1  # in place of a frame's position
 SHOWN = 3  # numbers of a score of several
-LONGEST = 256  # a ranking is used until the next scores come, which is sooner than this many starts
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One frame that could be started from, or one new member that was drawn, and why.
-
-    Args:
-        index: position in the scores; NEW of a member, which begins at the prepared start.
-        policy: name of the policy that proposes it.
-        value: what the policy measured there.
-        reason: the sentence that `why` shows.
-        exact: continue with the full restart state, not with new velocities.
-        draw: what was drawn for a new member, by name; its simulation finds it as `start.draw`.
-        weight: of a member of a weighted ensemble; 0 of other starts.
-    """
-
-    index: int
-    policy: str
-    value: float
-    reason: str
-    exact: bool = False
-    draw: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
-    weight: float = 0.0
-
-
-AT_RANDOM = "at random"  # stands in a start's record where a policy drew without looking at scores: these are too few
-
-
-class Policy:
-    """Ranks frames. A subclass gives `rank`, and of the properties what differs, as a property or a plain attribute."""
-
-    @property
-    def name(self) -> str:
-        return type(self).__name__
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Names of the scores it looks at."""
-        return ()
-
-    @property
-    def guided(self) -> bool:
-        """It knows where to go, so the run is marked."""
-        return False
-
-    @property
-    def draws(self) -> bool:
-        """It proposes new members, so it is asked before there are frames, too."""
-        return False
-
-    @property
-    def patient(self) -> bool:
-        """It goes on from the newest ends, so a start is chosen when a slot is free and not one ahead."""
-        return False
-
-    @property
-    def rounds(self) -> bool:
-        """Its ranking is a whole round: all of it is started, and the next one is asked for when all have ended."""
-        return False
-
-    def load(self) -> None:
-        """Import what ranking needs: slow at the first time, and a slot must not wait for it."""
-
-    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        """Order frames, best first; `scores` holds at least one frame unless the policy draws.
-
-        An empty list means: no opinion.
-        """
-        raise NotImplementedError
-
-    def warning(self, scores: Scores) -> str:
-        """What a person should know of these scores; "" is nothing. A policy of rounds is asked before each of them."""
-        return ""
-
-    def __or__(self, other: Policy) -> Turns:
-        return Turns((*members(self), *members(other)))
-
-    def candidates(self, scores: Scores, order: np.ndarray, values: np.ndarray, reason: str) -> list[Candidate]:
-        """Frames not started from come first; `reason` is a format string of `value`."""
-        order = scores.startable(order)
-        fresh = np.argsort(scores.starts[order], kind="stable")[:LONGEST]
-        return [
-            Candidate(int(i), self.name, float(values[i]), reason.format(value=float(values[i]))) for i in order[fresh]
-        ]
 
 
 @dataclass(frozen=True)
@@ -246,54 +159,6 @@ class Unsteered(Policy):
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         waiting = np.flatnonzero(scores.ends & (scores.starts == 0))[:LONGEST]
         return [Candidate(int(i), self.name, 0.0, "continues its segment", exact=True) for i in waiting]
-
-
-@dataclass(frozen=True)
-class Turns(Policy):
-    """Several policies, each proposing in its turn; a frame is proposed once."""
-
-    policies: tuple[Policy, ...]
-
-    def __post_init__(self) -> None:
-        if alone := [policy.name for policy in self.policies if policy.rounds]:
-            raise ValueError(f"{alone[0]} takes no turns: its weights are those of all starts")
-
-    @property
-    def name(self) -> str:
-        return " | ".join(policy.name for policy in self.policies)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(chain.from_iterable(policy.needs for policy in self.policies)))
-
-    @property
-    def guided(self) -> bool:
-        return any(policy.guided for policy in self.policies)
-
-    @property
-    def draws(self) -> bool:
-        return any(policy.draws for policy in self.policies)
-
-    @property
-    def patient(self) -> bool:
-        return all(policy.patient for policy in self.policies)
-
-    def load(self) -> None:
-        for policy in self.policies:
-            policy.load()
-
-    def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        rankings = [policy.rank(scores, rng) for policy in self.policies if len(scores) or policy.draws]
-        in_turn = [candidate for turn in zip_longest(*rankings) for candidate in turn if candidate is not None]
-        first: dict[int, Candidate] = {}
-        for number, candidate in enumerate(in_turn):  # every draw is one of its own
-            first.setdefault(candidate.index if candidate.index != NEW else -1 - number, candidate)
-        return list(first.values())
-
-
-def members(policy: Policy) -> tuple[Policy, ...]:
-    """The policies that take turns, or the one alone."""
-    return policy.policies if isinstance(policy, Turns) else (policy,)
 
 
 def subset(scores: Scores, most: int, rng: np.random.Generator) -> np.ndarray:

@@ -6,20 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from steersman.steering.protocols import SegmentRule
 from steersman.steering.scores import Scores
-
-
-class SegmentRule:
-    """Judges one running segment by the scores of its frames so far."""
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Names of the scores it looks at."""
-        return ()
-
-    def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
-        """Why the segment should end; `rows` are its frames in the scores, oldest first."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

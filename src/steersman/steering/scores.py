@@ -60,9 +60,11 @@ class Scores:
     def cells(self, name: str, bins: int = 20) -> np.ndarray:
         """(n,) int: the cell of each frame on a grid of `bins` per dimension over the range sampled so far.
 
-        Raises: ValueError: a grid of more cells than can be counted.
+        Raises: ValueError: a grid of more cells than can be counted, or of none.
         """
         x = self.matrix(name)
+        if bins < 1:
+            raise ValueError(f"bins={bins}: a grid has at least 1 cell in each dimension")
         if bins ** x.shape[1] >= 2**63:
             raise ValueError(f"{name} has {x.shape[1]} dimensions, too many for a grid of {bins} cells in each")
         low, high = x.min(axis=0), x.max(axis=0)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 
 import numpy as np
+
+from steersman.steering.protocols import Progress, StopRule
 
 _PREFIXES = {
     ("", ""): 1.0, ("m", "milli"): 1e-3, ("u", "micro"): 1e-6, ("µ", "micro"): 1e-6, ("\u03bc", "micro"): 1e-6,
     ("n", "nano"): 1e-9, ("p", "pico"): 1e-12, ("f", "femto"): 1e-15, ("a", "atto"): 1e-18,
 }  # fmt: skip
+_YEAR_S = 3.15569259747e7
 _LONGER = {
     ("min", "minute", "minutes"): 60.0, ("h", "hr", "hour", "hours"): 3600.0, ("d", "day", "days"): 86400.0,
-    ("week", "weeks"): 604800.0, ("year", "years"): 3.15569259747e7,
+    ("week", "weeks"): 604800.0, ("year", "years", "yr"): _YEAR_S, ("kyr",): 1e3 * _YEAR_S, ("Myr",): 1e6 * _YEAR_S,
+    ("Gyr",): 1e9 * _YEAR_S,
 }  # fmt: skip
 # Units of simulated time as UDUNITS names them, in seconds; a year is its tropical one.
 SECONDS = {
@@ -23,60 +28,6 @@ SECONDS = {
        for unit in (f"{symbol}s", f"{symbol}sec", f"{name}second", f"{name}seconds")},
     **{unit: seconds for names, seconds in _LONGER.items() for unit in names},
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run has come.
-
-    Args:
-        frames: published frames.
-        simulated_s: simulated time in all, in seconds of the simulated system; NaN: the unit of `time` is no known one.
-        hours: wall time since the run began, over all its sessions.
-        gpu_hours: GPUs held times wall time.
-        metrics: name -> its value after each scoring so far.
-        begins: name -> positions in it from which on another model scored.
-    """
-
-    frames: int = 0
-    simulated_s: float = 0.0
-    hours: float = 0.0
-    gpu_hours: float = 0.0
-    metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    begins: Mapping[str, Sequence[int]] = field(default_factory=dict)
-
-
-class StopRule:
-    """Says why a run should end."""
-
-    @property
-    def goal(self) -> bool:
-        """It is what the run is for; the other rules only bound its cost."""
-        return False
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Names of the metrics it looks at."""
-        return ()
-
-    @property
-    def counts_simulated(self) -> bool:
-        """It looks at simulated time in seconds, so that the unit of `time` must be a known one."""
-        return False
-
-    def reason(self, progress: Progress) -> str | None:
-        raise NotImplementedError
-
-    def share(self, progress: Progress) -> float:
-        """Share of the way to the end, 0 to 1; 0 when it is not known."""
-        return 0.0
-
-    def room(self, progress: Progress) -> float:
-        """How much of what was simulated so far, in frames or time, may follow: 1 is as much again; inf: no limit."""
-        return math.inf
-
-    def __or__(self, other: StopRule) -> AnyOf:
-        return AnyOf((*_members(self), *_members(other)))
 
 
 ROUNDING = 1e-9  # of a limit: times of many segments, which a computer adds
@@ -158,39 +109,6 @@ class Reached(StopRule):
         return f"{self.metric} reached {values[-1]:.4g} ({'at most' if self.below else 'at least'} {self.value:g})"
 
 
-@dataclass(frozen=True)
-class AnyOf(StopRule):
-    rules: tuple[StopRule, ...]
-
-    @property
-    def goal(self) -> bool:
-        return any(rule.goal for rule in self.rules)
-
-    @property
-    def counts_simulated(self) -> bool:
-        return any(rule.counts_simulated for rule in self.rules)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for rule in self.rules for name in rule.needs))
-
-    def __str__(self) -> str:
-        return ", or ".join(map(str, self.rules))
-
-    def met(self, progress: Progress) -> StopRule | None:
-        return next((rule for rule in self.rules if rule.reason(progress)), None)
-
-    def reason(self, progress: Progress) -> str | None:
-        rule = self.met(progress)
-        return rule.reason(progress) if rule else None
-
-    def share(self, progress: Progress) -> float:
-        return max(rule.share(progress) for rule in self.rules)
-
-    def room(self, progress: Progress) -> float:
-        return min(rule.room(progress) for rule in self.rules)
-
-
 def budget(**limits: float) -> Budget:
     """Stop when any of these is spent: frames, hours, gpu_hours, sim_ns, sim_days.
 
@@ -201,8 +119,8 @@ def budget(**limits: float) -> Budget:
         given = f"not {', '.join(sorted(unknown))}" if unknown else "at least one of them"
         raise ValueError(f"budget() takes {', '.join(_LABEL)}; {given}")
     for name, limit in limits.items():
-        if not limit > 0:
-            raise ValueError(f"budget({name}={limit}): a budget is above 0")
+        if not isinstance(limit, Real) or not limit > 0:
+            raise ValueError(f"budget({name}={limit!r}): a budget is a number above 0")
     return Budget(limits)
 
 
@@ -244,7 +162,3 @@ def _spent(progress: Progress) -> dict[str, float]:
         "sim_ns": progress.simulated_s * 1e9,
         "sim_days": progress.simulated_s / 86400.0,
     }
-
-
-def _members(rule: StopRule) -> tuple[StopRule, ...]:
-    return rule.rules if isinstance(rule, AnyOf) else (rule,)

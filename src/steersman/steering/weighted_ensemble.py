@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steersman.steering.policies import NEW, Candidate, Policy
+from steersman.steering.protocols import NEW, Candidate, Policy
 from steersman.steering.scores import Scores
 
 EVEN = 2.0  # a member weighs at most so many times the mean of its bin

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from steersman.system.errors import DamagedFile, EngineError
 
+MASKED = "some of its values are masked, and a mask is not stored; give these a value, and the mask as a variable"
+
 
 class StoreError(EngineError):
     """Anything the store reports."""

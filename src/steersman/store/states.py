@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steersman.store.errors import BadVariable
+from steersman.store.errors import MASKED, BadVariable
 from steersman.store.variables import Variable
 
 ROW_BYTES = 256  # a shard of so long rows is 8 MiB
@@ -25,6 +25,8 @@ def copied(name: str, value: object) -> np.ndarray | bytes:
     """A value of a state that nobody else changes. Raises: BadVariable: it cannot be stored."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
+    if np.ma.is_masked(value):
+        raise BadVariable(name, MASKED)
     try:
         array = np.array(value)
     except ValueError:  # lists of unequal lengths

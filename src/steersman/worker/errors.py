@@ -43,30 +43,6 @@ class StageExited(EngineError):
         return f"it called sys.exit({self.code}); a stage must return, or raise an exception"
 
 
-class NoFrames(EngineError):
-    def __str__(self) -> str:
-        return "it appended no frame; call out.append(name=value, ...) for each"
-
-
-class NoTime(EngineError):
-    """Frames have no time, and the stop rule counts it."""
-
-    rule: str
-
-    def __str__(self) -> str:
-        return (
-            f"no frame has a `time`, and the stop rule counts simulated time ({self.rule}): the run would not end; "
-            "write out.append(time=...), the simulated time since the segment's start"
-        )
-
-
-class WrongFigure(EngineError):
-    made: str
-
-    def __str__(self) -> str:
-        return f"it returned {self.made}; a figure function returns (matplotlib Figure, caption), or None"
-
-
 class ResultChanged(EngineError):
     path: str
 

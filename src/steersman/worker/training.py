@@ -15,7 +15,9 @@ from steersman.journal.run_directory import sha256
 from steersman.stages.score_names import NAME_TAKEN, TAKEN
 from steersman.stages.workflow import Gate
 from steersman.steering.errors import BadScores
-from steersman.store import Span, Window
+from steersman.store import BadVariable, Span, Window
+from steersman.store.column import check_new
+from steersman.store.errors import MASKED
 from steersman.system.errors import told
 from steersman.system.files import replace_file
 from steersman.worker.errors import JudgingFailed
@@ -151,6 +153,8 @@ def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray
         array = np.asarray(value)
         if not isinstance(name, str):
             raise BadScores(str(name), "the name of a score is text")
+        if np.ma.is_masked(value):
+            raise BadScores(name, MASKED)
         if name in TAKEN:
             raise BadScores(name, NAME_TAKEN)
         if array.dtype.kind not in "biuf":
@@ -163,6 +167,10 @@ def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray
             )
         if not np.isfinite(array).all():
             raise BadScores(name, f"{int((~np.isfinite(array)).sum())} of its values are not finite; return numbers")
+        try:
+            check_new(name, array, rows, None)
+        except BadVariable as bad:
+            raise BadScores(name, bad.problem) from None
         checked[name] = array
     _check_columns(checked)
     return checked

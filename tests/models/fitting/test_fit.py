@@ -38,6 +38,19 @@ def test_fitting_finds_the_mean() -> None:
     assert model.value.item() == pytest.approx(2, abs=1e-3)
 
 
+def test_inputs_and_targets_stay_together() -> None:
+    """The slope of targets that are three times their inputs, found on batches of 7 shuffled pairs."""
+
+    def distance(model: Mean, inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        return {"loss": ((targets - model.value * inputs) ** 2).mean()}
+
+    inputs = torch.linspace(1, 3, 101)
+    model = fit(Mean(), (inputs, (3 * inputs).double()), distance, epochs=40, batch=7, lr=0.05)
+    assert model.value.item() == pytest.approx(3, abs=1e-3)
+    with pytest.raises(UnusableData):
+        fit(Mean(), (inputs, inputs[1:]), distance, epochs=1, batch=7, lr=0.05)
+
+
 def test_an_epoch_s_record_is_the_mean_over_samples_not_over_batches() -> None:
     """Four samples in batches of three: the last, lonely one must not count three times. No step is taken (lr 0)."""
     record = fit(Mean(), torch.tensor([0.0, 0.0, 0.0, 2.0]), squared, epochs=1, batch=3, lr=0.0).history[0]

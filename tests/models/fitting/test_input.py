@@ -113,7 +113,7 @@ class Slow:
 def test_the_next_batch_is_read_while_a_step_computes() -> None:
     """So reading and computing of the same length take one of them. Two ahead would cost memory for nothing."""
     slow = Slow()
-    for step, part in enumerate(fed(slow, torch.split(torch.arange(8), 1), CPU)):
+    for step, (part,) in enumerate(fed(slow, torch.split(torch.arange(8), 1), CPU)):
         assert part.item() == step
         assert step == 7 or slow.begun[step + 1].wait(timeout=120)
         assert step > 5 or not slow.begun[step + 2].is_set()
@@ -122,7 +122,7 @@ def test_the_next_batch_is_read_while_a_step_computes() -> None:
 def test_an_error_of_reading_surfaces_as_itself() -> None:
     """Not as one of threads, and when its batch is wanted: the batch before is trained on."""
     parts = fed(Slow(broken=3), torch.split(torch.arange(8), 1), CPU)
-    assert [next(parts).item() for _ in range(3)] == [0, 1, 2]
+    assert [part.item() for (part,) in (next(parts) for _ in range(3))] == [0, 1, 2]
     with pytest.raises(OSError, match="the disk is gone"):
         next(parts)
 

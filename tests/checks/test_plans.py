@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from steersman.checks.trying import tried
 from steersman.stages import loading
-from steersman.worker.trying import tried
 
 PLANNED = """
 from pathlib import Path

@@ -3,9 +3,9 @@
 import pytest
 
 from steersman import Out, budget
+from steersman.checks.errors import NoTime
+from steersman.checks.variables import in_words
 from steersman.stages.start import Start
-from steersman.worker.errors import NoTime
-from steersman.worker.trying_variables import in_words
 
 FRAMES, DAYS = budget(frames=100), budget(sim_days=3)
 

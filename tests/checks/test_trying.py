@@ -15,12 +15,12 @@ import psutil
 import pytest
 
 from steersman import Out, Params, Workflow, budget, every
+from steersman.checks import sizes
+from steersman.checks.trying import Step, score_names, tried
 from steersman.cli.__main__ import main
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.system.errors import BadInput
-from steersman.worker import sizes
-from steersman.worker.trying import Step, score_names, tried
 
 SOUND = {
     "head": """
@@ -126,7 +126,14 @@ def test_names_of_scores_are_known_if_all_stages_up_to_the_score_work(
     assert score_names(workflow, workflow.params(), source) == names
 
 
-@pytest.mark.parametrize(("gives", "said"), [("frames['y']", "MissingVariable"), ("frames['x'][1:]", "BadYardstick")])
+@pytest.mark.parametrize(
+    ("gives", "said"),
+    [
+        ("frames['y']", "MissingVariable"),
+        ("frames['x'][1:]", "BadYardstick"),
+        ("frames['x'] * float('nan')", "BadYardstick"),
+    ],
+)
 def test_a_yardstick_that_does_not_work_is_said_before_the_runs_that_it_judges(
     gives: str, said: str, write: WriteMine
 ) -> None:
@@ -291,7 +298,7 @@ def test_a_mistake_is_found_in_its_stage_with_the_line_that_made_it(
     assert words in wrong[0].found
     assert line in wrong[0].found
     assert not line or str(source) in wrong[0].found
-    assert "worker/trying.py" not in wrong[0].found, "the lines are the user's, not ours"
+    assert "checks/trying.py" not in wrong[0].found, "the lines are the user's, not ours"
 
 
 BEGINS = {  # how a segment begins -> words of the step "simulate", what is wrong, whether starts are at ends alone

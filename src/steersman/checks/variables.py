@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from steersman.checks.errors import NoTime
 from steersman.stages.out import Out
 from steersman.stages.start import Start
 from steersman.steering import StopRule
-from steersman.worker.errors import NoTime
 
 
 def in_words(out: Out, start: Start, described: Iterable[str], stop: StopRule, first: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ import psutil
 
 from steersman.bus import ServerFailed
 from steersman.bus.server import binary
+from steersman.checks.sizes import in_bytes
 from steersman.engine import files
 from steersman.engine.campaign import Plan
 from steersman.executors.allocation import settled
@@ -21,8 +22,8 @@ from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import check_path
 from steersman.stages.modules import ABSENT, looks_beside
 from steersman.steering import SECONDS
-from steersman.steering.stop import AnyOf, Budget, StopRule
-from steersman.worker.sizes import in_bytes
+from steersman.steering.protocols import AnyOf, StopRule
+from steersman.steering.stop import Budget
 
 
 def check_plan(plan: Plan, root: Path = Path("runs")) -> list[Check]:

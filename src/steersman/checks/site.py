@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from steersman.bus import Servers, TupleSpace
+from steersman.checks import probe as probing
+from steersman.checks.probe import Probe, probe
 from steersman.engine import orphans
-from steersman.engine import probe as probing
 from steersman.engine.jobs import Jobs
-from steersman.engine.probe import Probe, probe
 from steersman.executors.allocation import settled
 from steersman.executors.launcher import words
 from steersman.executors.network import driver_address

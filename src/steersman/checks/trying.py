@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from steersman.checks import plans, sizes, variables
+from steersman.checks.errors import NoFrames, WrongFigure
 from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.modules import FOLDER, MODULE, imported
@@ -33,8 +35,7 @@ from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Pol
 from steersman.steering.errors import BadScores
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName, told
-from steersman.worker import sizes, torch_defaults, training, trying_plans, trying_variables
-from steersman.worker.errors import NoFrames, WrongFigure
+from steersman.worker import torch_defaults, training
 
 SEED = 1
 FEWEST = 2  # frames to try the other stages on: one is held out, and one is trained on
@@ -202,7 +203,7 @@ class _Trial:
     def _prepare(self) -> str:
         plan = self._workflow.before_plan
         if plan is not None:
-            made, found = trying_plans.tried(self._workflow, plan, self._params)
+            made, found = plans.tried(self._workflow, plan, self._params)
         elif self._workflow.prepare_function is not None:
             made = self._workflow.prepare_function(self._params)
             found = type(made).__name__
@@ -245,7 +246,7 @@ class _Trial:
         if "time" in out.stored and (unit := self._workflow.time_unit) not in {"1", *SECONDS}:
             ended += f"; the unit of time, {unit!r}, is no known one, e.g. ps, ns, s, days"
         ended += self._never_read(start)
-        ended += trying_variables.in_words(out, start, self._simulation.variables, self._stop, self._out.frame(0))
+        ended += variables.in_words(out, start, self._simulation.variables, self._stop, self._out.frame(0))
         stored = {name: out.stored[name] for name in sorted(out.stored) if name != "segment"}
         found = ", ".join(f"{name} {each.dtype} {each.shape[1:]}" for name, each in stored.items())
         return f"{out.frames} frames of {found}{sizes.in_words(out, self._workflow, self._params)}{ended}"
@@ -312,7 +313,9 @@ class _Trial:
         if self._exact:
             ends = self._scores.ends & bool(self._out and self._out.restart)
             self._scores = replace(self._scores, ends=ends, exact=True)
-        return ", ".join(f"{name} {value.shape[1:]}" for name, value in values.items()) or "there is no score stage"
+        return ", ".join(f"{name} {value.shape[1:]}" for name, value in values.items()) or (
+            "nothing" if self._workflow.scoring else "there is no score stage"
+        )
 
     def _scored(self, frames: Window) -> dict[str, np.ndarray]:
         assert self._workflow.scoring is not None

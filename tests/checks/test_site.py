@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from steersman.checks.probe import BUS_BYTES, BUS_TIMES, MOST_BUS_BYTES, Probe, bus_bytes, versions
+from steersman.checks.site import _small, findings
 from steersman.engine import orphans
-from steersman.engine.doctor import _small, findings
-from steersman.engine.probe import BUS_BYTES, BUS_TIMES, MOST_BUS_BYTES, Probe, bus_bytes, versions
 from steersman.executors.launcher import launcher
 from steersman.executors.site import Site
 from tests.engine.conftest import started, steersman
