@@ -22,7 +22,7 @@ from steersman.data.history import History
 from steersman.data.listing import listed
 from steersman.data.why import why
 from steersman.executors import site_files
-from steersman.journal import run_directory
+from steersman.journal import copies, run_directory
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
 from steersman.journal.records import Began, End, Ended, FrameId, Hired, Published, Record, Run, Session, Start, Tell
@@ -86,6 +86,21 @@ def test_every_view_says_the_same_of_a_run_whose_driver_was_killed(
     code = f"import sys, pathlib; from steersman.cli import runs; runs.status(pathlib.Path({str(directory.path)!r}))"
     code += "; assert not {'pandas', 'xarray', 'matplotlib', 'torch', 'parsl'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_a_copy_shows_the_moment_at_which_it_was_fetched(tmp_path: Path) -> None:
+    directory = create(tmp_path, "run", tmp_path / "run")
+    journal = Journal(directory.journal, clock=lambda: 1000.0)
+    journal.append(Run(workflow="w", seed=0, slots=1), Session(host="there", pid=1), Hired(walker=0, slot=0))
+    journal.close()
+    for state, outcome, hours, driver in (
+        ("running", "running", 1.0, ""),
+        ("lost", "not driven", 0.0, "it has no driver"),
+    ):
+        copies.mark(directory.path, copies.Origin("far", "site", "/far", 4600.0, state))
+        seen = History(directory).overview()
+        assert (seen.outcome, seen.hours, seen.driver) == (outcome, hours, driver)
+        assert "far at site" in seen.copy
 
 
 def test_a_frame_has_one_name_wherever_it_is_shown(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from steersman.data.slot_time import shares
 from steersman.journal import calls, copies, records
-from steersman.journal.lock import driven, owner
+from steersman.journal.lock import Owner, driven, owner
 from steersman.journal.records import Stage
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
@@ -161,7 +161,8 @@ def overview(
         driven_here: this process drives it.
     """
     end, origin = state.end, copies.of(path)
-    alive = end is None and (driven_here or driven(path))
+    holder = None if end or driven_here else owner(path)
+    alive = end is None and (driven_here or driven(path, holder))
     if not alive:
         now = state.now
     elif now is None:
@@ -171,7 +172,7 @@ def overview(
     return Overview(
         name=path.name, path=str(path.resolve()), copy=f"a copy of {origin}" if origin else "",
         workflow=state.run.workflow, seed=state.run.seed, guided=state.run.guided,
-        outcome=word, reason=end.reason if end else None, driver="" if end or driven_here else _driver(path),
+        outcome=word, reason=end.reason if end else None, driver="" if end else _driver(holder, alive=alive),
         paused_by=state.paused.who if state.paused else None,
         began=state.run.t, now=now, hours=hours, gpu_hours=hours * state.run.gpus,
         frames=state.frames, simulated=state.simulated, time_unit=state.time_unit,
@@ -190,9 +191,10 @@ def overview(
     )  # fmt: skip
 
 
-def _driver(path: Path) -> str:
-    holder = owner(path)
-    return "it has no driver" if holder is None else holder.why_gone or str(holder)
+def _driver(holder: Owner | None, *, alive: bool) -> str:
+    if alive:  # here, or where a copy is from
+        return str(holder or "")
+    return holder.why_gone if holder else "it has no driver"
 
 
 def _training(state: State) -> str:

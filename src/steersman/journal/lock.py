@@ -66,11 +66,15 @@ def owner(run: Path) -> Owner | None:
     return None
 
 
-def driven(run: Path) -> bool:
-    """Whether a process drives a run now, as far as can be seen from here; of a copy, as it was when it was fetched."""
+def driven(run: Path, holder: Owner | None = None) -> bool:
+    """Whether a process drives a run now, as far as can be seen from here; of a copy, as it was when it was fetched.
+
+    Args:
+        holder: what `owner` gave, for those who asked before.
+    """
     if origin := copies.of(run):
         return origin.state == "running"
-    holder = owner(run)
+    holder = holder or owner(run)
     return holder is not None and not holder.why_gone
 
 
