@@ -188,3 +188,14 @@ def test_the_figure_shows_time_scales_and_free_energy(found: Trajectories, model
     figure = draw(found, model)
     assert [axes.get_xlabel() for axes in figure.axes[:2]] == ["lag", "slowest coordinate"]
     assert [axes.get_ylabel() for axes in figure.axes[:2]] == ["implied time scales", "second slowest"]
+
+
+@pytest.mark.parametrize(("apart", "seed"), [(0.05, 7), (0.3, 1), (1.0, 1)])
+def test_no_interval_of_a_time_scale_of_few_frames_goes_below_zero_or_on_for_ever(apart: float, seed: int) -> None:
+    """Six short pieces, hardly connected: eigenvalues of draws lie at 1 and, by rounding, beyond it."""
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([np.cumsum(rng.normal(size=(10, 2)) * 0.3, axis=0) + apart * piece for piece in range(6)])
+    found = markov.build(Trajectories(x, {}, list(np.arange(60).reshape(6, 10)), STEP, "1", stopped=0), lag=1)
+    for value, low, high in found.lag.scales:
+        assert np.isnan(value) or 0 <= low <= value <= high
+        assert not 1e6 < high < np.inf

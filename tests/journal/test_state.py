@@ -1,5 +1,6 @@
 """What a state makes of the story that the journal tells."""
 
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -156,6 +157,16 @@ def test_time_is_simulated_once_for_each_frame_that_counts(story: list[Record]) 
         state.apply(record)
         assert state.simulated == state.frames
     assert State(story).simulated == state.simulated
+
+
+@settings(max_examples=400, deadline=None)
+@given(stories())
+def test_what_is_counted_is_how_the_segments_ended(story: list[Record]) -> None:
+    """Also of one that ended well and was lost with its walker before it was published; after every record."""
+    state = State()
+    for record in story:
+        state.apply(record)
+        assert state.ended == Counter(each.how for each in state.segments if each.end is not None)
 
 
 @settings(max_examples=100, deadline=None)

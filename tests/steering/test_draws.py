@@ -124,6 +124,8 @@ def test_before_its_score_is_there_members_are_drawn_evenly(policy: Policy, halv
     assert drawn == nothing
     assert {each.policy for each in drawn} == {AT_RANDOM}
     assert not Highest("doubt").proposals(halves, np.random.default_rng(0))
+    with_its_own = (Unsure("doubt", 2) | Highest("unsure")).proposals(halves, np.random.default_rng(0))
+    assert {each.policy for each in with_its_own} == {AT_RANDOM, "Highest"}
 
 
 def test_a_score_below_zero_is_refused(halves: Scores) -> None:

@@ -10,6 +10,7 @@ uncertainty of reversible Markov models. The estimators are deeptime's (Hoffmann
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ OVER = 3  # time scales, after which a process is over
 CONNECTED = 0.95  # of the frames
 GROUPS = 6  # of neighbouring states, between which is asked whether the flow is balanced
 SURE, NET = 5.0, 0.05  # a net flow of so many standard deviations, and all of them so great a share, are no noise
+NEVER = 1e6  # lags: a process that is slower was not seen to end in this draw
 SEED = 0  # an analysis that is made again is the same
 
 
@@ -198,8 +200,10 @@ def _fit(blocks: Sequence[np.ndarray], lag: int, group: np.ndarray) -> tuple[np.
     except (RuntimeError, ValueError) as error:
         words = f"the states are too weakly connected for a reversible model (deeptime: {error!s:.120})"
         raise TooLittle(f"{words}; give fewer --states or another --lag, or simulate more") from error
-    known = np.sort(model.timescales(min(SHOWN, inside.n_states - 1)))[::-1]
-    scales[: len(known)] = known
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of several eigenvalues of 1: the interval says so
+        known = np.sort(model.timescales(min(SHOWN, inside.n_states - 1)))[::-1]
+    scales[: len(known)] = np.where((known >= 0) & (known < NEVER * lag), known, np.inf)  # rounding may lead beyond it
     stationary[inside.state_symbols] = model.stationary_distribution
     free = MaximumLikelihoodMSM(reversible=False).fit_fetch(inside)
     of = group[inside.state_symbols]
@@ -223,8 +227,11 @@ def _net(flow: np.ndarray) -> float:
 
 def _interval(values: np.ndarray) -> np.ndarray:
     """(1 + draws,) an estimate and its draws -> value, low, high."""
-    draws = values[1:][np.isfinite(values[1:])]
-    low, high = np.quantile(draws, [0.025, 0.975]) if len(draws) else (np.nan, np.nan)
+    draws = values[1:][~np.isnan(values[1:])]
+    low, high = np.nan, np.nan
+    if len(draws):
+        at = {} if np.isfinite(draws).all() else {"method": "nearest"}  # nothing lies between a number and infinity
+        low, high = np.quantile(draws, [0.025, 0.975], **at)
     return np.array([values[0], np.minimum(low, values[0]), np.maximum(high, values[0])])  # few draws may all be beside
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -98,7 +99,10 @@ class State(Standing):
         self.killed += record.blame
         for segment in walker.segments[walker.published_segments :]:
             blame = int(record.blame and segment is running)
+            if segment.end is not None:  # it had ended, and what it said of that is void
+                self.ended -= Counter([segment.how])
             segment.how, segment.end = "lost", max(segment.first, walker.rows_end(segment))
+            self.ended["lost"] += 1
             start = self.starts.get(segment.start)
             ours = start is not None and start.segment is segment
             if start is not None and ours and blame and start.record.parent:

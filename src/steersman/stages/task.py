@@ -10,6 +10,7 @@ import functools
 import hashlib
 import io
 import pickle
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future
 from typing import Any, Protocol
@@ -18,6 +19,8 @@ import numpy as np
 from pydantic import BaseModel
 
 WORDS_CHARS = 80
+SHORT = reprlib.Repr()  # a list that is cut keeps its brackets
+SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = SHORT.maxset = 2
 
 
 class Later(Future[Any]):
@@ -152,13 +155,9 @@ def key_of(name: str, given: Any, copy: int) -> str:
 def words_of(given: Any) -> str:
     """Arguments for people: without the parameters, which are the same for all."""
     args, options = given
-    shown = [repr(each) for each in args if not isinstance(each, BaseModel)]
-    text = ", ".join([*(_short(each) for each in shown), *(f"{name}={value!r:.20}" for name, value in options.items())])
-    return text[:WORDS_CHARS]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 30 else f"{text[:27]}..."
+    shown = [SHORT.repr(each) for each in args if not isinstance(each, BaseModel)]
+    text = ", ".join([*shown, *(f"{name}={SHORT.repr(value)}" for name, value in options.items())])
+    return text if len(text) <= WORDS_CHARS else f"{text[: WORDS_CHARS - 3]}..."
 
 
 def _content(value: Any) -> bytes:

@@ -14,7 +14,7 @@ from steersman.steering.protocols import NEW, Candidate, Policy, Progress, Segme
 from steersman.steering.pruning import Hopeless, Redundant
 from steersman.steering.scores import Scores
 from steersman.steering.stop import SECONDS, budget, plateau, reached
-from steersman.steering.weighted_ensemble import WeightedEnsemble
+from steersman.steering.weighted_ensemble import WeightedEnsemble, arrivals, averages, mean_of_rounds, passage
 
 __all__ = [
     "DRAWN",
@@ -53,9 +53,13 @@ __all__ = [
     "Unsteered",
     "Unsure",
     "WeightedEnsemble",
+    "arrivals",
     "audits",
+    "averages",
     "budget",
     "latin_hypercube",
+    "mean_of_rounds",
+    "passage",
     "plateau",
     "reached",
 ]

@@ -118,10 +118,9 @@ def judge(
     verdict["predecessor"] = before
     better = not mean > before  # a predecessor that is no number is no hurdle
     words = "not worse than" if better else "worse than"
-    return verdict | {
-        "accepted": better,
-        "reason": f"held-out {gate} {mean:.4g}, {words} {before:.4g} of its predecessor",
-    }
+    digits = next((each for each in (4, 7, 10) if f"{mean:.{each}g}" != f"{before:.{each}g}"), 4)
+    reason = f"held-out {gate} {mean:.{digits}g}, {words} {before:.{digits}g} of its predecessor"
+    return verdict | {"accepted": better, "reason": reason}
 
 
 def _with(
