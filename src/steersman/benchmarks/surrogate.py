@@ -106,7 +106,8 @@ def campaign(known: Known, lattice: Lattice, measure: int, seed: int) -> list[di
 
     def draw(until: int) -> None:
         while len(frames) < until:
-            frames.extend(audits(lattice, model, known.energy, seed=seed * 10**6 + len(frames)))
+            after = frames[-1] if frames else None
+            frames.extend(audits(lattice, model, known.energy, seed=seed * 10**6 + len(frames), after=after))
 
     for calls in (LEARN, 2 * LEARN):
         draw(calls)
