@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from steersman.apps.alloys.exact import Exact
 from steersman.apps.alloys.thermodynamics import TEMPERATURES_K, moments, peak, transition
 from steersman.steering.audits import audited, corrected, coverage, saved
-from steersman.steering.errors import AuditsRefused
 
 SHOWN_K = np.arange(150.0, 701.0, 5.0)
 BIN_EV = 0.05
@@ -21,17 +20,15 @@ Quantity = Callable[..., np.ndarray]  # of weights, energies and orders
 NEAR_EV = 2e-3  # by which energies that are the same differ
 
 
-def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | None:
-    """Draw ln g of energies, and heat capacity and order against temperature; None before there is an answer.
+def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str]:
+    """Draw ln g of energies, and heat capacity and order against temperature.
 
     Args:
         values: the scores that `judged` gives.
         exact: draw the exact values of Cu24Au8 by EMT beside them, if the energies can be those.
+    Raises: AuditsRefused: there is no answer; the report says why.
     """
-    try:
-        found = transition(values)
-    except AuditsRefused:
-        return None
+    found = transition(values)
     energies, order = (np.asarray(values[name], float)[audited(values)] for name in ("truth", "order"))
     known = Exact.load() if exact else None
     if known is not None and not (

@@ -5,6 +5,7 @@ that was killed and goes on makes the same rows.
 from __future__ import annotations
 
 import contextlib
+import html
 import json
 from pathlib import Path
 
@@ -55,6 +56,9 @@ def test_walkers_walk_accepted_surrogates_and_no_model_is_fitted_to_its_audits(
         assert not fitted & set(zip(own["walker"], own["row"], strict=True))
     assert not scores["failed"].any()
     assert set(run.metrics["interval_K"]) == {900.0}, "fewer than 100 audits are no answer"
+    with pytest.raises(AuditsRefused) as refused:
+        alloys.transition(scores)
+    assert html.escape(str(refused.value)) in directory.report.read_text()
     assert steersman("verify", directory.path, cwd=directory.path).returncode == 0
 
 
