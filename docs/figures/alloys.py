@@ -9,9 +9,6 @@ from pathlib import Path
 from steersman import open_run
 from steersman.apps import alloys
 
-drawn = alloys.curves(open_run(sys.argv[1]).scores.to_dict("series"), exact=True)
-if drawn is None:
-    sys.exit("this run has no answer yet")
-figure, caption = drawn
+figure, caption = alloys.curves(open_run(sys.argv[1]).scores.to_dict("series"), exact=True)
 print(caption)
 figure.savefig(Path(__file__).with_name("alloys.png"), dpi=110)

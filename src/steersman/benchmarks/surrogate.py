@@ -72,7 +72,8 @@ class Known:
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="steersman bench surrogate", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=8, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="of the seeds")
     parser.add_argument(
         "--measure", type=int, default=order.Order.model_fields["measure"].default, help="steps to count configurations"
     )
@@ -88,7 +89,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             bulk("Cu", "fcc", a=3.72, cubic=True).repeat(exact.CELLS), "Au", exact.GOLD, triplets=triplets
         )
         runs = []
-        for seed in range(chosen.seeds):
+        for seed in range(chosen.first, chosen.first + chosen.seeds):
             runs.append(campaign(known, lattice, chosen.measure, seed))
             print(kind, seed, runs[-1], file=sys.stderr, flush=True)
         for number, audited_ in enumerate(CHECKED):
