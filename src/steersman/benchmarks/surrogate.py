@@ -35,7 +35,11 @@ from steersman.workflows import order
 
 LEARN, CHECKED = 80, (160, 320, 640)  # energies before each of two trainings, and audits after them
 DIRECT = (300_000, 1_000_000)
-KINDS = {"pairs and triangles": 1, "pairs": 0}  # triplets that a surrogate sees
+KINDS = {  # clusters that a surrogate sees
+    "pairs and triangles": {"triplets": 1},
+    "pairs": {"triplets": 0},
+    "nearest pairs": {"pairs": 1, "triplets": 0},
+}
 
 
 class Known:
@@ -84,10 +88,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     found["surrogate_steps_per_s"] = rounded(rate(known))
     for calls in DIRECT:
         found[f"direct, {calls:,}"] = direct(known, calls, chosen.seeds)
-    for kind, triplets in KINDS.items():
-        lattice = Lattice(
-            bulk("Cu", "fcc", a=3.72, cubic=True).repeat(exact.CELLS), "Au", exact.GOLD, triplets=triplets
-        )
+    for kind, clusters in KINDS.items():
+        lattice = Lattice(bulk("Cu", "fcc", a=3.72, cubic=True).repeat(exact.CELLS), "Au", exact.GOLD, **clusters)
         runs = []
         for seed in range(chosen.first, chosen.first + chosen.seeds):
             runs.append(campaign(known, lattice, chosen.measure, seed))
