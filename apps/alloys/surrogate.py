@@ -174,12 +174,11 @@ def audits(
         steps: of the chain of each walker.
     Raises: what the energy raises, when it fails for every one of them.
     """
+    version, last = (int(after["version"]), int(after["bin"])) if after else (0, 0)
     if model is None:
         configurations, where, asked = lattice.random(number, seed), torch.zeros(number), 0
     else:
-        first = seed % len(model.ln_g)
-        if after and after["version"] == model.version:
-            first = int(after["bin"]) + 1
+        first = last + 1 if version == model.version else seed % len(model.ln_g)
         configurations, where, asked = model.drawn(lattice, number, steps, seed, first)
     correlations = lattice.correlations(configurations).numpy()
     said, spread = model.said(correlations) if model else (np.zeros(number), np.zeros(number))

@@ -9,6 +9,9 @@ from pathlib import Path
 from steersman import open_run
 from steersman.apps import alloys
 
-figure, caption = alloys.curves(open_run(sys.argv[1]).scores.to_dict("series"), exact=True)
+drawn = alloys.curves(open_run(sys.argv[1]).scores.to_dict("series"), exact=True)
+if drawn is None:
+    sys.exit("this run has no audits yet")
+figure, caption = drawn
 print(caption)
 figure.savefig(Path(__file__).with_name("alloys.png"), dpi=110)

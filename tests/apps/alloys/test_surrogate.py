@@ -211,13 +211,25 @@ def test_without_a_model_configurations_are_random_and_no_answer_is_given(lattic
 def test_the_figure_has_exact_values_beside_energies_that_can_be_those() -> None:
     scores = audit(400, 1, wrong_by(0.01, 1)) | {"steps": np.full(400, 501), "trained_steps": np.full(400, 10**6)}
     drawn = alloys.curves(scores, exact=True)
+    assert drawn is not None
     assert [len(axes.lines) for axes in drawn[0].axes] == [2, 2, 2]
     shifted = scores | {name: scores[name] - 100.0 for name in ("truth", "said")}
     drawn = alloys.curves(shifted, exact=True)
+    assert drawn is not None
     assert [len(axes.lines) for axes in drawn[0].axes] == [1, 1, 1]
-    for few in ({name: each[:50] for name, each in scores.items()}, {}):
-        with pytest.raises(AuditsRefused):
-            alloys.curves(few, exact=True)
+    assert alloys.curves({}, exact=True) is None
+
+
+def test_where_there_is_no_answer_the_figure_says_why() -> None:
+    few = audit(50, 1, wrong_by(0.01, 1))
+    failed = few | {"truth": np.full(50, np.nan)}
+    for scores in (few, failed):
+        with pytest.raises(AuditsRefused) as refused:
+            thermodynamics.transition(scores)
+        drawn = alloys.curves(scores, exact=True)
+        assert drawn is not None
+        assert str(refused.value)[1:] in drawn[1]
+    assert alloys.curves(few | {"version": np.zeros(50)}, exact=True) is None, "nothing was audited yet"
 
 
 @pytest.mark.slow
