@@ -32,7 +32,8 @@ def energy(atoms):  # eV of relaxed atoms: take another calculator, or a DFT cod
 
 @wf.simulate(variables=alloys.VARIABLES)
 def audit(p, start, out):
-    for frame in alloys.audits(lattice(p.gold), start.model, energy, seed=out.seed): out.append(**frame)
+    frames = alloys.audits(lattice(p.gold), start.model, energy, seed=out.seed, after=start.frame)
+    for frame in frames: out.append(**frame)
 
 @wf.train(when=lambda p: every(frames=p.learn, last=2 * p.learn))  # then the surrogate stays as it is
 def fit(p, frames, last): return alloys.Surrogate.fit(lattice(p.gold), frames, last=last, measure=p.measure)

@@ -22,7 +22,9 @@ NEAR_EV = 2e-3  # by which energies that are the same differ
 
 
 def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | None:
-    """Draw ln g of energies, and heat capacity and order against temperature; None before there is an answer.
+    """Draw ln g of energies, and heat capacity and order against temperature; None before there are audits.
+
+    Where there is no answer, the caption says why, and audits are drawn: what the surrogate said, and what is true.
 
     Args:
         values: the scores that `judged` gives.
@@ -30,8 +32,8 @@ def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | No
     """
     try:
         found = transition(values)
-    except AuditsRefused:
-        return None
+    except AuditsRefused as refused:
+        return _refused(values, str(refused))
     energies, order = (np.asarray(values[name], float)[audited(values)] for name in ("truth", "order"))
     known = Exact.load() if exact else None
     if known is not None and not (
@@ -72,3 +74,16 @@ def curves(values: Mapping[str, Any], *, exact: bool) -> tuple[Figure, str] | No
         beside = f"; exact: {peak(heat)[0]:.1f} K"
     bands = "Bands are intervals of 95 %; above the mean of random configurations all is one bin."
     return figure, f"{words}{beside}. {found.audits} audits; {spent}. In {newest}. {bands}"
+
+
+def _refused(values: Mapping[str, Any], why: str) -> tuple[Figure, str] | None:
+    drawn = (np.asarray(values.get("version", 0)) > 0) & (np.asarray(values.get("failed", 0)) == 0)
+    if not drawn.any():
+        return None
+    said, truth = (np.asarray(values[name], float)[drawn] for name in ("said", "truth"))
+    figure = Figure((3.6, 3.0), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(said, truth, ".", markersize=3)
+    axes.axline((np.nanmean(said), np.nanmean(said)), slope=1, color="black", linewidth=0.9, linestyle="--")
+    axes.set(xlabel="the surrogate said, eV", ylabel="energy of the cell, eV")
+    return figure, f"N{why[1:]}."

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from ase import Atoms
 
 
+WALKERS = 16  # that walk for each configuration that is drawn
+
+
 class Surrogate(Model):
     """A committee's energies, and a density of states: what a chain needs to visit all energies alike.
 
@@ -119,16 +122,29 @@ class Surrogate(Model):
         return each.mean(1), each.std(1)
 
     @torch.no_grad()
-    def drawn(self, lattice: Lattice, number: int, steps: int, seed: int) -> Flat:
-        """Walk to new configurations, at random among those that visit all bins alike."""
+    def drawn(self, lattice: Lattice, number: int, steps: int, seed: int, first: int) -> tuple[Tensor, Tensor, int]:
+        """Walk to new configurations, and take as many of one bin as of another.
+
+        More walk than are taken, as many from each bin as can be. Those that are taken are chosen by their bins alone,
+        so that of the configurations of a bin each is as likely.
+
+        Args:
+            number: of configurations.
+            first: bin of the first one; the next is of the next bin in which there is a walker.
+        Returns: (number, N) configurations, their bins, and how many the surrogate judged.
+        """
         generator = torch.Generator().manual_seed(seed % 2**63)
-        picked = torch.randperm(len(self.pool), generator=generator)[:number]
         bins = Bins(float(self.grid[0]), float(self.grid[1]), self.number)
         energy = energies(self.committee, lattice)
+        home = bins(energy(self.pool))
+        alike = 1 / torch.bincount(home, minlength=len(self.ln_g)).double()[home]
+        picked = torch.multinomial(alike, WALKERS * number, replacement=True, generator=generator)
         chain = Flat(self.pool[picked], energy, lattice.swapped, bins, self.ln_g, generator)
         for _ in range(steps):
             chain.step()
-        return chain
+        lap = (chain.bin[:, None] == chain.bin).tril(-1).sum(1)  # walkers of its bin before it
+        taken = (lap * len(self.ln_g) + (chain.bin - first) % len(self.ln_g)).argsort(stable=True)[:number]
+        return chain.states[taken], chain.bin[taken], len(self.pool) + chain.steps
 
 
 def energies(committee: Vectors, lattice: Lattice) -> Energy:
@@ -142,6 +158,7 @@ def audits(
     energy: Callable[[Atoms], float],
     *,
     seed: int,
+    after: Mapping[str, Any] | None = None,
     number: int = 8,
     steps: int = 500,
 ) -> Iterator[dict[str, Any]]:
@@ -153,14 +170,16 @@ def audits(
     Args:
         model: whose chain draws them; None: they are random.
         energy: of atoms at rest, eV.
-        steps: of the chain of each.
+        after: the frame that these follow: the first one is of the bin after its, so that all bins get their turn.
+        steps: of the chain of each walker.
     Raises: what the energy raises, when it fails for every one of them.
     """
+    version, last = (int(after["version"]), int(after["bin"])) if after else (0, 0)
     if model is None:
-        configurations, where, steps = lattice.random(number, seed), torch.zeros(number), 0
+        configurations, where, asked = lattice.random(number, seed), torch.zeros(number), 0
     else:
-        chain = model.drawn(lattice, number, steps, seed)
-        configurations, where, steps = chain.states, chain.bin, steps + 1
+        first = last + 1 if version == model.version else seed % len(model.ln_g)
+        configurations, where, asked = model.drawn(lattice, number, steps, seed, first)
     correlations = lattice.correlations(configurations).numpy()
     said, spread = model.said(correlations) if model else (np.zeros(number), np.zeros(number))
     order = lattice.order(configurations)
@@ -178,7 +197,7 @@ def audits(
         waiting.append({
             "configuration": configuration.astype(np.int16), "correlations": correlations[i], "order": order[i],
             "truth": truth, "said": float(said[i]), "spread": float(spread[i]), "bin": int(where[i]),
-            "version": model.version if model else 0, "steps": steps,
+            "version": model.version if model else 0, "steps": asked * (i + 1) // len(said) - asked * i // len(said),
             "trained_steps": int(model.facts[1]) if model else 0, "failed": failure is not None,
         })  # fmt: skip
         if worked:

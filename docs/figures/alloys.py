@@ -11,7 +11,7 @@ from steersman.apps import alloys
 
 drawn = alloys.curves(open_run(sys.argv[1]).scores.to_dict("series"), exact=True)
 if drawn is None:
-    sys.exit("this run has no answer yet")
+    sys.exit("this run has no audits yet")
 figure, caption = drawn
 print(caption)
 figure.savefig(Path(__file__).with_name("alloys.png"), dpi=110)

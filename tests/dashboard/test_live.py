@@ -26,7 +26,7 @@ from steersman.journal.records import Note, Scored, Session
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import modules, trust
 from steersman.store import FRAME, Frames, GroupWriter, Span
-from tests.dashboard.conftest import FRAMES, SLOTS, MadeRun
+from tests.dashboard.conftest import FRAMES, SEGMENT_S, SLOTS, MadeRun
 from tests.dashboard.serving import TOKENS, serving, unpacked
 
 PEPTIDE = "ATOM  {:5d}  CA  GLY A{:4d}       0.000   0.000   0.000  1.00  0.00           C\n"
@@ -173,6 +173,7 @@ def test_calibration_and_domain_are_those_of_the_scores_before_anybody_asked_for
     assert isinstance(found, dict)
     np.testing.assert_allclose(found["calibration"]["error"], 2 * np.array(found["calibration"]["spread"]), rtol=1e-6)
     assert found["inside"]["all"] == pytest.approx((spread < 0.25).mean())
+    assert found["audits"] is None, "scores without audits"
 
 
 def test_audits_of_a_surrogate_are_judged_in_double_precision(finished: RunDirectory) -> None:
@@ -180,10 +181,11 @@ def test_audits_of_a_surrogate_are_judged_in_double_precision(finished: RunDirec
     shutil.rmtree(finished.scores / "0001")
     rows, n = 12 * FRAMES, SLOTS * 12 * FRAMES
     rng, said = np.random.default_rng(0), -1e5 + np.random.default_rng(1).random(n)
+    truth = said + rng.normal(0, 1e-3, n)
     writer = GroupWriter(finished.scores / "0001", attributes={"model": 1})
     writer.extend(FRAME, {
         "walker": np.repeat(np.arange(SLOTS, dtype=np.int32), rows), "row": np.tile(np.arange(rows), SLOTS),
-        "said": said, "truth": said + rng.normal(0, 1e-3, n), "version": np.repeat([1, 2], [30, n - 30]),
+        "said": said, "truth": truth, "version": np.repeat([1, 2], [30, n - 30]),
         "steps": np.full(n, 10), "trained_steps": np.repeat([500, 700], [30, n - 30]),
     })  # fmt: skip
     writer.close()
@@ -196,6 +198,18 @@ def test_audits_of_a_surrogate_are_judged_in_double_precision(finished: RunDirec
     assert newest["low"] <= 0.95 <= newest["high"]
     assert newest["bound"] == pytest.approx(1.96e-3, rel=0.4)
     assert f"{n:,}" in found["saved"]
+    for each, errors in zip(found["versions"], np.split(np.abs(truth - said), [30]), strict=True):
+        np.testing.assert_array_equal(each["errors"], errors[19:])
+        held = errors[19:] <= np.array(each["bounds"])
+        assert held.sum() == each["inside"]
+        so_far = np.cumsum(held) / np.arange(1, len(held) + 1)
+        np.testing.assert_allclose(each["share"]["inside"], so_far[9:])
+        assert (each["share"]["low"][-1], each["share"]["high"][-1]) == (each["low"], each["high"])
+        assert each["share"]["hours"] == each["hours"][9:]
+    came = SEGMENT_S / FRAMES * np.arange(20, 31)  # walker 0 had come after a second
+    np.testing.assert_allclose(found["versions"][0]["hours"], (1 + came) / 3600)
+    assert (np.diff(newest["hours"]) >= 0).all()
+    assert found["error"] == "error"  # frames do not say in which unit
 
 
 def test_a_film_shows_the_frames_of_the_lineage_in_order(watched: Watched) -> None:

@@ -90,11 +90,21 @@ def test_a_surrogate_that_is_spoiled_is_noticed_at_the_second_audit(seed: int) -
     assert 100 < audits.coverage(values)[0].spoiled <= 152  # sooner only by chance, in 1 of 100 tries
 
 
+def test_the_interval_of_a_share_holds_it_as_often_as_it_says() -> None:
+    low, high = audits.clopper_pearson(np.arange(31), 30)
+    assert (low[0], high[-1]) == (0.0, 1.0)
+    for share in (0.5, 0.9, 0.97):
+        assert 0.95 <= binom.pmf(np.flatnonzero((low <= share) & (share <= high)), 30, share).sum() < 1
+
+
 def test_each_version_is_judged_by_its_own_audits() -> None:
     values = audit(200, 3)
     values["version"] = np.repeat([0, 1, 3, 3], 50)
     values["said"][:50] = 0.0  # no surrogate said anything
-    assert [(each.version, len(each.held)) for each in audits.coverage(values)] == [(1, 31), (3, 81)]
+    found = audits.coverage(values)
+    assert [(each.version, each.frame.tolist()) for each in found] == [(1, [*range(69, 100)]), (3, [*range(119, 200)])]
+    for each in found:
+        assert np.array_equal(each.error, np.abs(values["truth"] - values["said"])[each.frame])
 
 
 def test_calls_are_counted_once() -> None:

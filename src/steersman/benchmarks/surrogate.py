@@ -35,7 +35,11 @@ from steersman.workflows import order
 
 LEARN, CHECKED = 80, (160, 320, 640)  # energies before each of two trainings, and audits after them
 DIRECT = (300_000, 1_000_000)
-KINDS = {"pairs and triangles": 1, "pairs": 0}  # triplets that a surrogate sees
+KINDS = {  # clusters that a surrogate sees
+    "pairs and triangles": {"triplets": 1},
+    "pairs": {"triplets": 0},
+    "nearest pairs": {"pairs": 1, "triplets": 0},
+}
 
 
 class Known:
@@ -72,7 +76,8 @@ class Known:
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="steersman bench surrogate", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=8, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="of the seeds")
     parser.add_argument(
         "--measure", type=int, default=order.Order.model_fields["measure"].default, help="steps to count configurations"
     )
@@ -83,12 +88,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     found["surrogate_steps_per_s"] = rounded(rate(known))
     for calls in DIRECT:
         found[f"direct, {calls:,}"] = direct(known, calls, chosen.seeds)
-    for kind, triplets in KINDS.items():
-        lattice = Lattice(
-            bulk("Cu", "fcc", a=3.72, cubic=True).repeat(exact.CELLS), "Au", exact.GOLD, triplets=triplets
-        )
+    for kind, clusters in KINDS.items():
+        lattice = Lattice(bulk("Cu", "fcc", a=3.72, cubic=True).repeat(exact.CELLS), "Au", exact.GOLD, **clusters)
         runs = []
-        for seed in range(chosen.seeds):
+        for seed in range(chosen.first, chosen.first + chosen.seeds):
             runs.append(campaign(known, lattice, chosen.measure, seed))
             print(kind, seed, runs[-1], file=sys.stderr, flush=True)
         for number, audited_ in enumerate(CHECKED):
@@ -106,7 +109,8 @@ def campaign(known: Known, lattice: Lattice, measure: int, seed: int) -> list[di
 
     def draw(until: int) -> None:
         while len(frames) < until:
-            frames.extend(audits(lattice, model, known.energy, seed=seed * 10**6 + len(frames)))
+            after = frames[-1] if frames else None
+            frames.extend(audits(lattice, model, known.energy, seed=seed * 10**6 + len(frames), after=after))
 
     for calls in (LEARN, 2 * LEARN):
         draw(calls)

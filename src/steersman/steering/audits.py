@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from steersman.steering.errors import AuditsRefused
 
@@ -48,16 +49,25 @@ class Coverage:
 
     Args:
         version: of the model.
-        held: (n,) bool, of each audit in order of time, those left out that only calibrated.
+        frame: (n,) int, which of the scores each audit is, in order of time; those left out that only calibrated.
+        error: (n,) of each, in the unit of `truth`.
+        bounds: (n,) on each of these errors, as it was known before.
         bound: on the error of the next one.
         spoiled: number of the audit, from 1 on, by which the surrogate was seen to have changed; 0: it was not.
     Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world.
     """
 
     version: int
-    held: np.ndarray
+    frame: np.ndarray
+    error: np.ndarray
+    bounds: np.ndarray
     bound: float
     spoiled: int
+
+    @property
+    def held(self) -> np.ndarray:
+        """(n,) bool, whether the bound of each held."""
+        return np.asarray(self.error <= self.bounds)
 
     @property
     def share(self) -> float:
@@ -66,12 +76,9 @@ class Coverage:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of 95 % of this share, after Clopper and Pearson (1934)."""
-        from scipy.stats import beta
-
-        n, k = len(self.held), int(self.held.sum())
-        low = float(beta.ppf(0.025, k, n - k + 1)) if k else 0.0
-        return low, float(beta.ppf(0.975, k + 1, n - k)) if k < n else 1.0
+        """Of 95 % of this share."""
+        low, high = clopper_pearson(self.held.sum(), len(self.held))
+        return float(low), float(high)
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -115,8 +122,19 @@ def coverage(values: Values, level: float = LEVEL) -> list[Coverage]:
     """
     error = np.abs(_column(values, "truth") - _column(values, "said"))
     version = _column(values, "version")
-    counted = (version > 0) & ~_failed(values)
-    return [_coverage(int(each), error[counted & (version == each)], level) for each in np.unique(version[counted])]
+    counted = np.flatnonzero((version > 0) & ~_failed(values))
+    return [
+        _coverage(int(each), counted[version[counted] == each], error, level) for each in np.unique(version[counted])
+    ]
+
+
+def clopper_pearson(k: ArrayLike, n: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Interval of 95 % of a share, when k of n (...) were seen. Source: Clopper and Pearson (1934)."""
+    from scipy.stats import beta
+
+    k, n = np.broadcast_arrays(k, n)
+    low = np.where(k > 0, beta.ppf(0.025, np.maximum(k, 1), n - k + 1), 0.0)
+    return low, np.where(k < n, beta.ppf(0.975, k + 1, np.maximum(n - k, 1)), 1.0)
 
 
 def saved(values: Values) -> Saved:
@@ -186,12 +204,12 @@ def corrected(
     return Corrected(found[0], low, high, len(truth))
 
 
-def _coverage(version: int, errors: np.ndarray, level: float) -> Coverage:
-    known, held, spoiled = list[float](), list[bool](), 0
+def _coverage(version: int, frame: np.ndarray, errors: np.ndarray, level: float) -> Coverage:
+    known, bounds, spoiled = list[float](), list[float](), 0
     bound, most, beyond = math.inf, -math.inf, 0  # the largest error, and how many in a row have exceeded it by now
-    for number, error in enumerate(map(float, errors), 1):
+    for number, error in enumerate(map(float, errors[frame]), 1):
         if math.isfinite(bound):
-            held.append(error <= bound)
+            bounds.append(bound)
         beyond = beyond + 1 if error > most and len(known) >= FEWEST else 0
         if beyond == 2 and not spoiled:  # by chance with a probability below 2 / FEWEST
             spoiled = number
@@ -200,7 +218,8 @@ def _coverage(version: int, errors: np.ndarray, level: float) -> Coverage:
         bisect.insort(known, error)
         rank = math.ceil((number + 1) * level)
         bound = known[rank - 1] if rank <= number else math.inf
-    return Coverage(version, np.array(held, bool), bound, spoiled)
+    judged = frame[len(frame) - len(bounds) :]
+    return Coverage(version, judged, errors[judged], np.array(bounds), bound, spoiled)
 
 
 def _column(values: Values, name: str) -> np.ndarray:

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 import torch
 from ase import Atoms
-from scipy.stats import binom
+from scipy.stats import binom, chi2
+from torch import Tensor
 
 from steersman.apps import alloys
 from steersman.apps.alloys import Lattice, Surrogate, audits, exact, judged, thermodynamics
 from steersman.apps.alloys.exact import Exact
+from steersman.apps.alloys.flat import Bins
+from steersman.apps.alloys.surrogate import WALKERS
 from steersman.apps.errors import OutOfRange
 from steersman.models import Model, Vectors
 from steersman.steering.audits import audited, coverage, saved
@@ -42,11 +45,14 @@ def audit(n: int, seed: int, said: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def bins_alike(said: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """n orbits so that each bin of the surrogate is as likely, the bin of every orbit, and what bins hold."""
+    """n orbits so that each bin of the surrogate has equally many, the bin of every orbit, and what bins hold."""
     where = np.floor((np.minimum(said, SHARE @ said) - said.min()) / BIN).astype(int)
     where = np.unique(where, return_inverse=True)[1]
     size = np.bincount(where, weights=SHARE)
-    return rng.choice(len(SHARE), n, p=SHARE / size[where] / len(size)), where, size
+    turns = np.bincount(np.arange(n) % len(size), minlength=len(size))
+    members = [np.flatnonzero(where == each) for each in range(len(size))]
+    drawn = [rng.choice(own, k, p=SHARE[own] / SHARE[own].sum()) for own, k in zip(members, turns, strict=True)]
+    return np.concatenate(drawn), where, size
 
 
 def wrong_by(eV: float, seed: int) -> np.ndarray:
@@ -63,14 +69,8 @@ def test_the_exact_transition_is_the_one_of_the_table() -> None:
 
 @pytest.mark.parametrize(("eV", "n", "rms"), [(0.007, 160, 3.0), (0.015, 320, 3.0), (0.034, 640, 6.0)])
 def test_the_transition_is_in_its_interval_however_wrong_the_surrogate_is(eV: float, n: int, rms: float) -> None:
-    answers = []
-    for seed in range(24):
-        try:
-            answers.append(thermodynamics.transition(audit(n, seed, wrong_by(eV, seed))))
-        except AuditsRefused:  # a bin has too few
-            continue
+    answers = [thermodynamics.transition(audit(n, seed, wrong_by(eV, seed))) for seed in range(24)]
     held = sum(bool(each.low <= EXACT_K <= each.high) for each in answers)
-    assert len(answers) >= 10
     assert binom.cdf(held, len(answers), 0.93) > 0.01
     assert np.sqrt(np.mean([(each.value - EXACT_K) ** 2 for each in answers])) < rms
 
@@ -130,15 +130,50 @@ def test_calls_are_those_that_were_made_and_audits_those_of_the_newest_model(
     assert [first.version, second.version] == [1, 2]
     scores = judged(second, table(frames))
     assert saved(scores).expensive == len(calls) == 240
-    assert saved(scores).surrogate == int(first.facts[1] + second.facts[1]) + 180 * 101
+    walked = sum(128 + WALKERS * number * 101 for number in (60, 120))
+    assert saved(scores).surrogate == int(first.facts[1] + second.facts[1]) + walked
     assert np.array_equal(audited(scores), np.arange(240) >= 120)
     newest = coverage(scores)[-1]
     assert newest.interval[0] <= 0.95 <= newest.interval[1]
     assert np.allclose(second.said(table(frames)["correlations"])[0][120:], scores["said"][120:])
     here = np.bincount(scores["bin"][120:].astype(int), minlength=int(scores["bins"][0]))
-    assert here.max() < 4 * 120 / len(here), "bins are visited alike"
+    assert np.ptp(here) <= 2, "bins have equally many"
     low = scores["truth"][120:] < np.quantile(scores["truth"][:60], 0.01)
     assert low.sum() > 20, "also those that random configurations never show"
+
+
+@pytest.mark.slow
+def test_bins_get_equally_many_audits_and_in_a_bin_each_configuration_is_as_likely(
+    lattice: Lattice, looked_up: Callable[[Atoms], float]
+) -> None:
+    """Also where most of the walkers that are kept are in one bin."""
+    model = fit(lattice, list(audits(lattice, None, looked_up, seed=1, number=60)))
+    bins = Bins(float(model.grid[0]), float(model.grid[1]), model.number)
+
+    def bins_of(configurations: Tensor) -> np.ndarray:
+        return bins(torch.from_numpy(model.said(lattice.correlations(configurations).numpy())[0])).numpy()
+
+    where = bins_of(torch.from_numpy(np.argsort(~exact.orbits()[0], axis=1, kind="stable")))
+    home = bins_of(model.pool)
+    crowd = np.flatnonzero(home == np.bincount(home).argmax())
+    model.pool[:100] = model.pool[np.resize(crowd, 100)]
+    frames = list[dict[str, Any]]()
+    for seed in range(20):
+        after = frames[-1] if frames else None
+        frames += audits(lattice, model, looked_up, seed=seed, after=after, number=24, steps=300)
+    found = table(frames)
+    counts = np.bincount(found["bin"], minlength=len(model.ln_g))
+    assert np.ptp(counts) <= 4
+    chi, known = 0.0, 0
+    for each in np.flatnonzero(counts > 5):
+        truth, weight = KNOWN.energy[where == each], KNOWN.size[where == each]
+        mean = np.average(truth, weights=weight)
+        spread = np.sqrt(np.average((truth - mean) ** 2, weights=weight))
+        if spread > 1e-6:
+            away = (found["truth"][found["bin"] == each].mean() - mean) / spread
+            chi, known = chi + counts[each] * away**2, known + 1
+    assert known > 10
+    assert chi < chi2.ppf(0.999, known)
 
 
 def test_an_energy_that_fails_is_a_frame_too_and_one_that_always_fails_an_error(lattice: Lattice) -> None:
@@ -182,8 +217,19 @@ def test_the_figure_has_exact_values_beside_energies_that_can_be_those() -> None
     drawn = alloys.curves(shifted, exact=True)
     assert drawn is not None
     assert [len(axes.lines) for axes in drawn[0].axes] == [1, 1, 1]
-    assert alloys.curves({name: each[:50] for name, each in scores.items()}, exact=True) is None
     assert alloys.curves({}, exact=True) is None
+
+
+def test_where_there_is_no_answer_the_figure_says_why() -> None:
+    few = audit(50, 1, wrong_by(0.01, 1))
+    failed = few | {"truth": np.full(50, np.nan)}
+    for scores in (few, failed):
+        with pytest.raises(AuditsRefused) as refused:
+            thermodynamics.transition(scores)
+        drawn = alloys.curves(scores, exact=True)
+        assert drawn is not None
+        assert str(refused.value)[1:] in drawn[1]
+    assert alloys.curves(few | {"version": np.zeros(50)}, exact=True) is None, "nothing was audited yet"
 
 
 @pytest.mark.slow

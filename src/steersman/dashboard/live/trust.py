@@ -8,6 +8,7 @@ import numpy as np
 
 from steersman.dashboard.live.latent_map import current
 from steersman.dashboard.live.watched import Watched
+from steersman.dashboard.stored import variables
 from steersman.journal.scoreboard import Scoreboard
 from steersman.steering import audits
 from steersman.steering.errors import AuditsRefused
@@ -19,6 +20,8 @@ AUDITS = {"truth", "said", "version", "steps", "trained_steps"}  # scores of aud
 BINS = 12
 MOST_BINS_OF_STARTS = 60
 MOST_FRAMES = 200_000  # that calibration looks at
+MOST_AUDITS = 600  # of a version that are shown
+FIRST_AUDITS = 10  # before, a share says nothing
 
 
 def models(watched: Watched) -> dict[str, Any]:
@@ -80,26 +83,45 @@ def inside(watched: Watched) -> dict[str, Any] | None:
 
 
 def audited(watched: Watched) -> dict[str, Any] | None:
-    """How often the bound of each version held in its audits, and what was saved; None where nothing is audited.
+    """How often the bound of each version held in its audits, when, and what was saved; None where nothing is audited.
 
     From the scores as they are stored, in double precision: energies are large numbers.
     """
     state, directory = watched.history.state, watched.history.directory
-    cloud, _ = current(watched)
+    cloud, table = current(watched)
     if not set(cloud.scores) >= AUDITS or len(cloud) > MOST_FRAMES:
         return None
-    values = Scoreboard.load(directory.scores, state.scored_with, state.scored).scores(state).values
+    scores = Scoreboard.load(directory.scores, state.scored_with, state.scored).scores(state)
     try:
-        versions, spent = audits.coverage(values), audits.saved(values)
+        versions, spent = audits.coverage(scores.values), audits.saved(scores.values)
     except AuditsRefused:
         return None
+    hours = watched.clock.elapsed(table.moments(table.of_frames(scores.walker, scores.row), scores.row)) / 3600
+    truth = variables(watched.history).get("truth")
     return {
-        "versions": [
-            {"version": each.version, "inside": int(each.held.sum()), "judged": len(each.held),
-             "low": each.interval[0], "high": each.interval[1], "bound": _finite(each.bound), "spoiled": each.spoiled}
-            for each in versions
-        ],
+        "versions": [_audited(each, hours[each.frame]) for each in versions],
         "saved": str(spent),
+        "error": truth.named("error") if truth else "error",
+    }
+
+
+def _audited(coverage: audits.Coverage, hours: np.ndarray) -> dict[str, Any]:
+    """One version, and how it came about: at most MOST_AUDITS of its audits, and the share inside until each."""
+    held, judged = coverage.held, 1 + np.arange(len(hours))
+    inside = np.cumsum(held)
+    low, high = audits.clopper_pearson(inside, judged)
+    at = np.unique(np.linspace(0, len(hours) - 1, MOST_AUDITS).round().astype(int)) if len(hours) else judged
+    later = at[at >= FIRST_AUDITS - 1]
+    return {
+        "version": coverage.version, "inside": int(held.sum()), "judged": len(held),
+        "low": coverage.interval[0], "high": coverage.interval[1], "bound": _finite(coverage.bound),
+        "spoiled": coverage.spoiled,
+        "hours": np.fmax.accumulate(hours)[at].tolist(), "errors": coverage.error[at].tolist(),
+        "bounds": coverage.bounds[at].tolist(),
+        "share": {
+            "hours": np.fmax.accumulate(hours)[later].tolist(), "inside": (inside / judged)[later].tolist(),
+            "low": low[later].tolist(), "high": high[later].tolist(),
+        },
     }  # fmt: skip
 
 

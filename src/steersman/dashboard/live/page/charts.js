@@ -16,7 +16,7 @@ function rising(x) {
 // Where all is at one x, an axis would count to a billionth: it begins at 0 then.
 const room = (_, low, high) => (high - low > 1e-6 * Math.abs(high) ? [low, high] : [0, 2 * high || 1]);
 
-// series: [{label, x, y, stroke, points, width, dash}]; x of each its own.
+// series: [{label, x, y, stroke, points, size, width, dash}]; x of each its own. One without a label is not in the legend.
 export class Curves {
   constructor(xLabel, yLabel, { height = HEIGHT, log = false, whole = false, named = false } = {}) {
     // whole: x counts something; named: a single curve has its name, too
@@ -91,12 +91,18 @@ export class Curves {
         { label: this.xLabel },
         ...this.series.map((each) => ({
           label: each.label,
+          class: each.label ? undefined : "unnamed",
           stroke: each.stroke,
           width: each.width ?? 2,
           dash: each.dash,
           spanGaps: true,
           paths: each.lines === false ? () => null : undefined,
-          points: { show: each.points ?? false, size: 7, fill: each.fill ?? each.stroke, stroke: each.stroke },
+          points: {
+            show: each.points ?? false,
+            size: each.size ?? 7,
+            fill: each.fill ?? each.stroke,
+            stroke: each.stroke,
+          },
         })),
       ],
       hooks: { draw: [(plot) => this._marks(plot)] },

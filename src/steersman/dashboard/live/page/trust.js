@@ -6,11 +6,16 @@ import { amount, card, el, fill, table, timeUnit } from "steersman/dom.js";
 
 const PROFILE = { IpUpdateTime: "sky", FwdTime: "blue", BwdTime: "green", WtUpdateTime: "orange", SyncTime: "red" };
 
+const ofVersion = (v) => colour(v ? ["blue", "orange", "green", "purple", "sky", "yellow"][(v - 1) % 6] : "grey");
+const percent = (share) => (100 * share).toFixed(1);
+
 export class Trust {
   constructor(source) {
     this.source = source;
     this.loss = new Curves("epoch, versions one after another", "training loss", { log: true, whole: true });
     this.held = new Curves("model version", "held-out error", { whole: true });
+    this.inside = new Curves("", "inside so far (%)");
+    this.errors = new Curves("", "error");
     this.body = el("div", { class: "columns" });
     this.rows = el("div");
     this.node = card("trust", "Can I trust the model?", {}, this.body, this.rows);
@@ -27,6 +32,7 @@ export class Trust {
       [per, unit] = timeUnit(chosen.hours.at(-1) ?? 0),
       edges = chosen.hours.map((h) => h * per),
       wall = `wall time (${unit})`;
+    if (audits?.versions.length) parts.push(...this._audits(audits, per, unit));
     if (!versions.length)
       parts.push(
         el(
@@ -113,7 +119,7 @@ export class Trust {
             chosen.versions.map((v, i) => ({
               label: v ? `model ${v}` : "no model",
               values: chosen.by_version[i],
-              shade: v ? colour(["blue", "orange", "green", "purple", "sky", "yellow"][(v - 1) % 6]) : colour("grey"),
+              shade: ofVersion(v),
             })),
           ),
         ),
@@ -193,20 +199,6 @@ export class Trust {
         ]),
       );
     }
-    if (audits?.versions.length) {
-      const columns = ["version", "audits", "inside (%)", "95 % interval", "bound", ""];
-      const percent = (share) => (100 * share).toFixed(1);
-      const rows = audits.versions.map((v) => [
-        v.version,
-        v.judged,
-        v.judged ? percent(v.inside / v.judged) : "-",
-        v.judged ? `${percent(v.low)} to ${percent(v.high)}` : "-",
-        amount(v.bound),
-        v.spoiled ? `changed by audit ${v.spoiled}` : "",
-      ]);
-      const shown = el("div", {}, table(columns, rows, [0, 1, 2, 3, 4]), el("p", {}, audits.saved));
-      parts.push(panel("Audits: is the surrogate's error inside its bound of 95 %?", shown));
-    }
     fill(this.body, parts);
     this.body.dataset.versions = versions.length;
     fill(
@@ -233,5 +225,77 @@ export class Trust {
           )
         : null,
     );
+  }
+
+  // What the audits of a surrogate say: first, for it is what an answer rests on.
+  _audits({ versions, saved, error }, per, unit) {
+    const wall = `wall time (${unit})`,
+      hours = (each) => each.hours.map((h) => h * per),
+      judged = versions.filter((v) => v.share.hours.length),
+      parts = [];
+    if (judged.length) {
+      const newest = judged.at(-1),
+        x = hours(newest.share),
+        ends = [
+          Math.min(...judged.map((v) => hours(v.share)[0])),
+          Math.max(...judged.map((v) => hours(v.share).at(-1))),
+        ];
+      const share = `${percent(newest.inside / newest.judged)} %`;
+      parts.push(panel(`${share} of model ${newest.version}'s audits inside (promised: 95 %)`, this.inside.node));
+      const series = [
+        ...judged.map((v) => ({
+          label: `model ${v.version}`,
+          x: hours(v.share),
+          y: v.share.inside.map((s) => 100 * s),
+          stroke: ofVersion(v.version),
+        })),
+        ...["low", "high"].map((side) => ({
+          label: side === "low" ? `95 % interval of model ${newest.version}` : "",
+          x,
+          y: newest.share[side].map((s) => 100 * s),
+          stroke: ofVersion(newest.version),
+          width: 1,
+          dash: [2, 3],
+        })),
+        { label: "promised", x: ends, y: [95, 95], stroke: colour("grey"), dash: [5, 4] },
+      ];
+      this.inside.set(series, [], wall);
+      const marks = versions.filter((v) => v.hours.length).map((v) => [v.hours[0] * per, `${v.version}`]);
+      const dots = (label, stroke, test) => {
+        const [x, y] = [[], []];
+        for (const v of versions)
+          v.errors.forEach((e, i) => {
+            if (test(e, v.bounds[i])) [x.push(v.hours[i] * per), y.push(e)];
+          });
+        return { label, x, y, stroke: colour(stroke), points: true, lines: false, size: 4 };
+      };
+      this.errors.yLabel = error;
+      parts.push(panel("Errors of audits against the bound (above: model)", this.errors.node));
+      this.errors.set(
+        [
+          dots("inside", "blue", (e, bound) => e <= bound),
+          dots("outside", "red", (e, bound) => e > bound),
+          ...versions.map((v, i) => ({
+            label: i ? "" : "bound of 95 %, known before",
+            x: hours(v),
+            y: v.bounds,
+            stroke: colour("ink"),
+          })),
+        ].filter((each) => each.x.length),
+        marks,
+        wall,
+      );
+    }
+    const columns = ["model", "audits judged", "inside (%)", "95 % interval", `bound${error.slice(5)}`, ""];
+    const rows = versions.map((v) => [
+      v.version,
+      v.judged,
+      v.judged ? percent(v.inside / v.judged) : "-",
+      v.judged ? `${percent(v.low)} to ${percent(v.high)}` : "-",
+      amount(v.bound),
+      v.spoiled ? `changed by audit ${v.spoiled}` : "",
+    ]);
+    parts.push(panel(saved, table(columns, rows, [0, 1, 2, 3, 4])));
+    return parts;
   }
 }
