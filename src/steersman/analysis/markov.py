@@ -230,8 +230,8 @@ def _interval(values: np.ndarray) -> np.ndarray:
     draws = values[1:][~np.isnan(values[1:])]
     low, high = np.nan, np.nan
     if len(draws):
-        at = {} if np.isfinite(draws).all() else {"method": "nearest"}  # nothing lies between a number and infinity
-        low, high = np.quantile(draws, [0.025, 0.975], **at)
+        finite = np.isfinite(draws).all()  # nothing lies between a number and infinity
+        low, high = np.quantile(draws, [0.025, 0.975], method="linear" if finite else "nearest")
     return np.array([values[0], np.minimum(low, values[0]), np.maximum(high, values[0])])  # few draws may all be beside
 
 
