@@ -15,7 +15,7 @@ import pytest
 
 from steersman import audits, open_run
 from steersman.apps import alloys
-from steersman.data.run import Run
+from steersman.calls.opened import Run
 from steersman.engine import orphans
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State

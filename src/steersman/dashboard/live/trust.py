@@ -8,7 +8,7 @@ import numpy as np
 
 from steersman.dashboard.live.latent_map import current
 from steersman.dashboard.live.watched import Watched
-from steersman.dashboard.stored import variables
+from steersman.data.stored import variables
 from steersman.journal.scoreboard import Scoreboard
 from steersman.steering import audits
 from steersman.steering.errors import AuditsRefused
