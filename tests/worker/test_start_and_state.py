@@ -184,7 +184,7 @@ def test_a_segment_that_has_a_state_says_nothing_of_looks(space: TupleSpace, tmp
 
 def test_a_segment_longer_than_three_leases_is_delivered_once(space: TupleSpace, tmp_path: Path) -> None:
     """Another walker waits for starts all the while."""
-    lease_s, runs = 0.4, list[int]()
+    lease_s, runs = 0.8, list[int]()
 
     def long(p: Any, start: of_segment.Start, out: Segment) -> None:
         runs.append(out.number)
