@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "data": {"system", "store", "steering", "journal", "stages"},
     "dashboard": {"system", "store", "steering", "journal", "stages", "executors", "data"},
     "compare": {"system", "steering", "journal", "stages", "engine", "checks", "data", "dashboard"},
-    "calls": {"system", "journal", "stages", "executors", "engine", "dashboard", "data"},
+    "calls": {"system", "steering", "journal", "stages", "executors", "engine", "dashboard", "data"},
     "analysis": {"system", "journal", "stages", "steering", "store", "dashboard", "data"},
     "site_configs": set(),
 }

@@ -23,7 +23,7 @@ from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, GroupWriter, MissingVariable
-from steersman.system.errors import UnknownName
+from steersman.system.errors import BadRequest, UnknownName
 from tests.data.conftest import FRAMES, REPORT_PS, STORY
 
 OF_0_1 = Path(__file__).parents[1] / "journal" / "runs_of_0_1"
@@ -83,6 +83,18 @@ def test_scores_lie_along_the_frames_that_count(opened: steersman.Run, simulated
     assert np.array_equal(opened.frame("w0.1:2").positions, simulated[2][2])
     times = scores[scores["segment"] == "w1.1"]["time"]
     assert np.allclose(times, opened.lineage("w1.1").time[-FRAMES:])
+
+
+def test_scores_are_had_as_policies_see_them(opened: steersman.Run) -> None:
+    scores, scored = opened.scores, opened.scored
+    places = list(zip(scored.walker.tolist(), scored.row.tolist(), strict=True))
+    assert set(places) <= set(zip(scores.walker, scores.row, strict=True))
+    one = next(name for name, value in scored.values.items() if value.ndim == 1)
+    table = scores.set_index(["walker", "row"])[one]
+    assert table.loc[places].tolist() == scored.values[one].tolist()
+    for wrong in ([3, 1], "w0.0", scores.walker > 0):
+        with pytest.raises(BadRequest):
+            opened.dataset(wrong)
 
 
 def test_all_frames_are_one_dataset_that_reads_what_is_looked_at(

@@ -51,6 +51,7 @@ def test_the_golden_trace_runs_in_order_and_each_run_of_a_group_once_however_oft
     assert ended.tasks.loc[state.calls.keys()].index.is_unique
     with pytest.raises(UnknownName):
         ended.result("nobody")
+    assert steersman("why", run, "nobody", cwd=tmp_path).returncode == 2
     asked(run, state.calls[next(iter(state.calls))].key, tmp_path)
     only_what_comes_after_is_done_again(run, found, tmp_path)
 
@@ -83,6 +84,7 @@ def only_what_comes_after_is_done_again(run: Path, found: dict[str, tuple[bytes,
     assert again == {"table", "found"}
     assert state.frames == frames
     assert open_run(run).result("found")["mended"]
+    assert set(open_run(run).tasks.standing) == {"done"}
     assert verify(directory) == []
     mended.write_text(text.replace("@wf.simulate", "@wf.simulate(retries=3)"))
     refused = steersman("resume", run, "--workflow", mended, cwd=cwd)

@@ -32,6 +32,8 @@ from steersman.journal.lock import driven
 from steersman.journal.records import Record
 from steersman.journal.run_directory import reading
 from steersman.stages import trust as allowed
+from steersman.steering import Scores
+from steersman.system.errors import BadRequest
 
 LOOK_EVERY_S = 0.5
 
@@ -111,6 +113,12 @@ class Run:
         return tables.scores(self._history)
 
     @property
+    def scored(self) -> Scores:
+        """The scores as policies and metrics see them, for functions that take these: `averages(run.scored, value)`."""
+        with reading(self._directory):
+            return self._history.scores
+
+    @property
     def unbiased(self) -> Unbiased:
         """Of a biased run: averages, free energies and differences between states of the unbiased system.
 
@@ -133,9 +141,12 @@ class Run:
         Returns: the stored variables, with the coordinates `time` (since the prepared start), `segment`, `walker` and
             `row`.
         Raises: NoFrames: there is none. MissingVariable. ShapeMismatch: walkers have a variable in other shapes.
+            BadRequest: `frames` are no rows of `scores`.
         """
         with reading(self._directory):
             chosen = self.scores if frames is None else frames
+            if not (isinstance(chosen, pandas.DataFrame) and {"walker", "row"} <= {*chosen}):
+                raise BadRequest("dataset() takes rows of run.scores, e.g. run.scores.loc[[3, 1]]")
             if chosen.empty:
                 raise NoFrames("there are no frames")
             return lineage.dataset(self._history, chosen, variables, lazy=True)

@@ -35,7 +35,8 @@ from steersman.stages.errors import UntrustedCode
 from steersman.stages.modules import MODULE
 from steersman.stages.workflow import Workflow
 from steersman.steering.expression import parse
-from steersman.system.errors import DamagedFile
+from steersman.store import names
+from steersman.system.errors import DamagedFile, UnknownName
 
 
 def status(run: RunPath, as_json: Json = False) -> None:
@@ -159,6 +160,9 @@ def why(
         if of_task := calls.why(history.state.calls, segment):
             say(json.dumps(of_task) if as_json else "\n".join(calls.lines(of_task)))
             return
+        if history.state.calls and names.SegmentName.parse(segment) is None:
+            tasks = {call.called.task for call in history.state.calls.values()}
+            raise UnknownName("task", segment, tasks)
         ask, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
         found = ask(history, segment)
         said = json.dumps(found) if as_json else "\n".join(words(found))

@@ -269,7 +269,7 @@ class State(Standing):
     def _take_as_it_is(self, name: str, sha256: str) -> None:
         folder, _, rest = name.partition("/")
         if folder == TASKS:
-            self.calls[rest.partition("/")[0]].done = None
+            self.calls.pop(rest.partition("/")[0], None)  # it is made again if a plan still makes it
         elif name in self.run.files:
             self.run = replace(self.run, files={**self.run.files, name: sha256})
         else:
