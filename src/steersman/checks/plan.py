@@ -142,7 +142,7 @@ def _space(plan: Plan, root: Path) -> Check:
     """What a frame may take at most; how much it takes, only a frame tells."""
     free = shutil.disk_usage(root if root.exists() else root.absolute().parent).free
     frames = _limit("frames", plan.workflow.stop_rule(plan.params))
-    each = f", {in_bytes(free / frames)} for each of {frames:,.0f} frames" if math.isfinite(frames) else ""
+    each = f", so each of {frames:,.0f} frames may take {in_bytes(free / frames)}" if math.isfinite(frames) else ""
     enough = free > 2**30
     words = "; --try says how much a frame takes" if enough else ": less than 1 GiB; make room"
     return Check("disk", enough, f"{in_bytes(free)} free{each}{words}")
@@ -154,5 +154,5 @@ def _memory(plan: Plan) -> list[Check]:
         return []
     frames = min(plan.workflow.training.window, _limit("frames", plan.workflow.stop_rule(plan.params)))
     memory = psutil.virtual_memory().total
-    words = f"{in_bytes(memory)} here, {in_bytes(memory / frames)} for each frame that a training reads"
-    return [Check("memory", True, f"{words}, {frames:,.0f} at most; --try says how much it reads of each")]
+    words = f"{in_bytes(memory)} here, so each of the {frames:,.0f} frames that a training reads may take"
+    return [Check("memory", True, f"{words} {in_bytes(memory / frames)}; --try says how much it reads of each")]

@@ -202,7 +202,8 @@ def _say_finished(directory: RunDirectory, made: Run, *, require_goal: bool, as_
         f"`steersman resume {directory.path} --set key=value` continues it with other parameters, "
         "and `--workflow FILE` does what comes after the loop anew"
     )
-    if not directory.report.exists():  # Ctrl-C came while it was drawn, say
+    if not (directory.report.exists() and directory.manifest.exists()):  # it was ended while they were written, say
+        err.plain("its report and manifest are written now")
         _describe(directory, made.state)
     if as_json:
         _print_json(directory, made.state)

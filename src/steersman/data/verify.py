@@ -120,7 +120,8 @@ def _sealed(directory: RunDirectory, state: State, known: set[str]) -> Iterator[
             if not any(name == where or name.startswith(f"{where}/") for where in known):
                 yield Problem("manifest", name, problem)
     except OSError as error:
-        yield Problem("manifest", manifest.UNSEALED[0], f"{error.strerror}; `verify --repair` writes it again")
+        what = "it was not written, or is gone" if isinstance(error, FileNotFoundError) else error.strerror
+        yield Problem("manifest", manifest.UNSEALED[0], f"{what}; `resume` or `verify --repair` writes it again")
 
 
 def _journal(history: History, went_on: bool) -> Iterator[str]:
