@@ -20,7 +20,8 @@ from msgspec import ValidationError, convert
 from steersman.bus import ALL, Server, TupleSpace
 from steersman.bus.tuples import dead_letters
 from steersman.engine import people
-from steersman.engine.driver import Driven, Driver
+from steersman.engine.driven import Driven
+from steersman.engine.driver import Driver
 from steersman.engine.errors import NotRunning
 from steersman.engine.inbox import LONGEST, TELL, JobBegan, Words
 from steersman.engine.people import ANSWER

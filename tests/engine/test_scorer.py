@@ -12,7 +12,8 @@ import pytest
 
 from steersman import Params, Workflow, budget, every
 from steersman.bus import Server, TupleSpace
-from steersman.engine.driver import Driven, Driver
+from steersman.engine.driven import Driven
+from steersman.engine.driver import Driver
 from steersman.engine.scorer import Scorer
 from steersman.executors.site_files import load_site
 from steersman.journal.file import Journal

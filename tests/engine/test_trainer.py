@@ -15,8 +15,8 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Began, Hired, Published, Start, Trained, Training
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
+from steersman.stages.kinds import Train
 from steersman.stages.rules import Every
-from steersman.stages.workflow import Train
 from steersman.worker.errors import JudgingFailed
 from steersman.worker.training_job import TrainingJob
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.engine import ending, mending, people
-from steersman.engine.driver import Show
+from steersman.engine.driven import Show
 from steersman.engine.run import Run
 from steersman.executors import site_files
 from steersman.executors.allocation import settled

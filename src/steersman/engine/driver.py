@@ -11,7 +11,6 @@ import functools
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,29 +22,23 @@ from steersman.engine import ending
 from steersman.engine.bag import Bag
 from steersman.engine.biaser import Biaser
 from steersman.engine.crew import Crew
+from steersman.engine.driven import Driven
 from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import Inbox, JobBegan
 from steersman.engine.jobs import Jobs
 from steersman.engine.merger import Merger
 from steersman.engine.people import People
 from steersman.engine.planner import Planner
-from steersman.engine.process import Interrupts
 from steersman.engine.reconcile import catch_up, first_shapes, hear
 from steersman.engine.scorer import Scorer
 from steersman.engine.servers import RunServers
 from steersman.engine.trainer import Trainer
 from steersman.engine.work import Work
-from steersman.executors.site import Site
 from steersman.journal.errors import FINISHED
-from steersman.journal.lock import Lock
-from steersman.journal.recorder import Recorder, see
+from steersman.journal.recorder import see
 from steersman.journal.records import End, Epoch, Prepared, Record
-from steersman.journal.run_directory import RunDirectory
-from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.modules import explained
-from steersman.stages.workflow import Params, Workflow
-from steersman.steering import StopRule
 from steersman.store import MOVE_EVERY_S
 from steersman.system.errors import told
 from steersman.system.node import busy
@@ -56,34 +49,6 @@ GATHER_S = 10e-6  # a slot: messages gather so long before a step, which takes a
 TICK_S = 0.25  # the display is drawn, and jobs are looked at, at least this often
 SYNC_S = 0.5  # the journal is on the disk this and a step later at most: a power failure may cost a second
 GOODBYE_S = 120.0  # walkers get this long to end their segments and publish
-
-Show = Callable[[State, StopRule], None]
-
-
-@dataclass(kw_only=True)
-class Driven:
-    """A run, as it is driven.
-
-    Args:
-        recorder: journal and state; the state is empty for a new run, replayed for a resumed one.
-        rounds: synchronous order that repeats bit for bit from the seed.
-        show: called with the state and the stop rule a few times a second.
-    """
-
-    directory: RunDirectory
-    workflow: Workflow
-    params: Params
-    site: Site
-    recorder: Recorder
-    seed: int
-    rounds: bool = False
-    show: Show = lambda state, rule: None
-
-    def __post_init__(self) -> None:
-        assert self.workflow.simulation is not None
-        self.state, self.simulation = self.recorder.state, self.workflow.simulation
-        self.slots = self.site.simulation.count
-        self.lock, self.interrupts = Lock(self.directory.path), Interrupts()
 
 
 class Driver:

@@ -18,7 +18,8 @@ import yaml
 
 from steersman.bus import BusError, TupleSpace
 from steersman.engine import ending, mending, merger, orphans, people
-from steersman.engine.driver import Driven, Driver
+from steersman.engine.driven import Driven
+from steersman.engine.driver import Driver
 from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import TELL
 from steersman.engine.jobs import Jobs

@@ -16,8 +16,9 @@ from steersman.journal.recorder import Recorder
 from steersman.journal.records import Metrics, Scored
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, misses_an_end, stale, unscored
+from steersman.stages.kinds import Score
 from steersman.stages.score_names import lacking
-from steersman.stages.workflow import Score, Workflow
+from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
 from steersman.steering.errors import BadScores
 from steersman.steering.opes import GROWTH

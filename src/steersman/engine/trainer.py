@@ -14,8 +14,8 @@ from steersman.journal import published
 from steersman.journal.recorder import Recorder
 from steersman.journal.records import Trained, Training
 from steersman.journal.run_directory import RunDirectory
+from steersman.stages.kinds import Train
 from steersman.stages.rules import Every
-from steersman.stages.workflow import Train
 from steersman.store import Span
 from steersman.system.errors import told
 from steersman.worker import tasks, training

@@ -8,7 +8,8 @@ import textwrap
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from steersman.stages.workflow import Train, Workflow
+from steersman.stages.kinds import Train
+from steersman.stages.workflow import Workflow
 
 TAKEN = ("frame", "walker", "row", "segment", "time")  # columns of `run.scores`, beside the scores
 NAME_TAKEN = "it cannot have this name, for the engine's own columns do; take another"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -14,6 +13,7 @@ import steersman
 from steersman.models.ranks.strategy import Strategy
 from steersman.stages import rules
 from steersman.stages.draws import rows_of
+from steersman.stages.kinds import HANG_S, TRAINING_HANG_S, Gate, Score, Simulate, Train
 from steersman.stages.rules import Every
 from steersman.stages.rules import stage as _stage
 from steersman.stages.task import Task
@@ -24,47 +24,12 @@ from steersman.store import Variable
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
-HANG_S = 600.0  # a frame, or a batch of scores, takes less
-TRAINING_HANG_S = 24 * 3600.0  # a training takes less
 
 
 class Params(BaseModel):
     """Parameters of a workflow: each field is a --set key and a YAML key, checked before any job starts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
-
-
-@dataclass(frozen=True)
-class Simulate:
-    function: Callable[..., None]
-    gpus: int = 0
-    retries: int = 2
-    variables: Mapping[str, Variable] = field(default_factory=dict)
-    hang_s: float = HANG_S
-    exact: bool | None = None
-
-
-Gate = str | Callable[[Any, Any], float]
-
-
-@dataclass(frozen=True)
-class Train:
-    function: Callable[..., Any]
-    when: Any
-    gpus: int = 0
-    window: int = 100_000
-    gate: Gate = "error"
-    hang_s: float = TRAINING_HANG_S
-    ranks: int = 1
-    strategy: str = "single"
-
-
-@dataclass(frozen=True)
-class Score:
-    function: Callable[..., Mapping[str, Any]]
-    batch: int = 16_384
-    hang_s: float = HANG_S
-    early: bool = False
 
 
 class Workflow:

@@ -26,8 +26,9 @@ from steersman.bus import BusError, TupleSpace, addresses
 from steersman.executors.site import Site
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
+from steersman.stages.kinds import Train
 from steersman.stages.start import topology
-from steersman.stages.workflow import Params, Train, Workflow
+from steersman.stages.workflow import Params, Workflow
 from steersman.steering import Bias
 from steersman.store import Span, Window
 from steersman.store.names import walker_name
