@@ -1,6 +1,6 @@
 """Alanine dipeptide, biased along what one of several models learned of it; how soon is the left-handed basin found?
 
-    steersman compare biased --vary model=TICA,DeepTICA,PCA --seeds 8
+    steersman compare biased --vary model=TICA,DeepTICA,PCA,Autoencoder --seeds 8
 """
 from typing import Literal
 
@@ -13,7 +13,7 @@ from steersman.workflows.dipeptide import LEFT, Dipeptide, wf
 
 
 class Biased(Dipeptide):
-    model: Literal["TICA", "DeepTICA", "PCA"] = "TICA"
+    model: Literal["TICA", "DeepTICA", "PCA", "Autoencoder"] = "TICA"
     lag: int = Field(5, ge=1)  # frames
 
 
@@ -21,7 +21,10 @@ wf.params = Biased
 
 @wf.train(when=lambda p: doubling(first=p.first, last=8 * p.first))
 def fit(p, frames, last):
+    from steersman.workflows.reference.autoencoder import Autoencoder
+
     if p.model == "PCA": return models.PCA.fit(frames["features"], latent=p.latent)
+    if p.model == "Autoencoder": return Autoencoder.fit(frames["features"], latent=p.latent, init=last)
     data, pairs = frames["features"], frames.lagged(p.lag)
     if p.model == "TICA": return models.TICA.fit(data, pairs, latent=p.latent)
     return models.DeepTICA.fit(data, pairs, latent=p.latent, init=last)
