@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from steersman.models.fitting.reservoir import Reservoir as Reservoir
     from steersman.models.fitting.schedule import Schedule as Schedule
     from steersman.models.model import Model as Model
+    from steersman.models.networks.autoencoder import Autoencoder as Autoencoder
     from steersman.models.networks.committee import Committee as Committee
     from steersman.models.networks.cosmoflow import CosmoFlow as CosmoFlow
     from steersman.models.networks.cvae import CVAE as CVAE
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from steersman.models.ranks.staging import staged as staged
 
 _HOMES = {
+    "Autoencoder": "steersman.models.networks.autoencoder",
     "CVAE": "steersman.models.networks.cvae",
     "Committee": "steersman.models.networks.committee",
     "CosmoFlow": "steersman.models.networks.cosmoflow",
@@ -54,6 +56,7 @@ __all__ = [
     "CVAE",
     "PCA",
     "TICA",
+    "Autoencoder",
     "Committee",
     "CosmoFlow",
     "DeepLab",

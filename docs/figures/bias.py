@@ -1,11 +1,14 @@
-"""A bias along what a model learned of alanine dipeptide: a picture of one run, and a table of all of them.
+"""Biases along what models learned: a picture of one run of alanine dipeptide, and tables of all runs of two systems.
 
-steersman compare biased --vary model=TICA,DeepTICA,PCA --seeds 6 --workers 2 --rounds --out runs/biased
-steersman compare oracle --seeds 6 --workers 2 --rounds --out runs/oracle
-python docs/figures/bias.py runs/biased runs/oracle
+steersman compare biased --vary model=TICA,DeepTICA,PCA,Autoencoder --set sim_ns=4 --seeds 8 --workers 2 --rounds \
+    --out runs/biased
+steersman compare oracle --set sim_ns=4 --seeds 8 --workers 2 --rounds --out runs/oracle
+steersman compare cube --vary model=TICA,DeepTICA,PCA,contacts --seeds 8 --workers 2 --rounds --out runs/cube
+python docs/figures/bias.py runs/biased runs/oracle runs/cube
 """
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +22,23 @@ from steersman.compare.statistics import Times, median_time
 from steersman.dashboard import style
 from steersman.workflows.dipeptide import LEFT
 
-MODELS = "DeepTICA", "TICA", "PCA"
-ORACLE, OTHER = "phi, psi (oracle)", (-2.9, -0.4)  # rad: phi of the other basins, well inside their barriers
-REFERENCE_KT, BINS = 3.8, 60
+NOTHING, ORACLE = "nothing (plain dynamics)", "phi, psi (oracle)"
+BINS = 60
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is looked for in runs of one system.
+
+    Args:
+        found: of a run, (n,) bool in the order of `run.scores`: which frames are in the state that is looked for.
+        begun: which are well inside the state where runs begin; what is in neither is on its way.
+        reference_kT: free energy of the state that is looked for above all else.
+    """
+
+    found: Callable[[Run], np.ndarray]
+    begun: Callable[[Run], np.ndarray]
+    reference_kT: float
 
 
 def phi(run: Run) -> np.ndarray:
@@ -30,10 +47,18 @@ def phi(run: Run) -> np.ndarray:
     return np.asarray(scores["phi" if "phi" in scores else "torsions_0"])
 
 
+DIPEPTIDE = Question(lambda run: _between(phi(run), *LEFT), lambda run: _between(phi(run), -2.9, -0.4), 3.8)
+CUBE = Question(lambda run: run.scores["made"].to_numpy() < 9, lambda run: run.scores["made"].to_numpy() > 21, 9.9)
+
+
+def _between(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    return np.asarray((values > low) & (values < high))
+
+
 @dataclass(frozen=True)
 class Found:
-    """Of one run: simulated ps, of all walkers together, until the left-handed basin was found, and in all; crossings
-    between the cores of the basins, its free energy above all else with its 95 % interval, and segments that failed."""
+    """Of one run: simulated ps, of all walkers together, until the state was found, and in all; crossings between the
+    two states, the free energy of the one that was found with its 95 % interval, and segments that failed."""
 
     ps: float
     whole_ps: float
@@ -42,10 +67,9 @@ class Found:
     failed: int
 
     @classmethod
-    def of(cls, path: Path) -> "Found":
+    def of(cls, path: Path, question: Question) -> "Found":
         run = open_run(path, trust=True)
-        scores, angle = run.scores, phi(run)
-        inside = (angle > LEFT[0]) & (angle < LEFT[1])
+        scores, inside = run.scores, question.found(run)
         began = run.segments["start"].loc[scores["segment"].astype(str)].to_numpy()
         made = np.lexsort((scores["row"], began))  # two walkers take turns, a segment each
         per_frame = run.state["simulated"] / len(scores)
@@ -55,20 +79,17 @@ class Found:
             mean = run.unbiased.difference(inside, ~inside)
             energy = mean.value, mean.low, mean.high
         return cls(
-            float(first + 1) * per_frame, float(run.state["simulated"]), crossings(run, angle, inside), energy,
+            float(first + 1) * per_frame, float(run.state["simulated"]), crossings(run, question), energy,
             int((run.segments["how"] == "failed").sum()),
         )  # fmt: skip
 
 
-def crossings(run: Run, angle: np.ndarray, inside: np.ndarray) -> int:
-    """From the core of one basin to that of the other, in the order of time of each walker."""
-    scores = run.scores
-    side = np.where(inside, 1, np.where((angle > OTHER[0]) & (angle < OTHER[1]), -1, 0))
-    total = 0
-    for walker in scores["walker"].unique():
-        mine = side[(scores["walker"] == walker).to_numpy()]
-        total += int((np.diff(mine[mine != 0]) != 0).sum())
-    return total
+def crossings(run: Run, question: Question) -> int:
+    """From one state to the other, in the order of time of each walker."""
+    side = np.where(question.found(run), 1, np.where(question.begun(run), -1, 0))
+    walkers = run.scores["walker"].to_numpy()
+    paths = (side[(walkers == walker) & (side != 0)] for walker in np.unique(walkers))
+    return sum(int((np.diff(path) != 0).sum()) for path in paths)
 
 
 def seeds(folder: Path, arm: Arm) -> list[Path]:
@@ -76,11 +97,11 @@ def seeds(folder: Path, arm: Arm) -> list[Path]:
     return sorted(each.parent for each in (folder / arm.slug).glob("seed-*/manifest.sha256"))
 
 
-def table(arms: dict[str, list[Found]]) -> str:
+def table(arms: dict[str, list[Found]], reference_kT: float) -> str:
     """Markdown: a row for each arm."""
     lines = [
-        "| bias along | seeds that found the basin | found after, ps (each seed) | median, ps | crossings (each seed) "
-        "| free energy of the basin, kT (each seed; 95 %) | intervals that hold 3.8 | segments that failed |",
+        "| bias along | seeds that found it | found after, ps (each seed) | median, ps | crossings (each seed) "
+        f"| free energy, kT (each seed; 95 %) | intervals that hold {reference_kT} | segments that failed |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, runs in arms.items():
@@ -90,7 +111,7 @@ def table(arms: dict[str, list[Found]]) -> str:
         after = ", ".join(f"{t:.0f}" for t in np.sort(times.time[times.reached])) or "-"
         known = [each.energy for each in runs if np.isfinite(each.energy[0])]
         energies = "; ".join(f"{value:.1f} ({low:.1f} to {high:.1f})" for value, low, high in sorted(known)) or "-"
-        hold = sum(low <= REFERENCE_KT <= high for _, low, high in known)
+        hold = sum(low <= reference_kT <= high for _, low, high in known)
         lines.append(
             f"| {name} | {times.reached.sum()} of {len(runs)} | {after} | "
             f"{f'{middle:.0f}' if np.isfinite(middle) else f'not within {whole[0]:,}'} | "
@@ -147,12 +168,19 @@ def profiles(axes: Axes, runs: dict[str, Path]) -> None:
     style.legend_above(axes, ncols=1)
 
 
+def arms(folder: Path, models: tuple[str, ...]) -> dict[str, list[Path]]:
+    """The finished runs along what each model learned, and of plain dynamics, which is the same for all."""
+    runs = {name: seeds(folder, Arm(OWN, (f"model={name}",))) for name in models}
+    return {**runs, NOTHING: seeds(folder, Arm(PLAIN, (f"model={models[0]}",)))}
+
+
 if __name__ == "__main__":
-    biased, known = map(Path, sys.argv[1:3])
-    paths = {name: seeds(biased, Arm(OWN, (f"model={name}",))) for name in MODELS}
-    paths["nothing (plain dynamics)"] = seeds(biased, Arm(PLAIN, ("model=TICA",)))
-    paths[ORACLE] = seeds(known, Arm(OWN))
-    print(table({name: [Found.of(path) for path in each] for name, each in paths.items()}))
+    biased, known, cube = map(Path, sys.argv[1:4])
+    dipeptide = arms(biased, ("TICA", "DeepTICA", "PCA", "Autoencoder")) | {ORACLE: seeds(known, Arm(OWN))}
+    folding = arms(cube, ("TICA", "DeepTICA", "PCA", "contacts"))
+    for question, paths in ((DIPEPTIDE, dipeptide), (CUBE, folding)):
+        every = {name: [Found.of(path, question) for path in each] for name, each in paths.items()}
+        print(table(every, question.reference_kT), end="\n\n")
     with style.applied():
-        shown = paths["DeepTICA"][0], paths["nothing (plain dynamics)"][0], paths[ORACLE][0]
+        shown = dipeptide["DeepTICA"][0], dipeptide[NOTHING][0], dipeptide[ORACLE][0]
         draw(*shown).savefig(Path(__file__).with_suffix(".png"))

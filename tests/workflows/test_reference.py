@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from steersman.apps import mueller_brown
+from steersman.apps.molecular_dynamics.biasing import Coordinate
+from steersman.apps.molecular_dynamics.context import Settings, SimulationContext
 from steersman.stages import loading
 from steersman.stages.modules import MODULE
 from steersman.stages.outline import problems
@@ -48,3 +50,23 @@ def test_mueller_brown_counts_its_wells() -> None:
     workflow = loaded("mueller_brown")
     frames = {"position": np.concatenate([mueller_brown.MINIMA, [[0.0, 1.9]]])}
     assert workflow.yardsticks["wells"].function(workflow.params(), frames).tolist() == [0, 1, 2, -1]
+
+
+def test_the_cube_begins_folded_and_its_features_are_the_same_in_numpy_and_in_openmm() -> None:
+    workflow = loaded("cube")
+    module, params = sys.modules[MODULE], workflow.params()
+    assert workflow.prepare_function is not None
+    molecule, features = workflow.prepare_function(params), module.Contacts()
+    assert features.count == 28  # as many as a cube of 27 places has beside its chain
+    assert features.values(molecule.positions).min() > 0.95
+    weights = np.random.default_rng(1).normal(size=(1, 28))
+    settings = Settings(300.0, timestep_fs=5.0, platform="Reference")
+    simulation = SimulationContext(molecule, settings, Coordinate(features, [(weights, np.zeros(1))]))
+    assert simulation.bias_force is not None
+    for spread in (0.0, 0.1, 1.0):
+        positions = molecule.positions + spread * np.random.default_rng(2).normal(size=(27, 3))
+        simulation.begin(positions, None, 1)
+        found = simulation.bias_force.inputs(simulation.context)
+        assert found == pytest.approx(features.values(positions) @ weights.T, rel=1e-9)
+    simulation.begin(molecule.positions, None, 1)
+    assert simulation.read().energy / simulation.kT == pytest.approx(-28 * params.depth_kT, rel=0.05)

@@ -21,10 +21,8 @@ wf.params = Biased
 
 @wf.train(when=lambda p: doubling(first=p.first, last=8 * p.first))
 def fit(p, frames, last):
-    from steersman.workflows.reference.autoencoder import Autoencoder
-
     if p.model == "PCA": return models.PCA.fit(frames["features"], latent=p.latent)
-    if p.model == "Autoencoder": return Autoencoder.fit(frames["features"], latent=p.latent, init=last)
+    if p.model == "Autoencoder": return models.Autoencoder.fit(frames["features"], latent=p.latent, init=last)
     data, pairs = frames["features"], frames.lagged(p.lag)
     if p.model == "TICA": return models.TICA.fit(data, pairs, latent=p.latent)
     return models.DeepTICA.fit(data, pairs, latent=p.latent, init=last)
@@ -34,7 +32,7 @@ def place(p, model, frames):
     z = model.encode(frames["features"])
     phi = md.dihedral(frames["positions"][:, [4, 6, 8, 10]])
     inside = (phi > LEFT[0]) & (phi < LEFT[1])
-    return {"z": z[0] if p.model == "PCA" else z, "bias": frames["bias"], "phi": phi, "left": inside}
+    return {"z": z[0] if isinstance(z, tuple) else z, "bias": frames["bias"], "phi": phi, "left": inside}
 
 wf.steer(bias=Opes("z", barrier_kT=14))  # without controls: `compare` runs plain sampling beside it
 

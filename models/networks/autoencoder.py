@@ -1,0 +1,109 @@
+"""A variational autoencoder of dense layers: what a CVAE learns of maps, of vectors, in a form that can be biased.
+
+Axes: B batch, F inputs, H hidden units, Z coordinates.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from steersman.models import device
+from steersman.models.errors import UnusableData, at_least
+from steersman.models.fitting.fit import fit, seeded
+from steersman.models.model import Model
+from steersman.models.networks.tica import rows
+
+WEIGHT = 1e-2  # of the divergence from a normal distribution
+
+
+class Autoencoder(Model):
+    """`latent` coordinates of one hidden layer of tanh, from which vectors are rebuilt.
+
+    Args:
+        size: numbers of a row, F.
+        latent: Z.
+        hidden: units H.
+    Source: Kingma and Welling (2014), Auto-encoding variational Bayes.
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, size: int, latent: int, hidden: int = 24) -> None:
+        super().__init__(size=size, latent=latent, hidden=hidden)
+        at_least(1, size=size, latent=latent, hidden=hidden)
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("scale", torch.ones(()))
+        self.inner, self.place, self.spread = (
+            nn.Linear(size, hidden),
+            nn.Linear(hidden, latent),
+            nn.Linear(hidden, latent),
+        )
+        self.decoder = nn.Sequential(nn.Linear(latent, hidden), nn.Tanh(), nn.Linear(hidden, size))
+
+    @classmethod
+    def fit(
+        cls,
+        data: np.ndarray,
+        *,
+        latent: int = 2,
+        hidden: int = 24,
+        epochs: int = 30,
+        batch: int = 512,
+        lr: float = 3e-3,
+        seed: int = 0,
+        init: Model | None = None,
+    ) -> Self:
+        """Fit to data (n, ...), each row flattened, all of one scale.
+
+        Args:
+            init: a fitted one to go on from, left as it is.
+        Raises: UnusableData: none, or values that are not finite, or that never change.
+        """
+        x = rows(data)
+        if len(x) == 0 or not (spread := float(x.std(axis=0).mean())):
+            raise UnusableData(np.shape(data), "the values never change")
+        with seeded(seed):
+            model = cls(x.shape[1], latent, hidden)
+        if not model.warm_start(init):
+            model.mean.copy_(torch.from_numpy(x.mean(axis=0)))
+            model.scale.fill_(spread)
+        model.to(device.best())
+        fit(model, x.astype(np.float32), _loss, epochs=epochs, batch=min(batch, len(x)), lr=lr, seed=seed)
+        return model.to("cpu").eval()
+
+    def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """As of `Model`."""
+        inner, place = (
+            (layer.weight.detach().numpy().astype(float), layer.bias.detach().numpy().astype(float))
+            for layer in (self.inner, self.place)
+        )
+        weights = inner[0] / float(self.scale)
+        return [(weights, inner[1] - weights @ self.mean.numpy().astype(float)), place]
+
+    @torch.no_grad()
+    def encode(self, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates of data (n, ...), and how well they rebuild it.
+
+        Returns: (n, Z) float64, and each row's mean squared error, (n,) float64.
+        Raises: UnusableData: rows of another size, or values that are not finite.
+        """
+        x = rows(data, self.config["size"])
+        (weights, offsets), (outer, shift) = self.dense_layers()
+        z = np.tanh(x @ weights.T + offsets) @ outer.T + shift
+        rebuilt = self.decoder(torch.from_numpy(z).float()).double() * self.scale + self.mean
+        return z, np.asarray(((rebuilt.numpy() - x) ** 2).mean(axis=1))
+
+
+def _loss(model: Autoencoder, batch: Tensor) -> dict[str, Tensor]:
+    x = (batch - model.mean) / model.scale
+    hidden = torch.tanh(model.inner(x))
+    place, spread = model.place(hidden), model.spread(hidden)
+    rebuilt = model.decoder(place + torch.exp(0.5 * spread) * torch.randn_like(spread))
+    error = ((rebuilt - x) ** 2).sum(dim=1).mean()
+    divergence = 0.5 * (place**2 + spread.exp() - 1 - spread).sum(dim=1).mean()
+    return {"loss": error + WEIGHT * divergence, "error": error, "divergence": divergence}
