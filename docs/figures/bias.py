@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steersman import Run, open_run
-from steersman.compare.arms import OWN, PLAIN, Arm
-from steersman.compare.statistics import Times, median_time
+from steersman.analysis.comparison.arms import OWN, PLAIN, Arm
+from steersman.analysis.comparison.statistics import Times, median_time
 from steersman.dashboard import style
 from steersman.workflows.dipeptide import LEFT
 

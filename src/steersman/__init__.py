@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steersman.analysis.comparison.calls import compare as compare
+    from steersman.analysis.comparison.calls import tune as tune
     from steersman.calls.opened import Run as Run
     from steersman.calls.opened import open_run as open_run
     from steersman.calls.run import run as run
-    from steersman.compare.calls import compare as compare
-    from steersman.compare.calls import tune as tune
     from steersman.stages.out import Out as Out
     from steersman.stages.rules import doubling as doubling
     from steersman.stages.rules import every as every
@@ -31,9 +31,9 @@ _HOMES = {
     "every": "steersman.stages.rules",
     "audits": "steersman.steering",
     "budget": "steersman.steering",
-    "compare": "steersman.compare.calls",
+    "compare": "steersman.analysis.comparison.calls",
     "run": "steersman.calls.run",
-    "tune": "steersman.compare.calls",
+    "tune": "steersman.analysis.comparison.calls",
     "plateau": "steersman.steering",
     "reached": "steersman.steering",
 }

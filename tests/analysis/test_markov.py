@@ -8,7 +8,7 @@ import pytest
 
 from steersman.analysis import answer, markov
 from steersman.analysis.errors import TooLittle
-from steersman.analysis.figure import draw
+from steersman.analysis.time_scales import draw
 from steersman.analysis.trajectories import Trajectories
 from steersman.apps import six_wells
 from steersman.apps.six_wells import exact

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steersman.analysis.answer import MOST_LABELS, count, interval, percent, table
-from steersman.analysis.write import Analysis
+from steersman.analysis.page import Analysis
 from steersman.dashboard import style
 from steersman.data.segment_table import BATCH
 from steersman.data.unbiased import Unbiased

@@ -17,7 +17,7 @@ from steersman.system.errors import BadValue
 from steersman.system.node import cores
 
 if TYPE_CHECKING:  # the others start sooner without what this one imports
-    from steersman.compare.comparison import Row
+    from steersman.analysis.comparison.verdicts import Row
 
 
 def compare(
@@ -57,8 +57,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare policies: the same budget and seeds for each, beside plain sampling and random restarts."""
+    from steersman.analysis.comparison import calls
     from steersman.cli.display import Beside
-    from steersman.compare import calls
 
     with counting("checking the workflow") as say_so, again_continues():
         found = calls.compare(
@@ -75,7 +75,7 @@ def compare(
 
 def _print(rows: Sequence[Row]) -> None:
     """What a person wants to know first: how far each arm came, and whether that differs from plain sampling."""
-    from steersman.compare.write import at_the_end, by_policy
+    from steersman.analysis.comparison.tables import at_the_end, by_policy
 
     for name in dict.fromkeys(row.yardstick for row in rows):
         numbers = [Column(head, no_wrap=True) for head in ("at the end\n(range)", "starts by\nits policy")]

@@ -28,7 +28,7 @@ from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
 
 if TYPE_CHECKING:
-    from steersman.compare.campaigns import Progress
+    from steersman.analysis.comparison.campaigns import Progress
 
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
 DRAW_S, BESIDE_S = 0.25, 1.0

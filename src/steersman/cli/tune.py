@@ -42,7 +42,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Tune parameters by a yardstick: run campaigns with different values, and end the worse ones early."""
-    from steersman.compare import calls
+    from steersman.analysis.comparison import calls
 
     with counting("checking the workflow") as show, again_continues():
         found = calls.tune(

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steersman.compare.comparison import Runs, grid
-from steersman.compare.statistics import ENOUGH, band
+from steersman.analysis.comparison.statistics import ENOUGH, band
+from steersman.analysis.comparison.verdicts import Runs, grid
 from steersman.dashboard import style
 
 COLOURS = (

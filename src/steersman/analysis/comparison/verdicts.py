@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.compare.arms import Arm, steering_of
-from steersman.compare.errors import NothingMeasured, NoYardstick
-from steersman.compare.metric import HeldOutMetric
-from steersman.compare.statistics import ENOUGH, LEVEL, Interval, Times, difference, median_time, speed_up
+from steersman.analysis.comparison.arms import Arm, steering_of
+from steersman.analysis.comparison.metric import HeldOutMetric
+from steersman.analysis.comparison.statistics import ENOUGH, LEVEL, Interval, Times, difference, median_time, speed_up
+from steersman.analysis.errors import NothingMeasured, NoYardstick
 from steersman.data.history import History
 from steersman.data.yardsticks import Curve, measure
 from steersman.journal.decisions import ranking_seconds

@@ -11,18 +11,17 @@ import pytest
 from typer.testing import CliRunner
 
 from steersman.analysis import trajectories
-from steersman.analysis.errors import UnevenFrames
+from steersman.analysis.comparison import campaigns
+from steersman.analysis.comparison.arms import PLAIN, Arm, budget_of, variant
+from steersman.analysis.comparison.campaigns import Job, run_all
+from steersman.analysis.comparison.files import write_variant
+from steersman.analysis.comparison.latent import yardstick_of
+from steersman.analysis.comparison.tables import table, write
+from steersman.analysis.comparison.verdicts import Runs, collect, rows
+from steersman.analysis.errors import CampaignFailed, UnevenFrames
 from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
 from steersman.cli.__main__ import app
-from steersman.compare import campaigns
-from steersman.compare.arms import PLAIN, Arm, budget_of, variant
-from steersman.compare.campaigns import Job, run_all
-from steersman.compare.comparison import Runs, collect, rows
-from steersman.compare.errors import CampaignFailed
-from steersman.compare.files import write_variant
-from steersman.compare.latent import yardstick_of
-from steersman.compare.write import table, write
 from steersman.dashboard.figures import contributed
 from steersman.data.history import History
 from steersman.data.results import Results

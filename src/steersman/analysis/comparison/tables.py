@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.compare.comparison import Row, Runs, as_json, bounds
-from steersman.compare.figure import draw
-from steersman.compare.statistics import Interval, median_time
+from steersman.analysis.comparison.curves import draw
+from steersman.analysis.comparison.statistics import Interval, median_time
+from steersman.analysis.comparison.verdicts import Row, Runs, as_json, bounds
 from steersman.dashboard import style
 
 

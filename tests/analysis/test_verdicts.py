@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steersman.analysis.comparison.arms import PLAIN, Arm
+from steersman.analysis.comparison.curves import draw, meaning
+from steersman.analysis.comparison.metric import HeldOutMetric
+from steersman.analysis.comparison.statistics import ENOUGH, Interval, Times, band, speed_up
+from steersman.analysis.comparison.tables import table, write
+from steersman.analysis.comparison.verdicts import BLIND, Runs, rows
+from steersman.analysis.errors import NothingMeasured
 from steersman.cli.compare import _print as print_rows
-from steersman.compare.arms import PLAIN, Arm
-from steersman.compare.comparison import BLIND, Runs, rows
-from steersman.compare.errors import NothingMeasured
-from steersman.compare.figure import draw, meaning
-from steersman.compare.metric import HeldOutMetric
-from steersman.compare.statistics import ENOUGH, Interval, Times, band, speed_up
-from steersman.compare.write import table, write
 from steersman.dashboard import style
 from steersman.data.yardsticks import Curve, amount
 from steersman.stages.yardstick import Yardstick
