@@ -155,7 +155,7 @@ def test_an_arm_like_plain_sampling_shows_no_difference(job: Job, wells: Workflo
     assert [row.verdict for row, _ in found[2:]] == ["no difference shown, by only 2 seeds"] * 2
     written = write(tmp_path, [plain, same], found)
     assert {path.name for path in tmp_path.iterdir()} == {"comparison.json", "table.md", "runs.csv", "figure.png"}
-    assert len(written["rows"]) == 4  # type: ignore[arg-type]
+    assert len(written["rows"]) == 4
     assert table(found).count("no difference shown") == 2
 
 

@@ -12,6 +12,7 @@ from steersman.analysis.markov import CONNECTED, MarkovStateModel
 from steersman.analysis.page import Analysis
 from steersman.analysis.trajectories import Trajectories
 from steersman.analysis.weighted import weighted
+from steersman.data.facts import count
 from steersman.steering import Policy, Scores, WeightedEnsemble
 
 MOST_LABELS = 20  # of a yardstick whose populations are listed
@@ -181,10 +182,6 @@ def interval(each: Any, unit: str = "", unknown: str = "not known") -> str:
 
 def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' if number != 1 else ''}"
 
 
 def _unit(unit: str) -> str:

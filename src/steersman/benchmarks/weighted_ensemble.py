@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -178,7 +178,7 @@ def _passages(problem: Problem, seeds: int, rounds: int, truth: float) -> dict[s
     target = problem.policy.target
     made, cost = ensembles(problem, seeds, rounds, lambda scores: arrivals(scores, scores.values[target] > 0)[:, 0])
     means = [passage(each.T) for each in made]
-    scaled = [replace(m, **{f.name: getattr(m, f.name) * problem.segment for f in fields(m)}) for m in means]
+    scaled = [Mean(*(each * problem.segment for each in m)) for m in means]
     return {
         "simulated_time": rounded(cost),
         **_agreement(scaled, truth),

@@ -75,7 +75,7 @@ def compare(
 
 def _print(rows: Sequence[Row]) -> None:
     """What a person wants to know first: how far each arm came, and whether that differs from plain sampling."""
-    from steersman.analysis.comparison.tables import at_the_end, by_policy
+    from steersman.analysis.comparison.tables import cells
 
     for name in dict.fromkeys(row.yardstick for row in rows):
         numbers = [Column(head, no_wrap=True) for head in ("at the end\n(range)", "starts by\nits policy")]
@@ -83,8 +83,8 @@ def _print(rows: Sequence[Row]) -> None:
         table = columns(arm, *numbers, verdict)
         for row in rows:
             if row.yardstick == name:
-                guided = " (guided)" if row.arm.guided else ""
-                table.add_row(Text(row.arm.label + guided), at_the_end(row), by_policy(row), Text(row.verdict))
+                label, end, share, said = cells(row)
+                table.add_row(Text(label), end, share, Text(said))
         out.print(table, highlight=False)
         out.print()
 

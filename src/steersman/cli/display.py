@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.printing import Lasting, Shown, columns, err, out
-from steersman.data.facts import clock, facts, failing, simulated
+from steersman.data.facts import clock, count, facts, failing, simulated
 from steersman.data.history import History
 from steersman.data.overview import Overview
 from steersman.journal.records import words
@@ -57,7 +57,7 @@ def line(seen: Overview) -> str:
     marks += [f"walkers: {seen.starting}"] if seen.starting else []
     return ", ".join([
         *marks, f"{clock(3600 * seen.hours)}  {seen.frames:,} frames", simulated(seen),
-        f"{segments:,} segment{'s' if segments != 1 else ''}",
+        count(segments, "segment"),
         f"model {seen.model or '-'}", *ahead,
     ])  # fmt: skip
 
