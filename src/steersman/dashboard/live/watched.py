@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.dashboard.live.point_cloud import PointCloud
 from steersman.data.clock import Clock
 from steersman.data.history import History
+from steersman.data.point_cloud import PointCloud
 from steersman.data.segment_table import SegmentTable
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import HOW
