@@ -1,4 +1,4 @@
-"""Do weighted ensembles agree with what is exactly true, and what do they cost? `steersman bench weighted-ensemble`.
+"""Do weighted ensembles agree with what is exactly true, and what do they cost? `python -m lab.weighted_ensemble`.
 
 Twenty seeds of three problems, by the policy itself, in one process: particles of all seeds move together. The truth is
 computed without trajectories. Of each problem: how many of the 20 intervals (95 %) hold the truth, the root mean square
@@ -69,7 +69,7 @@ class Problem:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    parser = argparse.ArgumentParser(prog="steersman bench weighted-ensemble", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m lab.weighted_ensemble", description=__doc__)
     parser.add_argument("--rounds", type=int, default=2000, help="of each ensemble")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--json", action="store_true", help="the only format there is")
@@ -219,3 +219,7 @@ def _scored(problem: Problem, x: np.ndarray, weights: np.ndarray) -> Scores:
         zeros, rows, members, zeros, rows % problem.frames == problem.frames - 1, problem.scores(x),
         weight=weights[members], round=zeros + 1,
     )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
