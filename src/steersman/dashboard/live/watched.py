@@ -54,7 +54,7 @@ class Watched:
         self.drawn: dict[str, tuple[int, float, bytes]] = {}  # panels: at which change, when, and what
         self._history: History | None = None
         self._file = (0, 0)  # device and inode of the journal that is read
-        self._looked = self._read_at = -1e9
+        self._looked = -1e9
         self._took = 0.0
         self._read = False
         self._columns: dict[str, np.ndarray] = {}
