@@ -20,7 +20,7 @@ demo: $(BIN)/.installed
 
 # A CVAE on a recorded window, two ranks; the figure of where the time went is runs/train-demo/profile.png.
 train-demo: $(BIN)/.installed
-	$(BIN)/python -m steersman.benchmarks.train_demo
+	$(BIN)/python -m lab.train_demo
 
 # The tables and figures of docs/results/: hours of two cores, and it goes on where it was stopped.
 compare: $(BIN)/.installed

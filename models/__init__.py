@@ -1,9 +1,8 @@
 """Networks, how they are fitted and how they are kept. torch is only imported when one of them is asked for."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from steersman.system.lazy import lazy
 
 if TYPE_CHECKING:
     from steersman.models.fitting.memory import largest_batch as largest_batch
@@ -27,57 +26,5 @@ if TYPE_CHECKING:
     from steersman.models.networks.unet import SphericalUNet as SphericalUNet
     from steersman.models.networks.vectors import Vectors as Vectors
     from steersman.models.ranks.staging import staged as staged
-
-_HOMES = {
-    "Autoencoder": "steersman.models.networks.autoencoder",
-    "CVAE": "steersman.models.networks.cvae",
-    "Committee": "steersman.models.networks.committee",
-    "CosmoFlow": "steersman.models.networks.cosmoflow",
-    "DeepLab": "steersman.models.networks.deeplab",
-    "DeepTICA": "steersman.models.networks.deep_tica",
-    "ImageRegressors": "steersman.models.networks.image_regressors",
-    "Model": "steersman.models.model",
-    "PCA": "steersman.models.networks.pca",
-    "Regressors": "steersman.models.networks.regressors",
-    "Reservoir": "steersman.models.fitting.reservoir",
-    "ResNet50": "steersman.models.networks.resnet",
-    "Schedule": "steersman.models.fitting.schedule",
-    "SphericalFourier": "steersman.models.networks.spherical_fourier",
-    "SphericalUNet": "steersman.models.networks.unet",
-    "TICA": "steersman.models.networks.tica",
-    "Vectors": "steersman.models.networks.vectors",
-    "Tiramisu": "steersman.models.networks.tiramisu",
-    "largest_batch": "steersman.models.fitting.memory",
-    "slowness": "steersman.models.networks.tica",
-    "staged": "steersman.models.ranks.staging",
-}
-
-__all__ = [
-    "CVAE",
-    "PCA",
-    "TICA",
-    "Autoencoder",
-    "Committee",
-    "CosmoFlow",
-    "DeepLab",
-    "DeepTICA",
-    "ImageRegressors",
-    "Model",
-    "Regressors",
-    "ResNet50",
-    "Reservoir",
-    "Schedule",
-    "SphericalFourier",
-    "SphericalUNet",
-    "Tiramisu",
-    "largest_batch",
-    "slowness",
-    "staged",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a name when it is first asked for: a workflow file is read in milliseconds, torch in seconds."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+else:
+    __all__, __getattr__, __dir__ = lazy(__name__)

@@ -36,7 +36,7 @@ class Bug(NamedTuple):
 
 STARTS, BIAS = "tests/steering/test_exact_starts.py", "tests/steering/test_bias.py tests/steering/test_opes.py"
 WEIGHTS, ENSEMBLE = "tests/steering/test_reweighted_wells.py", "tests/steering/test_weighted_ensemble.py"
-STATISTICS, VERDICTS = "tests/compare/test_statistics.py", "tests/compare/test_verdicts.py"
+STATISTICS, VERDICTS = "tests/analysis/test_statistics.py", "tests/analysis/test_verdicts.py"
 PIECES, SEGMENTS = "tests/analysis/test_pieces.py", "tests/worker/test_start_and_state.py"
 COPY, GROMACS = "tests/remote/test_copy.py", "tests/apps/test_gromacs.py"
 
@@ -74,19 +74,19 @@ BUGS = [
         "i if rng.random() * (a + b) < b else j", ENSEMBLE),
     Bug("steering/weighted_ensemble.py", "np.flatnonzero(np.asarray(there, bool)[order])[::-1]",
         "np.flatnonzero(np.asarray(there, bool)[order])", ENSEMBLE),
-    Bug("compare/statistics.py", "share <= 0.5 + 1e-12", "share < 0.5", STATISTICS),
-    Bug("compare/statistics.py", "pairs.std(ddof=1)", "pairs.std()", STATISTICS),
-    Bug("compare/statistics.py", "other.of(seeds)) for seeds", "other.of(rng.integers(n, size=n))) for seeds",
-        VERDICTS),
-    Bug("compare/comparison.py", "better, worse = worse, better", "pass", VERDICTS),
-    Bug("compare/comparison.py", "curve.spent[there.argmax()] if there.any() else curve.spent[-1]",
+    Bug("analysis/comparison/statistics.py", "share <= 0.5 + 1e-12", "share < 0.5", STATISTICS),
+    Bug("analysis/comparison/statistics.py", "pairs.std(ddof=1)", "pairs.std()", STATISTICS),
+    Bug("analysis/comparison/statistics.py", "other.of(seeds)) for seeds",
+        "other.of(rng.integers(n, size=n))) for seeds", VERDICTS),
+    Bug("analysis/comparison/verdicts.py", "better, worse = worse, better", "pass", VERDICTS),
+    Bug("analysis/comparison/verdicts.py", "curve.spent[there.argmax()] if there.any() else curve.spent[-1]",
         "curve.spent[there.argmax()]", VERDICTS),
-    Bug("compare/comparison.py", "end = min(curve.spent[-1] for each in", "end = max(curve.spent[-1] for each in",
-        VERDICTS),
-    Bug("compare/write.py", "runs.cost[part] / len(runs.seeds)", "runs.cost[part]", VERDICTS),
-    Bug("compare/campaigns.py", "process.returncode or not job.finished", "process.returncode and not job.finished",
-        "tests/compare/test_arms.py"),
-    Bug("compare/tuning.py", "sign = 1 if study", "sign = -1 if study", "tests/compare/test_tuning.py"),
+    Bug("analysis/comparison/verdicts.py", "end = min(curve.spent[-1] for each in",
+        "end = max(curve.spent[-1] for each in", VERDICTS),
+    Bug("analysis/comparison/tables.py", "runs.cost[part] / len(runs.seeds)", "runs.cost[part]", VERDICTS),
+    Bug("analysis/comparison/campaigns.py", "process.returncode or not job.finished",
+        "process.returncode and not job.finished", "tests/analysis/test_arms.py"),
+    Bug("analysis/comparison/tuning.py", "sign = 1 if study", "sign = -1 if study", "tests/analysis/test_tuning.py"),
     Bug("analysis/trajectories.py", "row == segments.end[parent] - 1", "row == segments.end[parent]", PIECES),
     Bug("analysis/trajectories.py", "begins[parent] + row - segments.first[parent]", "begins[parent] + row", PIECES),
     Bug("analysis/answer.py", "float(np.median(frames)) * found.step", "float(np.median(frames))",

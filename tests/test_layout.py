@@ -31,9 +31,8 @@ MAY_IMPORT = {
     "workflows": {"stages", "apps", "models", "steering", "store"},
     "data": {"system", "store", "steering", "journal", "stages"},
     "dashboard": {"system", "store", "steering", "journal", "stages", "executors", "data"},
-    "compare": {"system", "steering", "journal", "stages", "engine", "checks", "data", "dashboard"},
     "calls": {"system", "steering", "journal", "stages", "executors", "engine", "dashboard", "data"},
-    "analysis": {"system", "journal", "stages", "steering", "store", "dashboard", "data"},
+    "analysis": {"system", "store", "steering", "journal", "stages", "engine", "checks", "data", "dashboard"},
     "site_configs": set(),
 }
 MAY_IMPORT |= {room: {*MAY_IMPORT, "benchmarks", "cli"} for room in ("benchmarks", "cli")}

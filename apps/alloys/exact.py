@@ -34,7 +34,7 @@ class Exact:
 
     @classmethod
     def load(cls) -> Exact:
-        """Read what `python -m steersman.benchmarks.exact_alloy` wrote."""
+        """Read what `python -m lab.exact_alloy` wrote."""
         with np.load(FILE) as file:
             return cls(*(file[name] for name in ("energy", "order", "size")))
 

@@ -17,8 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steersman import Run, open_run
-from steersman.compare.arms import OWN, PLAIN, Arm
-from steersman.compare.statistics import Times, median_time
+from steersman.analysis.comparison.arms import OWN, PLAIN, Arm
+from steersman.analysis.comparison.statistics import Times, median_time
 from steersman.dashboard import style
 from steersman.workflows.dipeptide import LEFT
 
@@ -48,7 +48,7 @@ def phi(run: Run) -> np.ndarray:
 
 
 DIPEPTIDE = Question(lambda run: _between(phi(run), *LEFT), lambda run: _between(phi(run), -2.9, -0.4), 3.8)
-CUBE = Question(lambda run: run.scores["made"].to_numpy() < 9, lambda run: run.scores["made"].to_numpy() > 21, 9.9)
+CUBE = Question(lambda run: run.scores["made"].to_numpy() < 9, lambda run: run.scores["made"].to_numpy() > 21, 6.9)
 
 
 def _between(values: np.ndarray, low: float, high: float) -> np.ndarray:

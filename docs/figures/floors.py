@@ -22,8 +22,8 @@ WHAT = {
     "journal": "a run as it is recorded", "stages": "a workflow file", "worker": "what runs on a node",
     "apps": "science", "dashboard": "report, live page", "engine": "the driver of a run",
     "checks": "before a run",
-    "workflows": "the shipped files", "data": "a run is read", "analysis": "Markov models",
-    "remote": "Globus Compute", "compare": "policies compared", "calls": "runs from Python",
+    "workflows": "the shipped files", "data": "a run is read", "analysis": "runs are judged",
+    "remote": "Globus Compute", "calls": "runs from Python",
     "benchmarks": "one JSON object each",
     "cli": "the command line",
 }  # fmt: skip

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from steersman.compare.arms import PLAIN
-from steersman.compare.statistics import Interval, Times, difference, median_time, speed_up
+from steersman.analysis.comparison.arms import PLAIN
+from steersman.analysis.comparison.statistics import Interval, Times, difference, median_time, speed_up
 
 DOCS = Path(__file__).parents[1]
 

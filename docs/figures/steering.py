@@ -13,9 +13,9 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from steersman import open_run
-from steersman.compare.arms import PLAIN, RANDOM, Arm
-from steersman.compare.comparison import collect, grid
-from steersman.compare.figure import spread
+from steersman.analysis.comparison.arms import PLAIN, RANDOM, Arm
+from steersman.analysis.comparison.curves import spread
+from steersman.analysis.comparison.verdicts import collect, grid
 from steersman.dashboard import style
 from steersman.stages import loading
 

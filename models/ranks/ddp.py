@@ -30,7 +30,7 @@ class DDP(WithGradients):
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         super().__init__(model, samples, batch, seed, strategy)
-        self.lag = strategy.lag
+        self.lag = strategy.number
         self.late, self._exchange = torch.zeros_like(self.gradients) if self.lag else None, None
         self._share = 1.0
         self._buckets = None

@@ -15,7 +15,7 @@ class LocalSGD(OwnSteps):
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         super().__init__(model, samples, batch, seed, strategy)
-        self._syncs = strategy.syncs_per_epoch
+        self._syncs = strategy.number
 
     def combine_weights(self, step: int, steps: int) -> None:
         fewest = -(-(self.samples // self.size) // self.batch)  # of all ranks: each must take part in all

@@ -105,7 +105,7 @@ class Async(WithGradients, OwnSteps):
 
     def __init__(self, model: Model, samples: int, batch: int, seed: int, strategy: Strategy) -> None:
         super().__init__(model, samples, batch, seed, strategy)
-        self._bound = strategy.max_staleness
+        self._bound = strategy.number
         self._server: ParameterServer | None = None
         self._home = _Home(ranks.address_here()) if self.rank == 0 else None
         url = [self._home.url if self._home else ""]

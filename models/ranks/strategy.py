@@ -7,18 +7,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from steersman.models.errors import UnknownChoice
 
-OPTIONS = {  # of each strategy: its number, and which are allowed
-    "single": ("", range(0)),
-    "ddp": ("lag", range(2)),
-    "zero": ("", range(0)),
-    "local_sgd": ("syncs_per_epoch", range(1, 2**31)),
-    "hogwild": ("", range(0)),
-    "async": ("max_staleness", range(2**31)),
+
+class Kind(NamedTuple):
+    """A file of this folder and its class, which `begin` imports; the strategy's number, if it has one."""
+
+    home: str
+    number: str = ""
+    default: int = 0
+    allowed: range = range(0)
+
+
+KINDS = {
+    "single": Kind("single:Single"),
+    "ddp": Kind("ddp:DDP", "lag", 0, range(2)),
+    "zero": Kind("ddp:Zero"),
+    "local_sgd": Kind("local_sgd:LocalSGD", "syncs_per_epoch", 1, range(1, 2**31)),
+    "hogwild": Kind("hogwild:Hogwild"),
+    "async": Kind("parameter_server:Async", "max_staleness", 4, range(2**31)),
 }
-STRATEGIES = tuple(name + (f", {name}({option}=N)" if option else "") for name, (option, _) in OPTIONS.items())
+STRATEGIES = tuple(name + (f", {name}({kind.number}=N)" if kind.number else "") for name, kind in KINDS.items())
 
 
 @dataclass(frozen=True)
@@ -31,18 +42,16 @@ class Strategy:
             each rank takes steps of its own on its own share, weights are averaged now and then; `hogwild`: likewise,
             all on the same weights in shared memory, without locks; `async`: likewise, gradients go to a parameter
             server.
-        syncs_per_epoch: of local_sgd; at least 1.
-        lag: of ddp; 1 takes each step with the gradients of the step before, whose exchange had time until then.
-        max_staleness: of async; how many steps at most the weights may have gone on from those that a gradient is of.
+        number: `syncs_per_epoch` of local_sgd, at least 1; `lag` of ddp: 1 takes each step with the gradients of the
+            step before, whose exchange had time until then; `max_staleness` of async: how many steps at most the
+            weights may have gone on from those that a gradient is of. 0 of the others.
     Source: ddp: Li et al. (2020), arXiv 2006.15704; lag: Kurth et al. (2018), arXiv 1810.01993; zero: Rajbhandari et
         al. (2020), arXiv 1910.02054, stage 1; local_sgd: Lin et al. (2018), arXiv 1808.07217, and DeepEx; hogwild: Niu
         et al. (2011), arXiv 1106.5730; async: Ho et al. (2013), a stale synchronous parallel parameter server.
     """
 
     name: str = "single"
-    syncs_per_epoch: int = 1
-    lag: int = 0
-    max_staleness: int = 4
+    number: int = 0
 
     @classmethod
     def parse(cls, word: str) -> Strategy:
@@ -51,12 +60,12 @@ class Strategy:
         Raises: UnknownChoice: anything else.
         """
         found = re.fullmatch(r"(\w+)(?:\((?:(\w+)=)?(\d+)\))?", word)
-        if found is not None and found[1] in OPTIONS:
-            option, allowed = OPTIONS[found[1]]
+        if found is not None and found[1] in KINDS:
+            kind = KINDS[found[1]]
             if found[3] is None:
-                return cls(found[1])
-            if int(found[3]) in allowed and found[2] in (None, option):
-                return cls(found[1], **{option: int(found[3])})
+                return cls(found[1], kind.default)
+            if int(found[3]) in kind.allowed and found[2] in (None, kind.number):
+                return cls(found[1], int(found[3]))
         raise UnknownChoice("strategy", word, STRATEGIES)
 
 

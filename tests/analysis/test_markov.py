@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lab import weighted_ensemble as bench
 from steersman.analysis import answer, markov
 from steersman.analysis.errors import TooLittle
-from steersman.analysis.figure import draw
+from steersman.analysis.time_scales import draw
 from steersman.analysis.trajectories import Trajectories
 from steersman.apps import six_wells
 from steersman.apps.six_wells import exact
-from steersman.benchmarks import weighted_ensemble as bench
 from steersman.steering import WeightedEnsemble
 from steersman.system.errors import MissingExtra
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from steersman.analysis.comparison.campaigns import Progress
 from steersman.cli.campaigns import unsteered
 from steersman.cli.display import LOG_BESIDE_S, Beside, Display, closing, line, view
-from steersman.compare.campaigns import Progress
 from steersman.data import why
 from steersman.data.facts import facts
 from steersman.data.overview import Overview, overview

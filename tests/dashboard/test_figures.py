@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from steersman.data.segment_table import SegmentTable
 from steersman.data.stored import StoredVariable, on_sphere, variables
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, Frames, GroupWriter, Variable
+from steersman.system.reading import OddFile
 
 
 @pytest.fixture
@@ -44,6 +46,19 @@ def test_the_same_run_gives_the_same_figures(history: History, tmp_path: Path) -
     few = {name: figures.FIGURES[name] for name in ("sampled", "why")}
     first, second = (figures.draw_all(history, tmp_path, few) for _ in range(2))
     assert [drawing.svg for drawing in first] == [drawing.svg for drawing in second]
+
+
+@pytest.mark.parametrize("odd", ["link", "huge"])
+def test_a_strangers_file_of_atoms_is_read_like_the_others(odd: str, finished: RunDirectory, tmp_path: Path) -> None:
+    (elsewhere := tmp_path / "elsewhere.pdb").write_text("ATOM")
+    finished.topology.unlink(missing_ok=True)
+    if odd == "link":
+        finished.topology.symlink_to(elsewhere)
+    else:
+        finished.topology.touch()
+        os.truncate(finished.topology, 2**40)
+    with pytest.raises(OddFile):
+        structure.quantities(History(finished))
 
 
 def test_a_run_that_lost_its_scores_or_models_says_what_is_missing(finished: RunDirectory, tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from steersman.analysis.answer import by_weights
+from steersman.analysis.comparison.arms import Arm, variant
+from steersman.analysis.comparison.campaigns import Job, run_all
 from steersman.analysis.trajectories import read
 from steersman.apps import six_wells
-from steersman.compare.arms import Arm, variant
-from steersman.compare.campaigns import Job, run_all
 from steersman.data.history import History
 from steersman.data.replay import replay
 from steersman.journal import file as journal

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from steersman.stages.errors import BadDraws
-from steersman.stages.outline import problems
+from steersman.stages.kinds import KINDS
+from steersman.stages.outline import outline, problems
 from steersman.stages.rules import every
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import Scores, Steering, Unsteered, WeightedEnsemble, budget
@@ -79,10 +80,9 @@ WORDS: dict[str, dict[str, Any]] = {
     "figure": {"title": "a"},
     "panel": {"title": "a"},
 }
-STAGES = ["prepare", "before", "after", "task", "held_out", "simulate", "score", "metric", "yardstick", *WORDS]
 
 
-@pytest.mark.parametrize("verb", STAGES)
+@pytest.mark.parametrize("verb", KINDS)
 def test_a_second_function_for_a_stage_is_refused_and_does_not_replace_the_first(verb: str) -> None:
     wf = Workflow("mine", stop=budget(frames=1))
     decorate = getattr(wf, verb)(**WORDS[verb]) if verb in WORDS else getattr(wf, verb)
@@ -92,7 +92,10 @@ def test_a_second_function_for_a_stage_is_refused_and_does_not_replace_the_first
     def other(*given: Any) -> Any: ...
 
     other.__name__ = one.__name__
+    before = outline(wf)
     decorate(one)
+    assert getattr(wf, KINDS[verb].kept)
+    assert outline(wf) != before, "else a changed object would be taken for what its file says"
     with pytest.raises(TypeError):
         decorate(other)
     of_another: dict[str, Any] = {}

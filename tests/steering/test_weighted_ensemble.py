@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from steersman.benchmarks import weighted_ensemble as bench
+from lab import weighted_ensemble as bench
 from steersman.steering import NEW, Decider, Novelty, Redundant, Scores, Steering, WeightedEnsemble
 from steersman.steering.weighted_ensemble import EVEN, Mean, arrivals, averages, mean_of_rounds, passage, resample
 

@@ -1,1 +1,1 @@
-"""Run directories -> unbiased answers from biased starts: a Markov state model over all segments."""
+"""Runs -> what they say: unbiased answers from biased starts; which policy, and which parameters, pay."""

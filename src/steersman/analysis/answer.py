@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from steersman.analysis import figure
+from steersman.analysis import time_scales
 from steersman.analysis.markov import CONNECTED, MarkovStateModel
+from steersman.analysis.page import Analysis
 from steersman.analysis.trajectories import Trajectories
 from steersman.analysis.weighted import weighted
-from steersman.analysis.write import Analysis
+from steersman.data.facts import count
 from steersman.steering import Policy, Scores, WeightedEnsemble
 
 MOST_LABELS = 20  # of a yardstick whose populations are listed
@@ -23,7 +24,7 @@ def analysis(found: Trajectories, model: MarkovStateModel, policy: Policy) -> An
     said = {**answer(found, model), **by_weights(found, policy)}
     facts = [(name, f"{said[name]:.6g}") for name in ("frames", "pieces", "states", "lag", "connected")]
     results = {"With 95 % intervals": rows(said), "By the weights of the ensemble": rows_by_weights(said)}
-    return Analysis(said, figure.draw(found, model), figure.CAPTION, facts, results, lines(said))
+    return Analysis(said, time_scales.draw(found, model), time_scales.CAPTION, facts, results, lines(said))
 
 
 def answer(found: Trajectories, model: MarkovStateModel) -> dict[str, Any]:
@@ -181,10 +182,6 @@ def interval(each: Any, unit: str = "", unknown: str = "not known") -> str:
 
 def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' if number != 1 else ''}"
 
 
 def _unit(unit: str) -> str:

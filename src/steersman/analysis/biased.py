@@ -9,9 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steersman.analysis.answer import MOST_LABELS, count, interval, percent, table
-from steersman.analysis.write import Analysis
-from steersman.dashboard import style
+from steersman.analysis.answer import MOST_LABELS, interval, percent, table
+from steersman.analysis.page import Analysis
+from steersman.dashboard import free_energy, style
+from steersman.data.facts import count
 from steersman.data.segment_table import BATCH
 from steersman.data.unbiased import Unbiased
 from steersman.journal import published
@@ -20,7 +21,6 @@ from steersman.stages.score_names import TAKEN
 from steersman.stages.workflow import Workflow
 from steersman.steering.opes import ENERGY
 from steersman.steering.reweighting import COLLAPSED
-from steersman.steering.weighted_ensemble import Mean
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName
 
@@ -60,19 +60,19 @@ def answer(run: Unbiased, workflow: Workflow, states: Sequence[str]) -> dict[str
     groups = {"": {each: run.state(each) for each in states}}
     for name, value in _yardsticks(run, workflow).items():
         if np.issubdtype(value.dtype, np.floating):
-            averages[name] = _plain(run.average(value))
+            averages[name] = list(run.average(value))
         elif len(known := np.unique(value[run.weights.order])) <= MOST_LABELS:
             groups[name] = {f"{name} = {label}": value == label for label in known[known >= 0]}
     masks = {each: mask for group in groups.values() for each, mask in group.items()}
     first, *others = states or [""]
-    differences = {f"{each} above {first}": _plain(run.difference(each, first)) for each in others}
+    differences = {f"{each} above {first}": list(run.difference(each, first)) for each in others}
     if len(states) == 1:
-        differences = {f"{first} above all else": _plain(run.difference(first, ~masks[first]))}
+        differences = {f"{first} above all else": list(run.difference(first, ~masks[first]))}
     return {
         "frames": len(run.table), "counted": len(run.weights), "model": state.scored_with,
         "versions": sum(bias.model == state.scored_with for bias in state.biases),
         "effective": run.weights.effective, "newest": run.weights.newest,
-        "populations": {each: _plain(run.average(mask)) for each, mask in masks.items()},
+        "populations": {each: list(run.average(mask)) for each, mask in masks.items()},
         "averages": averages, "free_energies": differences, "problems": list(_problems(run, groups.values())),
     }  # fmt: skip
 
@@ -80,7 +80,7 @@ def answer(run: Unbiased, workflow: Workflow, states: Sequence[str]) -> dict[str
 def _scalars(run: Unbiased) -> dict[str, list[float]]:
     """Averages of the scores that have one dimension or are a dimension of one."""
     names = [name for name in run.table if name not in PLACE and run.table[name].dtype.kind == "f"]
-    return {name: _plain(run.average(name)) for name in names}
+    return {name: list(run.average(name)) for name in names}
 
 
 def _yardsticks(run: Unbiased, workflow: Workflow) -> dict[str, np.ndarray]:
@@ -146,10 +146,6 @@ def _seldom(run: Unbiased, states: Mapping[str, np.ndarray]) -> Iterator[str]:
             yield f"{name} was entered {entered} and left {left} times"
 
 
-def _plain(mean: Mean) -> list[float]:
-    return [mean.value, mean.low, mean.high]
-
-
 def facts(said: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("frames", f"{said['frames']:,}"), ("frames that count", f"{said['counted']:,}"),
@@ -196,18 +192,13 @@ def draw(run: Unbiased, score: str) -> Figure:
 
 def _profile(axes: Axes, run: Unbiased, name: str) -> None:
     found = run.free_energy(name)
-    at = found.index.to_numpy()
-    axes.plot(at, found["free_energy"], color=style.BLUE)
-    axes.fill_between(at, found["low"], found["high"], color=style.BLUE, alpha=0.2, linewidth=0)
-    highest = float(np.nanmax(found["free_energy"]))
-    axes.set(xlabel=name, ylabel="free energy / kT", ylim=(min(float(np.nanmin(found["low"])), 0.0), 1.3 * highest + 1))
+    energy, low, high = (found[each].to_numpy() for each in ("free_energy", "low", "high"))
+    free_energy.curve(axes, found.index.to_numpy(), energy, low, high, name)
 
 
 def _map(figure: Figure, axes: Axes, run: Unbiased, names: Sequence[str]) -> None:
     energy = run.free_energy(*names)["free_energy"].unstack()
-    x, y = energy.index.to_numpy(), energy.columns.to_numpy()
-    shown = axes.pcolormesh(x, y, energy.to_numpy().T, cmap="viridis", shading="nearest", rasterized=True)
-    figure.colorbar(shown, ax=axes, label="free energy / kT")
+    free_energy.surface(figure, axes, energy.index.to_numpy(), energy.columns.to_numpy(), energy.to_numpy())
     axes.set(xlabel=names[0], ylabel=names[1])
 
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from steersman.analysis.errors import TooLittle, UnevenFrames
 from steersman.data.history import History
-from steersman.data.results import Results, place_of
+from steersman.data.results import Results, place_of, placed
 from steersman.journal.frame_keys import frame_key, places
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading, trust
@@ -72,12 +71,7 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
     name = score or place_of(scores, workflow)
     if name not in scores.values:
         raise UnknownName("score", name, scores.values)
-    place, model = workflow.scoring.function, results.model
-
-    def look(params: Any, frames: Mapping[str, np.ndarray]) -> np.ndarray:
-        value = np.asarray(place(params, model, frames)[name], np.float64)
-        return value.reshape(len(value), -1)
-
+    look = placed(results, workflow, name)
     weighted = len(runs) == 1 and bool(first.state.rounds)
     parts = [_one(run, workflow, look) for run in runs]
     steps = np.concatenate([steps for *_, steps in parts])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from steersman.steering import Scores
-from steersman.steering.weighted_ensemble import Mean, arrivals, averages, mean_of_rounds, passage
+from steersman.steering.weighted_ensemble import arrivals, averages, mean_of_rounds, passage
 
 
 def weighted(members: Scores, labels: Mapping[str, np.ndarray], target: str, round_time: float) -> dict[str, Any]:
@@ -22,15 +22,11 @@ def weighted(members: Scores, labels: Mapping[str, np.ndarray], target: str, rou
     found: dict[str, Any] = {"rounds": int(members.round.max()), "populations": {}}
     for name, label in labels.items():
         shares = {
-            str(each): _plain(mean_of_rounds(averages(members, (label == each).astype(float))))
+            str(each): list(mean_of_rounds(averages(members, (label == each).astype(float))))
             for each in np.unique(label[label >= 0])
         }
         found["populations"][name] = shares
     if target:
         there = members.matrix(target)[:, 0] > 0
-        found["passage_time"] = _plain(passage(arrivals(members, there)), round_time)
+        found["passage_time"] = [each * round_time for each in passage(arrivals(members, there))]
     return found
-
-
-def _plain(mean: Mean, unit: float = 1.0) -> list[float]:
-    return [mean.value * unit, mean.low * unit, mean.high * unit]

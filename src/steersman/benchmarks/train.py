@@ -192,7 +192,7 @@ def synchronise() -> Model:
 
 def synchronised(model: Model) -> dict[str, float]:
     """Seconds of a synchronisation and of a bare allreduce of the same bytes, in alternation."""
-    sharing = begin(model, 32, 16, 0, Strategy("local_sgd"))
+    sharing = begin(model, 32, 16, 0, Strategy.parse("local_sgd"))
     assert isinstance(sharing, LocalSGD)
     bare = torch.ones_like(sharing.block)
     seconds: dict[str, list[float]] = {"sync": [], "bare": []}

@@ -9,7 +9,6 @@ from steersman.bus.errors import (
     NameFull,
     NotPlain,
     OutOfMemory,
-    RanksMisnamed,
     ServerFailed,
     ServerLost,
     ServerRefused,
@@ -17,7 +16,6 @@ from steersman.bus.errors import (
 )
 from steersman.bus.inspect import Row, rows
 from steersman.bus.operations import ALL
-from steersman.bus.ranks import BusRanks, MpiRanks, Ranks, ranks
 from steersman.bus.server import Server
 from steersman.bus.servers import Servers
 from steersman.bus.space import TupleSpace
@@ -29,16 +27,12 @@ __all__ = [
     "ANY",
     "BadTemplate",
     "BusError",
-    "BusRanks",
     "BusTimeout",
     "DamagedMessage",
     "LeaseExpired",
-    "MpiRanks",
     "NameFull",
     "NotPlain",
     "OutOfMemory",
-    "Ranks",
-    "RanksMisnamed",
     "Row",
     "Server",
     "ServerFailed",
@@ -51,6 +45,5 @@ __all__ = [
     "Tuple",
     "TupleSpace",
     "dead_letters",
-    "ranks",
     "rows",
 ]

@@ -9,7 +9,6 @@ BusError
 ├── NameFull           the bound of a name is reached
 ├── OutOfMemory        the server's memory limit is reached
 ├── ServersDiffer      a transaction over names that live on different servers
-├── RanksMisnamed      more or fewer names than a communicator has ranks
 ├── ServerLost         a server that does not answer
 ├── ServerRefused      a server that answers with an error
 └── ServerFailed       an embedded server that does not start
@@ -112,16 +111,6 @@ class ServersDiffer(BusError):
 
     def __str__(self) -> str:
         return f"{', '.join(self.names)}: are on different servers; a transaction is possible on one server only"
-
-
-class RanksMisnamed(BusError):
-    """A communicator has more or fewer ranks than names were given."""
-
-    names: int
-    ranks: int
-
-    def __str__(self) -> str:
-        return f"{self.names} names for a communicator of {self.ranks} ranks; give one name for each rank"
 
 
 class ServerLost(BusError):

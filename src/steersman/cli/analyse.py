@@ -16,7 +16,7 @@ from steersman.journal.errors import BadDirectory
 from steersman.system.errors import BadRequest
 
 if TYPE_CHECKING:
-    from steersman.analysis.write import Analysis
+    from steersman.analysis.page import Analysis
     from steersman.journal.run_directory import RunDirectory
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="run directories of one workflow")]
@@ -46,7 +46,7 @@ def analyse(
 
     Of a biased run it weighs the frames instead of making a model. The report of a single run shows the results, too.
     """
-    from steersman.analysis.write import write
+    from steersman.analysis.page import write
     from steersman.cli.data import damage_in_a_line
     from steersman.dashboard import style
     from steersman.dashboard.report import write_report

@@ -11,13 +11,12 @@ import typer
 from rich.table import Column
 from rich.text import Text
 
-from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
+from steersman.cli.options import Beside, Budget, Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
 from steersman.cli.printing import again_continues, columns, counting, out, say
 from steersman.system.errors import BadValue
-from steersman.system.node import cores
 
 if TYPE_CHECKING:  # the others start sooner without what this one imports
-    from steersman.compare.comparison import Row
+    from steersman.analysis.comparison.verdicts import Row
 
 
 def compare(
@@ -31,9 +30,7 @@ def compare(
         typer.Option("--vary", metavar="KEY=A,B", help="values of a parameter, or of workers, to compare"),
     ] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="number of campaigns of each policy")] = 8,
-    budget: Annotated[
-        str, typer.Option("--budget", help="budget of each campaign, e.g. sim_ns=4 or frames=10000")
-    ] = "",
+    budget: Budget = "",
     plain_budget: Annotated[
         str, typer.Option("--plain-budget", help="budget of plain sampling, if it should run longer than the others")
     ] = "",
@@ -42,7 +39,7 @@ def compare(
     site: SiteName = "laptop",
     workers: Workers = None,
     rounds: Rounds = False,
-    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = cores(),
+    beside: Beside = None,
     folder: Annotated[
         Path | None, typer.Option("--out", help="folder of the comparison; an existing one is continued")
     ] = None,
@@ -57,14 +54,14 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare policies: the same budget and seeds for each, beside plain sampling and random restarts."""
-    from steersman.cli.display import Beside
-    from steersman.compare import calls
+    from steersman.analysis.comparison import calls
+    from steersman.cli.display import Beside as Shown
 
     with counting("checking the workflow") as say_so, again_continues():
         found = calls.compare(
             workflow, policy, vary=_values(vary), seeds=seeds, budget=budget, plain_budget=plain_budget,
             set=assignments, params=params, site=site, workers=workers, rounds=rounds, beside=beside, out=folder,
-            model_of=model_of, metrics=metric, show=Beside(say_so).show,
+            model_of=model_of, metrics=metric, show=Shown(say_so).show,
         )  # fmt: skip
     if as_json:
         say(json.dumps(found.summary))
@@ -75,7 +72,7 @@ def compare(
 
 def _print(rows: Sequence[Row]) -> None:
     """What a person wants to know first: how far each arm came, and whether that differs from plain sampling."""
-    from steersman.compare.write import at_the_end, by_policy
+    from steersman.analysis.comparison.tables import cells
 
     for name in dict.fromkeys(row.yardstick for row in rows):
         numbers = [Column(head, no_wrap=True) for head in ("at the end\n(range)", "starts by\nits policy")]
@@ -83,8 +80,8 @@ def _print(rows: Sequence[Row]) -> None:
         table = columns(arm, *numbers, verdict)
         for row in rows:
             if row.yardstick == name:
-                guided = " (guided)" if row.arm.guided else ""
-                table.add_row(Text(row.arm.label + guided), at_the_end(row), by_policy(row), Text(row.verdict))
+                label, end, share, said = cells(row)
+                table.add_row(Text(label), end, share, Text(said))
         out.print(table, highlight=False)
         out.print()
 

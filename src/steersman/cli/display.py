@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steersman.cli.printing import Lasting, Shown, columns, err, out
-from steersman.data.facts import clock, facts, failing, simulated
+from steersman.data.facts import clock, count, facts, failing, simulated
 from steersman.data.history import History
 from steersman.data.overview import Overview
 from steersman.journal.records import words
@@ -28,7 +28,7 @@ from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
 
 if TYPE_CHECKING:
-    from steersman.compare.campaigns import Progress
+    from steersman.analysis.comparison.campaigns import Progress
 
 MOST_SLOTS = 12  # rows of the slots table; the others are counted
 DRAW_S, BESIDE_S = 0.25, 1.0
@@ -57,7 +57,7 @@ def line(seen: Overview) -> str:
     marks += [f"walkers: {seen.starting}"] if seen.starting else []
     return ", ".join([
         *marks, f"{clock(3600 * seen.hours)}  {seen.frames:,} frames", simulated(seen),
-        f"{segments:,} segment{'s' if segments != 1 else ''}",
+        count(segments, "segment"),
         f"model {seen.model or '-'}", *ahead,
     ])  # fmt: skip
 

@@ -38,6 +38,10 @@ Rounds = Annotated[
 BusUrl = Annotated[
     str | None, typer.Option("--bus", help="redis:// address of a bus server to use (default: start one)")
 ]
+Budget = Annotated[str, typer.Option("--budget", help="budget of each campaign, e.g. sim_ns=4 or frames=10000")]
+Beside = Annotated[
+    int | None, typer.Option("--beside", min=1, help="number of campaigns at a time (default: one a core)")
+]
 SegmentName = Annotated[str, typer.Argument(metavar="SEGMENT", help="<walker>.<number>, e.g. w1.7")]
 Tree = Annotated[bool, typer.Option("--tree", help="show the chain of segments back to the prepared start")]
 Words = Annotated[

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from steersman.cli.options import Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
+from steersman.cli.options import Beside, Budget, Json, ParamsFile, Rounds, Set, SiteName, Workers, WorkflowName
 from steersman.cli.printing import again_continues, counting, say
-from steersman.system.node import cores
 
 SHOWN = 10
 
@@ -26,23 +25,21 @@ def tune(
     ] = "",
     sampler: Annotated[str, typer.Option("--sampler", help="method that chooses values: tpe, random or grid")] = "tpe",
     early: Annotated[bool, typer.Option(help="end the worse half of the trials early")] = True,
-    budget: Annotated[
-        str, typer.Option("--budget", help="budget of each campaign, e.g. sim_ns=4 or frames=10000")
-    ] = "",
+    budget: Budget = "",
     assignments: Set = [],  # noqa: B006 (Typer wants a list)
     params: ParamsFile = None,
     seed: Annotated[int, typer.Option("--seed", help="seed of the search, and of its runs")] = 0,
     site: SiteName = "laptop",
     workers: Workers = None,
     rounds: Rounds = False,
-    beside: Annotated[int, typer.Option("--beside", min=1, help="number of campaigns at a time")] = cores(),
+    beside: Beside = None,
     folder: Annotated[
         Path | None, typer.Option("--out", help="folder of the trials; an existing one is continued")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Tune parameters by a yardstick: run campaigns with different values, and end the worse ones early."""
-    from steersman.compare import calls
+    from steersman.analysis.comparison import calls
 
     with counting("checking the workflow") as show, again_continues():
         found = calls.tune(

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from steersman.dashboard import style
 from steersman.data.errors import NothingToDraw
+from steersman.data.facts import count
 from steersman.data.history import History
 from steersman.data.reweighing import lineages, reweighted
 from steersman.journal.records import Biased
@@ -115,9 +116,7 @@ class _Tracks:
         edges = np.linspace(counted.min(), counted.max(), BINS + 1)
         energy, low, high = self.weights.free_energy(self.value[:, None], [edges]).T
         at = (edges[1:] + edges[:-1]) / 2
-        axes.plot(at, energy, color=style.BLUE)
-        axes.fill_between(at, low, high, color=style.BLUE, alpha=0.2, linewidth=0)
-        axes.set(xlabel=self.label, ylabel="free energy / kT", ylim=(min(0.0, np.nanmin(low)), 1.3 * np.nanmax(energy)))
+        curve(axes, at, energy, low, high, self.label)
 
     def said(self) -> str:
         """What the frames are worth, and of each state how much it weighs and who came there."""
@@ -131,8 +130,8 @@ class _Tracks:
             )
         for name, state in self.states.items():
             found = weights.difference(state, ~state)
-            pushed = _plural(self._entered(state, control=False), "time")
-            plain = f", controls {_plural(self._entered(state, control=True), 'time')}" if self.control.any() else ""
+            pushed = count(self._entered(state, control=False), "time")
+            plain = f", controls {count(self._entered(state, control=True), 'time')}" if self.control.any() else ""
             text += f" {name}: {_interval(found)} above all else; pushed walkers entered it {pushed}{plain}."
         return text
 
@@ -143,8 +142,18 @@ class _Tracks:
         return int((inside[1:] & ~inside[:-1] & (lineage[1:] == lineage[:-1])).sum())
 
 
-def _plural(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' if number != 1 else ''}"
+def curve(axes: Axes, at: np.ndarray, energy: np.ndarray, low: np.ndarray, high: np.ndarray, label: str) -> None:
+    """Free energy in kT along a quantity, with its interval: all (n,) float."""
+    axes.plot(at, energy, color=style.BLUE)
+    axes.fill_between(at, low, high, color=style.BLUE, alpha=0.2, linewidth=0)
+    top = 1.3 * np.nanmax(energy) + 1  # also where all bins are alike
+    axes.set(xlabel=label, ylabel="free energy / kT", ylim=(min(0.0, np.nanmin(low)), top))
+
+
+def surface(figure: Figure, axes: Axes, x: np.ndarray, y: np.ndarray, energy: np.ndarray) -> None:
+    """Free energy (n, m) in kT over two quantities, by the middles of their bins (n,) and (m,)."""
+    shown = axes.pcolormesh(x, y, energy.T, cmap="viridis", shading="nearest", rasterized=True)
+    figure.colorbar(shown, ax=axes, label="free energy / kT")
 
 
 def _interval(mean: Mean) -> str:
@@ -174,6 +183,6 @@ def _caption(versions: list[Biased], of_last: list[Biased], newest: Bias) -> str
     changes = sum(after.model != before.model for before, after in pairwise(versions))
     return (
         f"Version {last.bias} of the bias, of {last.frames:,} frames, along the score of model {last.model}, which has "
-        f"had {len(of_last)} versions; {_plural(changes, 'change')} of the model before. The barrier is "
+        f"had {len(of_last)} versions; {count(changes, 'change')} of the model before. The barrier is "
         f"{newest.barrier_kT:g} kT."
     )

@@ -14,7 +14,6 @@ from steersman.dashboard import style
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.stored import POSITIONS, StoredVariable, blocks, variables
-from steersman.system.files import text_of
 
 NEAR = 3  # residues closer than this along the chain touch always
 TENTH = 0.1
@@ -98,7 +97,7 @@ def quantities(history: History) -> list[tuple[str, StoredVariable, Measure]]:
         if name == "contacts" and is_contact_map(stored):
             found.append((f"contacts of residues at least {NEAR} apart", stored, number_of_contacts))
         elif name == POSITIONS and len(stored.shape) == 2:
-            if is_one_molecule(text_of(history.directory.topology)):
+            if is_one_molecule(history.topology.decode(errors="replace")):
                 found.append((stored.named("radius of gyration"), stored, radius_of_gyration))
         elif stored.shape == () and stored.kind in "fiu" and name not in ("time", "segment"):
             found.append((stored.label, stored, column(0)))

@@ -39,6 +39,11 @@ def facts(seen: Overview) -> dict[str, str]:
     return found
 
 
+def count(number: int, what: str) -> str:
+    """A number of things: 1 frame, 2,000 frames."""
+    return f"{number:,} {what}{'s' if number != 1 else ''}"
+
+
 def clock(seconds: float) -> str:
     """Seconds as h:mm:ss or m:ss."""
     minutes, rest = divmod(int(seconds), 60)

@@ -6,6 +6,7 @@ numbers are kept; the words of a start are read from the journal again when they
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -146,6 +147,13 @@ class History:
         """What a segment that failed (w3.17) or a walker that was lost (w3) left in `errors/`, or ""."""
         kind = "txt" if SegmentName.parse(name) else "stderr"
         return reading.text(self.directory.errors / f"{name}.{kind}", self.directory.path)
+
+    @property
+    def topology(self) -> bytes:
+        """The atoms of a molecular run, in the PDB format; nothing where it left none. Raises: OddFile."""
+        with contextlib.suppress(FileNotFoundError):
+            return self.directory.read(self.directory.topology)
+        return b""
 
     def settings(self) -> dict[str, Any]:
         """What was asked for, with what people changed since; empty when that is not kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,18 @@ def place_of(scores: Scores, workflow: Workflow) -> str:
     """The score that says where a frame lies: the one with the most dimensions; of several, one that steering needs."""
     needs = workflow.steering.policy.needs
     return max(scores.values, key=lambda each: (scores.matrix(each).shape[1], each in needs))
+
+
+def placed(results: Results, workflow: Workflow, name: str) -> Callable[[Any, Mapping[str, np.ndarray]], np.ndarray]:
+    """A score under a run's newest model: (params, frames) -> (n, d) float64."""
+    assert workflow.scoring
+    score, model = workflow.scoring.function, results.model
+
+    def place(params: Any, frames: Mapping[str, np.ndarray]) -> np.ndarray:
+        value = np.asarray(score(params, model, frames)[name], np.float64)
+        return value.reshape(len(value), -1)
+
+    return place
 
 
 class Results:

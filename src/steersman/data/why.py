@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from steersman.data.facts import count
 from steersman.data.history import History
 from steersman.journal import decisions, records
 from steersman.journal.lock import driven
@@ -115,7 +116,7 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
         given = f", given {words}" if (words := given_words(each)) else ""
         text.append(f"{each['segment']:<8} from {origin}{by}, {model}, seed {each['seed']}{given}{changed}")
     for model in found["models"]:
-        facts = f"fitted to {_frames(model['frames'])}, weights sha256 {model['weights'][:16]}"
+        facts = f"fitted to {count(model['frames'], 'frame')}, weights sha256 {model['weights'][:16]}"
         text.append(f"model {model['version']:<5} {facts}")
     text += [f"bias {version:<6} sha256 {sha256[:16]}" for version, sha256 in found["biases"].items()]
     environment = {"git_commit": "", "host": "unknown", "python": "unknown", "packages": {}, **found["environment"]}
@@ -138,7 +139,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     text = [
         f"segment {found['segment']} (start {found['start']}, seed {found['seed']})",
         f"  started from   {origin}",
-        f"  chosen by      {found['policy']} among {_frames(found['candidates'])}{model}"
+        f"  chosen by      {found['policy']} among {count(found['candidates'], 'frame')}{model}"
         if found["candidates"]
         else "",
         f"  because        {found['reason']}",
@@ -150,7 +151,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     for each in found["refused"]:
         passed = f"frame {each['frame']['name']}" if each["frame"] else "a new member"
         text.append(f"  passed over    {passed}: {each['reason']}")
-    frames = "" if found["frames"] is None else f" after {_frames(found['frames'])}"
+    frames = "" if found["frames"] is None else f" after {count(found['frames'], 'frame')}"
     text.append(f"  ended          {found['ended']}{frames}")
     if found["stopped_by"]:
         late = "" if found["ended"] == "stopped" else " (it had ended by then)"
@@ -169,10 +170,6 @@ def given_words(found: Mapping[str, Any]) -> str:
     share = f" with {100 * found['share']:g} % of its energy" if found["share"] < 1 else ""
     pushed = f"pushed by bias {found['bias']}{share}" if found["bias"] else "" if found["share"] else "a control"
     return ", ".join(filter(None, (f"model {found['with_model']}" if found["with_model"] else "", pushed)))
-
-
-def _frames(number: int) -> str:
-    return f"{number:,} frame{'s' if number != 1 else ''}"
 
 
 def _card(directory: RunDirectory, version: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 import steersman.workflows
 from steersman.stages import outline as outlines
 from steersman.stages.errors import BadWorkflow
+from steersman.stages.kinds import KINDS
 from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import SECONDS
@@ -29,10 +30,7 @@ from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName,
 SHIPPED = Path(steersman.workflows.__file__).parent
 REFERENCE = SHIPPED / "reference"
 SHOWN_CHARS = 200
-VERBS = (
-    "prepare", "task", "before", "after", "held_out", "simulate", "train", "score", "steer", "metric", "yardstick",
-    "figure", "panel",
-)  # fmt: skip
+VERBS = (*KINDS, "steer")
 
 
 def shipped() -> dict[str, Path]:

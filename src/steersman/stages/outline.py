@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from steersman.stages.kinds import KINDS
 from steersman.stages.workflow import Workflow
 
 
@@ -12,10 +13,9 @@ def outline(workflow: Workflow) -> dict[str, str]:
     """What two workflows of one file share, if neither was changed since: by its part, in words."""
     parts: dict[str, Any] = {"name": workflow.name, "stop": workflow.stop, "steering": workflow.steering}
     parts |= {"most_failures": workflow.most_failures, "params": workflow.params.model_json_schema()}
-    stages = ("prepare_function", "before_plan", "after_plan", "held_out_function", "simulation", "training", "scoring")
-    parts |= {stage.partition("_")[0]: getattr(workflow, stage) for stage in stages}
-    for kind in ("tasks", "metrics", "yardsticks", "figures", "panels"):
-        parts |= {f"{kind[:-1]} {name}": each for name, each in getattr(workflow, kind).items()}
+    for name, kind in KINDS.items():
+        made = getattr(workflow, kind.kept)
+        parts |= {f"{name} {each}": stage for each, stage in made.items()} if isinstance(made, dict) else {name: made}
     return {part: re.sub(r" at 0x[0-9a-f]+", "", repr(value)) for part, value in parts.items()}
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from steersman.stages.kinds import KINDS
+
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 TAKEN = ("time", "elapsed_s", "simulated")  # columns of `run.metrics`
@@ -93,11 +95,14 @@ def chosen(name: str, given: Any, kind: type[R], params: object) -> R:
     return rule
 
 
-def stage(kind: str, function: F, arguments: tuple[str, ...], known: object = None) -> F:
-    """Check that a stage can be called with its positional arguments, and does not replace `known`, see `only`."""
-    name = only(kind, function, known)
+def stage(kind: str, function: F, workflow: object) -> F:
+    """Check that a stage can be called with its positional arguments, and does not replace another, see `_only`."""
+    arguments, known = KINDS[kind].arguments, getattr(workflow, KINDS[kind].kept)
+    name = _only(kind, function, known)
     if kind == "metric" and name in TAKEN:
         raise TypeError(f"@wf.metric {name}: `run.metrics` has a column of this name; take another")
+    if arguments is None:
+        return function
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError as error:
@@ -105,7 +110,7 @@ def stage(kind: str, function: F, arguments: tuple[str, ...], known: object = No
     return function
 
 
-def only(kind: str, function: Callable[..., Any], known: object) -> str:
+def _only(kind: str, function: Callable[..., Any], known: object) -> str:
     """The name of a function that a workflow is given, and that is not to replace one of the same file without a word.
 
     A file may replace what a workflow has that it imports, each time that it is itself imported anew.

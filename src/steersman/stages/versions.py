@@ -1,7 +1,7 @@
 """Two versions of a workflow file -> what differs between them, and whether the loop could know of it.
 
 The loop is what the file's statements do when it is imported, its stages, and all functions and modules that these
-name. What comes after the loop, or shows it, may be another in a run that has its frames: see MAY_DIFFER.
+name. What comes after the loop, or shows it, may be another in a run that has its frames: see `kinds.py`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from steersman.stages import modules
+from steersman.stages.kinds import KINDS
 
-MAY_DIFFER = ("task", "after", "yardstick", "figure", "panel")
+MAY_DIFFER = {name for name, kind in KINDS.items() if kind.may_differ}
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def _parts(text: bytes) -> Iterator[_Part]:
                     )
             case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
                 verbs = {_verb(each) for each in statement.decorator_list}
-                yield _Part(name, says, uses, not verbs <= {*MAY_DIFFER}, imports)
+                yield _Part(name, says, uses, not verbs <= MAY_DIFFER, imports)
             case ast.Assign(targets=[ast.Name(name)], value=value) if not any(
                 isinstance(node, ast.Call) for node in ast.walk(value)
             ):

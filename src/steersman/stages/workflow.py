@@ -80,7 +80,7 @@ class Workflow:
         """Decorate `function(params)`: run once, before the first walker; it returns every start's `prepared`."""
 
         def decorate(function: F) -> F:
-            self.prepare_function = _stage("prepare", function, ("params",), self.prepare_function)
+            self.prepare_function = _stage("prepare", function, self)
             return function
 
         return decorate(function) if function else decorate
@@ -97,8 +97,7 @@ class Workflow:
         """
 
         def decorate(function: Callable[..., Any]) -> Task:
-            name = rules.only("task", function, self.tasks)
-            self.tasks[name] = made = Task(function, retries)
+            made = self.tasks[function.__name__] = Task(_stage("task", function, self), retries)
             return made
 
         return decorate(function) if function else decorate
@@ -108,7 +107,7 @@ class Workflow:
 
         What it returns, with the results in place of the futures, is every start's `prepared`.
         """
-        self.before_plan = _stage("before", plan, ("params",), self.before_plan)
+        self.before_plan = _stage("before", plan, self)
         return plan
 
     def after(self, plan: F) -> F:
@@ -116,7 +115,7 @@ class Workflow:
 
         `run` is that of `open_run`. What it returns, the results in place of the futures, is `run.result(NAME)`.
         """
-        self.after_plan = _stage("after", plan, ("params", "run"), self.after_plan)
+        self.after_plan = _stage("after", plan, self)
         return plan
 
     @overload
@@ -131,7 +130,7 @@ class Workflow:
         """
 
         def decorate(function: F) -> F:
-            self.held_out_function = _stage("held_out", function, ("params",), self.held_out_function)
+            self.held_out_function = _stage("held_out", function, self)
             return function
 
         return decorate(function) if function else decorate
@@ -173,7 +172,7 @@ class Workflow:
         """
 
         def decorate(function: F) -> F:
-            checked = _stage("simulate", function, ("params", "start", "out"), self.simulation)
+            checked = _stage("simulate", function, self)
             for name, meaning in (variables or {}).items():
                 if not isinstance(meaning, Variable):
                     raise TypeError(f'variables={{"{name}": {meaning!r:.60}}}: write Variable(("atom", "xyz"), "nm")')
@@ -216,7 +215,7 @@ class Workflow:
             )
 
         def decorate(function: F) -> F:
-            checked = _stage("train", function, ("params", "frames", "last"), self.training)
+            checked = _stage("train", function, self)
             self.training = Train(checked, when, gpus, window, gate, hang_s, ranks, strategy)
             return function
 
@@ -237,7 +236,7 @@ class Workflow:
         """
 
         def decorate(function: F) -> F:
-            checked = _stage("score", function, ("params", "model", "frames"), self.scoring)
+            checked = _stage("score", function, self)
             self.scoring = Score(checked, batch, hang_s, early)
             return function
 
@@ -268,7 +267,7 @@ class Workflow:
         """Decorate `function(scores) -> number`, a figure of merit recorded after every scoring."""
 
         def decorate(function: F) -> F:
-            self.metrics[function.__name__] = _stage("metric", function, ("scores",), self.metrics)
+            self.metrics[function.__name__] = _stage("metric", function, self)
             return function
 
         return decorate(function) if function else decorate
@@ -299,7 +298,7 @@ class Workflow:
             raise ValueError(f"@wf.yardstick({take!r}): take one of {', '.join(TAKES)}")
 
         def decorate(function: F) -> F:
-            checked = _stage("yardstick", function, ("params", "frames"), self.yardsticks)
+            checked = _stage("yardstick", function, self)
             self.yardsticks[function.__name__] = Yardstick(checked, take, less or take == "lowest", tuple(levels))
             return function
 
@@ -312,14 +311,7 @@ class Workflow:
 
         Raises: TypeError: the title is not given.
         """
-        if not isinstance(title, str):
-            raise TypeError('@wf.figure needs a title: write @wf.figure("what it shows")')
-
-        def decorate(function: F) -> F:
-            self.figures[function.__name__] = title, _stage("figure", function, ("params", "results"), self.figures)
-            return function
-
-        return decorate
+        return self._titled("figure", title, self.figures)
 
     def panel(self, title: str) -> Callable[[F], F]:
         """Decorate `function(params, results)`: what it returns stands on the dashboard's page under this title.
@@ -330,11 +322,14 @@ class Workflow:
 
         Raises: TypeError: the title is not given.
         """
+        return self._titled("panel", title, self.panels)
+
+    def _titled(self, kind: str, title: object, known: dict[str, Any]) -> Callable[[F], F]:
         if not isinstance(title, str):
-            raise TypeError('@wf.panel needs a title: write @wf.panel("what it shows")')
+            raise TypeError(f'@wf.{kind} needs a title: write @wf.{kind}("what it shows")')
 
         def decorate(function: F) -> F:
-            self.panels[function.__name__] = title, _stage("panel", function, ("params", "results"), self.panels)
+            known[function.__name__] = title, _stage(kind, function, self)
             return function
 
         return decorate

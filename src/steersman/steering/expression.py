@@ -21,7 +21,7 @@ def parse(text: str, names: Mapping[str, Any] | None = None) -> Steering:
         names: what else may be named, e.g. the policies of a workflow file; those of steersman.steering always may.
     Raises: BadValue, UnknownName: they are not what it takes.
     """
-    known: dict[str, Any] = {name: getattr(steering, name) for name in steering.__all__} | dict(names or {})
+    known: dict[str, Any] = {name: getattr(steering, name) for name in dir(steering)} | dict(names or {})
     policies, rules = _kinds_of(Policy, known), _kinds_of(SegmentRule, known)
     try:
         # The words of the person who owns this process.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -132,8 +133,7 @@ def resample(weights: Sequence[float], members: int, rng: np.random.Generator) -
     return sorted((i, weight) for weight, i in found)
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(NamedTuple):
     """A mean over rounds with its 95 % interval."""
 
     value: float

@@ -59,7 +59,7 @@ def test_every_rank_reads_every_block_once_an_epoch_within_its_memory(
         monkeypatch.setattr(
             stream, "_read", lambda first, end, read=read, inner=inner: read.append(first) or inner(first, end)
         )
-        ranks = begin(fresh(), 133, 10, rank, Strategy("local_sgd"))
+        ranks = begin(fresh(), 133, 10, rank, Strategy.parse("local_sgd"))
         assert isinstance(ranks, LocalSGD)
         ranks.share, ranks.order_of = torch.arange(133)[rank::size], stream.order
         for _ in range(2):

@@ -69,7 +69,7 @@ def test_a_parameter_server_is_on_the_network_on_which_the_ranks_have_met(addres
     for met in (address, "127.0.0.1"):
         store = TCPStore(met, 0, None, True, wait_for_workers=False)
         with joined(Place(0, 1, 0, met, store.port, False), timeout_s=30):
-            ranks = Async(fresh(), SAMPLES, BATCH, 0, Strategy("async"))
+            ranks = Async(fresh(), SAMPLES, BATCH, 0, Strategy.parse("async"))
             assert ranks._home is not None
             assert f"@{met}:" in ranks._home.url
             ranks.close()

@@ -78,7 +78,7 @@ def test_a_synchronisation_is_one_allreduce_of_all_weights(syncs: int, monkeypat
 def test_every_parameter_is_a_view_of_one_block_also_after_a_step() -> None:
     """Changing the block changes the network."""
     model = fresh()
-    ranks = begin(model, samples=32, batch=8, seed=0, strategy=Strategy("local_sgd"))
+    ranks = begin(model, samples=32, batch=8, seed=0, strategy=Strategy.parse("local_sgd"))
     assert isinstance(ranks, LocalSGD)
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     model.layers(torch.ones(1, 8)).sum().backward()
@@ -118,7 +118,7 @@ def _member(name: str, rank: int, size: int) -> DDP | LocalSGD:
         patch.setattr(dist, "get_world_size", lambda: size)
         patch.setattr(dist, "broadcast", lambda *_, **__: None)
         patch.setattr(kind, "agree", lambda *_: None)
-        return kind(fresh(), 50, 7, 0, Strategy(name))
+        return kind(fresh(), 50, 7, 0, Strategy.parse(name))
 
 
 def test_more_ranks_than_full_batches_are_refused(told: dict[str, tuple[str, str]]) -> None:

@@ -25,7 +25,6 @@ MOST_BYTES = 48 * 2**20  # of a film
 HIDDEN = ("segment", "of_segment", "time")  # which are known anyhow
 CRYST1 = (6, 9), (15, 9), (24, 9), (33, 7), (40, 7), (47, 7)  # where lengths and angles stand in its line, and how long
 NO_BOX = 1.0  # angstrom: a unit cube is written where there is none
-MOST_TOPOLOGY = 64 * 2**20  # bytes
 
 
 def frame(watched: Watched, walker: int, row: int) -> dict[str, Any]:
@@ -122,13 +121,13 @@ def shown(stored: StoredVariable) -> dict[str, Any]:
 
 def topology(watched: Watched) -> bytes:
     """The run's topology.pdb. Raises: NothingToDraw: it left none."""
-    file = watched.directory.topology
     try:
-        return watched.directory.read(file, MOST_TOPOLOGY)
-    except OSError:
-        raise NothingToDraw(f"the run has no {file.name}; it was made with an older Steersman") from None
+        found = watched.history.topology
     except OddFile as odd:
         raise NothingToDraw(str(odd)) from None
+    if not found:
+        raise NothingToDraw("the run has no topology.pdb; it was made with an older Steersman")
+    return found
 
 
 def cell(pdb: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.path import Path as Polygon
 
 from steersman.dashboard.live.packing import packed
-from steersman.dashboard.live.point_cloud import PointCloud
 from steersman.dashboard.live.watched import Watched
+from steersman.data.point_cloud import PointCloud
 from steersman.data.segment_table import SegmentTable
 
 MOST_POINTS = 400_000  # that travel at a time; of more, every second, third, ... one

@@ -11,6 +11,7 @@ import numpy as np
 from steersman.dashboard import tables
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
+from steersman.data.facts import count
 from steersman.data.history import History
 from steersman.data.overview import SIMULATING, Overview
 from steersman.journal import records
@@ -71,7 +72,7 @@ def sentences(history: History, found: Overview) -> Iterator[str]:
         yield _slots(found.doing)
     if failed := found.segments.get("failed"):
         cause, times = Counter(history.causes.values()).most_common(1)[0] if history.causes else ("", 0)
-        yield f"{failed:,} segment{'s' if failed > 1 else ''} failed, {times:,} of them with: {cause:.120}"
+        yield f"{count(failed, 'segment')} failed, {times:,} of them with: {cause:.120}"
     yield from (f"The {name} stage {how:.200}" for name, how in found.failing.items())
 
 

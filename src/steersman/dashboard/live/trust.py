@@ -9,7 +9,6 @@ import numpy as np
 from steersman.dashboard.live.latent_map import current
 from steersman.dashboard.live.watched import Watched
 from steersman.data.stored import variables
-from steersman.journal.scoreboard import Scoreboard
 from steersman.steering import audits
 from steersman.steering.errors import AuditsRefused
 
@@ -87,11 +86,10 @@ def audited(watched: Watched) -> dict[str, Any] | None:
 
     From the scores as they are stored, in double precision: energies are large numbers.
     """
-    state, directory = watched.history.state, watched.history.directory
     cloud, table = current(watched)
     if not set(cloud.scores) >= AUDITS or len(cloud) > MOST_FRAMES:
         return None
-    scores = Scoreboard.load(directory.scores, state.scored_with, state.scored).scores(state)
+    scores = watched.history.scores
     try:
         versions, spent = audits.coverage(scores.values), audits.saved(scores.values)
     except AuditsRefused:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.dashboard.live.point_cloud import PointCloud
 from steersman.data.clock import Clock
 from steersman.data.history import History
+from steersman.data.point_cloud import PointCloud
 from steersman.data.segment_table import SegmentTable
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import HOW
@@ -54,7 +54,7 @@ class Watched:
         self.drawn: dict[str, tuple[int, float, bytes]] = {}  # panels: at which change, when, and what
         self._history: History | None = None
         self._file = (0, 0)  # device and inode of the journal that is read
-        self._looked = self._read_at = -1e9
+        self._looked = -1e9
         self._took = 0.0
         self._read = False
         self._columns: dict[str, np.ndarray] = {}

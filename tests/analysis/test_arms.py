@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from steersman.compare import campaigns
-from steersman.compare.arms import OWN, PLAIN, RANDOM, Arm, arms, budget_of, variant
-from steersman.compare.campaigns import Job, run_all
-from steersman.compare.errors import CampaignFailed
-from steersman.compare.files import write_once
-from steersman.compare.metric import HeldOutMetric, parse
+from steersman.analysis.comparison import campaigns
+from steersman.analysis.comparison.arms import OWN, PLAIN, RANDOM, Arm, arms, budget_of, variant
+from steersman.analysis.comparison.campaigns import Job, run_all
+from steersman.analysis.comparison.files import write_once
+from steersman.analysis.comparison.metric import HeldOutMetric, parse
+from steersman.analysis.errors import CampaignFailed
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
 from steersman.system.errors import BadInput, BadValue

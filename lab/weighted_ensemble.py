@@ -1,4 +1,4 @@
-"""Do weighted ensembles agree with what is exactly true, and what do they cost? `steersman bench weighted-ensemble`.
+"""Do weighted ensembles agree with what is exactly true, and what do they cost? `python -m lab.weighted_ensemble`.
 
 Twenty seeds of three problems, by the policy itself, in one process: particles of all seeds move together. The truth is
 computed without trajectories. Of each problem: how many of the 20 intervals (95 %) hold the truth, the root mean square
@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ class Problem:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    parser = argparse.ArgumentParser(prog="steersman bench weighted-ensemble", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m lab.weighted_ensemble", description=__doc__)
     parser.add_argument("--rounds", type=int, default=2000, help="of each ensemble")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--json", action="store_true", help="the only format there is")
@@ -178,7 +178,7 @@ def _passages(problem: Problem, seeds: int, rounds: int, truth: float) -> dict[s
     target = problem.policy.target
     made, cost = ensembles(problem, seeds, rounds, lambda scores: arrivals(scores, scores.values[target] > 0)[:, 0])
     means = [passage(each.T) for each in made]
-    scaled = [replace(m, **{f.name: getattr(m, f.name) * problem.segment for f in fields(m)}) for m in means]
+    scaled = [Mean(*(each * problem.segment for each in m)) for m in means]
     return {
         "simulated_time": rounded(cost),
         **_agreement(scaled, truth),
@@ -219,3 +219,7 @@ def _scored(problem: Problem, x: np.ndarray, weights: np.ndarray) -> Scores:
         zeros, rows, members, zeros, rows % problem.frames == problem.frames - 1, problem.scores(x),
         weight=weights[members], round=zeros + 1,
     )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

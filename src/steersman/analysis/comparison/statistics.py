@@ -6,6 +6,7 @@ Axes: K seeds, paired: seed k of every arm had the same seed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import bdtr, stdtrit
@@ -31,8 +32,7 @@ class Times:
         return Times(self.time[seeds], self.reached[seeds])
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """An estimate with its interval.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from steersman.data.history import History
-from steersman.data.results import Results, place_of
+from steersman.data.results import Results, place_of, placed
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick
@@ -27,16 +27,15 @@ def yardstick_of(directory: RunDirectory, workflow: Workflow) -> Yardstick:
     Raises: BadValue: the run has no model, or no scores.
     """
     results = Results(History(directory))
-    model, scores = results.model, results.scores
-    if model is None or not scores.values or workflow.scoring is None:
+    scores = results.scores
+    if results.model is None or not scores.values or workflow.scoring is None:
         raise BadValue("--model-of", str(directory.path), "it has no model with scores; name a run that trained one")
     name = place_of(scores, workflow)
     low = scores.matrix(name).min(axis=0)
     width = np.maximum(np.ptp(scores.matrix(name), axis=0), 1e-12) / BINS
-    score = workflow.scoring.function
+    place = placed(results, workflow, name)
 
     def cells(params: Any, frames: Mapping[str, np.ndarray]) -> np.ndarray:
-        value = np.asarray(score(params, model, frames)[name], np.float64)
-        return np.asarray(np.floor((value.reshape(len(value), -1) - low) / width), np.int64) + OFFSET
+        return np.asarray(np.floor((place(params, frames) - low) / width), np.int64) + OFFSET
 
     return Yardstick(cells)

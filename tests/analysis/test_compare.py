@@ -11,18 +11,17 @@ import pytest
 from typer.testing import CliRunner
 
 from steersman.analysis import trajectories
-from steersman.analysis.errors import UnevenFrames
+from steersman.analysis.comparison import campaigns
+from steersman.analysis.comparison.arms import PLAIN, Arm, budget_of, variant
+from steersman.analysis.comparison.campaigns import Job, run_all
+from steersman.analysis.comparison.files import write_variant
+from steersman.analysis.comparison.latent import yardstick_of
+from steersman.analysis.comparison.tables import table, write
+from steersman.analysis.comparison.verdicts import Runs, collect, rows
+from steersman.analysis.errors import CampaignFailed, UnevenFrames
 from steersman.analysis.trajectories import Trajectories, read
 from steersman.apps import six_wells
 from steersman.cli.__main__ import app
-from steersman.compare import campaigns
-from steersman.compare.arms import PLAIN, Arm, budget_of, variant
-from steersman.compare.campaigns import Job, run_all
-from steersman.compare.comparison import Runs, collect, rows
-from steersman.compare.errors import CampaignFailed
-from steersman.compare.files import write_variant
-from steersman.compare.latent import yardstick_of
-from steersman.compare.write import table, write
 from steersman.dashboard.figures import contributed
 from steersman.data.history import History
 from steersman.data.results import Results
@@ -156,7 +155,7 @@ def test_an_arm_like_plain_sampling_shows_no_difference(job: Job, wells: Workflo
     assert [row.verdict for row, _ in found[2:]] == ["no difference shown, by only 2 seeds"] * 2
     written = write(tmp_path, [plain, same], found)
     assert {path.name for path in tmp_path.iterdir()} == {"comparison.json", "table.md", "runs.csv", "figure.png"}
-    assert len(written["rows"]) == 4  # type: ignore[arg-type]
+    assert len(written["rows"]) == 4
     assert table(found).count("no difference shown") == 2
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from steersman.compare.statistics import Times, band, difference, median_time, speed_up, survival
+from steersman.analysis.comparison.statistics import Times, band, difference, median_time, speed_up, survival
 
 
 def rng() -> np.random.Generator:

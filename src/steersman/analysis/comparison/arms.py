@@ -52,6 +52,11 @@ class Arm:
         return ", ".join([self.steer or "as written", *self.varied])
 
     @property
+    def marked(self) -> str:
+        """The label, with the mark of what steers to a known target."""
+        return self.label + (" (guided)" if self.guided else "")
+
+    @property
     def varied(self) -> tuple[str, ...]:
         """`key=value` of all that varies; arms that share it differ in their steering alone."""
         return (*self.assignments, f"{WORKERS}={self.workers}") if self.workers else self.assignments

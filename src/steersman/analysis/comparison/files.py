@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from steersman.compare.errors import FolderInUse
+from steersman.analysis.errors import FolderInUse
 from steersman.stages.modules import beside
 from steersman.system.errors import BadValue
 

@@ -1,6 +1,6 @@
 """The energies of all 8,043 different configurations of Cu24Au8, for apps/alloys/cu24au8.npz: some ten minutes.
 
-python -m steersman.benchmarks.exact_alloy
+python -m lab.exact_alloy
 """
 
 from __future__ import annotations

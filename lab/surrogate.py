@@ -1,4 +1,4 @@
-"""Does an audited surrogate find where an alloy orders, and for how many calls? `steersman bench surrogate`.
+"""Does an audited surrogate find where an alloy orders, and for how many calls? `python -m lab.surrogate`.
 
 The workflow `order` with each of several seeds, on the cell all of whose 10,518,300 energies are known: they are looked
 up, so a call costs nothing and is only counted. Of each surrogate and number of calls (to fit + to audit): the rms
@@ -75,7 +75,7 @@ class Known:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    parser = argparse.ArgumentParser(prog="steersman bench surrogate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m lab.surrogate", description=__doc__)
     parser.add_argument("--seeds", type=int, default=8, help="how many")
     parser.add_argument("--first", type=int, default=0, help="of the seeds")
     parser.add_argument(

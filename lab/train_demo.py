@@ -24,7 +24,7 @@ CONTACTS = Variable(("residue", "other_residue"), "1", "contacts")
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    parser = argparse.ArgumentParser(prog="python -m steersman.benchmarks.train_demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m lab.train_demo", description=__doc__)
     parser.add_argument("--run", type=Path, help="a run whose frames hold contacts")
     parser.add_argument("--out", type=Path, default=Path("runs/train-demo"))
     parser.add_argument("--epochs", type=int, default=10)
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     chosen = parser.parse_args(list(arguments))
     frames = chosen.run / "frames.zarr" if chosen.run else recorded(chosen.out / "frames.zarr")
     wanted = {"frames": str(frames), "epochs": chosen.epochs}
-    target = "steersman.benchmarks.train_demo:train"
+    target = "lab.train_demo:train"
     model = launch(target, wanted, ranks=2, strategy=chosen.strategy, folder=chosen.out / "ranks")
     model.save(chosen.out / "model")
     with style.applied():

@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import numpy.typing as npt
 
-from steersman.bus import BusTimeout, MpiRanks, Ranks
+from lab.bus_ranks import MpiRanks, Ranks
+from steersman.bus import BusTimeout
 
 CELLS, STEPS = 64, 50
 Cells = npt.NDArray[np.float64]

@@ -7,14 +7,12 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from steersman.cli.__main__ import app
-from steersman.compare import calls
-from steersman.compare.arms import OWN, Arm, variant
-from steersman.compare.calls import Comparison
-from steersman.compare.campaigns import Job, _campaign
-from steersman.compare.errors import FolderInUse
-from steersman.compare.files import alone
-from steersman.compare.tuning import (
+from steersman.analysis.comparison import calls
+from steersman.analysis.comparison.arms import OWN, Arm, variant
+from steersman.analysis.comparison.calls import Comparison
+from steersman.analysis.comparison.campaigns import Job, _campaign
+from steersman.analysis.comparison.files import alone
+from steersman.analysis.comparison.tuning import (
     RUN,
     TRIALS,
     WORKFLOW,
@@ -28,6 +26,8 @@ from steersman.compare.tuning import (
     results,
     tune,
 )
+from steersman.analysis.errors import FolderInUse
+from steersman.cli.__main__ import app
 from steersman.engine import campaign
 from steersman.journal import manifest
 from steersman.journal.file import Journal, read

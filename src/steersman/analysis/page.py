@@ -48,8 +48,8 @@ def write(folder: Path, title: str, origin: Mapping[str, Any], made: Analysis) -
     """
     folder.mkdir(parents=True, exist_ok=True)
     shown = {"rows": [row for rows in made.results.values() for row in rows], "caption": made.caption}
-    plain: dict[str, Any] = _plain({**origin, **made.said, "report": shown})
-    replace_file(folder / "analysis.json", json.dumps(plain, indent=1) + "\n")
+    known: dict[str, Any] = plain({**origin, **made.said, "report": shown})
+    replace_file(folder / "analysis.json", json.dumps(known, indent=1) + "\n")
     made.figure.savefig(png := io.BytesIO(), format="png")
     replace_file(folder / "figure.png", png.getvalue())
     svg = save_svg(made.figure, folder / "figure.svg")
@@ -61,13 +61,13 @@ def write(folder: Path, title: str, origin: Mapping[str, Any], made: Analysis) -
         page.section("Figure", page.figure(Drawing("analysis", "Time scales and free energy", made.caption, svg))),
     ]
     replace_file(folder / "report.html", page.page(title, sections))
-    return plain
+    return known
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON can hold: null for what is not known."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

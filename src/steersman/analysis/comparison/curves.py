@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steersman.compare.comparison import Runs, grid
-from steersman.compare.statistics import ENOUGH, band
+from steersman.analysis.comparison.statistics import ENOUGH, band
+from steersman.analysis.comparison.verdicts import Runs, grid
 from steersman.dashboard import style
 
 COLOURS = (
@@ -22,7 +22,7 @@ WIDEST = 95  # letters of a label that fit into a line
 def draw(all_runs: Sequence[Runs]) -> Figure:
     """One panel for each yardstick."""
     names = list(all_runs[0].curves)
-    arms = [fill(runs.arm.label + (" (guided)" if runs.arm.guided else ""), WIDEST) for runs in all_runs]
+    arms = [fill(runs.arm.marked, WIDEST) for runs in all_runs]
     figure = style.sheet(2.8 + 0.16 * sum(1 + arm.count("\n") for arm in arms))
     panels = figure.subplots(1, len(names), squeeze=False)[0]
     for axes, name in zip(panels, names, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,14 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from steersman.analysis.comparison.arms import PLAIN, Arm
+from steersman.analysis.comparison.calls import Comparison
+from steersman.analysis.comparison.curves import draw, meaning
+from steersman.analysis.comparison.metric import HeldOutMetric
+from steersman.analysis.comparison.statistics import ENOUGH, Interval, Times, band, speed_up
+from steersman.analysis.comparison.tables import table, write
+from steersman.analysis.comparison.verdicts import BLIND, Runs, rows
+from steersman.analysis.errors import NothingMeasured
 from steersman.cli.compare import _print as print_rows
-from steersman.compare.arms import PLAIN, Arm
-from steersman.compare.comparison import BLIND, Runs, rows
-from steersman.compare.errors import NothingMeasured
-from steersman.compare.figure import draw, meaning
-from steersman.compare.metric import HeldOutMetric
-from steersman.compare.statistics import ENOUGH, Interval, Times, band, speed_up
-from steersman.compare.write import table, write
 from steersman.dashboard import style
 from steersman.data.yardsticks import Curve, amount
 from steersman.stages.yardstick import Yardstick
@@ -216,3 +218,18 @@ def test_a_cost_is_that_of_one_run() -> None:
     error = {"error": HeldOutMetric("error", True, (0.1,))}
     said = table([(row, arm) for row in rows(plain, arm, error)]).splitlines()
     assert said[-1] == "| `A()` | 24.0 | 30.0 |"
+
+
+def test_what_steers_to_a_known_target_is_marked_wherever_it_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And what has no value is null, not NaN, which is no JSON."""
+    plain, target = runs(PLAIN, falling(40)), runs("Target()", [*falling(20)[:-1], np.full(100, np.nan)])
+    target.arm = Arm("Target()", guided=True)
+    (row,) = rows(plain, target, {"error": HeldOutMetric("error", True, (0.1,))})
+    summary = write(tmp_path, [plain, target], [(row, target)])
+    print_rows([row])
+    shown = [table([(row, target)]), Comparison(tmp_path, [row], summary)._repr_html_(), capsys.readouterr().out]
+    assert all("(guided)" in each for each in shown)
+    assert json.loads((tmp_path / "comparison.json").read_text(), parse_constant=pytest.fail) == summary
+    assert summary["rows"][0]["final"][-1] is None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from steersman.bus import codec
-from steersman.bus.errors import BusTimeout, RanksMisnamed
+from steersman.bus.errors import BusTimeout
 from steersman.bus.space import TupleSpace
 from steersman.bus.tuples import ANY
 
@@ -66,7 +66,7 @@ class MpiRanks:
 
     def __init__(self, comm: Any, names: list[str]) -> None:
         if len(names) != comm.Get_size():
-            raise RanksMisnamed(len(names), comm.Get_size())
+            raise ValueError(f"{len(names)} names for a communicator of {comm.Get_size()} ranks")
         self._comm, self._rank_of = comm, {name: rank for rank, name in enumerate(names)}
         self.me = names[comm.Get_rank()]
         self._under_way: list[tuple[Any, bytes]] = []

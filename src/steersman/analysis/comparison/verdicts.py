@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.compare.arms import Arm, steering_of
-from steersman.compare.errors import NothingMeasured, NoYardstick
-from steersman.compare.metric import HeldOutMetric
-from steersman.compare.statistics import ENOUGH, LEVEL, Interval, Times, difference, median_time, speed_up
+from steersman.analysis.comparison.arms import Arm, steering_of
+from steersman.analysis.comparison.metric import HeldOutMetric
+from steersman.analysis.comparison.statistics import ENOUGH, LEVEL, Interval, Times, difference, median_time, speed_up
+from steersman.analysis.errors import NothingMeasured, NoYardstick
 from steersman.data.history import History
 from steersman.data.yardsticks import Curve, measure
 from steersman.journal.decisions import ranking_seconds
@@ -218,27 +218,19 @@ def grid(runs: Runs, name: str) -> np.ndarray:
 
 
 def as_json(row: Row, runs: Runs) -> dict[str, object]:
-    """Plain values of a row; null is a time that was not reached in the median, or a bound that is not known."""
+    """Plain values of a row; infinite is a time that was not reached in the median, or a bound that is not known."""
     return {
         "arm": row.arm.label, "varied": ", ".join(row.arm.varied), "guided": row.arm.guided,
         "yardstick": row.yardstick, "unit": runs.unit,
         "seeds": runs.seeds, "final": row.final.tolist(), "final_median": float(np.median(row.final)),
-        "more": _finite(row.more), "verdict": row.verdict, "chosen_by_policy": _number(row.share),
+        "more": row.more[:3], "verdict": row.verdict, "chosen_by_policy": row.share,
         "levels": [
             {
-                "level": level, "median_time": _number(median_time(times)), "reached": int(times.reached.sum()),
+                "level": level, "median_time": median_time(times), "reached": int(times.reached.sum()),
                 "times": times.time.tolist(), "censored": (~times.reached).tolist(),
-                "sooner": _finite(row.sooner[level]), "holds": row.sooner[level].level,
+                "sooner": row.sooner[level][:3], "holds": row.sooner[level].level,
             }
             for level, times in row.times.items()
         ],
         "cost_s": {part: round(seconds, 2) for part, seconds in runs.cost.items()},
     }  # fmt: skip
-
-
-def _finite(interval: Interval) -> list[float | None]:
-    return [_number(each) for each in (interval.value, interval.low, interval.high)]
-
-
-def _number(value: float) -> float | None:
-    return value if np.isfinite(value) else None

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from steersman import steering
+from steersman.analysis.comparison import arms as of
+from steersman.analysis.comparison import campaigns, tuning
+from steersman.analysis.comparison.campaigns import Job, Progress
+from steersman.analysis.comparison.files import alone, write_once, write_variant
+from steersman.analysis.comparison.latent import yardstick_of
+from steersman.analysis.comparison.metric import parse
+from steersman.analysis.comparison.tables import cells, write
+from steersman.analysis.comparison.verdicts import Row, collect, rows
+from steersman.analysis.errors import NoYardstick
 from steersman.checks import trying
-from steersman.compare import arms as of
-from steersman.compare import campaigns, tuning
-from steersman.compare.campaigns import Job, Progress
-from steersman.compare.comparison import Row, collect, rows
-from steersman.compare.errors import NoYardstick
-from steersman.compare.files import alone, write_once, write_variant
-from steersman.compare.latent import yardstick_of
-from steersman.compare.metric import parse
-from steersman.compare.write import write
 from steersman.journal import run_directory
 from steersman.stages import loading
 from steersman.stages.workflow import Params, Workflow
@@ -50,12 +50,10 @@ class Comparison:
     def _repr_html_(self) -> str:
         from html import escape
 
-        from steersman.compare.write import at_the_end, by_policy
-
         heads = ("yardstick", "arm", "at the end (range)", "starts by its policy", "compared with plain sampling")
-        cells = [(r.yardstick, r.arm.label, at_the_end(r), by_policy(r), r.verdict) for r in self.rows]
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
-        return f"<table><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>{body}</table>"
+        body = ["".join(f"<td>{escape(cell)}</td>" for cell in (row.yardstick, *cells(row))) for row in self.rows]
+        text = "".join(f"<tr>{row}</tr>" for row in body)
+        return f"<table><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>{text}</table>"
 
 
 def compare(

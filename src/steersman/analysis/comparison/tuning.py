@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.compare.campaigns import LOOK_S, Job, failed, started
+from steersman.analysis.comparison.campaigns import LOOK_S, Job, failed, started
 from steersman.data.history import History
 from steersman.data.yardsticks import measure
 from steersman.journal.run_directory import RunDirectory

@@ -6,18 +6,20 @@ import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from steersman.compare.comparison import Row, Runs, as_json, bounds
-from steersman.compare.figure import draw
-from steersman.compare.statistics import Interval, median_time
+from steersman.analysis.comparison.curves import draw
+from steersman.analysis.comparison.statistics import Interval, median_time
+from steersman.analysis.comparison.verdicts import Row, Runs, as_json, bounds
+from steersman.analysis.page import plain
 from steersman.dashboard import style
 
 
-def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs]]) -> dict[str, object]:
+def write(folder: Path, all_runs: Sequence[Runs], rows: Sequence[tuple[Row, Runs]]) -> dict[str, Any]:
     """Write table.md, runs.csv, comparison.json and figure.png; returns what the JSON holds."""
-    found: dict[str, object] = {"folder": str(folder), "rows": [as_json(row, runs) for row, runs in rows]}
+    found: dict[str, Any] = plain({"folder": str(folder), "rows": [as_json(row, runs) for row, runs in rows]})
     (folder / "comparison.json").write_text(json.dumps(found, indent=1) + "\n")
     (folder / "table.md").write_text(table(rows), encoding="utf-8")
     with (folder / "runs.csv").open("w", newline="", encoding="utf-8") as file:
@@ -44,21 +46,16 @@ def table(rows: Sequence[tuple[Row, Runs]]) -> str:
         head += ["starts by its policy", "compared with plain sampling"]
         text += [f"**{name}**", "", _line(head), _line(["---"] * len(head))]
         for row, _ in mine:
-            cells = [_label(row), at_the_end(row), *(_reached(row, level) for level in levels)]
-            text.append(_line([*cells, by_policy(row), row.verdict]))
+            arm, end, share, verdict = cells(row)
+            text.append(_line([f"`{arm}`", end, *(_reached(row, level) for level in levels), share, verdict]))
         text.append("")
     return "\n".join([*text, *_costs(rows)]) + "\n"
 
 
-def at_the_end(row: Row) -> str:
-    """Median and range of an arm's final values."""
+def cells(row: Row) -> tuple[str, str, str, str]:
+    """The arm, median and range of its final values, the share of starts that its policy itself chose, the verdict."""
     low, middle, high = np.quantile(row.final, [0, 0.5, 1])
-    return f"{middle:.3g} ({low:.3g} to {high:.3g})"
-
-
-def by_policy(row: Row) -> str:
-    """The share of starts that an arm's policy itself chose."""
-    return f"{100 * row.share:.0f} %"
+    return row.arm.marked, f"{middle:.3g} ({low:.3g} to {high:.3g})", f"{100 * row.share:.0f} %", row.verdict
 
 
 def _reached(row: Row, level: float) -> str:
@@ -79,12 +76,8 @@ def _costs(rows: Sequence[tuple[Row, Runs]]) -> list[str]:
     parts = list(next(iter(each.values()))[1].cost)
     text = ["**cost of a run**, s", "", _line(["arm", *parts]), _line(["---"] * (len(parts) + 1))]
     for row, runs in each.values():
-        text.append(_line([_label(row), *(f"{runs.cost[part] / len(runs.seeds):.1f}" for part in parts)]))
+        text.append(_line([f"`{row.arm.marked}`", *(f"{runs.cost[part] / len(runs.seeds):.1f}" for part in parts)]))
     return text
-
-
-def _label(row: Row) -> str:
-    return f"`{row.arm.label}`" + (" (guided)" if row.arm.guided else "")
 
 
 def _unit(unit: str) -> str:

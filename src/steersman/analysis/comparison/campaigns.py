@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from steersman.compare.errors import CampaignFailed
+from steersman.analysis.errors import CampaignFailed
 from steersman.data.history import History
 from steersman.journal import manifest
 from steersman.journal.lock import driven
@@ -107,7 +107,7 @@ def started(job: Job) -> subprocess.Popen[bytes]:
     """Begin a campaign, or go on with it, in a process of its own."""
     log_of(job).parent.mkdir(parents=True, exist_ok=True)
     with log_of(job).open("wb") as log:
-        command = [sys.executable, "-P", "-m", "steersman.compare.campaigns", json.dumps(asdict(job))]
+        command = [sys.executable, "-P", "-m", "steersman.analysis.comparison.campaigns", json.dumps(asdict(job))]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from steersman.analysis.markov import MarkovStateModel
 from steersman.analysis.trajectories import Trajectories
-from steersman.dashboard import style
+from steersman.dashboard import free_energy, style
 
 CAPTION = (
     "Left: implied time scales by lag with 95 % intervals; below the dotted line nothing can be seen; the upright line "
@@ -25,10 +25,10 @@ def draw(found: Trajectories, model: MarkovStateModel) -> Figure:
     _scales(left, found, model)
     left.set(xlabel=f"lag{unit}", ylabel=f"implied time scales{unit}", yscale="log")
     x = slowest(found, model)
-    height, x_edges, y_edges = np.histogram2d(x[:, 0], x[:, 1], bins=BINS, weights=model.weights)
+    height, *edges = np.histogram2d(x[:, 0], x[:, 1], bins=BINS, weights=model.weights)
     energy = -np.log(np.where(height > 0, height, np.nan))
-    shown = right.pcolormesh(x_edges, y_edges, (energy - np.nanmin(energy)).T, cmap="viridis", rasterized=True)
-    figure.colorbar(shown, ax=right, label="free energy / kT")
+    across, up = ((each[1:] + each[:-1]) / 2 for each in edges)
+    free_energy.surface(figure, right, across, up, energy - np.nanmin(energy))
     right.set(xlabel="slowest coordinate", ylabel="second slowest")
     return figure
 

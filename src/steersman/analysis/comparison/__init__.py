@@ -1,0 +1,1 @@
+"""Policies, or parameters -> the same campaign with each of them -> which ones pay."""
