@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import griffe
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
@@ -57,3 +58,11 @@ def _moved(text: str) -> str:
         text = text.replace(f"]({name}", f"]({page}")
     text = text.replace("](docs/design/)", "](docs/design/README.md)").replace("](docs/", "](./")
     return re.sub(r"\[([^\]]*)\]\((?!\./|https?:|#|\w+\.md)[^)]*\)", r"\1", text)
+
+
+class Lazy(griffe.Extension):
+    """What a package imports for type checkers (`system/lazy.py`) is what it exports."""
+
+    def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
+        if "lazy" in mod.imports:
+            mod.exports = [name for name in mod.imports if name not in ("TYPE_CHECKING", "lazy")]

@@ -233,7 +233,7 @@ def test_a_workflow_without_a_yardstick_is_judged_in_the_latent_space_of_one_mod
     double_well = loading.load(loading.shipped()["double_well"])
     file.write_bytes(variant(loading.shipped()["double_well"], Arm(""), {"frames": 600.0}))
     runs = [
-        Job(str(tmp_path / f"seed-{seed}"), str(file), seed, ("train_every=300",), None, "laptop", 1, False)
+        Job(str(tmp_path / f"seed-{seed}"), str(file), seed, ("train_every=300",), None, "laptop", 1, True)
         for seed in range(2)
     ]
     run_all(runs, beside=2)

@@ -46,5 +46,10 @@ def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path)
     pages = {path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
     assert [name for name, text in pages.items() if FETCHED.search(text)] == []
     assert [name for name, text in pages.items() if "<p>```" in text] == [], "a fence that was not understood"
-    assert 'id="steersman.stages.workflow.Workflow"' in pages["reference/workflow.html"]
+    for name, page in {
+        "stages.workflow.Workflow": "workflow",
+        "steering.Novelty": "policies",
+        "models.CVAE": "networks",
+    }.items():
+        assert f'id="steersman.{name}"' in pages[f"reference/{page}.html"]
     assert pages["howto.html"].count(". ... ") == 21
