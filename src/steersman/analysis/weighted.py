@@ -27,7 +27,7 @@ def weighted(members: Scores, labels: Mapping[str, np.ndarray], target: str, rou
         }
         found["populations"][name] = shares
     if target:
-        there = members.matrix(target)[:, 0] > 0
+        there = members.column(target) > 0
         found["passage_time"] = _plain(passage(arrivals(members, there)), round_time)
     return found
 

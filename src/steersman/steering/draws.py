@@ -87,7 +87,7 @@ class Unsure(Policy):
         if not scores.values:
             return None
         kept = ~scores.held_out if len(scores.held_out) else slice(None)
-        known, found = scores.matrix(POINT)[kept], scores.matrix(self.score)[kept, 0]
+        known, found = scores.matrix(POINT)[kept], scores.column(self.score)[kept]
         if len(found) < self.neighbours:
             return None
         if found.min() < 0:

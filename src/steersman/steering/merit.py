@@ -44,7 +44,7 @@ class Highest(ByMerit):
         return (self.score,)
 
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
-        return scores.matrix(self.score)[:, 0]
+        return scores.column(self.score)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ExpectedImprovement(ByMerit):
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
         from scipy.special import ndtr
 
-        mean, deviation = scores.matrix(self.mean)[:, 0], np.maximum(scores.matrix(self.deviation)[:, 0], 1e-12)
+        mean, deviation = scores.column(self.mean), np.maximum(scores.column(self.deviation), 1e-12)
         gain = mean - mean.max()
         u = gain / deviation
         return np.asarray(gain * ndtr(u) + deviation * np.exp(-0.5 * u * u) / np.sqrt(2 * np.pi))
@@ -131,7 +131,7 @@ class Fast(ByMerit):
         return (self.score, self.among)
 
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
-        directed = scores.matrix(self.score)[:, 0]
+        directed = scores.column(self.score)
         return _unit(directed) + self.explore * _unit(-scores.crowd(self.among, self.bins).astype(float))
 
 

@@ -56,9 +56,9 @@ class Hopeless(SegmentRule):
         return (self.score,)
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
+        distance = scores.column(self.score)[rows]
         if len(rows) <= self.patience:
             return None
-        distance = scores.matrix(self.score)[rows, 0]
         if len(distance) - 1 - int(distance.argmin()) < self.patience:
             return None
         return f"hopeless: {self.score} has had no new minimum for {self.patience} frames"
