@@ -1,10 +1,14 @@
 """Policies are pure functions: what they rank first is what their definition says, and they combine."""
 
+from inspect import Parameter, signature
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman import steering
 from steersman.steering import (
     Dbscan,
     Decider,
@@ -15,6 +19,7 @@ from steersman.steering import (
     Policy,
     Random,
     Scores,
+    SegmentRule,
     Steering,
     Target,
     Unsteered,
@@ -93,6 +98,22 @@ def test_combined_policies_take_turns_and_propose_a_frame_once(cloud_and_one: Sc
     assert len({candidate.index for candidate in ranking}) == len(ranking)
     assert both.needs == ("z",)
     assert (both | Random()).name == "LocalOutlierFactor | Target | Random"
+
+
+NAMED = [getattr(steering, name) for name in steering.__all__]
+KINDS = [each for each in NAMED if isinstance(each, type) and issubclass(each, Policy | SegmentRule)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_count_that_is_none_is_refused_where_it_is_written(kind: Any) -> None:
+    """And not by the run's first ranking; the last 0 frames, say, would be all of them."""
+    arguments = {"vocs": None, "make": None, "policy": Random(), "dimensions": 2, "members": 2, "threshold": 0.0}
+    known = signature(kind).parameters
+    given = {name: arguments.get(name, "z") for name in known if known[name].default is Parameter.empty}
+    for name in (name for name in known if known[name].annotation == "int"):
+        for wrong in (0, -3, 2.5, float("nan"), "7", True):
+            with pytest.raises(ValueError, match=name):
+                kind(**given | {name: wrong})
 
 
 class Near(Target):

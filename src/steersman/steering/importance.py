@@ -21,6 +21,7 @@ from steersman.steering.protocols import AT_RANDOM, LONGEST, NEW, Candidate, Pol
 from steersman.steering.rare_events import Estimate, Surrogate
 from steersman.steering.scores import Scores
 from steersman.store import Variable
+from steersman.system.numbers import whole
 
 POINT, WEIGHT, TRUST = "point", "weight", "trust"
 DRAWN = {
@@ -58,6 +59,9 @@ class Importance(Policy):
     every: int = 35
     points: int = 10_000
     surrogate: Surrogate | None = None
+
+    def __post_init__(self) -> None:
+        whole("Importance", dimensions=self.dimensions, first=self.first, every=self.every, points=self.points)
 
     draws = True
 

@@ -12,6 +12,7 @@ import numpy as np
 from steersman.steering.policies import subset
 from steersman.steering.protocols import Candidate, Policy
 from steersman.steering.scores import Scores
+from steersman.system.numbers import whole
 
 
 class ByMerit(Policy):
@@ -94,6 +95,9 @@ class Reap(ByMerit):
     among: int = 50
     reason: ClassVar[str] = "it lies {value:.2f} deviations out in the direction that pays most"
 
+    def __post_init__(self) -> None:
+        whole("Reap", bins=self.bins, among=self.among)
+
     @property
     def needs(self) -> tuple[str, ...]:
         return (self.score,)
@@ -126,6 +130,9 @@ class Fast(ByMerit):
     bins: int = 20
     reason: ClassVar[str] = "its score and its rarity amount to {value:.2f}"
 
+    def __post_init__(self) -> None:
+        whole("Fast", bins=self.bins)
+
     @property
     def needs(self) -> tuple[str, ...]:
         return (self.score, self.among)
@@ -153,6 +160,9 @@ class Dbscan(ByMerit):
     share: float = 0.05
     sample: int = 4000
     reason: ClassVar[str] = "it is an outlier, {value:.3g} from its neighbours"
+
+    def __post_init__(self) -> None:
+        whole("Dbscan", neighbours=self.neighbours, sample=self.sample)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -190,6 +200,9 @@ class Diverse(Policy):
     policy: Policy
     score: str
     among: int = 64
+
+    def __post_init__(self) -> None:
+        whole("Diverse", among=self.among)
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from steersman.steering.protocols import SegmentRule
 from steersman.steering.scores import Scores
+from steersman.system.numbers import whole
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Redundant(SegmentRule):
     patience: int = 20
     crowd: int = 50
     bins: int = 20
+
+    def __post_init__(self) -> None:
+        whole("Redundant", patience=self.patience, crowd=self.crowd, bins=self.bins)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -50,6 +54,9 @@ class Hopeless(SegmentRule):
 
     score: str
     patience: int = 50
+
+    def __post_init__(self) -> None:
+        whole("Hopeless", patience=self.patience)
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from steersman.steering.protocols import NEW, Candidate, Policy
 from steersman.steering.scores import Scores
+from steersman.system.numbers import whole
 
 EVEN = 2.0  # a member weighs at most so many times the mean of its bin
 FEWEST = 10  # rounds of an average
@@ -51,8 +52,9 @@ class WeightedEnsemble(Policy):
     rounds = True
 
     def __post_init__(self) -> None:
-        if self.members < 1 or any(b <= a for a, b in zip(self.edges, self.edges[1:], strict=False)):
-            raise ValueError(f"members={self.members}, edges={self.edges}: at least 1 member, and edges that ascend")
+        whole("WeightedEnsemble", members=self.members)
+        if not np.isfinite(self.edges).all() or (np.diff(self.edges) <= 0).any():
+            raise ValueError(f"edges={self.edges}: give finite numbers that ascend")
 
     @property
     def needs(self) -> tuple[str, ...]:
