@@ -1,5 +1,7 @@
 """Policies are pure functions: what they rank first is what their definition says, and they combine."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
 
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from steersman import steering
 from steersman.steering import (
+    Candidate,
     Dbscan,
     Decider,
     Frontier,
@@ -114,6 +117,31 @@ def test_a_count_that_is_none_is_refused_where_it_is_written(kind: Any) -> None:
         for wrong in (0, -3, 2.5, float("nan"), "7", True):
             with pytest.raises(ValueError, match=name):
                 kind(**given | {name: wrong})
+
+
+@dataclass(frozen=True)
+class Gives(Policy):
+    made: Callable[[], Any]
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> Any:
+        return self.made()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"policy": 3}, {"reason": None}, {"value": "high"}, {"index": 1.5}, {"weight": -3.0}, {"weight": float("nan")},
+     {"draw": [1.0]}, {"index": 100}, {"index": -5}],
+    ids=str,
+)  # fmt: skip
+def test_a_candidate_that_cannot_be_written_down_is_the_policys_trouble(wrong: dict[str, Any]) -> None:
+    """And no record of the journal that nobody can read; the fallback chooses."""
+    z, good = np.zeros((100, 1)), {"index": 1, "policy": "Gives", "value": 1.0, "reason": "it is good"}
+    for made in (lambda: [Candidate(**good | wrong)], lambda: None, lambda: [1, 2], lambda: "none"):
+        decider = Decider(Steering(Gives(made), fallback=Random()))
+        assert decider.choose(scores(z), decision_rng(1, 1)).policy == "Random"
+        assert isinstance(decider.trouble, TypeError | ValueError)
+    decider = Decider(Steering(Gives(lambda: (Candidate(**good) for _ in range(3)))))
+    assert decider.choose(scores(z), decision_rng(1, 1)).policy == "Gives", "an iterator is as good as a list"
 
 
 class Near(Target):

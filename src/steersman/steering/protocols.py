@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -41,6 +42,24 @@ class Candidate:
     exact: bool = False
     draw: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
     weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        """What is written into the journal can be read there. Raises: TypeError, ValueError."""
+        for name, kind in _KINDS.items():
+            if not isinstance(given := getattr(self, name), kind):
+                raise TypeError(f"Candidate({name}={given!r:.60}): {name} is a {kind.__name__}")
+        if not 0 <= self.weight < math.inf:
+            raise ValueError(f"Candidate(weight={self.weight!r}): a weight is a finite number of 0 or more")
+
+
+_KINDS: dict[str, type] = {
+    "index": Integral,
+    "policy": str,
+    "value": Real,
+    "reason": str,
+    "weight": Real,
+    "draw": Mapping,
+}
 
 
 class Policy:
