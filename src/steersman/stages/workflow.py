@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, get_args, overload
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 import steersman
 from steersman.models.ranks.strategy import Strategy
@@ -31,6 +31,14 @@ class Params(BaseModel):
     """Parameters of a workflow: each field is a --set key and a YAML key, checked before any job starts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_number_is_true(cls, value: Any, field: ValidationInfo) -> Any:
+        kind = cls.model_fields[field.field_name].annotation if field.field_name else None
+        if isinstance(value, bool) and (kinds := {kind, *get_args(kind)}) & {int, float} and bool not in kinds:
+            raise ValueError("true and false are no numbers")
+        return value
 
 
 class Workflow:
