@@ -192,9 +192,10 @@ def test_what_comes_too_late_to_change_anything_is_refused(server: Server) -> No
         made._follow_settings()
 
         def done(*words: str) -> bool:
-            space.put(TELL, {"id": " ".join(words), "who": "me@here", "words": list(words)})
+            new = str(next(_numbers))
+            space.put(TELL, {"id": new, "who": "me@here", "words": list(words)})
             made._people.listen()
-            return bool(space.take(ANSWER, " ".join(words), bool, str)[2])
+            return bool(space.take(ANSWER, new, bool, str)[2])
 
         recorder.record(Published(walker=0, frames=10, segments=1))
         assert done("pin", "w0.0:3")
