@@ -212,6 +212,21 @@ def test_what_comes_too_late_to_change_anything_is_refused(server: Server) -> No
         assert [pin.frame.row for pin in recorder.state.pins if pin.frame] == [3, 5]
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_is_given_up_at_the_end_is_noted(server: Server, monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
+    """Else what comes after the loop finds no scores, and nobody knows why."""
+    with driver(server) as (made, _, recorder):
+        made._clock = itertools.count().__next__
+        made._crew = SimpleNamespace(dismissed=True, at_work=False)  # type: ignore[assignment]
+        for name in ("_step", "_hear", "_learn"):
+            monkeypatch.setattr(made, name, lambda *_: None)
+        left = iter([True, not ends])
+        monkeypatch.setattr(Driver, "_learning", property(lambda self: next(left, not ends)))
+        made._say_goodbye()
+        found = [note.text for note in journal.read(recorder.journal.path, Note)]
+        assert len(found) == (0 if ends else 1)
+
+
 def test_who_tells_a_run_something_while_it_ends_hears_how_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -278,8 +278,12 @@ class Driver:
         while not self._run.interrupts.count and self._clock() < deadline:
             self._learn(deadline - self._clock())
             if not self._learning:
-                break
+                return
             self._step(lambda: None)
+        if self._learning and not self._run.interrupts.count:
+            what = "training" if self._training else "scoring"
+            words = f"the last {what} did not come to its end within {GOODBYE_S:.0f} s; frames may have no scores"
+            self._run.recorder.note(words + (f"; {busy()}" if busy() else ""))
 
     # Learning
 
