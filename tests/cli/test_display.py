@@ -22,6 +22,7 @@ from steersman.journal.file import Journal
 from steersman.journal.records import (
     Began,
     Blame,
+    Called,
     End,
     Ended,
     Epoch,
@@ -34,6 +35,7 @@ from steersman.journal.records import (
     Session,
     Stage,
     Start,
+    Task,
     Trained,
     Training,
 )
@@ -86,6 +88,18 @@ def test_it_is_told_how_many_walkers_have_started_until_all_have(state: State) -
         assert told()
         state.apply(Joined(t=10.0 * session + 4, walker=session, node="n", pid=1, pool="p"))
         assert not told()
+
+
+def test_while_calls_are_awaited_no_walker_is_and_the_line_says_how_they_stand(state: State) -> None:
+    """Before the loop, or where a mended file has only what comes after it made anew."""
+    state.apply(Called(t=5.0, call="a" * 64, task="count"))
+    state.apply(Called(t=5.0, call="b" * 64, task="share", needs=("a" * 64,)))
+    said = line(seen(state, 6.0, budget(frames=10)))
+    assert "walkers" not in said
+    assert said.startswith("tasks: 1 begun 1 waiting")
+    for key in "ab":
+        state.apply(Task(t=7.0, call=key * 64, sha256="c"))
+    assert "tasks" not in line(seen(state, 8.0, budget(frames=10)))
 
 
 def test_a_log_tells_each_note_once(state: State, capsys: pytest.CaptureFixture[str]) -> None:

@@ -285,6 +285,35 @@ def test_packed_columns_keep_shape_and_values() -> None:
         assert found[name].shape == column.shape
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", ">i2", ">u4"])
+def test_a_film_shows_numbers_of_every_type_as_they_were_stored(
+    dtype: str, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """300 photons are not 44."""
+    kind = np.dtype(dtype)
+    most = 1 if kind.kind == "b" else np.finfo(kind).max if kind.kind == "f" else min(np.iinfo(kind).max, 2**53)
+    stored = np.array([0, 1, most]).astype(kind)
+    monkeypatch.setattr(Frames, "row", lambda self, walker, row: {"energy": stored})
+    _, film = unpacked(frame.film(watched, 0, 5, "energy", most=1))
+    np.testing.assert_array_equal(film["values"][0], stored)
+
+
+def test_of_complex_numbers_a_film_shows_the_absolute_value_and_of_dates_none(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {"energy": np.array([3 + 4j])}
+    monkeypatch.setattr(Frames, "row", lambda self, walker, row: given)
+    meta, film = unpacked(frame.film(watched, 0, 5, "energy"))
+    assert film["values"][0] == [5.0]
+    assert "absolute value" in meta["label"]
+    given["energy"] = np.array(["2020-01-01"], "M8[D]")
+    with pytest.raises(NothingToDraw):
+        frame.film(watched, 0, 5, "energy")
+    for odd in (np.ones(2, complex), given["energy"], np.array(["a"])):
+        with pytest.raises(TypeError):
+            packed({}, odd=odd)
+
+
 def test_failures_are_grouped_by_their_cause_whatever_numbers_it_holds(finished: RunDirectory) -> None:
     watched = Watched.of(History(finished))
     watched.history.causes.update({"w0.1": "NaN at step 17", "w0.2": "NaN at step 918", "w1.3": "no memory"})

@@ -37,6 +37,7 @@ from steersman.journal.records import (
     Hired,
     Joined,
     Note,
+    Published,
     Record,
     Run,
     Start,
@@ -183,6 +184,47 @@ def test_a_word_is_journalled_if_it_can_be_done_and_answered_or_it_is_among_the_
         assert {tell.id for tell in done} == {answer[1] for answer in answers if answer[2]}
         assert State(journal.read(recorder.journal.path)).settings == recorder.state.settings
         assert len(notes(recorder)) == len({f"{message.get('who', 'unknown sender')!s:.80}" for message in dead})
+
+
+def test_what_comes_too_late_to_change_anything_is_refused(server: Server) -> None:
+    """After the budget, while the last training is awaited, it may be raised; after the loop nothing helps."""
+    with driver(server) as (made, space, recorder):
+        made._follow_settings()
+
+        def done(*words: str) -> bool:
+            new = str(next(_numbers))
+            space.put(TELL, {"id": new, "who": "me@here", "words": list(words)})
+            made._people.listen()
+            return bool(space.take(ANSWER, new, bool, str)[2])
+
+        recorder.record(Published(walker=0, frames=10, segments=1))
+        assert done("pin", "w0.0:3")
+        assert done("pause")
+        assert done("continue")
+        recorder.record(Published(walker=0, frames=60_000, segments=1))
+        assert not done("pin", "w0.0:4")
+        assert not done("pause")
+        assert done("set", "frames=70000")
+        made._follow_settings()
+        assert done("pin", "w0.0:5"), "it goes on now"
+        made._ends = End(outcome="budget", reason="it is spent")
+        assert not any(done(*words) for words in (["set", "frames=80000"], ["finish"], ["pin", "w0.0:6"]))
+        assert [pin.frame.row for pin in recorder.state.pins if pin.frame] == [3, 5]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_is_given_up_at_the_end_is_noted(server: Server, monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
+    """Else what comes after the loop finds no scores, and nobody knows why."""
+    with driver(server) as (made, _, recorder):
+        made._clock = itertools.count().__next__
+        made._crew = SimpleNamespace(dismissed=True, at_work=False)  # type: ignore[assignment]
+        for name in ("_step", "_hear", "_learn"):
+            monkeypatch.setattr(made, name, lambda *_: None)
+        left = iter([True, not ends])
+        monkeypatch.setattr(Driver, "_learning", property(lambda self: next(left, not ends)))
+        made._say_goodbye()
+        found = [note.text for note in journal.read(recorder.journal.path, Note)]
+        assert len(found) == (0 if ends else 1)
 
 
 def test_who_tells_a_run_something_while_it_ends_hears_how_it_ended(

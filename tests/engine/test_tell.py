@@ -77,6 +77,7 @@ def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -
     long = next(segment for segment in state.segments if segment.start == changed)
     assert tell(run, "stop", long.name).returncode == 0
     assert tell(run, "finish").returncode == 0
+    assert tell(run, "pause").returncode == 2, "it would change nothing any more"
     assert driver.wait(timeout=200) == 0
 
     directory, state = opened(run)

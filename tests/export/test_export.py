@@ -23,6 +23,7 @@ from steersman.data.history import History
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, GroupWriter
+from steersman.store.errors import MissingVariable
 from steersman.system.errors import BadValue, MissingExtra, UnknownName
 from tests.data.conftest import FRAMES, REPORT_PS
 
@@ -267,6 +268,7 @@ def test_an_export_that_is_stopped_leaves_nothing_and_can_be_repeated(
 def test_frames_without_atoms_are_written_as_netcdf_of_all_their_variables(
     run: RunDirectory,
     tmp_path: Path,
+    command: Callable[..., int],
 ) -> None:
     run.topology.unlink()
     opened = steersman.open_run(run.path)
@@ -279,6 +281,14 @@ def test_frames_without_atoms_are_written_as_netcdf_of_all_their_variables(
         assert np.array_equal(found.contacts, stored.contacts)
         assert np.allclose(found.time, stored.time)
         assert found.segment.values.astype(str).tolist() == stored.segment.values.tolist()
+    opened.export(tmp_path / "some.nc", "w1.1", variables=["contacts"])
+    with xarray.open_dataset(tmp_path / "some.nc", engine="scipy") as found:
+        assert list(found.data_vars) == ["contacts"]
+    with pytest.raises(MissingVariable):
+        opened.export(tmp_path / "none.nc", "w1.1", variables=["contact"])
+    assert command("w1.1", "--lineage", tmp_path / "cli.nc", "--variables", "positions, contacts") == 0
+    with xarray.open_dataset(tmp_path / "cli.nc", engine="scipy") as found:
+        assert set(found.data_vars) == {"positions", "contacts"}
 
 
 @pytest.mark.parametrize(
@@ -291,6 +301,7 @@ def test_frames_without_atoms_are_written_as_netcdf_of_all_their_variables(
         (["--frames", "a.xtc", "--cluster", "1"], 2), (["--frames", "a.xtc", "--cluster", "0/99"], 2),
         (["--frames", "a.xtc", "--cluster", "0/2", "--by", "y"], 2), (["--frames", "a.xtc", "--range", "3"], 2),
         (["--frames", "a.xtc", "--range", "9:3"], 2), (["w7.7", "--lineage", "a.xtc"], 2),
+        (["--frames", "a.xtc", "--variables", "positions"], 2),
     ],
 )  # fmt: skip
 def test_words_that_say_nothing_are_refused_in_a_line(
@@ -326,7 +337,15 @@ def test_any_dtype_is_in_a_netcdf_file_with_its_values(dtype: str, tmp_path: Pat
         assert found.x.values.tolist() == given.values.tolist()
 
 
-def test_integers_that_no_type_of_a_netcdf_file_holds_are_told() -> None:
+def test_dates_are_in_a_netcdf_file_whatever_unit_their_variable_has(tmp_path: Path) -> None:
+    for days in (np.array(["2020-01-01", "2020-02-29"], "M8[D]"), np.array([1, 2**40], "m8[us]")):
+        _classic(xarray.DataArray(days, name="x", attrs={"units": "1"})).to_netcdf(tmp_path / "a.nc", engine="scipy")
+        with xarray.open_dataset(tmp_path / "a.nc", engine="scipy", decode_timedelta=True) as found:
+            assert (found.x.values == days).all()
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, 1j])
+def test_values_that_no_type_of_a_netcdf_file_holds_are_told(value: complex) -> None:
     with pytest.raises(CannotExport) as told:
-        _classic(xarray.DataArray(np.array([2**53 + 1]), name="hashes"))
+        _classic(xarray.DataArray(np.array([value]), name="hashes"))
     assert "hashes" in str(told.value)

@@ -9,6 +9,7 @@ import pytest
 from pydantic import field_validator
 
 from steersman.stages import loading
+from steersman.stages.errors import BadWorkflow
 from steersman.stages.rules import every
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import budget
@@ -37,7 +38,7 @@ def test_a_rule_that_raises_is_refused_whatever_it_raises() -> None:
     workflow = Workflow("rules", Values, stop=lambda p: budget(frames=100 // p.count))
     workflow.train(when=lambda p: every(frames=p.count - 1))(lambda params, frames, last: None)
     loading.check_rules(workflow, Values(count=2))
-    for count, told in ((0, "division"), (1, "at least 1")):
+    for count, told in ((0, "division"), (1, "every")):
         with pytest.raises(BadInput, match=told):
             loading.check_rules(workflow, Values(count=count))
 
@@ -95,3 +96,35 @@ def test_a_validator_that_raises_is_refused_whatever_it_raises() -> None:
         loading.checked(workflow, {"parts": 0})
     with pytest.raises(BadValue, match="ZeroDivisionError"):
         loading.changed(workflow, Shares(), {"parts": 0})
+
+
+class Kinds(Params):
+    count: int = 1
+    share: float | None = None
+    flag: bool = False
+    either: int | bool = 1
+
+
+@pytest.mark.parametrize("key", ["count", "share"])
+def test_true_is_no_number(key: str) -> None:
+    """And no budget of one frame."""
+    workflow = Workflow("kinds", Kinds, stop=budget(frames=1))
+    with pytest.raises(BadValue) as refused:
+        loading.parameters(workflow, None, [f"{key}=true"])
+    assert (refused.value.name, refused.value.value) == (key, "True")
+    assert loading.parameters(workflow, None, ["flag=true", "either=true", "share=2", "count=1e3"]) == Kinds(
+        count=1000, share=2.0, flag=True, either=True
+    )
+
+
+@pytest.mark.parametrize("kind", ["np.ndarray", "list[np.ndarray]", "Other"])
+def test_a_field_of_another_type_is_refused_in_words_of_parameters(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        f"import numpy as np\nfrom steersman import Params\nclass Other: ...\nclass P(Params):\n    x: {kind}\n"
+    )
+    with pytest.raises(BadWorkflow) as refused:
+        loading.load(file)
+    assert refused.value.line == 4
+    assert "pydantic" not in refused.value.problem
+    assert kind.rpartition(".")[2].strip("]") in refused.value.problem

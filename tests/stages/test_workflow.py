@@ -1,5 +1,6 @@
 """The decorators of a workflow."""
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from steersman.stages.errors import BadDraws
 from steersman.stages.kinds import KINDS
 from steersman.stages.outline import outline, problems
-from steersman.stages.rules import every
+from steersman.stages.rules import doubling, every
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import Scores, Steering, Unsteered, WeightedEnsemble, budget
 
@@ -114,6 +115,40 @@ def test_a_metric_that_would_hide_a_column_is_refused() -> None:
 def test_a_variable_that_is_described_by_something_else_is_refused() -> None:
     with pytest.raises(TypeError, match="Variable"):
         Workflow("mine", stop=budget(frames=1)).simulate(variables={"time": ((), "year")})(lambda p, start, out: None)  # type: ignore[dict-item]
+
+
+NO_COUNTS = (-1, 2.5, float("nan"), "7", None)
+
+
+@pytest.mark.parametrize("verb", ["simulate", "train", "score", "task"])
+def test_a_number_of_a_decorator_that_makes_no_sense_is_refused_where_it_is_written(verb: str) -> None:
+    decorate = getattr(Workflow("mine", stop=budget(frames=1)), verb)
+    known, numbers = WORDS.get(verb, {}), {"gpus", "retries", "hang_s", "window", "ranks", "batch"}
+    for name in numbers & signature(decorate).parameters.keys():
+        for wrong in NO_COUNTS:
+            if (name, wrong) != ("hang_s", 2.5):
+                with pytest.raises(ValueError, match=name):
+                    decorate(**known, **{name: wrong})
+    with pytest.raises(ValueError, match="most_failures"):
+        Workflow("mine", stop=budget(frames=1), most_failures=0)
+
+
+@pytest.mark.parametrize("make", [every, doubling])
+def test_a_count_of_frames_that_is_none_is_refused(make: Any) -> None:
+    for name in signature(make).parameters:
+        for wrong in (0, float("nan"), "7"):
+            with pytest.raises(ValueError, match=name):
+                make(**({"frames": 1} if make is every else {"first": 1}) | {name: wrong})
+
+
+def test_a_stage_whose_call_does_nothing_is_refused() -> None:
+    async def waits(*given: Any) -> None: ...
+    def yields(*given: Any) -> Any:
+        yield 1
+
+    for function in (waits, yields):
+        with pytest.raises(TypeError, match="yield"):
+            Workflow("mine", stop=budget(frames=1)).simulate(function)
 
 
 @pytest.mark.parametrize("wrong", [{"explore": "0.1"}, {"explore": -0.1}, {"explore": float("nan")}])

@@ -29,7 +29,7 @@ from steersman.steering.streams import decision_rng, start_seed
 FRAMES, ENDS = 1000, (300, 700, 999)
 POLICIES = [
     LocalOutlierFactor("z", sample=50), Novelty("z"), LeastCounts("z", states=5, sample=50), Target("z", (0.0, 0.0)),
-    Random(), Dbscan("z"), Highest("z"), Diverse(Highest("z"), "z"), Frontier(Novelty("z")), Novelty("z") | Random(),
+    Random(), Dbscan("z"), Highest("x"), Diverse(Highest("x"), "z"), Frontier(Novelty("z")), Novelty("z") | Random(),
     Unsteered(),
 ]  # fmt: skip
 
@@ -37,8 +37,8 @@ POLICIES = [
 def of_ends(*ends: int, started: int = 0) -> Scores:
     """Frames of which these alone are ends with a state; from the first so many of them a segment was started."""
     z, zeros = np.random.default_rng(1).normal(size=(FRAMES, 2)), np.zeros(FRAMES, int)
-    starts = np.isin(np.arange(FRAMES), ends[:started]).astype(int)
-    return Scores(zeros, np.arange(FRAMES), zeros, starts, np.isin(np.arange(FRAMES), ends), {"z": z}, 1, exact=True)
+    starts, values = np.isin(np.arange(FRAMES), ends[:started]).astype(int), {"z": z, "x": z[:, 0]}
+    return Scores(zeros, np.arange(FRAMES), zeros, starts, np.isin(np.arange(FRAMES), ends), values, 1, exact=True)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)

@@ -1,5 +1,6 @@
 """Policies by merit: each ranks first what its source says, on frames where that is known."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,10 +14,14 @@ from steersman.steering import (
     ExpectedImprovement,
     Fast,
     Highest,
+    Hopeless,
+    Importance,
     LocalOutlierFactor,
     Policy,
     Reap,
     Scores,
+    Unsure,
+    WeightedEnsemble,
 )
 from steersman.steering.merit import farthest_first
 
@@ -33,6 +38,27 @@ def rng() -> np.random.Generator:
 
 def test_committees_disagree_most_where_the_score_is_highest(rng: np.random.Generator) -> None:
     assert Highest("u").rank(table(u=np.array([0.1, 0.9, 0.5])), rng)[0].index == 1
+
+
+def test_who_asks_for_one_number_of_each_frame_is_not_given_the_first_of_several(rng: np.random.Generator) -> None:
+    """Not the first column of a latent space, say, without a word."""
+    n, several = 300, np.random.default_rng(1).random((300, 2))
+    one = {name: np.ones(n) for name in ("one", "whole", "weight", "trust")}
+    scores = replace(table(**one, point=several, z=several), weight=np.ones(n) / n, round=np.ones(n, int))
+    storms, rows = Importance("z", 0.0, 2), np.arange(n)
+    asked = [Highest("z"), Fast("z", "one"), ExpectedImprovement("z", "one"), ExpectedImprovement("one", "z")]
+    for rank in (*(each.rank for each in asked), Unsure("z", 2).rank, storms.rank, Importance("one", 0.0, 2, "z").rank):
+        with pytest.raises(ValueError, match="z has 2"):
+            rank(scores, rng)
+    for ask in (
+        lambda: Hopeless("z").reason(scores, rows[:3]),
+        lambda: storms.estimate(scores),
+        lambda: WeightedEnsemble("z").bins(scores),
+        lambda: WeightedEnsemble("one", target="z").rank(replace(scores, ends=scores.ends | True), rng),
+        lambda: WeightedEnsemble("one", target="z").warning(scores),
+    ):
+        with pytest.raises(ValueError, match="z has 2"):
+            ask()
 
 
 @given(st.floats(-3, 3), st.floats(0.01, 3))

@@ -1,11 +1,18 @@
 """Policies are pure functions: what they rank first is what their definition says, and they combine."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman import steering
 from steersman.steering import (
+    Candidate,
     Dbscan,
     Decider,
     Frontier,
@@ -15,10 +22,12 @@ from steersman.steering import (
     Policy,
     Random,
     Scores,
+    SegmentRule,
     Steering,
     Target,
     Unsteered,
 )
+from steersman.steering.streams import decision_rng
 
 POLICIES = [LocalOutlierFactor("z"), Novelty("z"), LeastCounts("z"), Target("z", (0.0, 0.0)), Random(), Unsteered()]
 
@@ -86,10 +95,70 @@ def test_frames_not_started_from_come_before_the_others(rng: np.random.Generator
 def test_combined_policies_take_turns_and_propose_a_frame_once(cloud_and_one: Scores, rng: np.random.Generator) -> None:
     both = LocalOutlierFactor("z") | Target("z", (0.0, 0.0))
     ranking = both.rank(cloud_and_one, rng)
-    assert [candidate.policy for candidate in ranking[:4]] == ["LocalOutlierFactor", "Target"] * 2
+    order = [candidate.policy for candidate in ranking[:4]]
+    assert sorted(order[:2]) == ["LocalOutlierFactor", "Target"]
+    assert order[2:] == order[:2]
     assert len({candidate.index for candidate in ranking}) == len(ranking)
     assert both.needs == ("z",)
     assert (both | Random()).name == "LocalOutlierFactor | Target | Random"
+
+
+NAMED = [getattr(steering, name) for name in steering.__all__]
+KINDS = [each for each in NAMED if isinstance(each, type) and issubclass(each, Policy | SegmentRule)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_count_that_is_none_is_refused_where_it_is_written(kind: Any) -> None:
+    """And not by the run's first ranking; the last 0 frames, say, would be all of them."""
+    arguments = {"vocs": None, "make": None, "policy": Random(), "dimensions": 2, "members": 2, "threshold": 0.0}
+    known = signature(kind).parameters
+    given = {name: arguments.get(name, "z") for name in known if known[name].default is Parameter.empty}
+    for name in (name for name in known if known[name].annotation == "int"):
+        for wrong in (0, -3, 2.5, float("nan"), "7", True):
+            with pytest.raises(ValueError, match=name):
+                kind(**given | {name: wrong})
+
+
+@dataclass(frozen=True)
+class Gives(Policy):
+    made: Callable[[], Any]
+
+    def rank(self, scores: Scores, rng: np.random.Generator) -> Any:
+        return self.made()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"policy": 3}, {"reason": None}, {"value": "high"}, {"index": 1.5}, {"weight": -3.0}, {"weight": float("nan")},
+     {"draw": [1.0]}, {"index": 100}, {"index": -5}],
+    ids=str,
+)  # fmt: skip
+def test_a_candidate_that_cannot_be_written_down_is_the_policys_trouble(wrong: dict[str, Any]) -> None:
+    """And no record of the journal that nobody can read; the fallback chooses."""
+    z, good = np.zeros((100, 1)), {"index": 1, "policy": "Gives", "value": 1.0, "reason": "it is good"}
+    for made in (lambda: [Candidate(**good | wrong)], lambda: None, lambda: [1, 2], lambda: "none"):
+        decider = Decider(Steering(Gives(made), fallback=Random()))
+        assert decider.choose(scores(z), decision_rng(1, 1)).policy == "Random"
+        assert isinstance(decider.trouble, TypeError | ValueError)
+    decider = Decider(Steering(Gives(lambda: (Candidate(**good) for _ in range(3)))))
+    assert decider.choose(scores(z), decision_rng(1, 1)).policy == "Gives", "an iterator is as good as a list"
+
+
+class Near(Target):
+    """It ranks as its base does, by another name."""
+
+
+def test_each_of_two_policies_has_its_turns_though_every_choice_sees_new_scores() -> None:
+    """As without rounds, where scores come between any two starts; and where both rank the same frames first."""
+    z = np.random.default_rng(1).normal(size=(100, 1))
+    for policy, names in (
+        (Random() | Novelty("z"), ("Random", "Novelty")),
+        (Target("z") | Near("z"), ("Target", "Near")),
+    ):
+        decider = Decider(Steering(policy))
+        chosen = [decider.choose(scores(z), decision_rng(1, n)) for n in range(200)]
+        assert all(abs([each.policy for each in chosen].count(name) - 100) < 30 for name in names)
+        assert {each.refused[0].policy for each in chosen} == set(names), "the one whose turn is next"
 
 
 def test_equal_points_do_not_disturb_the_outlier_factor(rng: np.random.Generator) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import TypeAdapter
 
 from steersman.system.plain import parse, read
@@ -34,6 +35,16 @@ def test_a_field_for_a_number_takes_one_with_zeros_in_front(text: str, number: i
     assert TypeAdapter(int).validate_python(parse(text)) == number
     with pytest.raises(ValueError, match="1:30"):
         TypeAdapter(float).validate_python(parse("1:30"))
+
+
+@pytest.mark.parametrize("text", ["a: 1\nb: 2\na: 3", "{a: 1, a: 1}", "site: {a: 1,\n 'a': 2}", "- 1: a\n  1: b"])
+@pytest.mark.parametrize("dumped", [True, False])
+def test_a_key_that_is_written_twice_has_no_value(text: str, dumped: bool) -> None:
+    with pytest.raises(yaml.YAMLError, match="once"):
+        parse(text, dumped=dumped)
+    assert parse("a: {a: 1}\nb: &b {c: 1}\nd: {<<: *b, c: 2, 1: 3, '1': 4}") == {
+        "a": {"a": 1}, "b": {"c": 1}, "d": {"c": 2, 1: 3, "1": 4},
+    }  # fmt: skip
 
 
 SCRIPT = """

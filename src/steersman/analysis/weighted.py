@@ -27,6 +27,6 @@ def weighted(members: Scores, labels: Mapping[str, np.ndarray], target: str, rou
         }
         found["populations"][name] = shares
     if target:
-        there = members.matrix(target)[:, 0] > 0
+        there = members.column(target) > 0
         found["passage_time"] = [each * round_time for each in passage(arrivals(members, there))]
     return found

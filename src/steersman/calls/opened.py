@@ -206,6 +206,7 @@ class Run:
         *,
         topology: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
+        variables: Sequence[str] | None = None,
     ) -> None:
         """Write frames to a trajectory, .xtc, .dcd, .pdb or .nc, with their times and box.
 
@@ -213,13 +214,15 @@ class Run:
             frames: rows of `scores`, in any order, e.g. `run.scores.query("error > 3")`; or a segment, for its lineage.
             topology: a file with the atoms; by default the run's topology.pdb.
             overwrite: replace a file that is there.
-        Raises: CannotExport. NoFrames. NoSuchSegment. MissingExtra: MDAnalysis is not installed.
+            variables: what a .nc of a run without atoms holds of each frame; None: all.
+        Raises: CannotExport. NoFrames. NoSuchSegment. MissingVariable. MissingExtra: MDAnalysis is not installed.
         """
         with reading(self._directory):
             history = self._history
             chosen = lineage.rows(history, frames) if isinstance(frames, str) else frames
             atoms = None if topology is None else Path(topology)
-            for _ in trajectory(history, chosen, Path(path), topology=atoms, overwrite=overwrite):
+            options: Any = {"topology": atoms, "overwrite": overwrite, "variables": variables}
+            for _ in trajectory(history, chosen, Path(path), **options):
                 pass
 
     def why(self, name: str) -> dict[str, Any]:

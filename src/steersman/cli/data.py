@@ -58,6 +58,9 @@ def export(
         Path | None,
         typer.Option("--topology", metavar="FILE", help="file with the atoms (default: the run's topology.pdb)"),
     ] = None,
+    variables: Annotated[
+        str, typer.Option("--variables", metavar="NAME,NAME", help="only these, in a .nc of a run without atoms")
+    ] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace existing files")] = False,
 ) -> None:
     """Write frames to a trajectory (.xtc, .dcd, .pdb, .nc), or all tables, for other programs."""
@@ -84,7 +87,8 @@ def export(
         found = choice.part(found, part, stride)
         path = lineage or frames
         assert path is not None
-        written = trajectory(history, found, path, topology=topology, overwrite=overwrite)
+        names = [name.strip() for name in variables.split(",")] if variables else None
+        written = trajectory(history, found, path, topology=topology, overwrite=overwrite, variables=names)
         with _progress() as shown:
             task = shown.add_task("frames", total=len(found))
             for frames_done in written:

@@ -55,6 +55,8 @@ def line(seen: Overview) -> str:
     ahead += [_rest(seen)] if ahead and not seen.ended else []
     marks = ["PAUSED"] if seen.paused_by else []
     marks += [f"walkers: {seen.starting}"] if seen.starting else []
+    if not seen.ended and seen.tasks.keys() & {"begun", "waiting"}:
+        marks += [f"tasks: {' '.join(f'{number} {how}' for how, number in seen.tasks.items())}"]
     return ", ".join([
         *marks, f"{clock(3600 * seen.hours)}  {seen.frames:,} frames", simulated(seen),
         count(segments, "segment"),

@@ -138,7 +138,7 @@ def _running_median(read: Sequence[tuple[np.ndarray, np.ndarray]], bins: int) ->
 def _span(values: np.ndarray) -> tuple[float, float]:
     """Limits that a few wild frames do not set."""
     low, high = np.nanpercentile(values, [0.2, 99.8])
-    margin = 0.08 * (high - low) or 0.5
+    margin = 0.08 * (high - low) or max(0.5, 1e-3 * abs(high))  # of 1e18, say, a half is nothing
     return float(low - margin), float(high + margin)
 
 

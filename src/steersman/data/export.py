@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,13 @@ MOST_STEPS = 1000  # of a DCD file, between two frames
 
 
 def trajectory(
-    history: History, chosen: pandas.DataFrame, path: Path, *, topology: Path | None = None, overwrite: bool = False
+    history: History,
+    chosen: pandas.DataFrame,
+    path: Path,
+    *,
+    topology: Path | None = None,
+    overwrite: bool = False,
+    variables: Sequence[str] | None = None,
 ) -> Iterator[int]:
     """Write frames to a file by its suffix; gives how many are written, as it goes.
 
@@ -51,8 +57,9 @@ def trajectory(
         chosen: walker, row and time of each frame, as in `Run.scores`.
         topology: file that MDAnalysis opens; None takes the run's own.
         overwrite: a file that is there is replaced.
-    Raises: CannotExport: they cannot be written so or there, or there is a file. NoFrames. MissingExtra: MDAnalysis,
-        or netCDF4 for a .nc.
+        variables: what a .nc without a topology holds of each frame; None: all.
+    Raises: CannotExport: they cannot be written so or there, or there is a file. NoFrames. MissingVariable.
+        MissingExtra: MDAnalysis, or netCDF4 for a .nc.
     """
     if missing := [name for name in ("segment", "walker", "row", "time") if name not in chosen]:
         raise CannotExport("these frames", f"the table has no {', '.join(missing)}; take rows of `run.scores`")
@@ -64,7 +71,9 @@ def trajectory(
     if topology is None and history.directory.topology.exists():
         reading.opened(history.directory.topology, history.directory.path).close()
     if path.suffix == ".nc" and topology is None and not history.directory.topology.exists():
-        return _fields(history, chosen, path)
+        return _fields(history, chosen, path, variables)
+    if variables is not None:
+        raise CannotExport(str(path), "variables are chosen for a .nc of a run without atoms; this format has its own")
     source = _Atoms(history, chosen, topology or history.directory.topology)
     if path.suffix != ".pdb" and source.times_ps.any() and (unit := history.state.time_unit) not in SECONDS:
         text = f"{path}: times are written as they are, for their unit is no known one: {unit!r}; the format has ps"
@@ -137,26 +146,33 @@ def _replaced(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def _fields(history: History, chosen: pandas.DataFrame, path: Path) -> Iterator[int]:
+def _fields(history: History, chosen: pandas.DataFrame, path: Path, names: Sequence[str] | None) -> Iterator[int]:
     with _replaced(path) as partial:
-        found = lineage.dataset(history, chosen)
+        found = lineage.dataset(history, chosen, names)
         with _writing(path):
             found.assign({name: _classic(found[name]) for name in found}).to_netcdf(partial, engine="scipy")
         yield len(chosen)
 
 
 def _classic(variable: xarray.DataArray) -> xarray.DataArray:
-    """A variable in a type that NetCDF's classic format has. Raises: CannotExport: integers that none holds."""
+    """A variable in a type that NetCDF's classic format has. Raises: CannotExport: none holds its values."""
+    instead = "choose others: --variables NAME,NAME (in Python variables=[...]), or read `run.dataset()`"
     kind, size = variable.dtype.kind, variable.dtype.itemsize
     if kind == "b":
         return variable.astype("i1")
     if kind == "f":
         return variable.astype("f4") if size < 4 else variable
+    if kind in "mM":  # xarray writes a unit of its own
+        dates = variable.drop_attrs().assign_attrs({k: v for k, v in variable.attrs.items() if k != "units"})
+        dates.encoding = {"dtype": "f8"}
+        return dates
+    if kind == "c":
+        raise CannotExport(str(variable.name), f"complex numbers; {instead}")
     if kind not in "iu" or variable.dtype in ("i1", "i2", "i4"):
         return variable
     most = max(abs(int(variable.min())), int(variable.max())) if variable.size else 0
     if most > EXACT:
-        raise CannotExport(str(variable.name), "integers beyond 2**53; export other variables, or read `run.dataset()`")
+        raise CannotExport(str(variable.name), f"integers beyond 2**53; {instead}")
     return variable.astype("i4" if most < 2**31 else "f8")
 
 

@@ -246,10 +246,10 @@ def _nodes(state: State) -> tuple[Node, ...]:
 
 
 def _starting(state: State) -> str:
-    """`1 of 4 have started`, while not all walkers of this session have, or ""."""
-    if state.end or not state.sessions:
-        return ""
+    """`1 of 4 have started`, while not all walkers of this session have, or ""; calls are awaited without any."""
     hired = state.hired
+    if state.end or not state.sessions or (not hired and any(call.done is None for call in state.calls.values())):
+        return ""
     here = [walker for walker in hired if walker.alive]
     come, of = sum(walker.has_come for walker in here), len(here) if hired else state.run.slots
     return f"{come:,} of {of:,} have started" if come < of else ""

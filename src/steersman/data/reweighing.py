@@ -56,7 +56,7 @@ def _reweighted(history: History, scores: Scores) -> Reweighted:
     at, z, lineage = at[order], z[order], lineage[order]
     version, weight = version[at], np.zeros(len(scores))
     weight[at] = weights(version, lambda k, some: biases[k].energy(z[some]))
-    newest = scores.matrix(ENERGY)[np.sort(at)[-max(int(NEWEST * len(at)), 1) :], 0].mean()
+    newest = scores.column(ENERGY)[np.sort(at)[-max(int(NEWEST * len(at)), 1) :]].mean()
     return Reweighted(weight, at, lineage, float(newest), odd)
 
 
@@ -75,7 +75,7 @@ def _coordinate(
     """(m, d) float, the score that was biased: the one by which stored energies are those of their versions; and (m,)
     bool, which of them still are not."""
     dimensions = next(iter(biases.values())).dimensions
-    stored = scores.matrix(ENERGY)[at, 0] if ENERGY in scores.values else np.full(len(at), np.nan)
+    stored = scores.column(ENERGY)[at] if ENERGY in scores.values else np.full(len(at), np.nan)
     found: list[tuple[np.ndarray, np.ndarray]] = []
     for name in scores.values:
         z = scores.matrix(name)[at]

@@ -74,8 +74,9 @@ class Driver:
         self._until, self._clock = until, clock
         self._settings: dict[str, Any] | None = None
         self._synced, self._foretold = 0.0, False
+        self._ends: End | None = None  # once the loop is over
         self._inbox = Inbox(space, run.recorder, clock)
-        self._people = People(self._inbox, space, run.recorder, self._check, run.workflow.steering)
+        self._people = People(self._inbox, space, run.recorder, self._check, run.workflow.steering, self._too_late)
         bias = run.workflow.steering.bias
         self._biaser = Biaser(run.directory, bias, run.recorder) if bias else None
         self._bag = Bag(
@@ -105,6 +106,7 @@ class Driver:
                 while end is None:
                     self._step(self._advance)
                     end = self._end()
+                self._ends = end
                 self._say_goodbye()
                 end = self._after(self._with_last_scores(end))
         finally:
@@ -202,6 +204,14 @@ class Driver:
                 self._run.workflow.train_rule(params),
             )
 
+    def _too_late(self, verb: str) -> str:
+        """Why a word would change nothing any more; a budget can be raised while the last scores are awaited."""
+        end = self._ends
+        if end is None and verb in ("pause", "pin"):
+            self._follow_settings()
+            end = ending.met(self._run.state, self._rule, self._run.recorder.now())
+        return end.reason if end else ""
+
     def _check(self, settings: dict[str, Any]) -> None:
         loading.check_rules(self._run.workflow, loading.changed(self._run.workflow, self._run.params, settings))
 
@@ -268,8 +278,12 @@ class Driver:
         while not self._run.interrupts.count and self._clock() < deadline:
             self._learn(deadline - self._clock())
             if not self._learning:
-                break
+                return
             self._step(lambda: None)
+        if self._learning and not self._run.interrupts.count:
+            what = "training" if self._training else "scoring"
+            words = f"the last {what} did not come to its end within {GOODBYE_S:.0f} s; frames may have no scores"
+            self._run.recorder.note(words + (f"; {busy()}" if busy() else ""))
 
     # Learning
 

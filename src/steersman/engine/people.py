@@ -114,13 +114,20 @@ class People:
     Args:
         check: raises BadInput for parameters that cannot be set.
         steering: that of the run; nothing is pinned where that would break the weights of frames.
+        over: why a verb comes too late for this session; "": it does not.
     """
 
     def __init__(
-        self, inbox: Inbox, space: TupleSpace, recorder: Recorder, check: Check, steering: Steering | None = None
+        self,
+        inbox: Inbox,
+        space: TupleSpace,
+        recorder: Recorder,
+        check: Check,
+        steering: Steering | None = None,
+        over: Callable[[str], str] = lambda verb: "",
     ) -> None:
         self._inbox, self._space, self._recorder, self._check = inbox, space, recorder, check
-        self._steering = steering or Steering()
+        self._steering, self._over = steering or Steering(), over
         self._known = deque[str](maxlen=KNOWN)
 
     @property
@@ -148,6 +155,8 @@ class People:
         verb, *rest = words.words or [""]
         if verb not in VERBS:
             raise UnknownName("command", verb, VERBS)
+        if why := self._over(verb):
+            raise BadRequest(f"this comes too late, for the run is ending: {why}; `steersman resume` can go on with it")
         said = partial(Tell, id=words.id, who=words.who, verb=verb, text=text)
         match verb, _exactly(verb, rest):
             case "stop", [name]:

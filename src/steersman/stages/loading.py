@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic.errors import PydanticErrorMixin, PydanticSchemaGenerationError
 
 import steersman.workflows
 from steersman.stages import outline as outlines
@@ -152,12 +153,20 @@ def _import(path: Path, shown: Path, *, moves: bool) -> types.ModuleType:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(shown)]
         line = (lines[-1] or 0) if lines else 0
         meant = _meant(error, path.read_bytes().splitlines()[line - 1].decode(errors="replace")) if line else ""
-        raise BadWorkflow(str(shown), line, f"{told(error)}{meant}") from None
+        raise BadWorkflow(str(shown), line, f"{_of_pydantic(error) or told(error)}{meant}") from None
     finally:
         _importing.remove(path)
         if here:
             os.chdir(here)
     return module
+
+
+def _of_pydantic(error: BaseException) -> str:
+    """What is wrong with a class of parameters, without advice for those who write pydantic's types; "" of others."""
+    if isinstance(error, PydanticSchemaGenerationError):
+        kind = error.message.partition(". ")[0].rpartition("schema for ")[2]
+        return f"{kind} is no type of a parameter: use int, float, bool, str, or lists and mappings of these"
+    return f"{type(error).__name__}: {error.message}" if isinstance(error, PydanticErrorMixin) else ""
 
 
 def _meant(error: BaseException, line: str) -> str:

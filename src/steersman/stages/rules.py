@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeVar
 
 from steersman.stages.kinds import KINDS
@@ -13,6 +14,7 @@ from steersman.stages.kinds import KINDS
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 TAKEN = ("time", "elapsed_s", "simulated")  # columns of `run.metrics`
+NOT_PLAIN = inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction
 EXAMPLES = {"stop": "budget(frames=10_000)", "when": "every(frames=1000)"}  # what to write, for example
 
 
@@ -64,8 +66,7 @@ def every(*, frames: int, first: int | None = None, last: float = math.inf) -> E
     Raises: ValueError: a count below 1.
     """
     first = frames if first is None else first
-    if min(frames, first, last) < 1:
-        raise ValueError(f"every(frames={frames}, first={first}, last={last}): counts of frames are at least 1")
+    _count("every", frames=frames, first=first, last=last)
     return Every(frames, first, last)
 
 
@@ -76,9 +77,14 @@ def doubling(*, first: int, last: float = math.inf) -> Every:
 
     Raises: ValueError: a count below 1.
     """
-    if min(first, last) < 1:
-        raise ValueError(f"doubling(first={first}, last={last}): counts of frames are at least 1")
+    _count("doubling", first=first, last=last)
     return Doubling(first, first, last)
+
+
+def _count(rule: str, **frames: float) -> None:
+    for name, value in frames.items():
+        if not isinstance(value, Real) or not value >= 1:  # NaN is none
+            raise ValueError(f"{rule}({name}={value!r:.60}): counts of frames are numbers of at least 1")
 
 
 def check(name: str, given: object, kind: type[R]) -> None:
@@ -101,6 +107,10 @@ def stage(kind: str, function: F, workflow: object) -> F:
     name = _only(kind, function, known)
     if kind == "metric" and name in TAKEN:
         raise TypeError(f"@wf.metric {name}: `run.metrics` has a column of this name; take another")
+    if any(is_such(function) for is_such in NOT_PLAIN):
+        raise TypeError(
+            f"@wf.{kind} {name}: a call of it does nothing, as it has a `yield` or is `async`; write neither"
+        )
     if arguments is None:
         return function
     try:

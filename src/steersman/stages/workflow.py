@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, get_args, overload
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 import steersman
 from steersman.models.ranks.strategy import Strategy
@@ -21,6 +21,7 @@ from steersman.stages.yardstick import TAKES, Yardstick
 from steersman.steering import Opes, Policy, Scores, SegmentRule, Steering, StopRule
 from steersman.steering.decide import steered
 from steersman.store import Variable
+from steersman.system.numbers import above_zero, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
@@ -30,6 +31,14 @@ class Params(BaseModel):
     """Parameters of a workflow: each field is a --set key and a YAML key, checked before any job starts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_number_is_true(cls, value: Any, field: ValidationInfo) -> Any:
+        kind = cls.model_fields[field.field_name].annotation if field.field_name else None
+        if isinstance(value, bool) and (kinds := {kind, *get_args(kind)}) & {int, float} and bool not in kinds:
+            raise ValueError("true and false are no numbers")
+        return value
 
 
 class Workflow:
@@ -53,9 +62,10 @@ class Workflow:
         stop: StopRule | Callable[[Any], StopRule],
         most_failures: int = MOST_FAILURES,
     ) -> None:
-        if not name.replace("-", "").replace("_", "").isalnum():
+        if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
             raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
         rules.check("stop", stop, StopRule)
+        whole("Workflow", most_failures=most_failures)
         self.file: str | None = sys._getframe(1).f_globals.get("__file__")  # that defines it; None: a notebook's cell
         self.name, self.params, self.most_failures = name, params, most_failures
         self.prepare_function: Callable[[Any], Any] | None = None
@@ -95,6 +105,7 @@ class Workflow:
         A call runs in RUN/tasks/<key>/. What it returns is kept, pickled: what was called with the same arguments is
         not done again. A call that failed is tried again `retries` times.
         """
+        whole("@wf.task", 0, retries=retries)
 
         def decorate(function: Callable[..., Any]) -> Task:
             made = self.tasks[function.__name__] = Task(_stage("task", function, self), retries)
@@ -169,11 +180,15 @@ class Workflow:
             hang_s: a segment without a new frame for so long is asked to stop, then its process is ended.
             exact: it needs `start.state`, so it begins at the prepared start, or where a segment gave its state to
                 `out.state`, and at no other frame. None: it is seen whether it looks at `start.frame` instead.
+        Raises: ValueError: one of the numbers makes no sense.
         """
+        whole("@wf.simulate", 0, gpus=gpus, retries=retries)
+        above_zero("@wf.simulate", hang_s=hang_s)
 
         def decorate(function: F) -> F:
             checked = _stage("simulate", function, self)
-            for name, meaning in (variables or {}).items():
+            described = dict(variables) if isinstance(variables, Mapping) else {"x": variables}
+            for name, meaning in ({} if variables is None else described).items():
                 if not isinstance(meaning, Variable):
                     raise TypeError(f'variables={{"{name}": {meaning!r:.60}}}: write Variable(("atom", "xyz"), "nm")')
             self.simulation = Simulate(checked, gpus, retries, dict(variables or {}), hang_s, exact)
@@ -204,12 +219,16 @@ class Workflow:
             ranks: processes on the training worker's machine that each call the function; the first one's model counts.
             strategy: how fit() shares its work among them: "ddp", "ddp(lag=1)", "zero",
                 "local_sgd(syncs_per_epoch=1)", "hogwild" or "async(max_staleness=8)"; see docs/training.md.
-        Raises: ValueError: no such strategy, or one that does not go with `ranks`. TypeError: `when` is not given.
+        Raises: ValueError: no such strategy, or one that does not go with `ranks`; a number that makes no sense.
+            TypeError: `when` is not given.
         """
         if when is None:
             raise TypeError("@wf.train needs to know when: write @wf.train(when=every(frames=1000))")
         rules.check("when", when, Every)
-        if ranks < 1 or (ranks > 1) == (Strategy.parse(strategy).name == "single"):
+        whole("@wf.train", ranks=ranks, window=window)
+        whole("@wf.train", 0, gpus=gpus)
+        above_zero("@wf.train", hang_s=hang_s)
+        if (ranks > 1) == (Strategy.parse(strategy).name == "single"):
             raise ValueError(
                 f"@wf.train(ranks={ranks}, strategy={strategy!r}): single is for one rank, others for more"
             )
@@ -234,6 +253,8 @@ class Workflow:
 
         With `early` it is called before the first model, too, with None, and leaves out the scores that need a model.
         """
+        whole("@wf.score", batch=batch)
+        above_zero("@wf.score", hang_s=hang_s)
 
         def decorate(function: F) -> F:
             checked = _stage("score", function, self)

@@ -22,6 +22,7 @@ import numpy as np
 
 from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
+from steersman.system.numbers import whole
 
 ID = "_id"  # a generator's own, of this life of it
 
@@ -48,8 +49,7 @@ class Ask(Policy):
     draws = True
 
     def __post_init__(self) -> None:
-        if self.batch < 1:
-            raise ValueError(f"batch is {self.batch}; it is at least 1")
+        whole("Ask", batch=self.batch)
 
     @property
     def needs(self) -> tuple[str, ...]:

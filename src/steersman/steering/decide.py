@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -193,9 +194,12 @@ class Decider:
         return []
 
 
-def _checked(ranking: list[Candidate], scores: Scores) -> list[Candidate]:
-    n = len(scores)
+def _checked(given: object, scores: Scores) -> list[Candidate]:
+    """What a policy, which may be a user's own, gave as its ranking."""
+    n, ranking = len(scores), list[Any](given) if isinstance(given, Iterable) else [given]
     for candidate in ranking:
+        if not isinstance(candidate, Candidate):
+            raise TypeError(f"the ranking holds {candidate!r:.60}; return a list of candidates, best first")
         if not 0 <= candidate.index < n and not (candidate.index == NEW and (candidate.draw or candidate.weight)):
             raise ValueError(f"policy {candidate.policy} proposed frame {candidate.index} of {n}")
     kept = [each for each in ranking if each.index == NEW or not scores.exact or scores.ends[each.index]]

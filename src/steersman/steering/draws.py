@@ -19,6 +19,7 @@ import numpy as np
 from steersman.steering.importance import POINT
 from steersman.steering.protocols import AT_RANDOM, LONGEST, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
+from steersman.system.numbers import whole
 
 HELD_OUT = "held out"  # stands in a start's record where a policy's name stands
 POINTS = 10_000  # among which members are drawn, new ones for each ranking
@@ -55,8 +56,9 @@ class Unsure(Policy):
         return (self.score, POINT)
 
     def __post_init__(self) -> None:
-        if self.dimensions < 1 or self.neighbours < 1 or self.power < 0 or not 0 <= self.explore <= 1:
-            raise ValueError(f"{self}: dimensions and neighbours are at least 1, power 0, explore lies in 0 to 1")
+        whole("Unsure", dimensions=self.dimensions, neighbours=self.neighbours)
+        if not (self.power >= 0 and 0 <= self.explore <= 1):
+            raise ValueError(f"{self}: power is at least 0, explore lies in 0 to 1")
 
     def load(self) -> None:
         import_module("scipy.spatial")
@@ -87,7 +89,7 @@ class Unsure(Policy):
         if not scores.values:
             return None
         kept = ~scores.held_out if len(scores.held_out) else slice(None)
-        known, found = scores.matrix(POINT)[kept], scores.matrix(self.score)[kept, 0]
+        known, found = scores.matrix(POINT)[kept], scores.column(self.score)[kept]
         if len(found) < self.neighbours:
             return None
         if found.min() < 0:
@@ -117,8 +119,7 @@ class LatinHypercube(Policy):
     draws = True
 
     def __post_init__(self) -> None:
-        if self.dimensions < 1 or self.members < 1:
-            raise ValueError(f"{self}: dimensions and members are at least 1")
+        whole("LatinHypercube", dimensions=self.dimensions, members=self.members)
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         """Draw members."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from steersman.steering.protocols import Candidate, Policy
 from steersman.steering.scores import Scores
+from steersman.system.numbers import whole
 
 ELSEWHERE = 2**20  # as if a frame had been started from so often: a ranking puts it last
 
@@ -29,6 +30,9 @@ class Frontier(Policy):
     policy: Policy
     newest: int = 8
     branches: int = 2
+
+    def __post_init__(self) -> None:
+        whole("Frontier", newest=self.newest, branches=self.branches)
 
     @property
     def patient(self) -> bool:

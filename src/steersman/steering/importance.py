@@ -21,6 +21,7 @@ from steersman.steering.protocols import AT_RANDOM, LONGEST, NEW, Candidate, Pol
 from steersman.steering.rare_events import Estimate, Surrogate
 from steersman.steering.scores import Scores
 from steersman.store import Variable
+from steersman.system.numbers import whole
 
 POINT, WEIGHT, TRUST = "point", "weight", "trust"
 DRAWN = {
@@ -59,6 +60,9 @@ class Importance(Policy):
     points: int = 10_000
     surrogate: Surrogate | None = None
 
+    def __post_init__(self) -> None:
+        whole("Importance", dimensions=self.dimensions, first=self.first, every=self.every, points=self.points)
+
     draws = True
 
     def load(self) -> None:
@@ -96,20 +100,22 @@ class Importance(Policy):
         return rare_events.weighted_so_far(*self._runs(scores))
 
     def _runs(self, scores: Scores) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        quantities, weights, trusts = (self._of_whole(scores, name)[:, 0] for name in (self.quantity, WEIGHT, TRUST))
+        whole = self._whole(scores)
+        quantities, weights, trusts = (scores.column(name)[whole] for name in (self.quantity, WEIGHT, TRUST))
         return quantities, weights, trusts, self.threshold
 
     def _expected(self, scores: Scores, known: int, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread of the quantity at points, by a fit to so many runs that it need not be made every time."""
         used = self.first + (known - self.first) // self.every * self.every
-        fitted = self._of_whole(scores, POINT)[:used], self._of_whole(scores, self.quantity)[:used, 0]
+        whole = np.flatnonzero(self._whole(scores))[:used]
+        fitted = scores.matrix(POINT)[whole], scores.column(self.quantity)[whole]
         return (self.surrogate or rare_events.gaussian_process)(*fitted, points)
 
     def _known(self, scores: Scores) -> int:
-        return int(np.sum(scores.values[self.whole])) if self.whole in scores.values else 0
+        return int(self._whole(scores).sum()) if self.whole in scores.values else 0
 
-    def _of_whole(self, scores: Scores, name: str) -> np.ndarray:
-        return np.asarray(scores.matrix(name)[np.asarray(scores.values[self.whole], bool)])
+    def _whole(self, scores: Scores) -> np.ndarray:
+        return scores.column(self.whole) != 0
 
     def _candidate(self, point: np.ndarray, weight: float, trust: float, reason: str) -> Candidate:
         drawn = {POINT: point.tolist(), WEIGHT: float(weight), TRUST: float(trust)}

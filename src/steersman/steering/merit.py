@@ -12,6 +12,7 @@ import numpy as np
 from steersman.steering.policies import subset
 from steersman.steering.protocols import Candidate, Policy
 from steersman.steering.scores import Scores
+from steersman.system.numbers import whole
 
 
 class ByMerit(Policy):
@@ -44,7 +45,7 @@ class Highest(ByMerit):
         return (self.score,)
 
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
-        return scores.matrix(self.score)[:, 0]
+        return scores.column(self.score)
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class ExpectedImprovement(ByMerit):
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
         from scipy.special import ndtr
 
-        mean, deviation = scores.matrix(self.mean)[:, 0], np.maximum(scores.matrix(self.deviation)[:, 0], 1e-12)
+        mean, deviation = scores.column(self.mean), np.maximum(scores.column(self.deviation), 1e-12)
         gain = mean - mean.max()
         u = gain / deviation
         return np.asarray(gain * ndtr(u) + deviation * np.exp(-0.5 * u * u) / np.sqrt(2 * np.pi))
@@ -93,6 +94,9 @@ class Reap(ByMerit):
     bins: int = 20
     among: int = 50
     reason: ClassVar[str] = "it lies {value:.2f} deviations out in the direction that pays most"
+
+    def __post_init__(self) -> None:
+        whole("Reap", bins=self.bins, among=self.among)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -126,12 +130,15 @@ class Fast(ByMerit):
     bins: int = 20
     reason: ClassVar[str] = "its score and its rarity amount to {value:.2f}"
 
+    def __post_init__(self) -> None:
+        whole("Fast", bins=self.bins)
+
     @property
     def needs(self) -> tuple[str, ...]:
         return (self.score, self.among)
 
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
-        directed = scores.matrix(self.score)[:, 0]
+        directed = scores.column(self.score)
         return _unit(directed) + self.explore * _unit(-scores.crowd(self.among, self.bins).astype(float))
 
 
@@ -153,6 +160,9 @@ class Dbscan(ByMerit):
     share: float = 0.05
     sample: int = 4000
     reason: ClassVar[str] = "it is an outlier, {value:.3g} from its neighbours"
+
+    def __post_init__(self) -> None:
+        whole("Dbscan", neighbours=self.neighbours, sample=self.sample)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -190,6 +200,9 @@ class Diverse(Policy):
     policy: Policy
     score: str
     among: int = 64
+
+    def __post_init__(self) -> None:
+        whole("Diverse", among=self.among)
 
     @property
     def name(self) -> str:

@@ -109,7 +109,7 @@ class Opes:
 
         Raises: BadBias: they differ by more than `TOLERANCE_KT`.
         """
-        stored, expected = scores.matrix(ENERGY)[:, 0], bias.energy(scores.matrix(self.score))
+        stored, expected = scores.column(ENERGY), bias.energy(scores.matrix(self.score))
         if len(stored) and not (difference := np.abs(stored - expected)).max() <= TOLERANCE_KT:
             worst = int(np.nan_to_num(difference, nan=np.inf).argmax())
             raise BadBias(
@@ -119,7 +119,7 @@ class Opes:
 
     def log_weight(self, scores: Scores, rows: np.ndarray) -> float:
         """Mean log weight of some frames, relative to the mean weight of all."""
-        energy = scores.matrix(ENERGY)[:, 0]
+        energy = scores.column(ENERGY)
         most = energy.max()
         return float(energy[rows].mean() - most - np.log(np.exp(energy - most).mean()))
 
@@ -133,7 +133,7 @@ class Opes:
         among = scores.startable(np.flatnonzero(~newest | (scores.starts > 0)))
         if not len(among):
             return None
-        log = scores.matrix(ENERGY)[among, 0] - bias.energy(scores.matrix(self.score)[among])
+        log = scores.column(ENERGY)[among] - bias.energy(scores.matrix(self.score)[among])
         chance = np.exp(log - log.max())
         return int(rng.choice(among, p=chance / chance.sum()))
 
@@ -142,7 +142,7 @@ class Opes:
 
         Raises: BadBias: a score of more than 3 dimensions, of none that changes, or with NaN.
         """
-        z, energy = scores.matrix(self.score), scores.matrix(ENERGY)[:, 0]
+        z, energy = scores.matrix(self.score), scores.column(ENERGY)
         dimensions = z.shape[1]
         if not 1 <= dimensions <= MOST_DIMENSIONS:
             raise BadBias(

@@ -12,6 +12,7 @@ import numpy as np
 
 from steersman.steering.protocols import LONGEST, Candidate, Policy
 from steersman.steering.scores import Scores
+from steersman.system.numbers import whole
 
 SHOWN = 3  # numbers of a score of several
 
@@ -30,6 +31,9 @@ class LocalOutlierFactor(Policy):
     score: str
     neighbours: int = 20
     sample: int = 4000
+
+    def __post_init__(self) -> None:
+        whole("LocalOutlierFactor", neighbours=self.neighbours, sample=self.sample)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -63,6 +67,9 @@ class Novelty(Policy):
     score: str
     bins: int = 20
 
+    def __post_init__(self) -> None:
+        whole("Novelty", bins=self.bins)
+
     @property
     def needs(self) -> tuple[str, ...]:
         return (self.score,)
@@ -89,6 +96,9 @@ class LeastCounts(Policy):
     score: str
     states: int = 50
     sample: int = 4000
+
+    def __post_init__(self) -> None:
+        whole("LeastCounts", states=self.states, sample=self.sample)
 
     @property
     def needs(self) -> tuple[str, ...]:

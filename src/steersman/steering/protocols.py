@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, zip_longest
+from itertools import chain
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -41,6 +42,24 @@ class Candidate:
     exact: bool = False
     draw: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
     weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        """What is written into the journal can be read there. Raises: TypeError, ValueError."""
+        for name, kind in _KINDS.items():
+            if not isinstance(given := getattr(self, name), kind):
+                raise TypeError(f"Candidate({name}={given!r:.60}): {name} is a {kind.__name__}")
+        if not 0 <= self.weight < math.inf:
+            raise ValueError(f"Candidate(weight={self.weight!r}): a weight is a finite number of 0 or more")
+
+
+_KINDS: dict[str, type] = {
+    "index": Integral,
+    "policy": str,
+    "value": Real,
+    "reason": str,
+    "weight": Real,
+    "draw": Mapping,
+}
 
 
 class Policy:
@@ -110,7 +129,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Turns(Policy):
-    """Several policies, each proposing in its turn; a frame is proposed once."""
+    """Several policies, each proposing in its turn, the first drawn at random; a frame is proposed once."""
 
     policies: tuple[Policy, ...]
 
@@ -147,12 +166,20 @@ class Turns(Policy):
         return self.rank(scores, rng) if self.draws else super().proposals(scores, rng)
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        rankings = [policy.proposals(scores, rng) for policy in self.policies]
-        in_turn = [candidate for turn in zip_longest(*rankings) for candidate in turn if candidate is not None]
-        first: dict[int, Candidate] = {}
-        for number, candidate in enumerate(in_turn):  # every draw is one of its own
-            first.setdefault(candidate.index if candidate.index != NEW else -1 - number, candidate)
-        return list(first.values())
+        rankings = [iter(policy.proposals(scores, rng)) for policy in self.policies]
+        turn = int(rng.integers(len(rankings)))  # the first may be the only one that is used before new scores come
+        rankings = rankings[turn:] + rankings[:turn]
+        proposed, taken = list[Candidate](), set[int]()
+        while rankings:
+            for ranking in tuple(rankings):
+                candidate = next((each for each in ranking if each.index not in taken), None)
+                if candidate is None:
+                    rankings.remove(ranking)
+                    continue
+                proposed.append(candidate)
+                if candidate.index != NEW:  # every draw is one of its own
+                    taken.add(candidate.index)
+        return proposed
 
 
 def members(policy: Policy) -> tuple[Policy, ...]:

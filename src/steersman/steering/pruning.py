@@ -8,6 +8,7 @@ import numpy as np
 
 from steersman.steering.protocols import SegmentRule
 from steersman.steering.scores import Scores
+from steersman.system.numbers import whole
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Redundant(SegmentRule):
     patience: int = 20
     crowd: int = 50
     bins: int = 20
+
+    def __post_init__(self) -> None:
+        whole("Redundant", patience=self.patience, crowd=self.crowd, bins=self.bins)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -51,14 +55,17 @@ class Hopeless(SegmentRule):
     score: str
     patience: int = 50
 
+    def __post_init__(self) -> None:
+        whole("Hopeless", patience=self.patience)
+
     @property
     def needs(self) -> tuple[str, ...]:
         return (self.score,)
 
     def reason(self, scores: Scores, rows: np.ndarray) -> str | None:
+        distance = scores.column(self.score)[rows]
         if len(rows) <= self.patience:
             return None
-        distance = scores.matrix(self.score)[rows, 0]
         if len(distance) - 1 - int(distance.argmin()) < self.patience:
             return None
         return f"hopeless: {self.score} has had no new minimum for {self.patience} frames"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -55,7 +56,15 @@ class Scores:
     def matrix(self, name: str) -> np.ndarray:
         """(n, d) float64 of one score, a scalar score as one column."""
         value = np.asarray(self.values[name], dtype=np.float64)
-        return value.reshape(len(value), -1)
+        return value.reshape(len(value), math.prod(value.shape[1:]))  # also of no frames
+
+    def column(self, name: str) -> np.ndarray:
+        """(n,) float64 of a score with one number for each frame. Raises: ValueError: it has several."""
+        value = self.matrix(name)
+        if value.shape[1] != 1:
+            problem = f"{name} has {value.shape[1]} numbers for each frame, where one is asked for"
+            raise ValueError(f"{problem}; let the score stage return the one by itself")
+        return value[:, 0]
 
     def cells(self, name: str, bins: int = 20) -> np.ndarray:
         """(n,) int: the cell of each frame on a grid of `bins` per dimension over the range sampled so far.

@@ -11,6 +11,7 @@ from numbers import Real
 import numpy as np
 
 from steersman.steering.protocols import Progress, StopRule
+from steersman.system.numbers import above_zero, whole
 
 _PREFIXES = {
     ("", ""): 1.0, ("m", "milli"): 1e-3, ("u", "micro"): 1e-6, ("µ", "micro"): 1e-6, ("\u03bc", "micro"): 1e-6,
@@ -130,15 +131,17 @@ def plateau(metric: str, *, last: int = 20, rise: float = 0.01) -> Plateau:
     A step from one model to the next does not count, up or down: the number of visited cells of a latent space, say,
     is another one in another space.
 
-    Raises: ValueError: `last` is below 1.
+    Raises: ValueError: `last` is no whole number of 1 or more, or `rise` no number above 0.
     """
-    if last < 1:
-        raise ValueError(f"plateau(last={last}): it looks at one decision at least")
+    whole("plateau", last=last)
+    above_zero("plateau", rise=rise)
     return Plateau(metric, last, rise)
 
 
 def reached(metric: str, value: float, *, below: bool = False) -> Reached:
-    """Stop when a metric is at least `value`, or with `below` at most."""
+    """Stop when a metric is at least `value`, or with `below` at most. Raises: ValueError: it is no finite number."""
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"reached({metric!r}, {value!r:.60}): give a finite number")
     return Reached(metric, value, below)
 
 

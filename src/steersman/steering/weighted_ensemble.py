@@ -21,6 +21,7 @@ import numpy as np
 
 from steersman.steering.protocols import NEW, Candidate, Policy
 from steersman.steering.scores import Scores
+from steersman.system.numbers import whole
 
 EVEN = 2.0  # a member weighs at most so many times the mean of its bin
 FEWEST = 10  # rounds of an average
@@ -52,8 +53,9 @@ class WeightedEnsemble(Policy):
     rounds = True
 
     def __post_init__(self) -> None:
-        if self.members < 1 or any(b <= a for a, b in zip(self.edges, self.edges[1:], strict=False)):
-            raise ValueError(f"members={self.members}, edges={self.edges}: at least 1 member, and edges that ascend")
+        whole("WeightedEnsemble", members=self.members)
+        if not np.isfinite(self.edges).all() or (np.diff(self.edges) <= 0).any():
+            raise ValueError(f"edges={self.edges}: give finite numbers that ascend")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -82,7 +84,7 @@ class WeightedEnsemble(Policy):
             return ""
         first = np.lexsort((scores.row, scores.segment, scores.walker))
         first = first[np.unique(_keys(np.stack([scores.walker, scores.segment], axis=1)[first]), return_index=True)[1]]
-        if not (scores.matrix(self.target)[first, 0] > 0).all():
+        if not (scores.column(self.target)[first] > 0).all():
             return ""
         return (
             f"every member is in the target {self.target!r} at its first frame: the prepared start lies in it, and no "
@@ -91,14 +93,12 @@ class WeightedEnsemble(Policy):
 
     def bins(self, scores: Scores) -> np.ndarray:
         """(n,) int: the bin of each frame."""
-        value = scores.matrix(self.score)
-        if value.shape[1] != 1:
-            raise ValueError(f"{self.score} has {value.shape[1]} dimensions; give a scalar, or the number of the bin")
-        return np.asarray(np.digitize(value[:, 0], self.edges) if self.edges else np.rint(value[:, 0]), np.int64)
+        value = scores.column(self.score)
+        return np.asarray(np.digitize(value, self.edges) if self.edges else np.rint(value), np.int64)
 
     def _arrived(self, scores: Scores, ends: np.ndarray) -> np.ndarray:
         """Which of the members that end at `ends` were in the target, at any of their frames."""
-        there = np.flatnonzero((scores.matrix(self.target)[:, 0] > 0) & (scores.round == scores.round.max()))
+        there = np.flatnonzero((scores.column(self.target) > 0) & (scores.round == scores.round.max()))
         segment = np.stack([scores.walker, scores.segment], axis=1)
         return np.isin(_keys(segment[ends]), _keys(segment[there]))
 

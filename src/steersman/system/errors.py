@@ -76,9 +76,10 @@ class UnknownName(BadInput):
     def __str__(self) -> str:
         if not self.valid:
             return f"there is no {self.what} {self.name!r}; there is none at all"
-        near = difflib.get_close_matches(self.name, self.valid, n=1, cutoff=0.5)
+        valid = sorted(map(str, self.valid))
+        near = difflib.get_close_matches(str(self.name), valid, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        return f"there is no {self.what} {self.name!r}; {hint}Valid: {', '.join(sorted(self.valid))}"
+        return f"there is no {self.what} {self.name!r}; {hint}Valid: {', '.join(valid)}"
 
 
 class BadValue(BadInput):

@@ -24,6 +24,16 @@ class _Bounded(yaml.SafeLoader):
             raise yaml.YAMLError(f"it has more than {MOST_ALIASES} aliases (*name); write the values out")
         return super().compose_node(parent, index)
 
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        """PyYAML would take the last of a key's values."""
+        node, lines = super().compose_mapping_node(anchor), dict[tuple[str, str], int]()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            line, which = key.start_mark.line + 1, (key.tag, key.value)
+            if which in lines:
+                raise yaml.YAMLError(f"{key.value} stands in lines {lines[which]} and {line}; write it once")
+            lines[which] = line
+        return node
+
     def construct_yaml_int(self, node: Any) -> int:
         text = self.construct_scalar(node).replace("_", "")
         number = int(text, 0 if "x" in text or "o" in text else 10)

@@ -98,8 +98,10 @@ def film(watched: Watched, walker: int, row: int, name: str, most: int = FILM) -
             kind |= cell(topology(watched).decode(errors="replace"))
         values = values.astype(np.float64) * ANGSTROM[stored.units]
         values = values if "box" in kind else superposed(values)
-    if values.dtype.kind in ("b", "u"):
-        values = values.astype(np.uint8)
+    if values.dtype.kind == "c":
+        kind["label"], values = f"absolute value of {kind['label']}", np.abs(values)
+    elif values.dtype.kind in "mM":
+        raise NothingToDraw(f"{name} holds dates, which are not drawn")
     return packed({**kind, "names": names, "frames": int(behind[-1])}, values=values)
 
 

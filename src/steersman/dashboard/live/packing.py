@@ -17,10 +17,13 @@ WORD = 8  # bytes: a typed array begins at a multiple of its item's size
 
 
 def packed(meta: Mapping[str, Any], **columns: np.ndarray) -> bytes:
-    """Pack columns of float32, float64, int32, uint16 or uint8; others become float32."""
+    """Pack columns of numbers or booleans: as they are, or in the next larger type that a browser knows.
+
+    Integers beyond 2^53 are rounded. Raises: TypeError: a column of complex numbers, dates or other things.
+    """
     parts, entries, offset = [], [], 0
     for name, column in columns.items():
-        plain = np.ascontiguousarray(column if column.dtype.str[1:] in KINDS else column.astype(np.float32))
+        plain = np.ascontiguousarray(column.astype(_kind(column), copy=False))
         data = plain.astype(plain.dtype.newbyteorder("<"), copy=False).tobytes()
         entries.append([name, plain.dtype.str[1:], list(plain.shape), offset])
         parts.append(data + bytes(-len(data) % WORD))
@@ -31,3 +34,13 @@ def packed(meta: Mapping[str, Any], **columns: np.ndarray) -> bytes:
 
 
 KINDS = ("f4", "f8", "i4", "u2", "u1")
+
+
+def _kind(column: np.ndarray) -> str:
+    if column.dtype.str[1:] in KINDS:
+        return column.dtype.str[1:]
+    if column.dtype.kind not in "biuf":
+        raise TypeError(f"values of dtype {column.dtype} cannot be shown; numbers and booleans can")
+    if column.dtype.kind in "iu" and column.size and max(-int(column.min()), int(column.max())) >= 2**31:
+        return "f8"
+    return {"b": "u1", "i": "i4", "u": "i4"}.get(column.dtype.kind) or ("f4" if column.dtype.itemsize < 4 else "f8")

@@ -1,0 +1,19 @@
+"""Numbers that somebody wrote as arguments, checked where they are written and not where they are used."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+
+def whole(where: str, least: int = 1, **given: object) -> None:
+    """Raises: ValueError: one of these is no whole number, or a smaller one."""
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{where}({name}={value!r:.60}): give a whole number of {least} or more")
+
+
+def above_zero(where: str, **given: object) -> None:
+    """Raises: ValueError: one of these is no number, or 0 or less."""
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
+            raise ValueError(f"{where}({name}={value!r:.60}): give a number above 0")
