@@ -103,7 +103,7 @@ def test_combined_policies_take_turns_and_propose_a_frame_once(cloud_and_one: Sc
     assert (both | Random()).name == "LocalOutlierFactor | Target | Random"
 
 
-NAMED = [getattr(steering, name) for name in steering.__all__]
+NAMED = [getattr(steering, name) for name in dir(steering)]
 KINDS = [each for each in NAMED if isinstance(each, type) and issubclass(each, Policy | SegmentRule)]
 
 

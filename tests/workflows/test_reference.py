@@ -69,4 +69,4 @@ def test_the_cube_begins_folded_and_its_features_are_the_same_in_numpy_and_in_op
         found = simulation.bias_force.inputs(simulation.context)
         assert found == pytest.approx(features.values(positions) @ weights.T, rel=1e-9)
     simulation.begin(molecule.positions, None, 1)
-    assert simulation.read().energy / simulation.kT == pytest.approx(-28 * params.depth_kT, rel=0.05)
+    assert simulation.read().energy / simulation.kT == pytest.approx(-28 * params.model_dump()["depth_kT"], rel=0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,7 +100,7 @@ def test_layers_are_the_same_function_as_encode(
     mixed: tuple[np.ndarray, np.ndarray], kind: type[Model], tmp_path: Path
 ) -> None:
     _, seen = mixed
-    fit = {"pairs": pairs(2000)} if kind in (TICA, DeepTICA) else {}
+    fit: dict[str, Any] = {"pairs": pairs(2000)} if kind in (TICA, DeepTICA) else {}
     fit |= {"epochs": 2} if kind in (DeepTICA, Autoencoder) else {}
     kind.fit(seen, latent=2, **fit).save(tmp_path)  # type: ignore[attr-defined]
     model = Model.load(tmp_path)
