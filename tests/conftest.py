@@ -13,6 +13,12 @@ os.environ.pop("STEERSMAN_SITE", None)
 WITHOUT, WITHOUT_SDK = (str(Path(__file__).with_name(name)) for name in ("without", "without_sdk"))
 STATE = tempfile.TemporaryDirectory(prefix="steersman-state-")  # or tests would write the list of one's own runs
 os.environ["XDG_STATE_HOME"] = STATE.name
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # that of the process that began the tests
+    os.environ |= {
+        "JAX_COMPILATION_CACHE_DIR": f"{STATE.name}/jax",  # or each of ten processes compiles the same two steps
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
 path = os.environ.get("PYTHONPATH", "")
 if WITHOUT_SDK not in path:  # else the process that began the tests put it there
     os.environ["PYTHONPATH"] = os.pathsep.join((WITHOUT_SDK, WITHOUT, path)).rstrip(os.pathsep)

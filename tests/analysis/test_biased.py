@@ -29,8 +29,7 @@ from steersman.steering.opes import ENERGY
 from steersman.steering.reweighting import weights
 from steersman.store import FRAME, SEGMENT, SEGMENT_FIELDS, GroupWriter
 from steersman.system.errors import BadRequest
-from tests.steering.test_opes import GRID
-from tests.steering.test_reweighting import U, drawn
+from tests.steering.test_reweighting import GRID, U, drawn
 
 WALKERS, SEGMENTS, FRAMES = 2, 24, 50
 PLAIN, OF_MODEL_1 = 2, 6  # segments of each walker without a bias, and before model 2

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,6 @@ import pytest
 from steersman.steering import Bias, Opes, Scores
 from steersman.steering.errors import BadBias
 from steersman.steering.opes import ENERGY, MOST_KERNELS
-
-BARRIER_KT, STEP, REPORT, STEPS = 12.0, 1e-3, 5, 1000  # a segment is one unit of time
-GRID = np.linspace(-2.2, 2.2, 2201)
 
 
 def scored(z: np.ndarray, energy: np.ndarray | None = None, *, segment: int = 20, **others: Any) -> Scores:
@@ -123,95 +119,3 @@ def test_a_bias_that_would_help_nothing_is_refused(name: str, given: dict[str, A
 def test_scores_that_cannot_be_biased_are_refused(z: np.ndarray) -> None:
     with pytest.raises(BadBias):
         Opes("z", barrier_kT=10).made(scored(z))
-
-
-@dataclass
-class Run:
-    """Runs of several walkers in the double well, each run with its own bias.
-
-    Args:
-        difference: (runs,) free energy of the right well less that of the left one, kT.
-        crossings: (runs,) from well to well.
-        z, version: (runs, n), of each frame, in order of segments; walker: (n,).
-        energies: of each run, (nodes,) of each version; the first one is no bias.
-    """
-
-    difference: np.ndarray
-    crossings: np.ndarray
-    z: np.ndarray
-    version: np.ndarray
-    walker: np.ndarray
-    energies: list[list[np.ndarray]]
-
-
-@functools.cache
-def simulated(walkers: int, segments: int, *, delay: int = 0, runs: int = 20, held_back: int = 0) -> Run:
-    """Overdamped Langevin dynamics in segments, each under the newest bias of `delay` segments ago.
-
-    Args:
-        held_back: so many frames of the left well are there before the model.
-    """
-    rng, opes = np.random.default_rng(1), Opes("z", barrier_kT=16)
-    x, side = -np.ones((runs, walkers)), -np.ones((runs, walkers))
-    slope, energy = np.zeros((runs, len(GRID))), np.zeros((runs, len(GRID)))
-    frames, felt, biased = [-1 + 0.1 * rng.normal(size=(runs, 1, held_back))], [np.zeros((runs, 1, held_back))], [False]
-    energies, version = [[energy[run].copy()] for run in range(runs)], [np.zeros((runs, held_back), int)]
-    known, crossings, each = np.zeros(runs, int), np.zeros(runs), np.arange(runs)[:, None]
-
-    def cell(x: np.ndarray) -> np.ndarray:
-        return np.asarray(np.clip((x - GRID[0]) / (GRID[1] - GRID[0]) + 0.5, 0, len(GRID) - 1), int)
-
-    for _ in range(segments):
-        noise = rng.normal(size=(STEPS, runs, walkers)) * np.sqrt(2 * STEP)
-        kept = np.empty((STEPS // REPORT, runs, walkers))
-        for step in range(STEPS):
-            x = x - STEP * (4 * BARRIER_KT * x * (x * x - 1) + slope[each, cell(x)]) + noise[step]
-            if (step + 1) % REPORT == 0:
-                kept[step // REPORT] = x
-                crossed = x * side < -0.8
-                crossings += crossed.sum(axis=1)
-                side = np.where(crossed, -side, side)
-        frames.append(np.moveaxis(kept, 0, 2))
-        felt.append(energy[each[..., None], cell(frames[-1])])
-        biased.append(bool(known.all()))
-        version.append(np.repeat([[len(made) - 1] for made in energies], frames[-1][0].size, axis=1))
-        seen = len(frames) - delay
-        if seen < 2:
-            continue
-        for run in range(runs):
-            z, v = (np.concatenate([part[run].ravel() for part in parts[:seen]]) for parts in (frames, felt))
-            if len(z) <= 1.02 * known[run]:
-                continue
-            lengths = [part[run].shape for part in frames[:seen]]
-            segment = np.repeat(
-                np.arange(sum(a for a, _ in lengths)), np.concatenate([np.full(a, b) for a, b in lengths])
-            )
-            by = np.repeat([int(flag) for flag in biased[:seen]], [a * b for a, b in lengths])
-            scores = Scores(
-                np.zeros(len(z), int), np.arange(len(z)), segment, np.zeros(1), np.zeros(1),
-                {"z": z, ENERGY: v}, 1, biased_by=by,
-            )  # fmt: skip
-            made = opes.made(scores)
-            slope[run], energy[run], known[run] = made.gradient(GRID), made.energy(GRID), len(z)
-            energies[run].append(energy[run].copy())
-    z, v = (np.concatenate([part.reshape(runs, -1) for part in parts], axis=1) for parts in (frames, felt))
-    now = np.repeat(biased, [part[0].size for part in frames])
-    weight = np.where(now, np.exp(v), 0.0)
-    left, right = ((weight * (z * sign > 0)).sum(axis=1) for sign in (-1, 1))
-    walker = np.concatenate([np.repeat(np.arange(part.shape[1]), part.shape[2]) for part in frames])
-    return Run(np.log(left / right), crossings, z, np.concatenate(version, axis=1), walker, energies)
-
-
-@pytest.mark.slow
-def test_weights_give_the_free_energy_whatever_the_walkers_and_the_delay() -> None:
-    """Plain dynamics crosses once in 15,400 units of time; these are runs of 400."""
-    errors = {
-        setting: np.sqrt((simulated(*setting[:2], delay=setting[2], runs=8).difference ** 2).mean())
-        for setting in ((4, 100, 0), (8, 50, 2))
-    }
-    assert max(errors.values()) < 0.4, errors
-
-
-@pytest.mark.slow
-def test_frames_of_before_the_model_do_not_hold_walkers_back() -> None:
-    assert simulated(16, 25, runs=4, held_back=800).crossings.mean() > 100

@@ -95,7 +95,7 @@ def test_a_few_replayed_loops_are_close() -> None:
 
 @pytest.mark.slow
 def test_on_stored_storms_guided_sampling_is_unbiased_and_saves_simulations() -> None:
-    found = replayed(50)
+    found = replayed(25)
     assert abs(found["rare_event_bias"]) < 2 * found["rare_event_bias_error"]
     assert found["rare_event_gain"] > 6
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from steersman.apps import six_wells
-from steersman.apps.six_wells import exact, landscape, simulation
-from steersman.steering import Bias, Opes, Scores
+from steersman.steering import Opes, Scores
 from steersman.steering.opes import ENERGY
 from steersman.steering.reweighting import Reweighted, log_normalisations, settled, weights
-from tests.steering.test_opes import GRID, simulated
 
+GRID = np.linspace(-2.2, 2.2, 2201)
 U = 12 * (GRID**2 - 1) ** 2 + GRID  # a double well whose right well lies higher
 
 
@@ -134,63 +131,3 @@ def test_lineages_are_counted_apart_and_what_was_not_seen_is_not_known() -> None
 def test_collapsed_weights_are_seen(newest: float, heavy: float, collapsed: bool) -> None:
     weight = np.exp(np.where(np.arange(100) < 3, heavy, 0.0))
     assert Reweighted(weight / weight.sum(), np.arange(100), np.zeros(100, int), newest).collapsed is collapsed
-
-
-@pytest.mark.slow
-def test_dynamics_under_a_sequence_of_biases_gives_the_free_energy_of_the_wells() -> None:
-    """However many walkers share the time: plain dynamics crosses once in 15,400 units of it, these are runs of 400."""
-    errors, held, number = {}, 0, 0
-    for walkers, segments, delay in ((4, 100, 0), (8, 50, 2)):
-        run = simulated(walkers, segments, delay=delay, runs=8)
-        found = []
-        for z, version, energies in zip(run.z, run.version, run.energies, strict=True):
-            at = np.flatnonzero(version > 0)
-            order = at[np.lexsort((at, run.walker[at]))]
-            order = order[settled(run.walker[order])]
-            node = np.clip((z - GRID[0]) / (GRID[1] - GRID[0]) + 0.5, 0, len(GRID) - 1).astype(int)
-            weight = np.zeros(len(z))
-            weight[order] = weights(version[order], _energies(energies, node[order]))
-            found.append(Reweighted(weight, order, run.walker[order]).difference(z > 0, z < 0))
-        errors[walkers] = float(np.sqrt(np.mean([mean.value**2 for mean in found])))
-        held += sum(mean.low < 0 < mean.high for mean in found)
-        number += len(found)
-    assert max(errors.values()) < 0.4, errors
-    assert held >= number - 2
-
-
-def _energies(energies: list[np.ndarray], node: np.ndarray) -> Callable[[int, slice], np.ndarray]:
-    return lambda k, some: energies[k][node[some]]
-
-
-@pytest.mark.slow
-def test_averages_of_biased_six_wells_equal_the_exact_ones() -> None:
-    """64 walkers from the bottom of one well, pushed along both angles."""
-    walkers, rng, dt = 64, np.random.default_rng(0), simulation.TIMESTEP
-    opes, x = Opes("z", barrier_kT=9, periods=2 * np.pi), np.repeat(landscape.CENTRES[:1], 64, axis=0)
-    biases: list[Bias] = []
-    z, version = np.empty((0, 2)), np.empty(0, int)
-    for segment in range(40):
-        kept = []
-        for step in range(500):
-            push = biases[-1].gradient(x) if biases else 0.0
-            x = x + dt * (six_wells.force(x) - push) + np.sqrt(2 * dt) * rng.standard_normal(x.shape)
-            if step % 25 == 24:
-                kept.append((x + np.pi) % (2 * np.pi) - np.pi)
-        z = np.concatenate([z, np.stack(kept, axis=1).reshape(-1, 2)])
-        version = np.append(version, np.full(walkers * len(kept), len(biases)))
-        felt = np.concatenate([
-            biases[k - 1].energy(z[version == k]) if k else np.zeros((version == k).sum()) for k in range(segment + 1)
-        ])  # fmt: skip
-        row = np.arange(len(z))
-        scores = Scores(row * 0, row, row // 20, row, row, {"z": z, ENERGY: felt}, 1, biased_by=(version > 0) * 1)
-        biases.append(opes.made(scores))
-    walker = np.tile(np.repeat(np.arange(walkers), 20), 40)
-    at = np.flatnonzero(version > 0)
-    order = at[np.lexsort((at, walker[at]))]
-    order = order[settled(walker[order])]
-    weight = np.zeros(len(z))
-    weight[order] = weights(version[order], lambda k, some: biases[k - 1].energy(z[order][some]))
-    found, well = Reweighted(weight, order, walker[order]), six_wells.wells(z)
-    shares = [found.population(well == each) for each in range(6)]
-    held = [mean.low < truth < mean.high for mean, truth in zip(shares, exact.populations(), strict=True)]
-    assert sum(held) >= 5, (shares, exact.populations())

@@ -22,7 +22,7 @@ TINY = {"patterns": 8, "held_out": 4, "train_every": 8, "epochs": 2}
 
 @pytest.mark.slow
 def test_a_tiny_run_judges_by_draws_that_no_training_saw(tmp_path: Path) -> None:
-    state = ran("projected_potential", TINY, potential.DIMENSIONS, tmp_path)
+    state = ran("projected_potential", TINY, potential.DIMENSIONS, tmp_path, walkers=2)
     for metric in ("error", "error_of_mean"):
         assert all(0 < value < 200 for value in state.metrics[metric])
 

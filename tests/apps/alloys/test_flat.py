@@ -115,7 +115,7 @@ def test_what_lies_above_the_top_is_one_bin() -> None:
 def test_the_density_of_states_of_an_8_x_8_ising_model_is_that_of_the_transfer_matrix() -> None:
     exact = exact_squares()
     spins = 2.0 * torch.randint(2, (256, 64), generator=torch.Generator().manual_seed(1)) - 1
-    found = density(spins, lambda s: ising(s, 8, 2), flipped, width=4.0, learn=8000, measure=24_000, seed=1)
+    found = density(spins, lambda s: ising(s, 8, 2), flipped, width=4.0, learn=4000, measure=12_000, seed=1)
     levels = np.isfinite(exact)
     assert len(found.ln_g) == levels.sum()
     away = np.abs(found.ln_g - exact[levels])
