@@ -194,9 +194,9 @@ class Decider:
         return []
 
 
-def _checked(given: object, scores: Scores) -> list[Candidate]:
+def _checked(given: Any, scores: Scores) -> list[Candidate]:
     """What a policy, which may be a user's own, gave as its ranking."""
-    n, ranking = len(scores), list[Any](given) if isinstance(given, Iterable) else [given]
+    n, ranking = len(scores), list(given if isinstance(given, Iterable) else [given])
     for candidate in ranking:
         if not isinstance(candidate, Candidate):
             raise TypeError(f"the ranking holds {candidate!r:.60}; return a list of candidates, best first")

@@ -115,7 +115,7 @@ class Importance(Policy):
         return int(self._whole(scores).sum()) if self.whole in scores.values else 0
 
     def _whole(self, scores: Scores) -> np.ndarray:
-        return scores.column(self.whole) != 0
+        return np.asarray(scores.column(self.whole) != 0)
 
     def _candidate(self, point: np.ndarray, weight: float, trust: float, reason: str) -> Candidate:
         drawn = {POINT: point.tolist(), WEIGHT: float(weight), TRUST: float(trust)}
