@@ -16,5 +16,5 @@ def whole(where: str, least: int = 1, **given: Any) -> None:
 def above_zero(where: str, **given: Any) -> None:
     """Raises: ValueError: one of these is no number, or 0 or less."""
     for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
+        if isinstance(value, bool) or not isinstance(value, Real) or not float(value) > 0:
             raise ValueError(f"{where}({name}={value!r:.60}): give a number above 0")
