@@ -135,7 +135,8 @@ class Gives(Policy):
 )  # fmt: skip
 def test_a_candidate_that_cannot_be_written_down_is_the_policys_trouble(wrong: dict[str, Any]) -> None:
     """And no record of the journal that nobody can read; the fallback chooses."""
-    z, good = np.zeros((100, 1)), {"index": 1, "policy": "Gives", "value": 1.0, "reason": "it is good"}
+    z = np.zeros((100, 1))
+    good: dict[str, Any] = {"index": 1, "policy": "Gives", "value": 1.0, "reason": "it is good"}
     for made in (lambda: [Candidate(**good | wrong)], lambda: None, lambda: [1, 2], lambda: "none"):
         decider = Decider(Steering(Gives(made), fallback=Random()))
         assert decider.choose(scores(z), decision_rng(1, 1)).policy == "Random"
