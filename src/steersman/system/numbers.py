@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
 
 
-def whole(where: str, least: int = 1, **given: Any) -> None:
+def whole(where: str, least: int = 1, **given: int) -> None:
     """Raises: ValueError: one of these is no whole number, or a smaller one."""
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise ValueError(f"{where}({name}={value!r:.60}): give a whole number of {least} or more")
 
 
-def above_zero(where: str, **given: Any) -> None:
+def above_zero(where: str, **given: float) -> None:
     """Raises: ValueError: one of these is no number, or 0 or less."""
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, Real) or not float(value) > 0:
