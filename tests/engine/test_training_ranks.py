@@ -64,7 +64,7 @@ wf.steer(Novelty("z"), explore=0.5)
 def test_ranks_and_strategy_that_do_not_go_together_are_refused(ranks: int, strategy: str) -> None:
     """When the workflow file is read, before any job starts."""
     workflow = Workflow("mine", Params, stop=budget(frames=1))
-    with pytest.raises(ValueError, match="ranks|strategy"):
+    with pytest.raises(ValueError, match=r"ranks|strategy"):
         workflow.train(when=every(frames=1), ranks=ranks, strategy=strategy)
 
 
