@@ -15,6 +15,7 @@ from steersman.models import device
 from steersman.models.errors import UnusableData, at_least
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
+from steersman.models.networks.dense import Layers, dense, through
 from steersman.models.networks.tica import rows
 
 WEIGHT = 1e-2  # of the divergence from a normal distribution
@@ -76,14 +77,9 @@ class Autoencoder(Model):
         fit(model, x.astype(np.float32), _loss, epochs=epochs, batch=min(batch, len(x)), lr=lr, seed=seed)
         return model.to("cpu").eval()
 
-    def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def dense_layers(self) -> Layers:
         """As of `Model`."""
-        inner, place = (
-            (layer.weight.detach().numpy().astype(float), layer.bias.detach().numpy().astype(float))
-            for layer in (self.inner, self.place)
-        )
-        weights = inner[0] / float(self.scale)
-        return [(weights, inner[1] - weights @ self.mean.numpy().astype(float)), place]
+        return dense(self.mean, self.scale, self.inner, self.place)
 
     @torch.no_grad()
     def encode(self, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -93,8 +89,7 @@ class Autoencoder(Model):
         Raises: UnusableData: rows of another size, or values that are not finite.
         """
         x = rows(data, self.config["size"])
-        (weights, offsets), (outer, shift) = self.dense_layers()
-        z = np.tanh(x @ weights.T + offsets) @ outer.T + shift
+        z = through(self.dense_layers(), x)
         rebuilt = self.decoder(torch.from_numpy(z).float()).double() * self.scale + self.mean
         return z, np.asarray(((rebuilt.numpy() - x) ** 2).mean(axis=1))
 

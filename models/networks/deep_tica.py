@@ -15,6 +15,7 @@ from steersman.models import device
 from steersman.models.errors import at_least
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
+from steersman.models.networks.dense import Layers, dense, through
 from steersman.models.networks.tica import covariances, lagged, rows, slowest
 
 NOISE = 0.15  # of the inputs' common spread, added in training: without it the network's slopes explode
@@ -94,22 +95,13 @@ class DeepTICA(Model):
         self.outer.weight.copy_(turn @ self.outer.weight)
         self.card["autocorrelation"] = [round(float(value), 4) for value in values]
 
-    def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def dense_layers(self) -> Layers:
         """As of `Model`."""
-        inner, outer = (
-            (layer.weight.detach().numpy().astype(float), layer.bias.detach().numpy().astype(float))
-            for layer in (self.inner, self.outer)
-        )
-        weights = inner[0] / float(self.scale)
-        return [(weights, inner[1] - weights @ self.mean.numpy().astype(float)), outer]
+        return dense(self.mean, self.scale, self.inner, self.outer)
 
     def encode(self, data: np.ndarray) -> np.ndarray:
         """Coordinates of data (n, ...). Returns: (n, Z) float64. Raises: UnusableData: rows of another size, or NaN."""
-        z = rows(data, self.config["size"])
-        *inner, (weights, offsets) = self.dense_layers()
-        for matrix, shift in inner:
-            z = np.tanh(z @ matrix.T + shift)
-        return np.asarray(z @ weights.T + offsets)
+        return through(self.dense_layers(), rows(data, self.config["size"]))
 
 
 def _loss(model: DeepTICA, before: Tensor, after: Tensor, weight: Tensor) -> dict[str, Tensor]:
