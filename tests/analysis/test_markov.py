@@ -130,6 +130,7 @@ def test_what_is_not_in_equilibrium_is_said_not_to_be(rate: float, driven: bool)
     assert any("No detailed balance" in problem for problem in answer.problems(found, model)) is driven
 
 
+@pytest.mark.slow
 def test_segments_of_equilibrium_dynamics_balance_each_other_at_every_lag(found: Trajectories) -> None:
     assert [markov.build(found, states=60, lag=lag).net_flow for lag in (1, 4, 16)] == [0, 0, 0]
 

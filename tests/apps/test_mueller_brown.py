@@ -32,6 +32,7 @@ def test_exact_answers_converge_with_the_grid() -> None:
     assert coarse == pytest.approx(fine, rel=0.02)
 
 
+@pytest.mark.slow
 def test_trajectories_pass_as_often_as_the_transfer_matrix_says() -> None:
     """From well 2 into well 1 within 0.3 time units: 1,000 particles, 4 standard errors."""
     rng, dt, n, spacing, time = np.random.default_rng(0), mueller_brown.TIMESTEP, 1000, 0.02, 0.3

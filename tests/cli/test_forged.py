@@ -110,6 +110,7 @@ def test_no_command_that_looks_runs_the_code_of_a_stranger(
     assert not marker.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["watch"], ["replay"], ["report"], ["analyse"]], ids=" ".join)
 def test_trust_allows_it_and_is_remembered(
     words: list[str], forged: RunDirectory, marker: Path, call: Call, monkeypatch: pytest.MonkeyPatch
@@ -148,6 +149,7 @@ class Fetched:
         return {"state": "ended", "code": 0, "path": "/there/fold", "log": "", "log_end": 0}
 
 
+@pytest.mark.slow
 def test_remote_watch_takes_its_rule_from_what_was_submitted(
     forged: RunDirectory, marker: Path, call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -167,6 +167,7 @@ def test_readers_and_verify_see_every_frame_while_groups_are_merged(tmp_path: Pa
     )
 
 
+@pytest.mark.slow
 def test_whenever_the_driver_is_killed_the_next_one_finds_every_frame_once(tmp_path: Path) -> None:
     directory = run_of(tmp_path, 4)
     before = all_of(directory.frames)

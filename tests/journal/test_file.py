@@ -114,6 +114,7 @@ def counted(records: Iterable[Record]) -> Counter[bytes]:
     return Counter(json.encode(record) for record in records)
 
 
+@pytest.mark.slow
 @given(stories, st.sampled_from(["change", "delete", "double", "swap"]), st.data())
 @settings(max_examples=300)
 def test_damage_anywhere_shows_and_costs_only_what_it_hit(story: list[Record], how: str, data: st.DataObject) -> None:

@@ -116,6 +116,7 @@ def merge_all(frames: Frames, walkers: list[str], *, fan_in: int, first: int = 0
 walker = st.tuples(st.lists(st.integers(0, 5), max_size=4), st.none() | st.just(2), st.integers(0, 3))
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(walkers=st.lists(walker, min_size=1, max_size=9), fan_in=st.integers(2, 3))
 def test_every_read_of_merged_walkers_is_what_it_was(
@@ -296,6 +297,7 @@ def operations(work: Callable[[], object], kill_at: int | None = None) -> int:
     return int(count.value)
 
 
+@pytest.mark.slow
 def test_whenever_it_is_killed_every_frame_is_there_once(tmp_path: Path) -> None:
     """Killed before each thing that it does to a file, from the first that it writes to the last that it removes."""
     frames = Frames(tmp_path / "frames.zarr")

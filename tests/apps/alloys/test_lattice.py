@@ -67,6 +67,7 @@ def test_order_is_1_where_gold_atoms_never_touch_and_0_on_average() -> None:
     assert abs(lattice.order(lattice.random(4000, seed=1)).mean()) < 0.03
 
 
+@pytest.mark.slow
 def test_the_exact_cell_is_all_of_it_and_its_energies_are_the_workflows() -> None:
     known = exact.Exact.load()
     gold, size, orbit = exact.orbits()

@@ -66,6 +66,7 @@ def test_energy_is_conserved_without_a_thermostat(peptide: Molecule) -> None:
     assert 3 < coarse / fine < 5
 
 
+@pytest.mark.slow
 def test_the_thermostat_gives_the_temperature_and_its_canonical_spread(peptide: Molecule) -> None:
     """Mean 300 K, standard deviation 300 sqrt(2/dof) K.
 

@@ -43,6 +43,7 @@ def transported(make: Callable[..., Case], truncation: int, step_s: float, days:
     return float(np.sqrt(((found - truth) ** 2 * weights).sum() / (truth**2 * weights).sum()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, np.pi / 2 - 0.05])
 def test_a_bell_carried_around_the_sphere_comes_back(alpha: float) -> None:
     """Williamson et al. (1992), case 1. The bell has a kink at its foot, so the error falls as its coefficients do."""

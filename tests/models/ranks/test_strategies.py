@@ -36,6 +36,7 @@ def test_one_rank_equals_serial_bit_for_bit(word: str, precision: str) -> None:
     assert one["weights"] == serial["weights"]
 
 
+@pytest.mark.slow
 def test_two_ddp_ranks_equal_one_with_twice_the_batch(two: dict[str, Any]) -> None:
     """Even where the last batch has one sample, for one of the ranks: 97 = 6 x 16 + 1. Gradients differ by float32's
     summation order, about 1e-7 of them; Adam's steps of 0.01 are the gradient over its own size, so 21 of them differ
