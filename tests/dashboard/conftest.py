@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from steersman.dashboard import report
+from steersman.dashboard.live.watched import Watched
+from steersman.data.history import History
 from steersman.journal import run_directory
 from steersman.journal.file import Journal
 from steersman.journal.records import (
@@ -203,3 +205,8 @@ def empty(tmp_path: Path) -> RunDirectory:
     made.journal.append(End(outcome="failed", reason="prepare: ValueError: no such letter"))
     made.journal.close()
     return made.directory
+
+
+@pytest.fixture
+def watched(made: RunDirectory) -> Watched:
+    return Watched.of(History(made))
