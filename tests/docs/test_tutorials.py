@@ -51,6 +51,7 @@ def followed(page: str, folder: Path) -> Path:
     for language, title, text in blocks:
         words = {"sh": ["bash", "-e", "-c", text], "python": [sys.executable, "-c", text]}.get(language)
         if words and not title:  # a reader takes it for a step
+            assert "steersman run" not in text or "--rounds" in text, "a page names segments that the run has again"
             done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, f"{text}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
             assert CHOSE_NONE not in done.stdout, "a tutorial of steering steers"
