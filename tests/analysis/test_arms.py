@@ -48,6 +48,14 @@ def test_a_variant_is_the_file_as_it_is_and_what_is_appended(encoding: str, tmp_
     assert str(loading.load(tmp_path / "made.py").stop_rule(workflow.params())) == "budget of 7 frames"
 
 
+def test_a_variant_ends_with_the_loop_that_is_judged(tmp_path: Path) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text(TEXT + "\n@wf.after\ndef fails(p, run): raise ValueError\n")
+    made = variant(source, arms(loading.load(source), [], {})[0], {})
+    source.write_bytes(made)
+    assert loading.load(source).after_plan is None
+
+
 @pytest.mark.parametrize("wrong", ["error", "error<", "error<a", "error=0.1", "nothing<0.1"])
 def test_a_metric_to_compare_by_names_the_levels_to_reach(wrong: str) -> None:
     diffraction = loading.load(loading.shipped()["diffraction"])

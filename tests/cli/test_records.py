@@ -60,4 +60,6 @@ def test_the_torn_end_is_told_and_the_rest_printed(tmp_path: Path) -> None:
     assert [record["text"] for record in json.loads(done.stdout)["records"]] == ["one"]
     none = steersman("journal", tmp_path, "--json", "--kind", "start", cwd=tmp_path)
     assert json.loads(none.stdout) == {"records": []}
+    none = steersman("journal", tmp_path, "--sim", "w0.9", cwd=tmp_path)
+    assert (none.stdout == "", none.stderr == "") == (True, False)
     assert "`resume` removes them" in done.stderr

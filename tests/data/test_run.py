@@ -16,7 +16,7 @@ import xarray
 
 import steersman
 from steersman.data import frames
-from steersman.data.errors import DamagedPart, NoFrame, NoFrames, NotPlainResult
+from steersman.data.errors import DamagedPart, NoFrame, NoFrames, NotDone, NotPlainResult
 from steersman.journal import file, records
 from steersman.journal.errors import BadDirectory, JournalTooNew, NoSuchSegment, RunDamaged
 from steersman.journal.file import Journal
@@ -308,15 +308,17 @@ def test_a_result_is_plain_values_and_arrays_and_no_code_of_it_runs(tmp_path: Pa
         (directory.task(key) / "result.pkl").write_bytes(pickled)
         sha256 = hashlib.sha256(pickled).hexdigest()
         records_ += [records.Called(call=key, task=name), records.Task(call=key, sha256=sha256)]
-    Journal(directory.journal).append(*records_)
+    Journal(directory.journal).append(*records_, records.Called(call="ab", task="waits"))
     opened = steersman.open_run(tmp_path)
     found = opened.result("plain")
     assert (found["x"], found["y"].tolist(), found["z"]) == (kept["x"], [0.0, 1.0, 2.0], {1.5})
-    for key in opened.tasks.index[1:]:
+    for key in opened.tasks.index[1:3]:
         with pytest.raises(NotPlainResult):
             opened.result(key)
     with pytest.raises(UnknownName):
         opened.result("nobody")
+    with pytest.raises(NotDone):
+        opened.result("waits")
     (directory.task("plain2") / "result.pkl").write_bytes(pickle.dumps(2))
     with pytest.raises(RunDamaged):
         opened.result("plain")

@@ -161,7 +161,8 @@ class Run:
 
         Args:
             name: of `@wf.before`, `@wf.after` or a task, whose last call counts; or a key of `tasks`.
-        Raises: UnknownName: no such call is done. NotPlainResult: it holds other objects. RunDamaged: it was changed.
+        Raises: UnknownName: there is no such call. NotDone. NotPlainResult: it holds other objects. RunDamaged: it was
+            changed.
         """
         with reading(self._directory):
             return results.result(self._history, name)

@@ -33,8 +33,12 @@ def print_records(directory: RunDirectory, kinds: Collection[str], sim: str, sin
     if as_json:
         _print_object(chosen)
     else:
+        shown = False
         for record in chosen:
             say(line(record))
+            shown = True
+        if not shown:
+            say("no record is of this kind, walker or segment, and of this time", to_stderr=True)
     for flaw in place.flaws:
         say(f"damaged: {flaw}", to_stderr=True)
     if torn := directory.journal.stat().st_size - place.offset:

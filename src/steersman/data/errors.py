@@ -4,6 +4,7 @@ BadInput
 ├── NoFrame           a frame was asked for that the run does not have
 ├── NoFrames          there are no frames of what was asked for
 ├── BadExpression     a quantity or a state of frames that cannot be understood
+├── NotDone           a task has no result yet
 ├── CannotExport      frames cannot be written as they were asked for
 └── NotPlainResult    a task gave objects that only pickle can read
 NothingToDraw         the run does not hold what a figure or a view shows
@@ -65,6 +66,14 @@ class DamagedPart(UserWarning):
 
 class Unconverted(UserWarning):
     """A quantity without a known unit is written to a file as its numbers are."""
+
+
+class NotDone(BadInput):
+    task: str
+    run: str
+
+    def __str__(self) -> str:
+        return f"{self.task} is not done; `steersman resume {self.run}` goes on with a run that has ended without it"
 
 
 class NotPlainResult(BadInput):

@@ -7,7 +7,7 @@ import io
 import pickle
 from typing import Any
 
-from steersman.data.errors import NotPlainResult
+from steersman.data.errors import NotDone, NotPlainResult
 from steersman.data.history import History
 from steersman.journal.calls import RESULT
 from steersman.journal.errors import RunDamaged
@@ -24,11 +24,13 @@ PLAIN = {  # what numpy's pickles and plain values are made of
 
 def result(history: History, name: str) -> Any:
     """See `Run.result`."""
-    done = [call for call in history.state.calls.values() if call.sha256]
-    found = [call for call in done if call.called.task == name or call.key.startswith(name)]
+    calls, directory = history.state.calls.values(), history.directory
+    named = [call for call in calls if call.called.task == name or call.key.startswith(name)]
+    if not named:
+        raise UnknownName("task", name, {call.called.task for call in calls})
+    found = [call for call in named if call.sha256]
     if not found:
-        raise UnknownName("task that is done", name, {call.called.task for call in done})
-    directory = history.directory
+        raise NotDone(name, str(directory.path))
     file = directory.task(found[-1].key) / RESULT
     pickled = directory.read(file, file.stat().st_size)
     if hashlib.sha256(pickled).hexdigest() != found[-1].sha256:

@@ -110,7 +110,7 @@ class Segment:
                 raise BadVariable(name, MASKED)
             try:
                 finite = np.isfinite(value).all()
-            except TypeError:
+            except (TypeError, ValueError):  # of an object; of rows of unequal lengths
                 problem = f"{value!r:.60} is no number of 64 bits, boolean or array of them"
                 if str(getattr(value, "dtype", "")).endswith("bfloat16"):
                     problem = "its dtype is bfloat16, which numpy has not; give value.float()"

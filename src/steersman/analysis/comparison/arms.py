@@ -132,11 +132,12 @@ def budget_of(option: str, text: str) -> dict[str, float]:
 
 
 def variant(source: Path, arm: Arm, limits: Mapping[str, float]) -> bytes:
-    """A workflow file, as it is, that steers as an arm does, and stops at the budget."""
+    """A workflow file, as it is, that steers as an arm does, and ends with the loop, at the budget."""
     module: dict[str, Any] = vars(sys.modules[MODULE])
-    name = next(name for name, value in module.items() if isinstance(value, Workflow))
+    name, workflow = next((name, value) for name, value in module.items() if isinstance(value, Workflow))
     text = APPENDED + (f"{name}.steer({arm.steer})\n" if arm.steer else "")
     text += f"{name}.stop = _steering.budget(**{dict(limits)!r})\n" if limits else ""
+    text += f"{name}.after_plan = None\n" if workflow.after_plan else ""
     with source.open("rb") as file:
         encoding = tokenize.detect_encoding(file.readline)[0].removesuffix("-sig")  # the mark stays in front alone
     return source.read_bytes() + text.encode(encoding)
