@@ -32,7 +32,8 @@ def measured(folder: Path, name: str) -> str:
 
 
 def shorter(table: str) -> str:
-    """Verdicts -> differences at the end; how much sooner levels are reached stands in the columns before them."""
+    """Without costs; of verdicts the difference at the end: how much sooner levels are reached is in other columns."""
+    table = table.partition("**cost of a run**")[0]
     table = table.replace("| compared with plain sampling |", "| difference at the end |")
     table = re.sub(r"\| plain sampling: what the others are compared with \|$", "| |", table, flags=re.MULTILINE)
     table = re.sub(r"\| (?:better|worse) at the end, ([^;|]*)(?:; [^|]*)?\|$", r"| \1 |", table, flags=re.MULTILINE)
