@@ -101,8 +101,8 @@ def table(arms: dict[str, list[Found]], reference_kT: float) -> str:
     """Markdown: a row for each arm."""
     lines = [
         "| bias along | seeds that found it | found after, ps (each seed) | median, ps | crossings (each seed) "
-        f"| free energy, kT (each seed; 95 %) | intervals that hold {reference_kT} |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        f"| free energy, kT (each seed; 95 %) | intervals that hold {reference_kT} | segments that failed |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, runs in arms.items():
         times = Times(np.array([each.ps for each in runs]), np.array([each.ps < each.whole_ps for each in runs]))
@@ -116,7 +116,7 @@ def table(arms: dict[str, list[Found]], reference_kT: float) -> str:
             f"| {name} | {times.reached.sum()} of {len(runs)} | {after} | "
             f"{f'{middle:.0f}' if np.isfinite(middle) else f'not within {whole[0]:,}'} | "
             f"{', '.join(str(each.crossings) for each in runs)} | {energies} | "
-            f"{f'{hold} of {len(known)}' if known else '-'} |"
+            f"{f'{hold} of {len(known)}' if known else '-'} | {sum(each.failed for each in runs)} |"
         )
     return "\n".join(lines)
 
