@@ -6,7 +6,6 @@ import pickle
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,14 +17,12 @@ from steersman.dashboard.live import answers, frame, latent_map, offline, overvi
 from steersman.dashboard.live.watched import Watched
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
-from steersman.journal import file
 from steersman.journal.errors import BadDirectory
-from steersman.journal.file import Journal
-from steersman.journal.records import Note, Scored, Session
+from steersman.journal.records import Scored
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import modules, trust
 from steersman.store import FRAME, Frames, GroupWriter
-from tests.dashboard.conftest import FRAMES, SEGMENT_S, SLOTS, MadeRun
+from tests.dashboard.conftest import FRAMES, SEGMENT_S, SLOTS
 from tests.dashboard.serving import TOKENS, serving, unpacked
 
 PEPTIDE = "ATOM  {:5d}  CA  GLY A{:4d}       0.000   0.000   0.000  1.00  0.00           C\n"
@@ -225,55 +222,6 @@ def test_prometheus_reads_the_figures_of_status(made: RunDirectory) -> None:
         assert line.startswith("#") or re.fullmatch(r'steersman_\w+\{(\w+="[^"]*",?)+\} [-+0-9.e]+', line), line
 
 
-# The run goes on
-
-
-def test_a_run_is_ready_once_viewers_can_be_answered(made: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that asks between two steps of the reader waits."""
-    watched, note = Watched(made, "run"), Watched._note_changes
-
-    def before(self: Watched) -> None:
-        assert not self.ready
-        note(self)
-
-    monkeypatch.setattr(Watched, "_note_changes", before)
-    watched._refresh()
-    assert watched.ready
-    assert len(watched.column("walker")) == SLOTS * 12
-
-
-def test_what_is_appended_to_the_journal_is_seen(finished: RunDirectory) -> None:
-    with serving(finished) as served:
-        served.ask("/run/fold-0001/segments")
-        before = served.ask("/run/fold-0001/state").values
-        journal = Journal(finished.journal)
-        journal.append(Session(host="here", pid=1), Note(text="<b>it goes on"))
-        journal.close()
-        while (now := served.ask("/run/fold-0001/state").values)["change"] == before["change"]:
-            pass
-        assert now["notes"][0]["text"] == "<b>it goes on"
-        assert now["status"] == "not driven"
-
-
-def test_another_journal_in_the_same_place_is_read_from_its_beginning(finished: RunDirectory, tmp_path: Path) -> None:
-    other = MadeRun(tmp_path / "other", segments=4).write()
-    with serving(finished) as served:
-        served.ask("/run/fold-0001/segments")
-        assert served.ask("/run/fold-0001/state").values["facts"]["frames"] == SLOTS * 12 * FRAMES
-        shutil.copy(other.journal, finished.path / "new")
-        (finished.path / "new").replace(finished.journal)
-        while served.ask("/run/fold-0001/state").values.get("facts", {}).get("frames") != SLOTS * 4 * FRAMES:
-            pass
-
-
-def test_a_run_that_cannot_be_read_says_why(finished: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file, "VERSION", file.USUAL - 1)
-    monkeypatch.setattr(file, "USUAL", file.USUAL - 1)
-    with serving(finished) as served:
-        assert served.ask("/run/fold-0001/segments").status == 503
-        assert "journal" in served.ask("/run/fold-0001/state").values["trouble"]
-
-
 def test_sentences_say_what_is_so(watched: Watched) -> None:
     words = " ".join(overview.sentences(watched.history, watched.history.overview()))
     assert "The run reached its goal: coverage rose by less than 1 %." in words
@@ -291,27 +239,6 @@ def test_a_rise_across_models_is_said_to_be_one(watched: Watched) -> None:
         "coverage", values, came + 420, state
     )
     assert "rose by 100 % in the last minute." in overview._rise("coverage", values[1:], came + 420, state)
-
-
-# Several runs
-
-
-def test_a_folder_s_runs_are_listed_with_their_parameters(tmp_path: Path) -> None:
-    for number, latent in ((1, 3), (2, 5)):
-        made = MadeRun(tmp_path / f"fold-000{number}", segments=4).write()
-        made.settings_file.write_text(yaml.safe_dump(made.settings() | {"params": {"latent": latent}}))
-    (tmp_path / "broken-0001").mkdir()
-    (tmp_path / "broken-0001" / "journal.jsonl").write_text('{"v":9,"n":0,"prev":"00000000","kind":"run"}\n')
-    with serving(folder=tmp_path) as served:
-        runs: list[dict[str, Any]] = [{}]
-        while not all("status" in run for run in runs):
-            runs = served.ask("/runs").values["runs"]
-        found = {run["key"]: run for run in runs}
-        assert {key: run["params"].get("latent") for key, run in found.items()} == {
-            "broken-0001": None, "fold-0001": "3", "fold-0002": "5",
-        }  # fmt: skip
-        assert found["fold-0001"]["status"] == "goal"
-        assert served.ask("/").status == 200
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -124,7 +124,11 @@ class History:
         return self._made
 
     def overview(self, rule: StopRule | None = None, now: float | None = None) -> Overview:
-        """The run at a glance, see `overview`."""
+        """The run at a glance, see `overview`; of one whose driver is gone the journal is read to its end."""
+        seen = overview(self.state, self.directory.path, rule=rule, now=now)
+        if seen.ended or seen.alive:
+            return seen
+        self.catch_up()
         return overview(self.state, self.directory.path, rule=rule, now=now)
 
     @property

@@ -41,7 +41,7 @@ class Gallery:
     ) -> None:
         self.folder, self._trusted = folder, trusted
         self._runs: dict[str, Watched] = {}
-        self._lines: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {}
+        self._lines: dict[str, tuple[tuple[int, int, bool], dict[str, Any]]] = {}
         self._lock = threading.Lock()
         self.looked = time.monotonic()  # when somebody last asked for anything
         self._listed = -1e9
@@ -78,9 +78,9 @@ class Gallery:
 
     def lines(self) -> list[dict[str, Any]]:
         """A line about each run, as far as they have been read."""
-        self._listed = time.monotonic()
         with self._lock:
-            if self._thread is None or not self._thread.is_alive():
+            self._listed = time.monotonic()
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._go_on, name="reader of the list", daemon=True)
                 self._thread.start()
             return [{"key": key, "name": run.directory.path.name, **self._line(key)} for key, run in self._runs.items()]
@@ -103,13 +103,22 @@ class Gallery:
             for directory in runs_in(self.folder):
                 self._add(directory)
 
+    def _is_listed(self) -> bool:
+        """Whether somebody looked at the list in the last seconds; else what goes on is read again for the next one."""
+        with self._lock:
+            if time.monotonic() - self._listed < UNWATCHED_S:
+                return True
+            self._thread = None
+            self._lines = {key: seen for key, seen in self._lines.items() if not seen[0][-1]}
+            return False
+
     def _go_on(self) -> None:
-        while time.monotonic() - self._listed < UNWATCHED_S:
+        while self._is_listed():
             self._scan()
             for key, run in list(self._runs.items()):
                 with contextlib.suppress(OSError):
                     found = os.stat(run.directory.journal)
-                    seen = found.st_ino, found.st_size
+                    seen = found.st_ino, found.st_size, driven(run.directory.path)
                     if key not in self._lines or self._lines[key][0] != seen:
                         self._lines[key] = seen, line(run.directory)
             time.sleep(SCAN_S)

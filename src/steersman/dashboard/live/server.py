@@ -52,7 +52,9 @@ IMPORTS = [f'{{"imports": {{"steersman/": "{up}static/"}}}}' for up in ("./", ".
 EMPTY = re.compile(r"/|/run/[^/]+/|/static/[^/]+")  # the page without any run: a browser asks for it without a token
 IDLE_S, BUSY_S = 30, 300  # until a connection is closed that asks nothing, or that does not come to an end
 LOOK_S = 1.0  # between two looks whether the server is to stop
+GLANCE_S = 0.5  # who asks for the state sees how much of the journal is read, if it takes longer
 PATIENCE_S = 20.0  # a first look at a large journal takes so long at most
+SCRAPE_S = 8.0  # Prometheus gives up after 10
 
 Tell = Callable[[RunDirectory, list[str]], str]
 Look = Callable[[RunDirectory], list[dict[str, Any]]]
@@ -237,7 +239,7 @@ def _file(name: str) -> Response:
 
 def _state(gallery: Gallery, request: Request, *, can_act: bool) -> Response:
     watched = _run(gallery, request)
-    if not watched.ready or watched.trouble:
+    if not watched.wait(GLANCE_S):
         answer = {
             "change": 0,
             "name": watched.directory.path.name,
@@ -265,11 +267,8 @@ def _view(gallery: Gallery, request: Request) -> Response:
 
 
 def _ready(watched: Watched) -> Watched:
-    end = time.monotonic() + PATIENCE_S
-    while not watched.ready:
-        if watched.trouble or time.monotonic() > end:
-            raise HTTPException(503, watched.trouble or "the journal is being read")
-        time.sleep(0.02)
+    if not watched.wait(PATIENCE_S):
+        raise HTTPException(503, watched.trouble or "the journal is being read")
     return watched
 
 
@@ -301,14 +300,18 @@ def _teller(gallery: Gallery, tell: Tell) -> Callable[[Request], Any]:
 
 
 def _metrics(gallery: Gallery) -> Response:
-    """Of the runs that go on, and those that somebody looks at; one that must be read first is in the next answer."""
-    states = []
+    """Of the runs that go on, and those that somebody looks at; one whose journal takes long is in the next answer."""
+    states, shown, until = [], [], time.monotonic() + SCRAPE_S
     for key in gallery.keys:
         watched = gallery.get(key)
         assert watched is not None
         if watched.keep or driven(watched.directory.path):
             watched.look()
-        if watched.ready:
+            shown.append(watched)
+        elif watched.wait():
+            shown.append(watched)
+    for watched in shown:
+        if watched.wait(max(0.0, until - time.monotonic())):
             with watched.lock:
                 states.append(overview.seen(watched, copies.known_until(watched.directory.path)))
     return Response(prometheus.exposition(states), media_type="text/plain; version=0.0.4", headers=SAFE)

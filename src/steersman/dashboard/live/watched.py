@@ -54,38 +54,40 @@ class Watched:
         self.drawn: dict[str, tuple[int, float, bytes]] = {}  # panels: at which change, when, and what
         self._history: History | None = None
         self._file = (0, 0)  # device and inode of the journal that is read
+        self._noted = -1  # place in the journal of the newest change
         self._looked = -1e9
         self._took = 0.0
-        self._read = False
+        self._current = threading.Event()  # the reader is at work, and has tried to read what there is
         self._columns: dict[str, np.ndarray] = {}
         self._changed = np.empty(0, np.int64)  # by segment: the change that it was part of
         self._cloud: PointCloud | None = None
         self._workflow: Workflow | None = None
         self._clock: Clock | None = None
         self._thread: threading.Thread | None = None
+        self._reader = threading.Lock()  # held while the reader begins or ends
 
     @classmethod
     def of(cls, history: History) -> Watched:
         """A run whose history was read, as it is now."""
         watched = cls(history.directory, history.directory.path.name)
-        watched._history, watched._read = history, True
+        watched._history = history
         watched._note_changes()
+        watched._current.set()
         return watched
 
     # For viewers
 
     def look(self) -> None:
         """Somebody looks: the reader goes on, or begins."""
-        self._looked = time.monotonic()
-        if self._thread is None or not self._thread.is_alive():
-            with self.lock:
-                if self._thread is None or not self._thread.is_alive():
-                    self._thread = threading.Thread(target=self._go_on, name=f"reader of {self.key}", daemon=True)
-                    self._thread.start()
+        with self._reader:
+            self._looked = time.monotonic()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._go_on, name=f"reader of {self.key}", daemon=True)
+                self._thread.start()
 
-    @property
-    def ready(self) -> bool:
-        return self._read
+    def wait(self, seconds: float = 0.0) -> bool:
+        """Wait for the reader; returns whether the run is read as it is now, and not as its last viewer saw it."""
+        return self._current.wait(seconds) and not self.trouble
 
     @functools.cached_property
     def trusted(self) -> bool:
@@ -161,44 +163,47 @@ class Watched:
     # The reader
 
     def _go_on(self) -> None:
-        while time.monotonic() - self._looked < UNWATCHED_S:
+        while self._is_watched():
             try:
                 self._refresh()
                 self.trouble = ""
             except Exception as error:  # whatever a damaged file makes its reader raise: viewers see it
                 self.trouble = str(error) if isinstance(error, EngineError) else told(error)
+            self._current.set()
             time.sleep(max(REFRESH_S, self._took * (1 / SHARE - 1)))
-        if not self.keep:
-            self._begin((0, 0))
+
+    def _is_watched(self) -> bool:
+        """Whether somebody looked lately; else the reader ends, and the next viewer waits for a new one."""
+        with self._reader:
+            if time.monotonic() - self._looked < UNWATCHED_S:
+                return True
+            self._thread = None
+            self._current.clear()
+            if not self.keep:
+                self._begin((0, 0))
+            return False
 
     def _refresh(self) -> None:
         began = time.thread_time()
         with _opened(self.directory.journal) as (file, size):
             if file != self._file or (self._history and size < self._history.place.offset):
                 self._begin(file)  # another journal lies here now
-        history = self.history
-        if not self._read:
-            history.catch_up()
-            self._note_changes()
-            self._read = True  # from now on viewers ask for what was noted
-        elif size > history.place.offset:
-            with self.lock:
-                before = history.place.offset
-                history.catch_up()
-                if history.place.offset > before:
-                    self._note_changes()
+        with self.lock:
+            self.history.catch_up()
+            if self._noted != self.history.place.offset:
+                self._note_changes()
         self._took = time.thread_time() - began if self.change > 1 else 0.0
 
     def _begin(self, file: tuple[int, int]) -> None:
         with self.lock:
-            self._file, self._read, self._cloud = file, False, None
+            self._file, self._noted, self._cloud = file, -1, None
             self._history = History(self.directory, read=False)
             self._columns, self._changed = {}, np.empty(0, np.int64)
 
     def _note_changes(self) -> None:
         """Compare the table of segments with the one before."""
         with self.lock:
-            self.change += 1
+            self.change, self._noted = self.change + 1, self.history.place.offset
             self._clock = None
             columns = columns_of(self.history)
             old, new = len(self._changed), len(columns["walker"])
