@@ -21,7 +21,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "figure": {"title": "a"},
     "panel": {"title": "a"},
 }
-PLAIN = KINDS.keys() - WORDS.keys() - {"task", "before", "after"}
+PLAIN = KINDS.keys() - WORDS.keys() - {"task"}
 
 
 def test_every_kind_of_stage_has_its_row_in_the_documentation() -> None:
