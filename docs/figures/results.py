@@ -27,8 +27,31 @@ def measured(folder: Path, name: str) -> str:
         return f"{seeds} seeds each.\n\n" + "".join(f"{line}\n" for line in varied(rows))
     shutil.copy(folder / "figure.png", DOCS / "figures" / f"results_{name}.png")
     curves = f"![Medians and their bands](../figures/results_{name}.png)"
-    tables = f"{curves}\n\n{seeds} seeds each.\n\n{(folder / 'table.md').read_text().strip()}\n"
+    tables = f"{curves}\n\n{seeds} seeds each.\n\n{shorter((folder / 'table.md').read_text()).strip()}\n"
     return tables + "".join(f"\n{line}\n" for line in saved(rows))
+
+
+def shorter(tables: str) -> str:
+    """Without costs, and what another column says: of verdicts the difference at the end is left."""
+    blocks = re.split(r"^(?=\*\*)", tables.partition("**cost of a run**")[0], flags=re.MULTILINE)
+    return "".join(_one_line(block) or _shorter(block) for block in blocks)
+
+
+def _shorter(table: str) -> str:
+    table = table.replace("| compared with plain sampling |", "| difference at the end |")
+    table = re.sub(r"\| plain sampling: what the others are compared with \|$", "| |", table, flags=re.MULTILINE)
+    table = re.sub(r"\| (?:better|worse) at the end, ([^;|]*)(?:; [^|]*)?\|$", r"| \1 |", table, flags=re.MULTILINE)
+    table = re.sub(r"\| (?:no difference shown|\S+ is reached [^|]*?) \|$", "| none shown |", table, flags=re.MULTILINE)
+    return re.sub(r" +\|$", " |", table, flags=re.MULTILINE)
+
+
+def _one_line(table: str) -> str:
+    """Of a yardstick with one level that no arm reaches in the median; else nothing."""
+    levels, counts = re.findall(r"median \S+ to (\S+)", table), re.findall(r"\((\d+) of (\d+)", table)
+    if len(levels) != 1 or re.search(r"\| [\d,.]+ \(\d+ of", table):
+        return ""
+    reached, runs = (sum(map(int, each)) for each in zip(*counts, strict=True))
+    return f"**{table.split('**')[1]}**: {levels[0]} is reached by {reached} of {runs} runs.\n\n"
 
 
 def varied(rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -49,6 +49,7 @@ def test_time_scales_agree_with_the_transfer_matrix(model: markov.MarkovStateMod
         assert low < truth < high
 
 
+@pytest.mark.slow
 def test_populations_agree_with_the_quadrature_and_those_of_frames_do_not(
     found: Trajectories, model: markov.MarkovStateModel
 ) -> None:
@@ -62,6 +63,7 @@ def test_populations_agree_with_the_quadrature_and_those_of_frames_do_not(
     assert np.abs(corrected / truth - 1).mean() < np.abs(of_frames / truth - 1).mean()
 
 
+@pytest.mark.slow
 def test_every_yardstick_of_one_number_a_frame_is_answered(found: Trajectories, model: markov.MarkovStateModel) -> None:
     """By populations where it names a few states, else by its average."""
     wells = found.labels["wells"]
@@ -75,6 +77,7 @@ def test_every_yardstick_of_one_number_a_frame_is_answered(found: Trajectories, 
     assert said["populations"]["left"]["True"][0] == pytest.approx(left)
 
 
+@pytest.mark.slow
 def test_segments_that_are_too_short_are_said_to_be(found: Trajectories) -> None:
     short = replace(found, pieces=[piece[:3] for piece in found.pieces])
     said = answer.answer(short, markov.build(short, states=50))
@@ -93,6 +96,7 @@ def words(problem: str) -> str:
     return problem.partition(":")[0]
 
 
+@pytest.mark.slow
 def test_each_line_says_what_its_number_is_in_which_unit(found: Trajectories, model: markov.MarkovStateModel) -> None:
     said = answer.answer(found, model) | {"unit": "ps", "averages": {"radius": [1.0, 0.5, np.inf]}}
     said["time_scales"][2] = [np.nan] * 3
@@ -151,6 +155,7 @@ def test_what_the_dynamics_does_not_connect_is_said_to_be_not_connected(found: T
     assert any("Not connected" in problem for problem in answer.problems(far, model))
 
 
+@pytest.mark.slow
 def test_one_long_trajectory_has_intervals_of_some_width_at_every_lag() -> None:
     long = simulated(segments=1, frames=1500)
     lags = markov.build(long, states=20).lags
@@ -185,6 +190,7 @@ def test_too_little_is_refused_and_a_missing_library_named(
         markov.build(found)
 
 
+@pytest.mark.slow
 def test_the_figure_shows_time_scales_and_free_energy(found: Trajectories, model: markov.MarkovStateModel) -> None:
     figure = draw(found, model)
     assert [axes.get_xlabel() for axes in figure.axes[:2]] == ["lag", "slowest coordinate"]

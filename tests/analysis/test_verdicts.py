@@ -120,6 +120,7 @@ def test_a_band_holds_the_median_as_often_as_it_says(seeds: int) -> None:
     assert (level >= 0.95) == (seeds >= ENOUGH)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [2, 3, 4, 5])
 def test_a_speed_up_by_few_seeds_holds_as_often_as_it_says(seeds: int) -> None:
     draw_, every = np.random.default_rng(seeds), np.ones(seeds, bool)

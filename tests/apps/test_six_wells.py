@@ -61,6 +61,7 @@ def test_populations_and_passage_times_converge_with_the_grid() -> None:
     np.testing.assert_allclose(exact.first_passage_times(2, 60), exact.first_passage_times(2, 120), rtol=0.05)
 
 
+@pytest.mark.slow
 def test_trajectories_pass_as_often_as_the_transfer_matrix_says() -> None:
     """From well 1 into well 5 within 3 time units: 1,000 independent particles, 4 standard errors."""
     rng, dt, n = np.random.default_rng(0), simulation.TIMESTEP, 1000

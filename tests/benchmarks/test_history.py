@@ -122,6 +122,7 @@ def test_numbers_of_nested_objects_are_figures() -> None:
     assert found == {"a.b": 1.0, "d_s": 0.5}
 
 
+@pytest.mark.slow
 def test_real_work_that_is_done_three_times_is_told() -> None:
     """Work and product take turns, so that both see the same machine; smaller slowdowns are in the histories above."""
     matrix, product = torch.randn(192, 192), torch.randn(256, 256)

@@ -20,6 +20,7 @@ def test_each_network_has_its_kernels() -> None:
     assert found["cosmoflow"]["conv3d"].flops == 2 * (64 * 32 * 27) * (2 * 32**3)
 
 
+@pytest.mark.slow
 def test_a_kernel_is_measured_in_both_passes_and_precisions(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def events(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line.removeprefix(":::MLLOG ")) for line in lines]
 
 
+@pytest.mark.slow
 def test_the_log_is_in_order(log: Path) -> None:
     """Facts, initialisation, then epochs of training and judgement until the error is at most the target."""
     found = events(log)

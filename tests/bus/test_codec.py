@@ -38,6 +38,7 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
+@pytest.mark.slow
 @given(st.lists(plain, max_size=5))
 def test_plain_values_come_out_as_they_went_in(fields: list[Any]) -> None:
     entry = entries.encode("x", tuple(fields), 1.0)

@@ -75,6 +75,7 @@ def plant(server: Server, space: TupleSpace) -> Any:
         yield put_raw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_message_is_moved_aside_and_named(space: TupleSpace, plant: Plant, what: str) -> None:
     plant(HOSTILE[what])

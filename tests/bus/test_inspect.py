@@ -97,6 +97,7 @@ def steersman_bus(run: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, timeout=60, env=environment)
 
 
+@pytest.mark.slow
 def test_the_command_shows_a_run(run: Path) -> None:
     shown = steersman_bus(run)
     assert shown.returncode == 0, shown.stderr

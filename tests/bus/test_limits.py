@@ -10,6 +10,7 @@ from tests.waiting import until
 from .conftest import Clock, later
 
 
+@pytest.mark.slow
 def test_a_put_with_the_same_key_changes_nothing(space: TupleSpace) -> None:
     assert space.put("result", 1, once="task 7") is True
     assert space.put("result", 1, once="task 7") is False

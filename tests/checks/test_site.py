@@ -79,6 +79,7 @@ def test_what_is_wrong_is_told_with_the_cure(wrong: dict[str, object], what: str
     assert told in found[what].found
 
 
+@pytest.mark.slow
 def test_sites_are_listed_with_what_they_need_and_shown_with_their_scripts(tmp_path: Path) -> None:
     listed = steersman("sites", cwd=tmp_path).stdout
     assert "needs --account, --queue" in listed

@@ -358,6 +358,7 @@ def test_a_module_beside_the_file_is_shown_with_its_line(write: WriteMine) -> No
     assert 'helper.py", line 2, in noise' in steps(source)["simulate"].found
 
 
+@pytest.mark.slow
 def test_a_stage_may_use_a_pool_that_is_spawned(write: WriteMine) -> None:
     assert steps(write(simulate=POOL.format(bad=9)))["simulate"].ok
 
@@ -387,6 +388,7 @@ def test_a_segment_that_goes_on_though_it_was_stopped_ends(body: str, said: str,
     assert said in found.found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stages", "code"), [({}, 0), ({"metric": "@wf.metric\ndef far(scores): return 1 / 0\n"}, 2)])
 @pytest.mark.parametrize("words", [["try"], ["check", "--try"], ["check", "--try", "--json"]])
 def test_the_exit_code_says_whether_all_stages_work(

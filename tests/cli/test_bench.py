@@ -12,6 +12,7 @@ from steersman.cli.__main__ import app
 from steersman.cli.shipped import BENCHMARKS
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_is_ended_leaves_no_server() -> None:
     quiet = subprocess.DEVNULL
     command = [sys.executable, "-m", "steersman.cli", "bench", "bus"]

@@ -43,6 +43,7 @@ def test_the_version_is_that_of_the_package(said: Said) -> None:
     assert importlib.metadata.version("steersman") in said("--version")
 
 
+@pytest.mark.slow
 def test_a_report_made_again_leaves_the_seal_whole_and_hides_no_other_change(
     request: pytest.FixtureRequest, said: Said
 ) -> None:

@@ -96,6 +96,7 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "copied"),
     [*((words, False) for words in LOOKING), (["watch"], True), (["report"], True)],

@@ -70,6 +70,7 @@ def test_whatever_prints_shows_it(text: str) -> None:
         assert is_shown(printed(show))
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_a_run_full_of_odd_words_is_shown(text: str) -> None:
     """Status, watch, the log of a run, journal and why."""
@@ -108,6 +109,7 @@ def test_a_run_full_of_odd_words_is_shown(text: str) -> None:
         assert "\n" not in records.line(record), "it would pass for another record"
 
 
+@pytest.mark.slow
 @given(TEXTS.map(lambda text: text.replace("\x00", "")))
 def test_odd_words_of_a_command_are_shown(word: str) -> None:
     for words in ([word], ["run", word], ["status", word], ["run", "double_well", "--set", word]):

@@ -49,6 +49,7 @@ def test_a_time_of_day_is_local() -> None:
     assert moment("1970-01-02T00:00:00+00:00", 0.0) == 86400.0
 
 
+@pytest.mark.slow
 def test_the_torn_end_is_told_and_the_rest_printed(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal = Journal(path)

@@ -41,6 +41,7 @@ def test_without_the_right_token_there_is_nothing(made: RunDirectory) -> None:
         assert served.ask("/run/fold-0001/state").status == 200
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_closes_the_connection_of_a_slow_reader(made: RunDirectory) -> None:
     with serving(made, look=lambda _: [{"text": "x" * 30_000_000}]) as served:
         slow = http.client.HTTPConnection("127.0.0.1", served.dashboard.port)

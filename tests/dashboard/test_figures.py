@@ -32,6 +32,7 @@ def history(reported: RunDirectory) -> History:
     return History(reported)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", figures.FIGURES)
 def test_no_figure_is_blank(history: History, name: str) -> None:
     with style.applied():
@@ -42,6 +43,7 @@ def test_no_figure_is_blank(history: History, name: str) -> None:
     assert caption.endswith(".")
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_figures(history: History, tmp_path: Path) -> None:
     few = {name: figures.FIGURES[name] for name in ("sampled", "why")}
     first, second = (figures.draw_all(history, tmp_path, few) for _ in range(2))

@@ -69,6 +69,7 @@ def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(figures.FIGURES, name)
 
 
+@pytest.mark.slow
 def test_the_report_is_one_page_that_needs_nothing_else(reported: RunDirectory) -> None:
     page = read(reported)
     assert page.open == []
@@ -120,6 +121,7 @@ def test_what_was_noted_is_told_with_how_often(finished: RunDirectory) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_figure_that_fails_is_told_in_its_place(finished: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(history: History) -> None:
         raise ZeroDivisionError("<b>no frames</b>")

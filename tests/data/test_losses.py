@@ -107,6 +107,7 @@ def counted(directory: RunDirectory) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [Path.unlink, flip, truncate])
 @pytest.mark.parametrize("variable", ["x", RESTART_STATES])
 def test_a_lost_shard_costs_its_segments_and_no_others(
@@ -149,6 +150,7 @@ def test_frames_that_are_lost_are_not_started_from(made: RunDirectory) -> None:
     assert state.walkers[0].unreadable == {1}
 
 
+@pytest.mark.slow
 def test_a_table_that_claims_any_number_of_rows_ends(made: RunDirectory) -> None:
     for file in made.frames.path.glob("*/zarr.json"):
         file.write_text(file.read_text().replace('"shape": [', '"shape": [9999999'))

@@ -35,6 +35,7 @@ def opened(run: RunDirectory) -> steersman.Run:
     return steersman.open_run(run.path)
 
 
+@pytest.mark.slow
 def test_importing_steersman_costs_little_and_opening_a_run_needs_neither_torch_nor_parsl(run: RunDirectory) -> None:
     code = (
         "import sys, time; before = time.process_time(); import steersman; took = time.process_time() - before\n"

@@ -179,6 +179,7 @@ def test_a_workflow_file_is_refused_with_file_and_line(
         assert f"{path}, line {BEFORE + line}:" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, "{a: " * 5000, "x: &x [1]\n" + "y: *x\n" * 50, f"x: {'9' * 5000}", "? []"]
 )
@@ -298,6 +299,7 @@ def test_an_unknown_benchmark_names_the_nearest(refused: Refused) -> None:
     assert "did you mean 'loop'" in refused("bench", "lop")
 
 
+@pytest.mark.slow
 def test_check_says_all_that_a_run_would_need(refused: Refused, tmp_path: Path) -> None:
     done = steersman("check", "fold", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -310,6 +312,7 @@ def test_check_says_all_that_a_run_would_need(refused: Refused, tmp_path: Path) 
     assert "Traceback" not in refused("check", "fold", "--set", "latent=-1")
 
 
+@pytest.mark.slow
 def test_check_refuses_where_nobody_can_write() -> None:
     done = steersman("check", "double_well", "--json", cwd=Path("/proc"))
     assert done.returncode == 2

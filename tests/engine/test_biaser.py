@@ -183,6 +183,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return Ran(tmp_path_factory.mktemp("biased") / "run")
 
 
+@pytest.mark.slow
 def test_a_run_in_rounds_that_was_killed_makes_the_same_versions_and_frames(unbroken: Ran, tmp_path: Path) -> None:
     """Bit for bit, wherever it was killed: also between the file of a version and its record."""
     assert len(unbroken.versions) == ROUNDS

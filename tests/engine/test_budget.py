@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def spent(slots: int, frames: int, rule: StopRule, seed: int, frame_ns: float = 
         return state
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 8), st.integers(1, 9), st.integers(1, 400), st.integers(0, 10**6))
 def test_a_budget_is_passed_by_less_than_a_segment(slots: int, frames: int, limit: int, seed: int) -> None:
@@ -62,6 +64,7 @@ def test_a_budget_is_passed_by_less_than_a_segment(slots: int, frames: int, limi
         assert limit <= started < max(limit + frames, frames * (2 * slots + 1) + 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 200), st.floats(0.01, 10), st.integers(0, 10**6))
 def test_a_budget_of_time_is_spent_whatever_the_sum_of_its_parts_is_rounded_to(

@@ -140,6 +140,7 @@ def notes(recorder: Recorder) -> list[str]:
     return [note.text for note in found if "invalid message" in note.text]
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(events, min_size=1, max_size=8))
 def test_an_event_is_journalled_if_it_can_be_true_and_else_it_is_among_the_dead_letters(
@@ -164,6 +165,7 @@ def test_an_event_is_journalled_if_it_can_be_true_and_else_it_is_among_the_dead_
         assert space.count(EVENT, str, dict) == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(tells, min_size=1, max_size=6))
 def test_a_word_is_journalled_if_it_can_be_done_and_answered_or_it_is_among_the_dead_letters(

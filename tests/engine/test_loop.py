@@ -345,7 +345,7 @@ def test_a_new_workflow_file_runs(tmp_path: Path) -> None:
 
 
 def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow: WriteWorkflow, tmp_path: Path) -> None:
-    """A prune rule that raises, a metric that is no number, scores that come as integers and then as floats."""
+    """A prune rule that raises, a metric that is no number, scores that come as integers and once as floats."""
     path = write_workflow("""
         wf = Workflow("wrong", P, stop=budget(frames=6000))
         calls = []
@@ -359,7 +359,7 @@ def test_what_a_users_functions_do_wrong_is_told_and_ends_no_run(write_workflow:
         @wf.score()
         def place(p, model, frames):
             calls.append(1)
-            return {"x": np.zeros(len(frames["x"]), int if len(calls) < 3 else float)}
+            return {"x": np.zeros(len(frames["x"]), float if len(calls) == 3 else int)}
 
         class Failing(SegmentRule):
             needs = ("x",)

@@ -151,6 +151,7 @@ def test_the_end_of_a_run_waits_for_no_merge(tmp_path: Path, monkeypatch: pytest
     assert {entry.name for entry in directory.frames.path.iterdir()} == {"w0", "w1", "zarr.json"}
 
 
+@pytest.mark.slow
 def test_readers_and_verify_see_every_frame_while_groups_are_merged(tmp_path: Path) -> None:
     directory = run_of(tmp_path, 8)
     before, reader = all_of(directory.frames), RunDirectory(directory.path).frames

@@ -86,6 +86,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, tuple[int, di
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_the_service_is_asked_whether_the_endpoint_is_online(site: Site, answers: dict[str, Any]) -> None:
     """Before a run, and by `check`: what it says, and what to do."""
     path = f"/v2/endpoints/{ENDPOINT}/status"

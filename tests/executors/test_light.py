@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = "sqlalchemy", "globus_compute_sdk", "torch", "pandas", "matplotlib"
 
 
@@ -25,6 +27,7 @@ def test_what_a_stage_starts_finds_the_modules_beside_it() -> None:
     assert said("import os, steersman.worker.warm; print('PYTHONSAFEPATH' in os.environ)") == "False"
 
 
+@pytest.mark.slow
 def test_user_code_in_a_worker_finds_parsl_whole_and_errors_are_the_same_class() -> None:
     first = "import steersman.worker.warm; from parsl.executors.high_throughput.errors import WorkerLost as before"
     for line in (
@@ -38,6 +41,7 @@ def test_user_code_in_a_worker_finds_parsl_whole_and_errors_are_the_same_class()
         assert said(f"{first}\n{line}\n{later}; assert parsl.dfk and parsl.executors.ThreadPoolExecutor") == "True"
 
 
+@pytest.mark.slow
 def test_parsl_that_is_imported_stays_as_it_is() -> None:
     code = "import parsl, parsl.addresses; import steersman.worker.warm, sys; print(sys.modules['parsl'] is parsl)"
     assert said(f"{code}; from parsl.addresses import tcp_url; import parsl.providers.pbspro.pbspro") == "True"

@@ -51,6 +51,7 @@ def file(environment: Path) -> Path:
     return Path(done.stdout.strip())
 
 
+@pytest.mark.slow
 def test_it_runs_where_its_files_were_unpacked_and_nowhere_else(file: Path, environment: Path, tmp_path: Path) -> None:
     """Also by a script, which named its interpreter; and what is unpacked once is not unpacked again."""
     hidden = environment.with_name("hidden")

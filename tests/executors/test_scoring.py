@@ -92,6 +92,7 @@ def test_a_key_that_is_none_of_its_section_is_told_with_those_that_are(tmp_path:
         load_site(str(tmp_path / "mine.yaml"))
 
 
+@pytest.mark.slow
 def test_what_would_run_where_is_what_the_workflow_needs() -> None:
     def where(stages: list[str], **given: Any) -> dict[str, str]:
         found = {each.what: each.found for each in findings(site(**given).serving(stages))}

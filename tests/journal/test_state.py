@@ -148,6 +148,7 @@ def _of_walker(draw: st.DrawFn, walker: int) -> list[Record]:
     return said
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(stories())
 def test_time_is_simulated_once_for_each_frame_that_counts(story: list[Record]) -> None:
@@ -159,6 +160,7 @@ def test_time_is_simulated_once_for_each_frame_that_counts(story: list[Record]) 
     assert State(story).simulated == state.simulated
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(stories())
 def test_what_is_counted_is_how_the_segments_ended(story: list[Record]) -> None:

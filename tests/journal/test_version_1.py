@@ -77,6 +77,7 @@ def test_a_journal_that_goes_on_holds_both_versions_in_one_chain(run: RunDirecto
     assert History(run).flaws, "one of today's is missing"
 
 
+@pytest.mark.slow
 def test_its_report_is_drawn(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     """With all its figures where its frames are there."""
     whole = bool(run.frames.walkers())

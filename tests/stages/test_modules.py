@@ -97,6 +97,7 @@ def test_a_compiled_module_is_found_also_by_a_relative_path(source: Path, monkey
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_needs_its_source_no_more_and_pools_of_a_stage_work(source: Path, tmp_path: Path) -> None:
     """As in a worker: another process, another folder; a Pool that cannot import a function waits for ever."""
     directory = run_directory.create(tmp_path, "mine", tmp_path / "run")

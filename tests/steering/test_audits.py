@@ -53,6 +53,7 @@ def exact(noise: float, slope: float) -> float:
     return float(np.log(SIZE @ mean) + noise**2 / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "slope"), [(0.3, 0.8), (1.0, 0.8), (0.3, 1.3)])
 def test_an_answer_is_inside_its_interval_however_wrong_the_surrogate_is(noise: float, slope: float) -> None:
     held, away = 0, []

@@ -45,6 +45,7 @@ def estimates(surrogate: Surrogate, loops: int = 1000) -> list[Estimate]:
     return [guided(draw, simulate, THRESHOLD, rng, surrogate=surrogate) for _ in range(loops)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", [known, reversed_, ignorant])
 def test_no_surrogate_biases_the_estimate(surrogate: Surrogate) -> None:
     """Not even one that sends every run to where no extreme is."""
@@ -86,6 +87,7 @@ def test_the_stored_population_is_one_of_storms() -> None:
     assert np.abs(parameters.std(axis=0) - 1).max() < 0.1
 
 
+@pytest.mark.slow
 def test_a_few_replayed_loops_are_close() -> None:
     """The whole replay is the slow test below; this one tells at once when the Gaussian process is broken."""
     found = replayed(5)
@@ -118,6 +120,7 @@ def loop(policy: Importance, rng: np.random.Generator) -> Estimate:
     return policy.estimate(as_scores(quantities, drawn))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("surrogate", "gain"), [(known, 5.0), (reversed_, 0.1)])
 def test_members_drawn_one_after_another_are_unbiased_too(surrogate: Surrogate, gain: float) -> None:
     rng = np.random.default_rng(7)

@@ -115,6 +115,7 @@ def test_a_member_that_stays_in_the_target_arrives_at_its_first_frame_there() ->
     assert arrivals(scores, scores.values["there"] > 0).tolist() == [[0.8], [0.15]]
 
 
+@pytest.mark.slow
 def test_intervals_of_means_hold_the_truth_as_often_as_they_say() -> None:
     """95 % of 4,000 series, or a little more, within 3 standard errors: of independent numbers, of slow ones, which
     forget within 40 rounds, and of weights, which are skewed."""

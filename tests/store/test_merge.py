@@ -152,6 +152,7 @@ def test_groups_are_as_few_as_digits_and_files_grow_with_data(tmp_path: Path) ->
     assert len(frames.walkers()) == 70
 
 
+@pytest.mark.slow
 def test_a_group_with_as_many_full_shards_as_variables_is_merged_no_more(tmp_path: Path) -> None:
     frames = Frames(tmp_path / "frames.zarr")
     for number in range(2):

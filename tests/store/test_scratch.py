@@ -106,6 +106,7 @@ def killed(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.slow
 def test_a_reader_beside_it_sees_whole_frames_and_a_kill_loses_none_but_with_the_node(
     killed: str, frames: Frames, tmp_path: Path
 ) -> None:

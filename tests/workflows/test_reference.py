@@ -52,6 +52,7 @@ def test_mueller_brown_counts_its_wells() -> None:
     assert workflow.yardsticks["wells"].function(workflow.params(), frames).tolist() == [0, 1, 2, -1]
 
 
+@pytest.mark.slow
 def test_the_cube_begins_folded_and_its_features_are_the_same_in_numpy_and_in_openmm() -> None:
     workflow = loaded("cube")
     module, params = sys.modules[MODULE], workflow.params()

@@ -91,6 +91,7 @@ def test_the_chain_is_in_detailed_balance_with_its_weights_on_all_states_of_a_cu
     assert torch.equal(chain.bin, bins(ising(chain.states, 2, 3)))
 
 
+@pytest.mark.slow
 def test_all_states_of_a_small_square_are_counted() -> None:
     exact = np.unique(ising(all_spins(16), 4, 2).numpy(), return_counts=True)
     spins = 2.0 * torch.randint(2, (64, 16), generator=torch.Generator().manual_seed(1)) - 1

@@ -67,6 +67,7 @@ def test_the_exact_transition_is_the_one_of_the_table() -> None:
     assert slope == pytest.approx(capacity[0].mean(), rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("eV", "n", "rms"), [(0.007, 160, 3.0), (0.015, 320, 3.0), (0.034, 640, 6.0)])
 def test_the_transition_is_in_its_interval_however_wrong_the_surrogate_is(eV: float, n: int, rms: float) -> None:
     answers = [thermodynamics.transition(audit(n, seed, wrong_by(eV, seed))) for seed in range(24)]

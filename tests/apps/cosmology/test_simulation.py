@@ -80,6 +80,7 @@ def test_small_fluctuations_grow_as_linear_theory_says() -> None:
         assert grown == pytest.approx(growth(faint.omega_m, a) / growth(faint.omega_m, 1), rel=0.03)
 
 
+@pytest.mark.slow
 def test_matter_is_kept_and_clumps(made: np.ndarray) -> None:
     assert made.shape == (len(SCALE_FACTORS), MESH, MESH, MESH)
     assert made.dtype == np.float32
@@ -88,6 +89,7 @@ def test_matter_is_kept_and_clumps(made: np.ndarray) -> None:
     assert (np.diff(made.std((1, 2, 3))) > 0).all()
 
 
+@pytest.mark.slow
 def test_no_place_is_preferred(first: np.ndarray, made: np.ndarray) -> None:
     """The cube is periodic: what begins elsewhere ends elsewhere, and is the same."""
     shift = (3, 0, -5)
@@ -101,11 +103,13 @@ def test_finer_steps_change_little(first: np.ndarray, made: np.ndarray) -> None:
     assert made.std((1, 2, 3)) == pytest.approx(finer.std((1, 2, 3)), rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_same_seed_makes_the_same_universe(made: np.ndarray) -> None:
     assert np.array_equal(density(Universe(), seed=1, mesh=MESH), made)
     assert not np.array_equal(density(Universe(), seed=2**62 + 1, mesh=MESH), made)
 
 
+@pytest.mark.slow
 def test_each_parameter_changes_the_same_fluctuations(made: np.ndarray) -> None:
     other = density(Universe(sigma_8=0.9 * Universe().sigma_8), seed=1, mesh=MESH)
     assert (other.std((1, 2, 3)) < made.std((1, 2, 3))).all()

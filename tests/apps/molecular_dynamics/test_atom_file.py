@@ -52,6 +52,7 @@ def hydrogens(molecule: Molecule, number: int) -> set[str]:
     return {line[12:16].strip() for line in atoms if line[76:78].strip() == "H"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "names", "there", "missing"),
     [
@@ -88,6 +89,7 @@ def test_a_residue_that_cannot_be_taken_is_to_be_replaced_not_completed(
     assert "complete" not in refused.value.advice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["HOH", "WAT", "TIP3", "SOL", "DOD", "NA", "CL", "Na+", "Cl-", "K+", "SOD", "CLA", "POT"]
 )

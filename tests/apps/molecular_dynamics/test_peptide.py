@@ -38,6 +38,7 @@ def energy(system: openmm.System, positions_nm: np.ndarray) -> float:
     return float(context.getState(energy=True).getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole))
 
 
+@pytest.mark.slow
 def test_moving_mass_to_hydrogens_neither_makes_nor_loses_any(chignolin: Molecule) -> None:
     """The sum is that of chignolin's 166 atoms; 1e-4, since ff14SB rounds the elements' masses to 0.01 u."""
     system = openmm.XmlSerializer.deserialize(chignolin.system_xml)
@@ -78,6 +79,7 @@ def test_an_ideal_helix_touches_four_residues_ahead_and_no_further() -> None:
     assert np.array_equal(contact_maps(positions_nm[None, alpha])[0], abs(first - second) <= 4)
 
 
+@pytest.mark.slow
 def test_the_native_state_stays_a_helix_when_its_energy_is_minimized() -> None:
     """Less than 0.1 nm from the geometry that it was built with, for a sequence that likes helices."""
     sequence = "AAAAAAAARAAAARAAAARAA"
@@ -88,6 +90,7 @@ def test_the_native_state_stays_a_helix_when_its_energy_is_minimized() -> None:
     assert rmsd(native.positions[None, native.alpha], built_nm)[0] < 0.1
 
 
+@pytest.mark.slow
 def test_the_same_letters_give_the_same_molecule_whatever_chance_says(chignolin: Molecule) -> None:
     """OpenMM throws hydrogens with Python's random numbers; ours are left as they were."""
     random.seed(99)
@@ -126,6 +129,7 @@ def test_a_single_residue_is_told() -> None:
         build_peptide("g")
 
 
+@pytest.mark.slow
 def test_a_capped_alanine_is_alanine_dipeptide() -> None:
     """22 atoms, no charge, and the energy of the force field's own implicit solvent within 0.01 kJ/mol."""
     molecule = build_peptide("A", capped=True)

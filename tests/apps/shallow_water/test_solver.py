@@ -110,6 +110,7 @@ def test_global_means_at_the_beginning_are_those_of_stswm(
     assert list(found.values()) == pytest.approx([mass, energy, enstrophy], rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [cases.mountain, cases.rossby_haurwitz, cases.galewsky])
 def test_mass_energy_and_enstrophy_are_kept(make: Callable[..., Case]) -> None:
     """Over four days at T42 without diffusion."""
@@ -121,6 +122,7 @@ def test_mass_energy_and_enstrophy_are_kept(make: Callable[..., Case]) -> None:
     assert drift["potential_enstrophy"] < 1e-4
 
 
+@pytest.mark.slow
 def test_the_error_falls_with_the_step_to_the_fourth_order() -> None:
     reference, case = solver(cases.galewsky, 31, 300)
     truth = reference.fields(after(reference, case, 1))[0][0].numpy()
@@ -144,6 +146,7 @@ def test_the_explicit_scheme_and_the_exponential_one_agree_to_the_fourth_order()
     assert 12 < differences[0] / differences[1] < 24
 
 
+@pytest.mark.slow
 def test_a_jet_that_is_not_disturbed_stays_zonal() -> None:
     """For five days, as the authors say; what is not zonal is round-off that grows with the instability."""
     model, case = solver(cases.galewsky, perturbed=False)

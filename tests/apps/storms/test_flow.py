@@ -77,6 +77,7 @@ def test_two_jets_alone_stay_as_they_are(flow: MoistFlow) -> None:
     assert south == pytest.approx(70, rel=0.06)
 
 
+@pytest.mark.slow
 def test_a_seed_names_a_flow() -> None:
     point = np.full(DIMENSIONS, 0.0)
     first, again, other = (run(point, seed)["observed"] for seed in (1, 1, 2))

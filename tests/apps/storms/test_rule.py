@@ -75,6 +75,7 @@ def storm() -> tuple[MoistFlow, torch.Tensor]:
     return flow, state
 
 
+@pytest.mark.slow
 def test_the_rule_does_not_know_where_longitudes_begin_nor_which_pole_is_which(
     storm: tuple[MoistFlow, torch.Tensor],
 ) -> None:

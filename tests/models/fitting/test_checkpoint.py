@@ -23,6 +23,7 @@ from tests.models.mean_model import fresh, rows, squared, train
 Chains = Callable[..., np.ndarray]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

@@ -66,6 +66,7 @@ def test_totals_of_two_halves_are_the_total() -> None:
     assert total.mean() == {"loss": 3.0}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # of torch's own modules
 def test_a_compiled_training_is_the_same_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Traced as always, run by torch itself, for C++ would take half a minute to compile. CUDA graphs need CUDA."""

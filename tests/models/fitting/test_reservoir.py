@@ -20,6 +20,7 @@ from tests.models.mean_model import Small, fresh, rows, squared, streamed
 arrivals = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=8)  # that come, that leave
 
 
+@pytest.mark.slow
 @given(arrivals=arrivals, uses=st.integers(1, 5), steps=st.integers(1, 6), batch=st.integers(1, 8), seed=st.integers(0))
 def test_no_sample_is_drawn_more_than_it_may_be_and_new_ones_first(
     arrivals: list[tuple[int, int]], uses: int, steps: int, batch: int, seed: int

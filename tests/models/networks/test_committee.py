@@ -24,6 +24,7 @@ def fitted() -> Committee:
     return Committee.fit(*stripes(240), classes=3, epochs=6)
 
 
+@pytest.mark.slow
 def test_it_learns_and_members_differ(fitted: Committee) -> None:
     images, labels = stripes(90, seed=1)
     probabilities = fitted.probabilities(images)

@@ -84,6 +84,7 @@ def test_packed_and_float_maps_train_alike(chains: Chains) -> None:
         assert all(np.array_equal(arrays[0], other) for other in arrays[1:])
 
 
+@pytest.mark.slow
 def test_the_loss_falls_and_its_parts_add_up(fitted: CVAE) -> None:
     """From the first epoch to the last by more than half; loss = reconstruction + beta kl up to float32."""
     first, last = fitted.history[0], fitted.history[-1]

@@ -39,6 +39,7 @@ def double() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("results", [encoded, stepped, classified])
 @pytest.mark.usefixtures("double")
 def test_under_a_default_of_double_precision_results_are_single(results: Callable[[], np.ndarray]) -> None:

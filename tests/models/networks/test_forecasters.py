@@ -66,6 +66,7 @@ def test_an_untrained_network_is_persistence() -> None:
     assert model.forecast(fields, 0).shape == (0, 2, 3, 16, 32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "settings"),
     [(SphericalUNet, {"width": 8}), (SphericalFourier, {"width": 8, "layers": 2, "truncation": 10})],

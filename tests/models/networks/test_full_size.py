@@ -21,6 +21,7 @@ FULL: list[tuple[Callable[[], Model], tuple[int, ...], tuple[int, ...], int]] = 
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("made", "taken", "given", "parameters"), FULL)
 def test_a_network_of_full_size_has_its_shapes_parameters_and_operations(
     made: Callable[[], Model], taken: tuple[int, ...], given: tuple[int, ...], parameters: int

@@ -28,6 +28,7 @@ def fitted() -> ImageRegressors:
     return ImageRegressors.fit(*spots(128), members=2, width=8, epochs=12, lr=3e-3)
 
 
+@pytest.mark.slow
 def test_it_learns_and_members_differ(fitted: ImageRegressors) -> None:
     images, targets = spots(40, seed=1)
     found = fitted.estimates(images)

@@ -36,6 +36,7 @@ def test_it_learns_and_members_differ(fitted: Regressors) -> None:
     assert fitted.history[-1]["error"] < fitted.history[0]["error"]
 
 
+@pytest.mark.slow
 def test_it_goes_on_from_another_and_is_kept(fitted: Regressors, tmp_path: Path) -> None:
     cubes, targets = heaps(16, seed=2)
     later = Regressors.fit(cubes, targets, members=2, width=2, epochs=1, init=fitted)
