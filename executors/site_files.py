@@ -129,6 +129,7 @@ def _has_blocks(executor: Mapping[str, Any]) -> bool:
 def _of_scheduler(site: str, values: Mapping[str, Any], key: str) -> list[str]:
     named = next((name for name in SCHEDULERS if isinstance(values.get(name), Mapping)), None)
     if named is None:
+        checked(site, values)  # one that cannot be used says why
         raise BadSite(site, f"--{key} has no effect: the site names no scheduler ({', '.join(SCHEDULERS)})")
     return [named, SCHEDULERS[named].queue_key(values[named]) if key == "queue" else key]
 

@@ -9,30 +9,57 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import create_model
+from pydantic import BeforeValidator, create_model
 
 from steersman.executors import schedulers
 from steersman.executors.schedulers.scheduler import Scheduler
 from steersman.executors.values import Strict
+from steersman.system.errors import told
 
 GROUP = "steersman.schedulers"
 
 
-def _found() -> dict[str, type[Scheduler]]:
-    """By key; those first that may run within a job of another, for `scheduler_here` asks in this order."""
+def _found() -> tuple[dict[str, type[Scheduler]], dict[str, str]]:
+    """By key; those first that may run within a job of another, for `scheduler_here` asks in this order.
+
+    Returns: these, and what is wrong with those of other packages that cannot be used: sites without them still can.
+    """
     for _, name, _ in iter_modules(schedulers.__path__):
         if name != "registry":
             import_module(f"{schedulers.__name__}.{name}")
     found = {each.__module__.rpartition(".")[2]: each for each in Scheduler.__subclasses__()}
-    found |= {entry.name: entry.load() for entry in entry_points(group=GROUP)}
-    return dict(sorted(found.items(), key=lambda item: (not item[1].WITHIN, item[0])))
+    unusable = {}
+    for entry in entry_points(group=GROUP):
+        try:
+            found[entry.name] = _loaded(entry)
+        except Exception as error:  # another package's code may raise anything
+            unusable[entry.name] = f"{entry.value} cannot be used: {told(error)}"
+    return dict(sorted(found.items(), key=lambda item: (not item[1].WITHIN, item[0]))), unusable
 
 
-SCHEDULERS = _found()
+def _loaded(entry: EntryPoint) -> type[Scheduler]:
+    kind = entry.load()
+    if not (isinstance(kind, type) and issubclass(kind, Scheduler)):
+        raise TypeError(f"it is no subclass of {Scheduler.__module__}.Scheduler")
+    if lacks := kind.lacks():
+        raise TypeError(f"it lacks {', '.join(lacks)}, which {Scheduler.__module__} describes")
+    return kind
+
+
+def _refused(problem: str) -> Any:
+    """The type of a key that no value fits."""
+
+    def refuse(value: object) -> None:
+        raise ValueError(problem)
+
+    return Annotated[Any, BeforeValidator(refuse)]
+
+
+SCHEDULERS, UNUSABLE = _found()
 
 
 class _Named(Strict):
@@ -48,7 +75,10 @@ if TYPE_CHECKING:
     Schedulers = _Named
 else:
     Schedulers = create_model(
-        "Schedulers", __base__=_Named, **{key: (kind | None, None) for key, kind in SCHEDULERS.items()}
+        "Schedulers",
+        __base__=_Named,
+        **{key: (_refused(problem), None) for key, problem in UNUSABLE.items()},
+        **{key: (kind | None, None) for key, kind in SCHEDULERS.items()},
     )
 
 

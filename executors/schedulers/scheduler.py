@@ -74,6 +74,15 @@ class Scheduler(Strict, ABC):
     account: Word = ""
     options: tuple[Line, ...] = ()
 
+    @classmethod
+    def lacks(cls) -> list[str]:
+        """Names of what a subclass has to give and does not; of SUBMIT or STATES it may give the method instead."""
+        instead = {"SUBMIT": "submit", "STATES": "states"}
+        own = {name for kind in cls.__mro__[: cls.__mro__.index(Scheduler)] for name in vars(kind)}
+        given = {name for name, method in instead.items() if method in own}
+        words = [name for name in Scheduler.__annotations__ if name.isupper() and not hasattr(cls, name)]
+        return sorted(cls.__abstractmethods__ | set(words) - given)
+
     @property
     @abstractmethod
     def queue_asked(self) -> str:

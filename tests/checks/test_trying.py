@@ -20,6 +20,7 @@ from steersman.checks.trying import Step, score_names, tried
 from steersman.cli.__main__ import main
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow, BadYardstick
+from steersman.stages.kinds import KINDS
 from steersman.system.errors import BadInput
 
 SOUND = {
@@ -114,6 +115,23 @@ def test_a_sound_workflow_passes_in_every_stage(write: WriteMine) -> None:
     ]  # fmt: skip
     assert found["simulate"].found.startswith("25 frames of time float64 (), x float64 (2,)")
     assert "redundant" in found["prune"].found
+
+
+def test_every_kind_of_stage_is_tried(write: WriteMine) -> None:
+    """But a task by itself, which plans call."""
+    more = """
+        @wf.before
+        def before(p): return {"x": np.zeros(2)}
+        @wf.held_out
+        def held_out(p): return {"point": np.zeros((1, 2))}
+        @wf.yardstick
+        def cells(p, frames): return frames["x"]
+        @wf.after
+        def after(p, run): return 7
+        """
+    found = steps(write(prepare="", steer=SOUND["steer"] + more))
+    assert [name for name, step in found.items() if not step.ok] == []
+    assert KINDS.keys() - {name.split()[0] for name in found} == {"prepare", "task"}
 
 
 @pytest.mark.parametrize(("body", "names"), [("return {'a': frames['x']}", ["a"]), ("return {'a': frames['y']}", None)])

@@ -111,6 +111,17 @@ def test_a_finished_run_opens_and_a_click_on_the_map_shows_its_frame(look: Look,
     look.check()
 
 
+def test_a_view_that_fails_says_why_in_its_place_and_the_others_are_drawn(look: Look, made: RunDirectory) -> None:
+    look.page.route("**/failures", lambda route: route.fulfill(body="null"))  # as a fault in the page's own code would
+    with serving(made) as served:
+        page = look.open(served)
+        expect(page.locator("#failures")).to_have_attribute("data-trouble", re.compile("null"))
+        expect(page.locator("#trust [data-versions='2']")).to_be_visible()
+        expect(page.locator("[data-trouble]")).to_have_count(1)
+        expect(page.locator("#status")).to_have_text("reached its goal")
+    assert ["TypeError" in text for text in look.errors] == [True]
+
+
 def test_a_short_run_shows_a_scalar_score_over_seconds_and_a_crystal_in_its_box(
     look: Look, finished: RunDirectory
 ) -> None:
@@ -360,6 +371,7 @@ def test_the_report_opens_from_disk_with_the_network_off(browser: Browser, finis
     expect(page.locator("#frame h3")).not_to_have_text(f"Frame {first}")
     page.locator("#map-section select").first.select_option("policy")
     expect(page.locator("#map-legend")).to_contain_text("who chose")
+    expect(page.locator("[data-trouble]")).to_have_count(0)
     expect(page.locator("article.report")).to_contain_text("The most influential starts")
     assert page.locator("article.report svg").count() > 5
     look.check()

@@ -1,5 +1,6 @@
 """The docs are true as far as a machine can see: links, commands, options; and the site fetches nothing."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import steersman
 from steersman.cli.__main__ import app
 from steersman.cli.verbs import VERBS
 
@@ -35,6 +37,12 @@ def options(verb: str) -> set[str]:
     _, command, _ = group.resolve_command(context, [verb])  # type: ignore[attr-defined]
     parts = [command, *getattr(command, "commands", {}).values()]
     return {name for part in parts for each in part.params for name in each.opts} | {"--help"}
+
+
+def test_the_reference_has_all_that_is_imported_from_steersman_itself() -> None:
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
+    names = {name for name in dir(steersman) if not inspect.ismodule(getattr(steersman, name))}
+    assert names - set(re.findall(r"^::: [\w.]+\.(\w+)$", pages, re.MULTILINE)) == set(), "no page of docs/reference"
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -359,22 +358,3 @@ def test_what_is_submitted_inherits_nothing_of_the_job_that_the_driver_was_start
     if SCHEDULERS[scheduler].IN_JOB not in kept:  # a Flux instance is found by what its jobs have
         jobs.add(SCHEDULERS[scheduler].IN_JOB)
     assert outside_of_jobs(dict.fromkeys(jobs | kept, "x")).keys() == kept
-
-
-def test_a_package_adds_a_scheduler_which_is_a_key_of_site_files(tmp_path: Path) -> None:
-    (tmp_path / "oar.py").write_text(
-        "from steersman.executors.schedulers.slurm import Slurm\n"
-        "class Oar(Slurm):\n    TITLE, WITHIN, IN_JOB = 'OAR', True, 'OAR_JOB_ID'\n    project: str = ''\n"
-    )
-    (tmp_path / "oar-1.dist-info").mkdir()
-    (tmp_path / "oar-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: oar\nVersion: 1\n")
-    (tmp_path / "oar-1.dist-info" / "entry_points.txt").write_text("[steersman.schedulers]\noar = oar:Oar\n")
-    site = "{'name': 'mine', 'oar': {'project': 'mine'}}"
-    code = (
-        "from steersman.executors.schedulers.registry import scheduler_here\n"
-        "from steersman.executors.site import Site\n"
-        f"print(Site.model_validate({site}).scheduler.project, scheduler_here({{'OAR_JOB_ID': '1'}}).TITLE)"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
-    assert done.stdout.split() == ["mine", "OAR"], done.stderr

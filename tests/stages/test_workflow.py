@@ -1,6 +1,8 @@
 """The decorators of a workflow."""
 
+import re
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,23 +15,27 @@ from steersman.stages.rules import doubling, every
 from steersman.stages.workflow import Params, Workflow
 from steersman.steering import Scores, Steering, Unsteered, WeightedEnsemble, budget
 
-BODY = {
-    "prepare": "def f(p): return 7",
-    "simulate": "def f(p, start, out): return 7",
-    "held_out": "def f(p): return 7",
-    "score": "def f(p, model, frames): return 7",
-    "metric": "def f(scores): return 7",
+PAGE = Path(__file__).parents[2] / "docs" / "workflows.md"
+WORDS: dict[str, dict[str, Any]] = {
+    "train": {"when": every(frames=1)},
+    "figure": {"title": "a"},
+    "panel": {"title": "a"},
 }
+PLAIN = KINDS.keys() - WORDS.keys() - {"task"}
 
 
-@pytest.mark.parametrize("name", BODY)
+def test_every_kind_of_stage_has_its_row_in_the_documentation() -> None:
+    cells = "".join(re.findall(r"^\| (`@wf.*?) \|", PAGE.read_text(), re.MULTILINE))
+    assert set(re.findall(r"`@wf\.(\w+)", cells)) == KINDS.keys(), "the table of stages in docs/workflows.md"
+
+
+@pytest.mark.parametrize("name", sorted(PLAIN))
 @pytest.mark.parametrize("brackets", ["", "()"])
 def test_brackets_that_hold_nothing_may_be_left_out(name: str, brackets: str) -> None:
     wf = Workflow("x", stop=budget(frames=1))
     found = {"wf": wf}
-    exec(f"@wf.{name}{brackets}\n{BODY[name]}", found)
-    given = (wf.prepare_function, wf.simulation, wf.scoring, wf.metrics, wf.held_out_function)
-    assert sum(map(bool, given)) == 1
+    exec(f"@wf.{name}{brackets}\ndef f({', '.join(KINDS[name].arguments or ())}): return 7", found)
+    assert [each for each, kind in KINDS.items() if getattr(wf, kind.kept)] == [name]
     assert callable(found["f"]), "it stays what it was"
     with pytest.raises(TypeError, match=f"@wf.{name}"):
         exec(f"@wf.{name}{brackets}\ndef f(): pass", found)
@@ -74,13 +80,6 @@ def test_nothing_is_held_out_of_a_weighted_ensemble() -> None:
 def test_a_workflow_that_says_nothing_of_steering_continues_every_segment() -> None:
     assert Workflow("plain", stop=budget(frames=1)).steering == Steering(Unsteered(), 0.0, Unsteered())
     assert Steering() == Steering(Unsteered(), 0.0, Unsteered())
-
-
-WORDS: dict[str, dict[str, Any]] = {
-    "train": {"when": every(frames=1)},
-    "figure": {"title": "a"},
-    "panel": {"title": "a"},
-}
 
 
 @pytest.mark.parametrize("verb", KINDS)

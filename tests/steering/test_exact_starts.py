@@ -11,37 +11,26 @@ from steersman.steering import (
     Candidate,
     Dbscan,
     Decider,
-    Diverse,
-    Frontier,
-    Highest,
-    LeastCounts,
-    LocalOutlierFactor,
-    Novelty,
     Policy,
     Random,
     Scores,
     Steering,
-    Target,
     Unsteered,
 )
 from steersman.steering.streams import decision_rng, start_seed
+from tests.steering import examples
 
 FRAMES, ENDS = 1000, (300, 700, 999)
-POLICIES = [
-    LocalOutlierFactor("z", sample=50), Novelty("z"), LeastCounts("z", states=5, sample=50), Target("z", (0.0, 0.0)),
-    Random(), Dbscan("z"), Highest("x"), Diverse(Highest("x"), "z"), Frontier(Novelty("z")), Novelty("z") | Random(),
-    Unsteered(),
-]  # fmt: skip
 
 
 def of_ends(*ends: int, started: int = 0) -> Scores:
     """Frames of which these alone are ends with a state; from the first so many of them a segment was started."""
     z, zeros = np.random.default_rng(1).normal(size=(FRAMES, 2)), np.zeros(FRAMES, int)
-    starts, values = np.isin(np.arange(FRAMES), ends[:started]).astype(int), {"z": z, "x": z[:, 0]}
+    starts, values = np.isin(np.arange(FRAMES), ends[:started]).astype(int), examples.values(z)
     return Scores(zeros, np.arange(FRAMES), zeros, starts, np.isin(np.arange(FRAMES), ends), values, 1, exact=True)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", examples.POLICIES, ids=lambda policy: policy.name)
 @pytest.mark.parametrize("explore", [0.0, 1.0])
 def test_every_choice_continues_an_end_exactly(policy: Policy, explore: float) -> None:
     """Also of few among many frames, of which policies look at a sample."""

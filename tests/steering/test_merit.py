@@ -16,8 +16,6 @@ from steersman.steering import (
     Highest,
     Hopeless,
     Importance,
-    LocalOutlierFactor,
-    Policy,
     Reap,
     Scores,
     Unsure,
@@ -111,9 +109,3 @@ def test_farthest_first_is_a_permutation_whose_steps_shrink(points: list[tuple[f
     assert sorted(order) == list(range(len(x)))
     gaps = [min(np.linalg.norm(x[i] - x[j]) for j in order[:k]) for k, i in enumerate(order) if k]
     assert all(a >= b - 1e-9 for a, b in pairwise(gaps))
-
-
-@pytest.mark.parametrize("policy", [Diverse(LocalOutlierFactor("z"), "z"), Dbscan("z"), Reap("z")])
-def test_few_or_equal_frames_disturb_nobody(policy: Policy, rng: np.random.Generator) -> None:
-    for n in (1, 5, 40):
-        assert all(0 <= c.index < n for c in policy.rank(table(z=np.zeros((n, 2))), rng))

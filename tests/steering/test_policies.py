@@ -28,8 +28,7 @@ from steersman.steering import (
     Unsteered,
 )
 from steersman.steering.streams import decision_rng
-
-POLICIES = [LocalOutlierFactor("z"), Novelty("z"), LeastCounts("z"), Target("z", (0.0, 0.0)), Random(), Unsteered()]
+from tests.steering import examples
 
 
 def scores(z: np.ndarray, *, starts: np.ndarray | None = None, ends: np.ndarray | None = None) -> Scores:
@@ -78,10 +77,22 @@ def test_unsteered_continues_each_ended_segment_once_and_exactly(rng: np.random.
     assert all(candidate.exact for candidate in ranking)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_the_laws_of_all_policies_are_tried_on_each() -> None:
+    assert examples.without_example() == set(), "of these tests/steering/examples.py has none"
+
+
+@pytest.mark.parametrize("policy", examples.POLICIES, ids=lambda policy: policy.name)
 def test_a_policy_is_a_function_of_scores_and_random_state(policy: Policy, cloud_and_one: Scores) -> None:
-    rankings = [policy.rank(cloud_and_one, np.random.default_rng(5)) for _ in range(2)]
+    table = examples.table(cloud_and_one.matrix("z"))
+    rankings = [policy.rank(table, np.random.default_rng(5)) for _ in range(2)]
     assert rankings[0] == rankings[1]
+    assert all(name in table.values for name in policy.needs)
+
+
+@pytest.mark.parametrize("policy", examples.POLICIES, ids=lambda policy: policy.name)
+def test_few_or_equal_frames_disturb_nobody(policy: Policy, rng: np.random.Generator) -> None:
+    for n in (1, 5, 40):
+        assert all(0 <= c.index < n for c in policy.rank(examples.table(np.zeros((n, 2))), rng))
 
 
 def test_frames_not_started_from_come_before_the_others(rng: np.random.Generator) -> None:

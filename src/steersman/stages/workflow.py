@@ -13,7 +13,7 @@ import steersman
 from steersman.models.ranks.strategy import Strategy
 from steersman.stages import rules
 from steersman.stages.draws import rows_of
-from steersman.stages.kinds import HANG_S, TRAINING_HANG_S, Gate, Score, Simulate, Train
+from steersman.stages.kinds import HANG_S, KINDS, TRAINING_HANG_S, Gate, Score, Simulate, Train
 from steersman.stages.rules import Every
 from steersman.stages.rules import stage as _stage
 from steersman.stages.task import Task
@@ -88,12 +88,7 @@ class Workflow:
     def prepare(self, function: None = None, /) -> Callable[[F], F]: ...
     def prepare(self, function: Any = None, /) -> Any:
         """Decorate `function(params)`: run once, before the first walker; it returns every start's `prepared`."""
-
-        def decorate(function: F) -> F:
-            self.prepare_function = _stage("prepare", function, self)
-            return function
-
-        return decorate(function) if function else decorate
+        return self._plain("prepare", function)
 
     @overload
     def task(self, function: Callable[..., Any], /) -> Task: ...
@@ -113,21 +108,27 @@ class Workflow:
 
         return decorate(function) if function else decorate
 
-    def before(self, plan: F) -> F:
+    @overload
+    def before(self, plan: F, /) -> F: ...
+    @overload
+    def before(self, plan: None = None, /) -> Callable[[F], F]: ...
+    def before(self, plan: Any = None, /) -> Any:
         """Decorate `plan(params)`: run before the first walker, in the driver; it calls tasks by `.later(...)`.
 
         What it returns, with the results in place of the futures, is every start's `prepared`.
         """
-        self.before_plan = _stage("before", plan, self)
-        return plan
+        return self._plain("before", plan)
 
-    def after(self, plan: F) -> F:
+    @overload
+    def after(self, plan: F, /) -> F: ...
+    @overload
+    def after(self, plan: None = None, /) -> Callable[[F], F]: ...
+    def after(self, plan: Any = None, /) -> Any:
         """Decorate `plan(params, run)`: run when the loop has reached its goal or spent its budget, in the driver.
 
         `run` is that of `open_run`. What it returns, the results in place of the futures, is `run.result(NAME)`.
         """
-        self.after_plan = _stage("after", plan, self)
-        return plan
+        return self._plain("after", plan)
 
     @overload
     def held_out(self, function: F, /) -> F: ...
@@ -139,12 +140,7 @@ class Workflow:
         Each is the `start.draw` of one segment. Models are judged by them, and `scores.held_out` marks their frames.
         Without this stage every tenth start is held out instead.
         """
-
-        def decorate(function: F) -> F:
-            self.held_out_function = _stage("held_out", function, self)
-            return function
-
-        return decorate(function) if function else decorate
+        return self._plain("held_out", function)
 
     @overload
     def simulate(self, function: F, /) -> F: ...
@@ -286,12 +282,7 @@ class Workflow:
     def metric(self, function: None = None, /) -> Callable[[F], F]: ...
     def metric(self, function: Any = None, /) -> Any:
         """Decorate `function(scores) -> number`, a figure of merit recorded after every scoring."""
-
-        def decorate(function: F) -> F:
-            self.metrics[function.__name__] = _stage("metric", function, self)
-            return function
-
-        return decorate(function) if function else decorate
+        return self._plain("metric", function)
 
     @overload
     def yardstick(self, take: F, /) -> F: ...
@@ -344,6 +335,19 @@ class Workflow:
         Raises: TypeError: the title is not given.
         """
         return self._titled("panel", title, self.panels)
+
+    def _plain(self, kind: str, function: Any) -> Any:
+        """The decorator of a kind that needs no arguments, or the function that it decorated without brackets."""
+
+        def decorate(function: F) -> F:
+            known, checked = getattr(self, KINDS[kind].kept), _stage(kind, function, self)
+            if isinstance(known, dict):
+                known[function.__name__] = checked
+            else:
+                setattr(self, KINDS[kind].kept, checked)
+            return function
+
+        return decorate(function) if function else decorate
 
     def _titled(self, kind: str, title: object, known: dict[str, Any]) -> Callable[[F], F]:
         if not isinstance(title, str):

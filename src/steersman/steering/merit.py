@@ -84,7 +84,7 @@ class Reap(ByMerit):
     Args:
         score: its d dimensions are the candidates for a direction.
         bins: cells per dimension in which visits are counted.
-        among: so many of the frames in the emptiest cells are compared.
+        among: so many of the frames in the emptiest cells, of those where a segment can begin, are compared.
     Source: Shamsi, Cheng and Shukla (2018), Reinforcement learning based adaptive sampling: REAPing rewards by
         exploring protein conformational landscapes, eq. 1-3; weights move freely on the simplex, so the best single
         direction wins.
@@ -106,7 +106,7 @@ class Reap(ByMerit):
         x = scores.matrix(self.score)
         out = np.abs(x - x.mean(0)) / np.maximum(x.std(0), 1e-12)
         crowd = scores.crowd(self.score, self.bins) + rng.random(len(x))
-        rare = np.argsort(crowd)[: self.among]
+        rare = scores.startable(np.argsort(crowd))[: self.among]
         merit = np.full(len(x), -np.inf)
         merit[rare] = out[rare, out[rare].sum(0).argmax()]
         return merit

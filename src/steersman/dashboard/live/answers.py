@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from steersman.dashboard.live import failures, frame, latent_map, overview, panels, stages, trust
@@ -13,6 +13,14 @@ from steersman.system.errors import BadRequest
 
 Answer = Mapping[str, Any] | bytes
 
+WHOLE: dict[str, Callable[[Watched], Answer]] = {  # that take no query; the offline report keeps them
+    "metrics": overview.metrics,
+    "walkers": overview.walkers,
+    "models": trust.models,
+    "failures": failures.failures,
+    "stages": stages.graph,
+}
+
 
 def answer(watched: Watched, view: str, query: Mapping[str, str]) -> Answer | None:
     """Plain values, or bytes (packed columns, or the topology); None when there is no such view.
@@ -22,15 +30,13 @@ def answer(watched: Watched, view: str, query: Mapping[str, str]) -> Answer | No
     if view == "panel":  # it may take long, and holds no lock
         return panels.panel(watched, query.get("name", ""))
     with watched.lock:
+        if view in WHOLE:
+            return WHOLE[view](watched)
         match view:
             case "segments":
                 at, columns = watched.segments_since(int(_number(query, "change", "0")))
                 meta = {"change": watched.change, "how": HOW, "policies": watched.history.policies}
                 return packed(meta, at=at, **columns)
-            case "walkers":
-                return overview.walkers(watched)
-            case "metrics":
-                return overview.metrics(watched)
             case "points":
                 return latent_map.points(watched, query.get("colour", "time"), _box(query))
             case "pick":
@@ -38,14 +44,8 @@ def answer(watched: Watched, view: str, query: Mapping[str, str]) -> Answer | No
                 return latent_map.pick(watched, _number(query, "x"), _number(query, "y"), reach)
             case "lasso":
                 return latent_map.lasso(watched, _corners(query))
-            case "models":
-                return trust.models(watched)
-            case "failures":
-                return failures.failures(watched)
             case "stderr":
                 return failures.stderr(watched, query.get("segment", ""))
-            case "stages":
-                return stages.graph(watched)
             case "frame":
                 return frame.frame(watched, *_frame(query))
             case "film":

@@ -30,7 +30,6 @@ MOST_SCORES = 3  # to colour by, beside what every run has
 LINEAGES, FILM = 3, 24  # deepest lineages whose films are kept, and frames of each
 MOST_FILM_BYTES = 6 * 2**20  # of all films
 MOST_STDERR = 10
-WHOLE = ("metrics", "walkers", "models", "failures", "stages")
 COLOURS = ("time", "policy", "version", "cluster")
 
 
@@ -65,7 +64,7 @@ def _kept(watched: Watched) -> Iterator[tuple[str, Any]]:
         "state",
         overview.state(watched, now or time.time()) | {"may_act": False, "others": [], "baseline": "", "live": False},
     )
-    for view in WHOLE:
+    for view in answers.WHOLE:
         with contextlib.suppress(EngineError):
             yield view, _plain(answers.answer(watched, view, {}))
     if len(watched.table) <= MOST_SEGMENTS:

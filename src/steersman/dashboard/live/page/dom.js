@@ -29,10 +29,11 @@ export function fill(node, ...children) {
   return node;
 }
 
-export function card(id, title, { half = false, tools = [] } = {}, ...children) {
+// A part of the page; `short` is what its link at the top says.
+export function card(id, title, { short = title, tools = [] } = {}, ...children) {
   return el(
     "section",
-    { id, class: half ? "card half" : "card", "aria-labelledby": `${id}-title` },
+    { id, class: "card", "data-short": short, "aria-labelledby": `${id}-title` },
     el("div", { class: "head" }, el("h2", { id: `${id}-title` }, title), el("span", { class: "grow" }), ...tools),
     ...children,
   );

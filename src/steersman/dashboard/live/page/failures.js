@@ -5,7 +5,7 @@ export class Failures {
   constructor(source) {
     this.source = source;
     this.body = el("div");
-    this.node = card("failures", "What broke?", {}, this.body);
+    this.node = card("failures", "What broke?", { short: "Failures" }, this.body);
   }
 
   async update() {

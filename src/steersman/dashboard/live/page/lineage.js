@@ -32,6 +32,7 @@ export class Lineage {
       "lineage",
       "Which segment came from which?",
       {
+        short: "Lineage",
         tools: [
           el(
             "button",

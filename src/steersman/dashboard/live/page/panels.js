@@ -12,7 +12,7 @@ export class Panels {
       style: { gridTemplateColumns: "repeat(auto-fit, minmax(min(100%, 30rem), 1fr))" },
     });
     this.note = el("p", { class: "small soft" });
-    this.node = card("panels", "The workflow's own figures", {}, this.note, this.body);
+    this.node = card("panels", "The workflow's own figures", { short: "Figures" }, this.note, this.body);
     this.node.hidden = true;
   }
 

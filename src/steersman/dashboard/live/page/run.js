@@ -11,7 +11,7 @@ import { Messages } from "steersman/messages.js";
 import { Panels } from "steersman/panels.js";
 import { Segments } from "steersman/segments.js";
 import { Slots } from "steersman/slots.js";
-import { Kept, Server } from "steersman/source.js";
+import { Away, Kept, Refused, Server } from "steersman/source.js";
 import { Stages } from "steersman/stages.js";
 import { Trust } from "steersman/trust.js";
 import { Working } from "steersman/working.js";
@@ -29,6 +29,22 @@ const STATUS = {
   interrupted: "interrupted",
   finished: "finished",
 };
+
+const report = (error) => {
+  if (!(error instanceof Away || error instanceof Refused)) console.error(error);
+};
+
+// A view that cannot be drawn says why in its own place; the others go on.
+async function shown(view, update = () => view.update()) {
+  try {
+    await update();
+    delete view.node.dataset.trouble;
+  } catch (error) {
+    if (error instanceof Away) throw error;
+    report(error);
+    view.node.dataset.trouble = error.message;
+  }
+}
 
 class Page {
   constructor(source) {
@@ -63,7 +79,7 @@ class Page {
     const map = card(
       "map-section",
       "Where has it been?",
-      { tools: this.map.tools },
+      { short: "Map", tools: this.map.tools },
       el(
         "div",
         { class: "split" },
@@ -91,18 +107,7 @@ class Page {
     this.pill = el("span", { class: "pill", id: "status" }, "opening");
     this.about = el("span", { class: "small soft" });
     this.compare = el("span");
-    const short = {
-      working: "Overview",
-      "map-section": "Map",
-      trust: "Models",
-      slots: "Slots",
-      failures: "Failures",
-      messages: "Messages",
-      lineage: "Lineage",
-      panels: "Figures",
-      stages: "Workflow",
-    };
-    this.links = this.sections.map((section) => el("a", { href: `#${section.id}` }, short[section.id]));
+    this.links = this.sections.map((section) => el("a", { href: `#${section.id}` }, section.dataset.short));
     fill(
       $("top"),
       el(
@@ -142,7 +147,8 @@ class Page {
       try {
         await this._look();
       } catch (error) {
-        this._pill("away", error instanceof TypeError ? "connection lost, trying again" : error.message.slice(0, 110));
+        this._pill("away", error.message.slice(0, 110));
+        report(error);
       }
       if (this.source.offline) return;
       await new Promise((done) =>
@@ -189,12 +195,13 @@ class Page {
     const before = this.change,
       work = [];
     this.change = state.change;
-    const segments = this.segments.update().then(() => {
+    const segments = async () => {
+      await this.segments.update();
       this.lineage.update();
       if (!this.frame.turn) this._first();
-      return this.slots.update();
-    });
-    work.push(this.working.update(), this.source.offline ? segments.catch(() => {}) : segments);
+      await this.slots.update();
+    };
+    work.push(shown(this.working), shown(this.slots, segments));
     const scored = `${state.scored_with},${state.scored}`,
       models = `${state.trained},${state.model},${state.facts.starts},${state.facts.tasks},${scored}`,
       failed = `${state.failures},${state.notes.length},${state.notes[0]?.t},${Object.keys(state.failing)}`;
@@ -202,15 +209,15 @@ class Page {
     if (models !== this.models && performance.now() - (this.modelsAt ?? -1e9) > MODELS_MS) {
       this.models = models;
       this.modelsAt = performance.now();
-      work.push(this.trust.update(), this.stages.update());
+      work.push(shown(this.trust), shown(this.stages));
     }
     if (failed !== this.failed) {
       this.failed = failed;
-      work.push(this.failures.update());
+      work.push(shown(this.failures));
     }
-    if (before < 0) work.push(this.panels.update());
+    if (before < 0) work.push(shown(this.panels));
     const outcomes = await Promise.allSettled(work),
-      away = outcomes.find((each) => each.reason instanceof TypeError);
+      away = outcomes.find((each) => each.status === "rejected");
     if (away) {
       this.change = before;
       this.models = this.failed = null;

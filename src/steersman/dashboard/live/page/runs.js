@@ -3,7 +3,7 @@
 import { Curves } from "steersman/charts.js";
 import { beginTheme, ofNumber, switchTheme, words } from "steersman/colours.js";
 import { $, amount, card, choice, duration, el, fill } from "steersman/dom.js";
-import { asked, Refused, Server } from "steersman/source.js";
+import { asked, Server } from "steersman/source.js";
 
 const POLL_MS = 2000,
   MOST_CURVES = 8,
@@ -65,7 +65,7 @@ class Runs {
             : "There is no run in this folder yet.",
         );
       } catch (error) {
-        fill(this.note, error instanceof Refused ? error.message : "The connection is lost; trying again.");
+        fill(this.note, error.message);
       }
       await new Promise((done) => setTimeout(done, POLL_MS));
     }

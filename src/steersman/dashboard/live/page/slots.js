@@ -38,6 +38,7 @@ export class Slots {
       "slots",
       "What is every slot doing?",
       {
+        short: "Slots",
         tools: [
           choice("colour", kinds, this.by, (value) => {
             this.by = value;

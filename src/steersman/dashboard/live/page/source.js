@@ -23,6 +23,7 @@ const address = (view, query) => {
 };
 
 export class Refused extends Error {}
+export class Away extends Error {}
 
 // The link carries the token behind #; it stays with this tab, and out of the address bar.
 const KEPT = "steersman-token";
@@ -43,6 +44,8 @@ export const asked = async (address, options = {}) => {
     ...options,
     credentials: "same-origin",
     headers: { ...options.headers, "X-Steersman-Token": sessionStorage.getItem(KEPT) ?? "" },
+  }).catch(() => {
+    throw new Away("connection lost, trying again");
   });
   if (reply.status === 403 && !options.method)
     throw new Refused(

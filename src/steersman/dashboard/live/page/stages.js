@@ -32,7 +32,7 @@ export class Stages {
     this.graph = el("div", { class: "wide" });
     this.calls = el("div", { class: "wide" });
     this.rest = el("div");
-    this.node = card("stages", "The workflow", {}, this.graph, this.calls, this.rest);
+    this.node = card("stages", "The workflow", { short: "Workflow" }, this.graph, this.calls, this.rest);
     document.addEventListener("theme", () => this.found && this._draw());
   }
   async update() {

@@ -18,7 +18,7 @@ export class Trust {
     this.errors = new Curves("", "error");
     this.body = el("div", { class: "columns" });
     this.rows = el("div");
-    this.node = card("trust", "Can I trust the model?", {}, this.body, this.rows);
+    this.node = card("trust", "Can I trust the model?", { short: "Models" }, this.body, this.rows);
     document.addEventListener("theme", () => this.found && this._draw());
   }
   async update() {

@@ -23,7 +23,7 @@ export class Working {
     this.node = card(
       "working",
       "Is it working?",
-      { tools: [this.tools] },
+      { short: "Overview", tools: [this.tools] },
       this.headline,
       this.problem,
       el("div", { class: "split facts-first" }, el("div", {}, this.facts), el("div", {}, this.budget, this.time)),

@@ -1,0 +1,50 @@
+"""A policy of every class that ranks frames, for the laws that all of them keep."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+
+from steersman import steering
+from steersman.steering import (
+    Dbscan,
+    Diverse,
+    ExpectedImprovement,
+    Fast,
+    Frontier,
+    Highest,
+    LeastCounts,
+    LocalOutlierFactor,
+    Novelty,
+    Policy,
+    Random,
+    Reap,
+    Scores,
+    Target,
+    Unsteered,
+)
+
+NEW_MEMBERS = {"Ask", "Importance", "LatinHypercube", "Unsure", "WeightedEnsemble"}  # what they choose are no frames
+POLICIES: list[Policy] = [
+    Dbscan("z"), Diverse(Highest("x"), "z"), ExpectedImprovement("x", "deviation"), Fast("x", "z"),
+    Frontier(Novelty("z")), Highest("x"), LeastCounts("z", states=5, sample=50), LocalOutlierFactor("z", sample=50),
+    Novelty("z"), Novelty("z") | Random(), Random(), Reap("z"), Target("z", (0.0, 0.0)), Unsteered(),
+]  # fmt: skip
+
+
+def values(z: np.ndarray) -> dict[str, np.ndarray]:
+    """Scores that these policies need, of points (n, 2)."""
+    return {"z": z, "x": z[:, 0], "deviation": np.abs(z[:, 1])}
+
+
+def table(z: np.ndarray) -> Scores:
+    n = len(z)
+    return Scores(np.zeros(n, int), np.arange(n), np.arange(n), np.zeros(n, int), np.zeros(n, bool), values(z), 1)
+
+
+def without_example() -> set[str]:
+    """Policies that steering has, and of which there is none here."""
+    kinds = {each for name in dir(steering) if inspect.isclass(each := getattr(steering, name))}
+    known = {kind.__name__ for kind in kinds if issubclass(kind, Policy) and kind is not Policy}
+    return known ^ {type(policy).__name__ for policy in POLICIES} ^ NEW_MEMBERS
