@@ -77,7 +77,7 @@ def written(path: Path, molecule: Molecule, simulated: Sequence[np.ndarray]) -> 
         frame = None if parent is None else FrameId(*parent, parent[1] // FRAMES)
         policy = "prepared" if parent is None else "Novelty"
         journal.append(records.Start(start=number, seed=number, slot=walker, parent=frame, policy=policy, reason="new"))
-        _explain(directory, number, frame, policy)
+        explain(directory, number, frame, policy)
         span: dict[str, Any] = {
             "first_row": of_walker * FRAMES,
             "start": number,
@@ -111,7 +111,7 @@ def _append(writer: GroupWriter, positions: np.ndarray, segment: int, start: int
     writer.append(SEGMENT, {"segments": np.array(list(table.values()))})
 
 
-def _explain(directory: RunDirectory, start: int, frame: FrameId | None, policy: str) -> None:
+def explain(directory: RunDirectory, start: int, frame: FrameId | None, policy: str) -> None:
     line = {
         "t": 1_800_000_000.0 + start,
         "start": start,

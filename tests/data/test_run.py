@@ -13,6 +13,7 @@ import numpy as np
 import pandas
 import pytest
 import xarray
+from msgspec.structs import replace
 
 import steersman
 from steersman.data import frames
@@ -24,7 +25,7 @@ from steersman.journal.lock import Lock
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import FRAME, GroupWriter, MissingVariable
 from steersman.system.errors import BadRequest, UnknownName
-from tests.data.conftest import FRAMES, REPORT_PS, STORY
+from tests.data.conftest import FRAMES, REPORT_PS, STORY, explain
 
 OF_0_1 = Path(__file__).parents[1] / "journal" / "runs_of_0_1"
 W1_1 = [(1, 0), (1, 1), (0, 4), (0, 5), (0, 6), (1, 4), (1, 5), (1, 6), (1, 7)]  # walker and row, by the story
@@ -149,6 +150,22 @@ def test_tables_say_what_the_journal_says(opened: steersman.Run) -> None:
         ["segment", "w0.2", "NaN", "Traceback: NaN"]
     ]
     assert opened.state["outcome"] == "goal"
+
+
+def test_a_choice_that_waited_while_parameters_changed_is_one_choice(run: RunDirectory) -> None:
+    """Its start has another number then, and the segment that ran it is that of the choice."""
+    before = steersman.open_run(run.path).state["starts"]["Novelty"]
+    journal, frame = Journal(run.journal), records.FrameId(1, 0, 0)
+    chosen = records.Start(start=5, seed=5, slot=1, parent=frame, policy="Novelty", reason="new")
+    journal.append(records.Session(host="here", pid=1), chosen, replace(chosen, start=6, again=5, set={"latent": 3}))
+    journal.append(records.Began(walker=1, segment=2, start=6, first_row=2 * FRAMES))
+    journal.close()
+    explain(run, 5, frame, "Novelty")
+    opened = steersman.open_run(run.path)
+    assert opened.decisions.loc[5, "segment"] == "w1.2"
+    assert opened.segments.loc["w1.2", "start"] == 5
+    assert opened.why("w1.2")["candidates"] == opened.decisions.loc[5, "candidates"] == 3
+    assert opened.state["starts"]["Novelty"] == before + 1
 
 
 def test_the_tree_shows_all_walkers_lazily_and_as_zarr_itself_reads_them(run: RunDirectory) -> None:

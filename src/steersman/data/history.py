@@ -32,7 +32,8 @@ from steersman.system import reading
 
 _START = np.dtype([
     ("moment", "f8"), ("walker", "i4"), ("row", "i8"), ("segment", "i4"), ("policy", "i2"), ("model", "i4"),
-    ("with_model", "i4"), ("bias", "i4"), ("share", "f4"), ("offset", "i8"),
+    ("with_model", "i4"), ("bias", "i4"), ("share", "f4"), ("again", "i4"),
+    ("offset", "i8"),
 ])  # fmt: skip
 _TIMES = np.dtype([("walker", "i4"), ("number", "i4"), ("began", "f8"), ("ended", "f8"), ("simulated", "f8")])
 
@@ -96,9 +97,9 @@ class History:
 
     @property
     def starts(self) -> np.ndarray:
-        """(n,) of the chosen starts by number: moment (seconds since 1970), walker, row and segment of the frame (-1:
-        the prepared start), policy (in `policies`), model; with_model, bias and share, that it was given; a start that
-        the journal lacks has moment 0."""
+        """(n,) of the starts by number: moment (seconds since 1970), walker, row and segment of the frame (-1: the
+        prepared start), policy (in `policies`), model; with_model, bias and share, that it was given; again, the start
+        that it repeats (-1: none); a start that the journal lacks has moment 0."""
         return self._starts.columns
 
     def start(self, number: int) -> records.Start:
@@ -110,6 +111,19 @@ class History:
                 return found
         reason = "the record of this start is missing in the journal"
         return records.Start(start=number, seed=0, policy=records.UNKNOWN, reason=reason)
+
+    def chosen_as(self, starts: np.ndarray) -> np.ndarray:
+        """The starts that were chosen, of starts that may repeat others: they were lost, failed, or waited while
+        parameters changed."""
+        known = self.starts
+        if not len(known):
+            return starts
+        while True:
+            there = np.clip(starts, 0, len(known) - 1)
+            repeats = (there == starts) & (known["moment"][there] > 0) & (known["again"][there] >= 0)
+            if not repeats.any():
+                return starts
+            starts = np.where(repeats, known["again"][there], starts)
 
     @property
     def metrics(self) -> dict[str, np.ndarray]:
@@ -176,7 +190,7 @@ class History:
             self.policies.append(record.policy)
         parent = record.parent or (-1, -1, -1)
         policy = self.policies.index(record.policy)
-        given = record.with_model, record.bias, record.share
+        given = record.with_model, record.bias, record.share, -1 if record.again is None else record.again
         self._starts.put(record.start, (record.t, *parent, policy, record.model, *given, self.place.at))
 
     def _on_began(self, record: records.Began) -> None:

@@ -53,7 +53,8 @@ def segments(history: History) -> pandas.DataFrame:
     names = np.array([of.name(i) for i in range(len(of))], dtype=object)
     running = np.array(of.how == "running", dtype=bool)
     found = pandas.DataFrame({
-        "walker": of.walker, "number": of.number, "slot": of.slot, "start": of.start,
+        "walker": of.walker, "number": of.number, "slot": of.slot,
+        "start": history.chosen_as(of.start),
         "parent": np.where(of.parent >= 0, names[of.parent], "") if len(of) else names, "parent_row": of.parent_row,
         "policy": of.policy, "model": of.model, "how": of.how, "began": _utc(of.began), "ended": _utc(of.ended),
         "simulated": of.simulated, "first_row": of.first, "frames": of.end - of.first, "with_model": of.with_model,
@@ -72,12 +73,14 @@ def segments(history: History) -> pandas.DataFrame:
 
 
 def decisions(history: History) -> pandas.DataFrame:
-    """Every choice of a start, by the number of the start, and the segment that ran it ("" before one does)."""
+    """Every choice of a start, by the number of the start, and the segment that ran it first ("" before one does)."""
     taken, of = _decisions(history), history.segments
     made = {
         key: [getattr(each, key) for each in taken] for key in ("policy", "reason", "model", "candidates", "ranked_s")
     }
-    ran_by = {int(start): of.name(i) for i, start in enumerate(of.start)}
+    ran_by: dict[int, str] = {}
+    for i, start in enumerate(history.chosen_as(of.start)):
+        ran_by.setdefault(int(start), of.name(i))
     found = pandas.DataFrame({
         "time": _utc(np.array([each.t for each in taken], float)), **made,
         "parent": [str(SegmentName(each.frame.walker, each.frame.segment)) if each.frame else "" for each in taken],

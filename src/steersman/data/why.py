@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from steersman.data.facts import count
 from steersman.data.history import History
 from steersman.journal import decisions, records
@@ -31,7 +33,9 @@ def why(history: History, name: str) -> dict[str, Any]:
     at = segments.find(name)
     name = segments.name(at)
     start = history.start(int(segments.start[at]))
-    decision = decisions.find(history.directory, start.start)
+    decision = decisions.find(history.directory, int(history.chosen_as(np.array(start.start))))
+    if decision and (decision.policy, decision.frame) != (start.policy, start.parent):  # it goes on where that was cut
+        decision = None
     stopped = history.stops.get(name)
     how = str(segments.how[at])
     if how == "running" and history.state.end is None and not driven(history.directory.path):

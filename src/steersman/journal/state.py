@@ -128,9 +128,10 @@ class State(Standing):
         renewed = False
         if record.again is not None:
             before = self.starts.get(record.again)
-            renewed = before is not None and before.segment is None
-            if renewed:  # the same with other parameters, before anybody ran it
+            if before is not None and before.segment is None:  # the same with other parameters, before anybody ran it
+                renewed = True
                 del self.starts[record.again]
+                self.chosen[before.record.policy] -= 1
             self._done_with(record.again)
         self.starts[record.start] = Outstanding(record, losses=record.losses)
         self.next_start = max(self.next_start, record.start + 1)
