@@ -19,7 +19,7 @@ from steersman.analysis.comparison.curves import draw, meaning
 from steersman.analysis.comparison.metric import HeldOutMetric
 from steersman.analysis.comparison.statistics import ENOUGH, Interval, Times, band, speed_up
 from steersman.analysis.comparison.tables import table, write
-from steersman.analysis.comparison.verdicts import BLIND, Runs, rows
+from steersman.analysis.comparison.verdicts import BLIND, Runs, rows, with_levels
 from steersman.analysis.errors import NothingMeasured
 from steersman.cli.compare import _print as print_rows
 from steersman.dashboard import style
@@ -210,6 +210,20 @@ def test_a_policy_that_chose_no_start_is_not_judged(
     print_rows([row for row, _ in found])
     said = capsys.readouterr().out
     assert all(said.count(f" {share} %") == 1 for share in (90, 0, 25)), "the number and its sign are in one line"
+
+
+def test_variations_of_a_parameter_are_compared_at_the_same_levels() -> None:
+    """However differently plain sampling does under them: the table has one column for each level."""
+    curves = [Curve(np.arange(1.0, 50), np.arange(1.0, 50) * more) for more in (1, 4)]
+    plain = [
+        Runs(Arm(PLAIN, (f"steps={i}",)), seeds=[0, 1], curves={"cells": [curve] * 2}) for i, curve in enumerate(curves)
+    ]
+    measures = with_levels({"cells": replace(CELLS["cells"], levels=())}, plain)
+    found = [(row, runs) for runs in plain for row in rows(runs, runs, measures)]
+    first, second = (tuple(row.times) for row, _ in found)
+    assert first == second
+    assert len(first) == 2
+    assert table(found).count("median frames to") == 2
 
 
 def test_a_cost_is_that_of_one_run() -> None:

@@ -19,7 +19,7 @@ from steersman.analysis.comparison.files import alone, write_once, write_variant
 from steersman.analysis.comparison.latent import yardstick_of
 from steersman.analysis.comparison.metric import parse
 from steersman.analysis.comparison.tables import cells, write
-from steersman.analysis.comparison.verdicts import Row, collect, rows
+from steersman.analysis.comparison.verdicts import Row, collect, rows, with_levels
 from steersman.analysis.errors import NoYardstick
 from steersman.checks import trying
 from steersman.journal import run_directory
@@ -134,7 +134,7 @@ def compare(
         campaigns.run_all(by_seed, beside or cores(), tell)
         runs = {arm: collect(arm, {s: Path(job.run) for s, job in jobs[arm].items()}, loaded, judges) for arm in chosen}
         plain = {arm.varied: runs[arm] for arm in chosen if arm.plain}
-        measures = {each.name: each for each in judges} or loaded.yardsticks
+        measures = with_levels({each.name: each for each in judges} or loaded.yardsticks, [*plain.values()])
         found = [(row, runs[arm]) for arm in chosen for row in rows(plain[arm.varied], runs[arm], measures)]
         summary = write(folder, list(runs.values()), found)
     return Comparison(folder, [row for row, _ in found], summary)

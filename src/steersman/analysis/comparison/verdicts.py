@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,8 @@ from steersman.stages import loading
 from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.steering.decide import CHOSE_NONE
+
+Measures = Mapping[str, Yardstick | HeldOutMetric]
 
 POINTS = 200
 BLIND = "it measures nothing: no segment looked at start.frame or left a state, so all began at the prepared start"
@@ -163,12 +165,24 @@ def _cost(history: History) -> dict[str, float]:
     }
 
 
-def rows(plain: Runs, runs: Runs, measures: Mapping[str, Yardstick | HeldOutMetric]) -> list[Row]:
+def with_levels(measures: Measures, plain: Sequence[Runs]) -> Measures:
+    """Measures and the levels whose times are compared, the same for all arms: where one names none, what plain
+    sampling reaches at half time and at its end, of all variations together."""
+    return {
+        name: measure if measure.levels else replace(measure, levels=_levels(
+            [curve for runs in plain for curve in runs.curves[name]],
+            whole=isinstance(measure, Yardstick) and measure.take == "distinct",
+        ))
+        for name, measure in measures.items()
+    }  # fmt: skip
+
+
+def rows(plain: Runs, runs: Runs, measures: Measures) -> list[Row]:
     """One arm beside plain sampling, by every measure.
 
     Raises: NothingMeasured: neither has a value of one.
     """
-    found = [_row(plain, runs, name, measure) for name, measure in measures.items()]
+    found = [_row(plain, runs, name, measure) for name, measure in with_levels(measures, [plain]).items()]
     for row in found:
         if np.isnan([*row.final, *row.base]).all():
             raise NothingMeasured(row.yardstick, len(runs.seeds), plain.trained + runs.trained)
@@ -179,14 +193,13 @@ def _row(plain: Runs, runs: Runs, name: str, yardstick: Yardstick | HeldOutMetri
     rng = np.random.default_rng(SEED)
     end = min(curve.spent[-1] for each in (plain, runs) for curve in each.curves[name])
     base, mine = (np.array([float(curve.at(end)) for curve in each.curves[name]]) for each in (plain, runs))
-    whole = isinstance(yardstick, Yardstick) and yardstick.take == "distinct"
-    levels = yardstick.levels or _levels(plain.curves[name], whole=whole)
-    before = {level: _reached(plain.curves[name], level, less=yardstick.less) for level in levels}
-    times = {level: _reached(runs.curves[name], level, less=yardstick.less) for level in levels}
+    before, times = (
+        {level: _reached(each.curves[name], level, less=yardstick.less) for level in yardstick.levels}
+        for each in (plain, runs)
+    )
     return Row(
         runs.arm, name, yardstick.less, runs.share, mine, base, times,
-        {level: speed_up(before[level], times[level], rng) for level in levels}, difference(base, mine),
-        runs.blind,
+        {level: speed_up(before[level], times[level], rng) for level in times}, difference(base, mine), runs.blind,
     )  # fmt: skip
 
 
