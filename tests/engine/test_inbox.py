@@ -229,12 +229,13 @@ def test_what_is_given_up_at_the_end_is_noted(server: Server, monkeypatch: pytes
         assert len(found) == (0 if ends else 1)
 
 
+@pytest.mark.parametrize("then", [None, SimpleNamespace(why_gone="")])
 def test_who_tells_a_run_something_while_it_ends_hears_how_it_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: SimpleNamespace | None
 ) -> None:
-    """And not that a server does not answer, which is what is seen of it."""
+    """And not that a server does not answer, which is what is seen of it; its driver may still be at the report."""
     monkeypatch.setattr(people, "ANSWER_S", 0.2)
-    drivers = iter([SimpleNamespace(why_gone=""), None])
+    drivers = iter([SimpleNamespace(why_gone=""), then])
     monkeypatch.setattr(people, "owner", lambda run: next(drivers))
     directory = RunDirectory(tmp_path)
     journal.rewrite(directory.journal, [Run(t=1.0), End(t=2.0, outcome="budget", reason="it is spent")])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from steersman import open_run
 from steersman.journal import file as journal
 from steersman.journal.records import FrameId, Start, Tell
 from steersman.journal.state import State
@@ -61,7 +62,7 @@ def test_words_that_mean_nothing_are_told(running: Running, words: list[str], an
 
 def test_people_pause_continue_pin_stop_set_and_finish_a_run(running: Running) -> None:
     run, driver = running
-    assert tell(run, "pause").returncode == 0
+    assert open_run(run).tell("pause")
     paused = await_record(run, lambda state: state.paused and not state.running)
     assert tell(run, "pin", "w0.0:3").returncode == 0
     assert opened(run)[1].next_start == paused.next_start, "nothing is chosen while it is paused"

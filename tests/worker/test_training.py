@@ -36,6 +36,21 @@ def test_a_latent_space_that_tells_frames_apart_is_used_however_few_are_held_out
     assert verdict["accepted"], verdict["reason"]
 
 
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_model_of_one_point_has_collapsed_where_frames_differ_in_more_than_their_time(
+    tmp_path: Path, alike: bool
+) -> None:
+    """An epidemic that dies out leaves frames that are all the same."""
+    values = np.random.default_rng(1).normal(size=(10, 6)).astype(np.float32)
+    writer = GroupWriter(tmp_path / "w0")
+    writer.extend(FRAME, {"values": np.ones((10, 6)) if alike else values, "time": np.arange(10.0)})
+    writer.publish()
+    model = PCA.fit(values)
+    model.components *= 0
+    window = Window(Frames(tmp_path), [Span("w0", 0, 10)])
+    assert judge(score, model, None, window, "error")["accepted"] is alike
+
+
 def test_a_function_can_be_the_gate(tmp_path: Path) -> None:
     """It gets each model with the held-out frames; the scores need not hold an error."""
     values = np.random.default_rng(1).normal(size=(10, 6)).astype(np.float32)

@@ -167,6 +167,16 @@ class Run:
         with reading(self._directory):
             return results.result(self._history, name)
 
+    def tell(self, *words: str) -> str:
+        """Say something to the run while it goes on, as `steersman tell` does: `run.tell("pin", "w0.7:3")`.
+
+        Returns: the answer of its driver.
+        Raises: BadInput: the driver refused it. NotRunning. IsACopy.
+        """
+        from steersman.engine import people
+
+        return people.tell(self._directory, list(words))
+
     def frame(self, index: int | str) -> xarray.Dataset:
         """One frame, in memory.
 

@@ -55,6 +55,8 @@ def tune(
     typer.echo(f"{found['yardstick']} after {len(trials_of)} trials, {ended} of them ended early; the best:")
     for each in trials_of[:SHOWN]:
         values = " ".join(f"{key}={value}" for key, value in each["params"].items())
-        typer.echo(f"  {each['value']:<10.5g} {values}" + ("   ended early" if each["state"] == "pruned" else ""))
+        typer.echo(
+            f"  {each['value']:<10.5g} {values}" + ("   when it was ended early" if each["state"] == "pruned" else "")
+        )
     vary = " ".join(f"--vary {key}={trials_of[0]['params'][key]},..." for key in trials_of[0]["params"])
     typer.echo(f"Each trial is one run, so the best is partly luck; check it with steersman compare {workflow} {vary}")

@@ -58,8 +58,8 @@ def tell(directory: RunDirectory, words: list[str], said_by: str = "") -> str:
             _, _, done, text = space.take(ANSWER, message.id, bool, str, timeout_s=ANSWER_S)
     except BusError as error:
         expect_driver(directory)  # it may have ended meanwhile
-        if isinstance(error, BusTimeout):
-            raise NotRunning(str(directory.path)) from None
+        if isinstance(error, BusTimeout) or _end(directory):
+            raise _not_running(directory) from None
         raise
     if not done:
         raise BadRequest(text)
@@ -102,10 +102,20 @@ def expect_driver(directory: RunDirectory) -> None:
     copies.refuse(directory.path)
     holder = owner(directory.path)
     if holder is None or holder.why_gone:
-        end = None
-        for record in journal.read(directory.journal, End, Session):
-            end = record if isinstance(record, End) else None
-        raise NotRunning(str(directory.path), end.outcome if end else "", end.reason if end else "")
+        raise _not_running(directory)
+
+
+def _not_running(directory: RunDirectory) -> NotRunning:
+    end = _end(directory)
+    return NotRunning(str(directory.path), end.outcome if end else "", end.reason if end else "")
+
+
+def _end(directory: RunDirectory) -> End | None:
+    """How the run ended, if its last session did; its driver may still be at the report."""
+    end = None
+    for record in journal.read(directory.journal, End, Session):
+        end = record if isinstance(record, End) else None
+    return end
 
 
 class People:

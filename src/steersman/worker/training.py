@@ -109,7 +109,7 @@ def judge(
     if not np.isfinite(mean):
         return verdict | {"accepted": False, "reason": f"its held-out {gate} is not a number"}
     made = {name: values for name, values in new.items() if name not in held_out}  # not what is stored as it is
-    if held_out.rows > 1 and (name := collapsed(made, old)):
+    if (name := collapsed(made, old)) and differ(held_out):
         reason = f"{name!r} has collapsed: all held-out frames lie at one point"
         return verdict | {"accepted": False, "reason": reason}
     if last is None:
@@ -138,6 +138,11 @@ def collapsed(new: Mapping[str, Any], old: Mapping[str, Any]) -> str | None:
         if np.std(values, axis=0).max() <= COLLAPSED * np.max(scale):
             return name
     return None
+
+
+def differ(frames: Window) -> bool:
+    """Whether frames differ in more than their time: of those that do not, every model makes one point."""
+    return any((values != values[:1]).any() for name, values in frames.items() if name not in TAKEN)
 
 
 def checked_scores(values: Mapping[str, Any], rows: int) -> dict[str, np.ndarray]:

@@ -143,7 +143,8 @@ def _model(found: Overview) -> str:
         return f"Model {found.model} is in use" + (
             f"; {refused} {'were' if refused > 1 else 'was'} not good enough." if refused else "."
         )
-    return "No model was good enough yet." if found.models else "There is no model yet."
+    yet = " yet" if found.alive else ""
+    return f"No model was good enough{yet}." if found.models else f"There is no model{yet}."
 
 
 def _rise(name: str, values: np.ndarray, now: float, state: State) -> str:
