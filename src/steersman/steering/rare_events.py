@@ -78,8 +78,13 @@ def weighted(quantities: np.ndarray, weights: np.ndarray, trust: np.ndarray, thr
     extreme, share = quantities > threshold, trust / trust.sum()
     counted = weights * extreme
     p = float(share @ counted)
-    error = math.sqrt(float(share**2 @ (counted - p) ** 2))
-    return Estimate(p, error, len(quantities), int(extreme.sum()))
+    squared = np.where(weights == 1, bernoulli(p), (counted - p) ** 2)
+    return Estimate(p, math.sqrt(float(share**2 @ squared)), len(quantities), int(extreme.sum()))
+
+
+def bernoulli(p: float) -> float:
+    """Variance of a run without guidance, by what all runs say: its own scatter is none where it met no extreme."""
+    return p * max(1 - p, 0.0)
 
 
 def weighted_so_far(quantities: np.ndarray, weights: np.ndarray, trust: np.ndarray, threshold: float) -> list[Estimate]:
@@ -88,15 +93,19 @@ def weighted_so_far(quantities: np.ndarray, weights: np.ndarray, trust: np.ndarr
     Source: West (1979), Updating mean and variance estimates; sums of squares would cancel.
     """
     extremes = np.cumsum(quantities > threshold)
-    found, whole, p, squares, middle, scatter = [], 0.0, 0.0, 0.0, 0.0, 0.0
-    for run, (counted, t) in enumerate(zip(weights * (quantities > threshold), trust, strict=True)):
+    found, whole, p, plain, squares, middle, scatter = [], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for run, (weight, extreme, t) in enumerate(zip(weights, quantities > threshold, trust, strict=True)):
+        counted = weight * extreme
         whole += t
         p += t / whole * (counted - p)
-        squares += t * t
-        away = counted - middle  # middle and scatter are those with the squares of the trusts
-        middle += t * t / squares * away
-        scatter += t * t * away * (counted - middle)
-        error = math.sqrt(scatter + squares * (middle - p) ** 2) / whole
+        if weight == 1:
+            plain += t * t
+        else:
+            squares += t * t
+            away = counted - middle  # middle and scatter are those with the squares of the trusts
+            middle += t * t / squares * away
+            scatter += t * t * away * (counted - middle)
+        error = math.sqrt(scatter + squares * (middle - p) ** 2 + plain * bernoulli(p)) / whole
         found.append(Estimate(float(p), error, run + 1, int(extremes[run])))
     return found
 
@@ -126,7 +135,7 @@ def guided(
     if not rounds or min(rounds) < 2:
         raise ValueError(f"rounds={tuple(rounds)}: each needs at least 2 runs")
     parameters, quantities = np.empty((0, 0)), np.empty(0)
-    means, variances = [], []
+    means, variances, pools = [], [], []
     for runs in rounds:
         candidates = draw(rng)
         n, share = len(candidates), np.full(len(candidates), 1 / len(candidates))
@@ -136,12 +145,15 @@ def guided(
         found = _checked(simulate(candidates[chosen]), runs)
         counted = (found > threshold) / (n * share[chosen])
         means.append(counted.mean())
-        variances.append(counted.var(ddof=1) / runs + means[-1] * max(1 - means[-1], 0) / n)
+        variances.append(counted.var(ddof=1) / runs)
+        pools.append(n)
         parameters = np.concatenate([parameters.reshape(-1, candidates.shape[1]), candidates[chosen]])
         quantities = np.concatenate([quantities, found])
     weights = round_weights(rounds)
-    error = math.sqrt(float(weights**2 @ variances))
-    return Estimate(float(weights @ means), error, len(quantities), int((quantities > threshold).sum()))
+    p = float(weights @ means)
+    variances[0] = bernoulli(p) / rounds[0]
+    error = math.sqrt(float(weights**2 @ (np.array(variances) + bernoulli(p) / np.array(pools))))
+    return Estimate(p, error, len(quantities), int((quantities > threshold).sum()))
 
 
 def round_weights(rounds: Sequence[int]) -> np.ndarray:
