@@ -22,6 +22,7 @@ from steersman.analysis.comparison.tuning import (
     _range,
     _Running,
     _storage,
+    ask,
     begin_anew,
     results,
     tune,
@@ -114,6 +115,24 @@ def test_results_are_told_best_first_and_what_was_ended_early_comes_last(directi
     study.add_trial(made(state=state.PRUNED, value=0.5 if direction == "minimize" else 9.0))
     study.add_trial(made(state=state.FAIL))
     assert [each["number"] for each in results(study)] == order
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random"])
+def test_a_search_that_goes_on_draws_what_it_would_have_drawn(sampler: str, tmp_path: Path) -> None:
+    space = {"x": optuna.distributions.FloatDistribution(0.0, 1.0)}
+    search = Search(["x=0:1"], "cells", 14, sampler)
+
+    def drawn(study: optuna.Study, trials: int) -> list[float]:
+        for _ in range(trials):
+            trial = ask(study, space, search)
+            study.tell(trial, trial.params["x"])
+        return [trial.params["x"] for trial in study.trials]
+
+    whole = drawn(optuna.create_study(), 14)
+    storage = _storage(tmp_path)
+    drawn(optuna.create_study(study_name="half", storage=storage), 7)
+    assert drawn(optuna.load_study(study_name="half", storage=storage), 7) == whole
+    assert len(set(whole)) == 14
 
 
 @pytest.mark.slow

@@ -81,11 +81,10 @@ def tune(
     space = space_of(search, workflow)
     grid = _grid(space) if search.sampler == "grid" else []
     trials = min(search.trials, len(grid)) if grid else search.trials
-    sampler = optuna.samplers.TPESampler if search.sampler == "tpe" else optuna.samplers.RandomSampler
     study = optuna.create_study(
         study_name=workflow.name, storage=_storage(folder), load_if_exists=True,
         direction="minimize" if workflow.yardsticks[search.yardstick].less else "maximize",
-        sampler=sampler(seed=search.seed), pruner=optuna.pruners.SuccessiveHalvingPruner(1, 2),
+        pruner=optuna.pruners.SuccessiveHalvingPruner(1, 2),
     )  # fmt: skip
     _renew(study)
     for values in grid:
@@ -94,7 +93,7 @@ def tune(
     try:
         while True:
             while len(running) < beside and _over(study) + len(running) < trials:
-                running.append(_begin(study.ask(space), workflow, folder, job))
+                running.append(_begin(ask(study, space, search), workflow, folder, job))
             if not running:
                 return study
             time.sleep(LOOK_S)
@@ -107,6 +106,15 @@ def tune(
             each.process.terminate()
         for each in running:
             each.process.wait()
+
+
+def ask(study: Any, space: Mapping[str, Any], search: Search) -> Any:
+    """The next trial, drawn from a seed of its own: a search that goes on draws what it would have drawn."""
+    samplers, at_work = _optuna().samplers, ("RUNNING", "COMPLETE", "PRUNED")
+    drawn = sum(trial.state.name in at_work for trial in study.trials)
+    seed = int(np.random.SeedSequence([search.seed, drawn]).generate_state(1)[0])
+    study.sampler = (samplers.TPESampler if search.sampler == "tpe" else samplers.RandomSampler)(seed=seed)
+    return study.ask(space)
 
 
 def space_of(search: Search, workflow: Workflow) -> dict[str, Any]:
