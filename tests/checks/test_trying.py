@@ -232,7 +232,7 @@ MISTAKES = [  # the step that fails, the stage that is replaced, by what, the li
     ("prune", "steer", "wf.steer(Random(), prune=Hopeless('distanc'))", "", "no score for Hopeless 'distanc'"),
     ("prune", "steer", JUDGE + "wf.steer(Random(), prune=Mine())", "rows[99]", "IndexError"),
     ("metric far", "metric", "return scores.values['w'].max()", "scores.values['w']", "KeyError: 'w'"),
-    ("metric far", "metric", "return scores.values['z']", "in far", "TypeError"),
+    ("metric far", "metric", "return scores.values['z']", "in far", "NoNumber"),
     ("figure where", "figure", "1 / 0", "1 / 0", "ZeroDivisionError"),
     ("figure where", "figure", "return 7", "in where", "it returned 7"),
     ("panel numbers", "panel", "results.scores.values['w']", "results.scores.values['w']", "KeyError: 'w'"),

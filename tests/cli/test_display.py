@@ -168,6 +168,8 @@ def test_the_closing_table_says_why_the_newest_model_was_not_accepted(state: Sta
         state.apply(Trained(t=5.0, model=version, accepted=accepted, reason=f"reason {version}"))
         told = facts(seen(state, 5.0))["models"]
         assert (told.startswith("1 accepted of"), f"reason {version}" in told) == (True, not accepted)
+    state.scored_with = 7
+    assert "the scores are of model 7" in facts(seen(state, 5.0))["models"]
 
 
 @pytest.mark.parametrize("failures", [1, 1200])

@@ -25,6 +25,7 @@ from steersman.checks import plans, sizes, variables
 from steersman.checks.errors import NoFrames, WrongFigure
 from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
+from steersman.stages.metric import measured
 from steersman.stages.modules import FOLDER, MODULE, imported
 from steersman.stages.out import Enough, Out
 from steersman.stages.panel import shown
@@ -360,7 +361,7 @@ class _Trial:
         return rule.reason(self._scores, np.arange(len(self._scores))) or "the segment continues"
 
     def _measure(self, metric: Callable[[Scores], float]) -> str:
-        value = float(metric(self._scores))
+        value = measured(metric, self._scores)
         return f"{value:.6g}" + ("" if math.isfinite(value) else ", which a run does not record")
 
     def _judge(self, name: str, yardstick: Yardstick) -> str:

@@ -64,11 +64,16 @@ def _short(cause: str) -> str:
 
 
 def _accepted(seen: Overview) -> str:
-    """`1 accepted of 2; model 2 was not: its scores z are not a number`."""
+    """`1 accepted of 2; model 2 was not: its scores z are not a number`, and whose scores steer."""
     judged = [model for model in seen.models if model.accepted is not None]
     newest = judged[-1] if judged else None
     why = f"; model {newest.version} was not: {_short(newest.reason)}" if newest and not newest.accepted else ""
-    return f"{sum(bool(model.accepted) for model in judged)} accepted of {len(seen.models)}{why}"
+    return f"{sum(bool(model.accepted) for model in judged)} accepted of {len(seen.models)}{why}{scores_of(seen)}"
+
+
+def scores_of(seen: Overview) -> str:
+    """`; the scores are of model 2`: where no others are there of the model in use, yet or because they failed."""
+    return f"; the scores are of model {seen.scored_with}" if seen.scored_with not in (0, seen.model) else ""
 
 
 def _chosen(seen: Overview) -> str:

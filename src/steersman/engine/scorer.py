@@ -17,6 +17,7 @@ from steersman.journal.records import Metrics, Scored
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import Scoreboard, misses_an_end, stale, unscored
 from steersman.stages.kinds import Score
+from steersman.stages.metric import measured
 from steersman.stages.score_names import lacking
 from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
@@ -207,7 +208,7 @@ class Scorer:
         values = {}
         for name, metric in self._workflow.metrics.items():
             try:
-                value = float(metric(self.scores()))
+                value = measured(metric, self.scores())
             except Exception as error:  # a user's metric may raise anything; the others are still worth having
                 if not early:
                     self._recorder.fails_here(f"metric {name}", error)

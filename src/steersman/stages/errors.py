@@ -24,6 +24,13 @@ class UntrustedCode(BadInput):
         )
 
 
+class NoNumber(BadInput):
+    made: str
+
+    def __str__(self) -> str:
+        return f"a metric returns one number, and it returned {self.made}"
+
+
 class NoFrameYet(EngineError, KeyError):
     name: str
 

@@ -170,7 +170,10 @@ def _of_pydantic(error: BaseException) -> str:
 
 
 def _meant(error: BaseException, line: str) -> str:
-    """Which verb of a Workflow was meant where a line calls what is none, such as `wf.scoring`."""
+    """What to write instead: the verb of a Workflow where a line calls what is none, such as `wf.scoring`, or an
+    import by name."""
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return "; write `import other`: modules beside the file are found"
     none = isinstance(error, TypeError) and "is not callable" in str(error)
     if not none and not (isinstance(error, AttributeError) and isinstance(error.obj, Workflow)):
         return ""

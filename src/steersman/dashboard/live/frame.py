@@ -128,7 +128,7 @@ def topology(watched: Watched) -> bytes:
     except OddFile as odd:
         raise NothingToDraw(str(odd)) from None
     if not found:
-        raise NothingToDraw("the run has no topology.pdb; it was made with an older Steersman")
+        raise NothingToDraw("no topology.pdb: what `prepare` returned had no `pdb`, or an older Steersman made the run")
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from steersman.dashboard import tables
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
-from steersman.data.facts import count
+from steersman.data.facts import count, scores_of
 from steersman.data.history import History
 from steersman.data.overview import SIMULATING, Overview
 from steersman.journal import records
@@ -140,8 +140,10 @@ def _model(found: Overview) -> str:
         return f"{model.capitalize()} is being trained{comma}{epoch}; {now}."
     if found.model:
         refused = sum(model.accepted is False for model in found.models)
-        return f"Model {found.model} is in use" + (
-            f"; {refused} {'were' if refused > 1 else 'was'} not good enough." if refused else "."
+        return (
+            f"Model {found.model} is in use"
+            + (f"; {refused} {'were' if refused > 1 else 'was'} not good enough" if refused else "")
+            + f"{scores_of(found)}."
         )
     yet = " yet" if found.alive else ""
     return f"No model was good enough{yet}." if found.models else f"There is no model{yet}."

@@ -1,0 +1,18 @@
+"""A user's metric -> a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from steersman.stages.errors import NoNumber
+from steersman.steering import Scores
+
+
+def measured(metric: Callable[[Scores], Any], scores: Scores) -> float:
+    """What a metric says of scores; it may be infinite or no number. Raises: NoNumber."""
+    made = metric(scores)
+    try:
+        return float(made)
+    except (TypeError, ValueError):
+        raise NoNumber(f"{made!r:.60}") from None
