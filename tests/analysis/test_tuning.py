@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 from types import SimpleNamespace
 
 import pytest
@@ -122,7 +123,7 @@ def test_a_search_that_goes_on_draws_what_it_would_have_drawn(sampler: str, tmp_
     space = {"x": optuna.distributions.FloatDistribution(0.0, 1.0)}
     search = Search(["x=0:1"], "cells", 14, sampler)
 
-    def drawn(study: optuna.Study, trials: int) -> list[float]:
+    def drawn(study: Any, trials: int) -> list[float]:
         for _ in range(trials):
             trial = ask(study, space, search)
             study.tell(trial, trial.params["x"])
