@@ -2,8 +2,8 @@
 
 import json
 from pathlib import Path
-from typing import Any
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
