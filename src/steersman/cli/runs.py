@@ -162,7 +162,7 @@ def why(
             return
         if history.state.calls and names.SegmentName.parse(segment) is None:
             tasks = {call.called.task for call in history.state.calls.values()}
-            raise UnknownName("task", segment, tasks)
+            raise UnknownName("segment (as w0.7) or task", segment, tasks)
         ask, words = (reasons.tree, reasons.tree_lines) if tree else (reasons.why, reasons.lines)
         found = ask(history, segment)
         said = json.dumps(found) if as_json else "\n".join(words(found))
