@@ -49,8 +49,8 @@ compare: $(BIN)/.installed
 		--out runs/compare-latent
 	$(BIN)/python docs/figures/results.py runs/compare-*
 
-# Four processes on two cores, since most campaigns wait for something; a file to each, in the order of tests/conftest.py.
-PYTEST := -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder
+# Three processes on two cores, since most campaigns wait for something; a file to each, in the order of tests/conftest.py.
+PYTEST := -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(BIN)/.installed
 	$(BIN)/python $(PYTEST)

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lab.rare_events import population, replayed
@@ -184,13 +184,15 @@ def test_no_member_is_handed_out_twice() -> None:
 
 def test_runs_that_all_came_out_alike_are_as_sure_as_so_many_plain_runs() -> None:
     """Ten of ten: Wilson's interval begins at 1 / (1 + z^2 / 10), however the weights are rounded."""
-    low, high = weighted(np.ones(10), np.ones(10), np.ones(10), 0.5).interval
-    assert (low, high) == pytest.approx((1 / (1 + 1.959964**2 / 10), 1.0))
+    for trust in (np.ones(10), np.linspace(1.7755939721356633, 14.513525978413634, 10)):
+        low, high = weighted(np.ones(10), np.ones(10), trust, 0.5).interval
+        assert (low, high) == pytest.approx((1 / (1 + 1.959964**2 / 10), 1.0))
 
 
 RUN = st.tuples(st.floats(-1, 1), st.just(1.0) | st.floats(1e-3, 1e3), st.floats(1e-2, 1e2))
 
 
+@example([(1.0, 1.0, 1.7755939721356633), (1.0, 1.0, 14.513525978413634)])
 @given(st.lists(RUN, min_size=1, max_size=40))
 def test_estimates_after_each_run_are_those_of_the_runs_so_far(runs: list[tuple[float, float, float]]) -> None:
     quantities, weights, trust = np.array(runs).T

@@ -22,6 +22,7 @@ DEFENSIVE = 0.2  # share of draws that ignore the surrogate: with 0.1, a run it 
 FIRST_WEIGHT = 0.15  # of a plain run of the first round beside a guided one
 NOISE = 0.05  # variance of the noise that the fit begins with, of standardized quantities
 Z_95 = 1.959964  # standard deviations
+ROUNDED = 1e-12  # a sum of shares is 1 to within so much
 
 Surrogate = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -84,7 +85,7 @@ def weighted(quantities: np.ndarray, weights: np.ndarray, trust: np.ndarray, thr
 
 def bernoulli(p: float) -> float:
     """Variance of a run without guidance, by what all runs say: its own scatter is none where it met no extreme."""
-    return p * max(1 - p, 0.0)
+    return p * (1 - p) if p < 1 - ROUNDED else 0.0
 
 
 def weighted_so_far(quantities: np.ndarray, weights: np.ndarray, trust: np.ndarray, threshold: float) -> list[Estimate]:
