@@ -93,10 +93,11 @@ def await_record(
     run: Path, found: Any, *, driver: subprocess.Popen[bytes] | None = None, within_s: float = 200
 ) -> State:
     """Follow a journal until its state fulfils a condition, or the run's driver is gone."""
-    deadline = time.monotonic() + within_s
+    deadline, state, place = time.monotonic() + within_s, State(), journal.Place()
     while True:
         last = time.monotonic() > deadline or (driver is not None and driver.poll() is not None)
-        state = State(journal.read(run / "journal.jsonl")) if (run / "journal.jsonl").exists() else State()
+        for record in journal.follow(run / "journal.jsonl", place) if (run / "journal.jsonl").exists() else ():
+            state.apply(record)
         if found(state):
             return state
         if last:
