@@ -121,7 +121,8 @@ def test_lineages_are_counted_apart_and_what_was_not_seen_is_not_known() -> None
     assert replace(found, lineage=np.arange(60) // 5).enough_passages == 24
     unseen = found.difference(z > 2, z < 0)
     assert (unseen.value, np.isnan(unseen.low)) == (np.inf, True)
-    assert found.population(z > 2).value == 0
+    assert found.population(z > 2) == (0.0, 0.0, 1.0)
+    assert found.average(np.zeros(60)) == (0.0, 0.0, np.inf)
     assert found.difference(z < 0, z > 2).value == -np.inf
     with pytest.raises(ValueError, match="at least 10"):
         Reweighted(np.full(9, 1 / 9), np.arange(9), np.zeros(9, int)).average(z[:9])

@@ -129,6 +129,7 @@ def test_intervals_of_means_hold_the_truth_as_often_as_they_say() -> None:
 
 def test_an_interval_of_equal_rounds_is_a_point_and_one_of_few_is_none() -> None:
     assert mean_of_rounds(np.full(40, 3.0)) == Mean(3.0, 3.0, 3.0)
+    assert mean_of_rounds(np.zeros(40)) == Mean(0.0, 0.0, np.inf)
     alternating = mean_of_rounds(np.tile([0.0, 1.0], 100))
     assert alternating.low < 0.5 < alternating.high
     assert alternating.high - alternating.low < 0.25, "as of independent rounds at most"

@@ -128,22 +128,26 @@ class Reweighted:
         return Mean(value, value - half, value + half)
 
     def population(self, state: np.ndarray) -> Mean:
-        """Share of a state, (n,) bool, with its 95 % interval, which is that of its free energy above all others."""
+        """Share of a state, (n,) bool, with its 95 % interval, which is that of its free energy above all others: 0 to 1
+        where all frames are in it, or none."""
         share = self._pieces(np.asarray(state, float)).sum()
         if not 0 < share < 1 - 1e-12:
-            return Mean(float(round(share)), np.nan, np.nan)
+            return Mean(float(round(share)), 0.0, 1.0)
         energy = self.difference(state, ~np.asarray(state, bool))
         value, high, low = (float(1 / (1 + np.exp(each))) for each in (energy.value, energy.low, energy.high))
         return Mean(value, low, high)
 
     def average(self, value: np.ndarray) -> Mean:
-        """Average of a value, (n,) float, with its 95 % interval; the logarithm's where no value is negative.
+        """Average of a value, (n,) float, with its 95 % interval; the logarithm's where no value is negative. Of what no
+        frame has, as a state that was never seen, the interval has no upper end.
 
         Raises: ValueError: fewer than 10 frames count.
         """
         value = np.asarray(value, float)
         total, weight = self._pieces(value), self._pieces(np.ones(len(value)))
         mean = float(total.sum() / weight.sum())
+        if not value[self.order].any():
+            return Mean(0.0, 0.0, np.inf)
         half = half_width((total - mean * weight) / weight.mean())
         if mean > 0 and value[self.order].min() >= 0:
             factor = float(np.exp(half / mean))

@@ -144,7 +144,8 @@ class Mean(NamedTuple):
 def mean_of_rounds(values: np.ndarray, skip: float = 0.5) -> Mean:
     """Average over rounds, and its interval.
 
-    Where no round is negative, the interval is that of the logarithm: the error of a weight grows with it.
+    Where no round is negative, the interval is that of the logarithm: the error of a weight grows with it. Of what was
+    in no round, as a state that nobody came to, the interval has no upper end.
 
     Args:
         values: (rounds,) float.
@@ -155,6 +156,8 @@ def mean_of_rounds(values: np.ndarray, skip: float = 0.5) -> Mean:
     if len(kept) < FEWEST:
         raise ValueError(f"{len(values)} rounds are too few: {FEWEST} are needed after the first {100 * skip:.0f} %")
     value, half = float(kept.mean()), half_width(kept)
+    if not kept.any():
+        return Mean(0.0, 0.0, np.inf)
     if not half:
         return Mean(value, value, value)
     if kept.min() < 0:
