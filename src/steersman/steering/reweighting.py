@@ -128,8 +128,8 @@ class Reweighted:
         return Mean(value, value - half, value + half)
 
     def population(self, state: np.ndarray) -> Mean:
-        """Share of a state, (n,) bool, with its 95 % interval, which is that of its free energy above all others: 0 to 1
-        where all frames are in it, or none."""
+        """Share of a state, (n,) bool, with its 95 % interval, which is that of its free energy above all others: 0 to
+        1 where all frames are in it, or none."""
         share = self._pieces(np.asarray(state, float)).sum()
         if not 0 < share < 1 - 1e-12:
             return Mean(float(round(share)), 0.0, 1.0)
@@ -138,8 +138,9 @@ class Reweighted:
         return Mean(value, low, high)
 
     def average(self, value: np.ndarray) -> Mean:
-        """Average of a value, (n,) float, with its 95 % interval; the logarithm's where no value is negative. Of what no
-        frame has, as a state that was never seen, the interval has no upper end.
+        """Average of a value, (n,) float, with its 95 % interval; the logarithm's where no value is negative.
+
+        Of what no frame has, as a state that was never seen, the interval has no upper end.
 
         Raises: ValueError: fewer than 10 frames count.
         """
