@@ -60,6 +60,7 @@ def test_the_log_is_in_order(log: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_time_is_that_of_the_run_and_none_where_the_quality_was_not_reached(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

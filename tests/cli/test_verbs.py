@@ -21,6 +21,7 @@ def test_help_imports_nothing_that_takes_long() -> None:
     assert all(f" {name} " in done.stdout for name in VERBS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["cli.runs", "remote.there", "worker.tasks"])
 def test_who_looks_at_a_run_or_works_for_it_does_not_wait_for_parsl_or_scipy(module: str) -> None:
     look = f"import sys, steersman.{module}; print(*{{'parsl', 'scipy', 'torch'}} & sys.modules.keys())"

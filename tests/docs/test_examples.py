@@ -25,6 +25,7 @@ def test_two_programs_that_exchange_by_the_tuple_space_do_what_one_does(
     assert found == u[1:-1].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["groups", "exchange"])
 def test_every_stage_of_an_example_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

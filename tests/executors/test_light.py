@@ -18,11 +18,13 @@ def said(code: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_what_workers_are_forked_from_has_imported_nothing_that_most_do_not_use() -> None:
     code = f"import sys, steersman.worker.warm; print([name for name in {HEAVY} if name in sys.modules])"
     assert said(code) == "[]"
 
 
+@pytest.mark.slow
 def test_what_a_stage_starts_finds_the_modules_beside_it() -> None:
     assert said("import os, steersman.worker.warm; print('PYTHONSAFEPATH' in os.environ)") == "False"
 

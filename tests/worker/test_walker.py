@@ -76,6 +76,7 @@ sound = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(numbers, sound | sound | garbage), max_size=6))
 def test_a_start_that_is_none_costs_no_walker_and_is_found_among_the_dead_letters(
@@ -136,6 +137,7 @@ def never_look(p: Any, start: Any, out: Segment) -> None:
         out.append(x=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), ValueError("not of ours")], ids=["full disk", "a bug"]
 )
@@ -239,6 +241,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "fault"), FAULTS.items())
 def test_a_process_that_dies_says_of_what_and_what_it_printed_lies_beside(
     said: str, fault: str, made_run: MadeRun, tmp_path: Path
@@ -264,6 +267,7 @@ def test_a_process_that_dies_says_of_what_and_what_it_printed_lies_beside(
     assert told.endswith("see errors/w3.stderr")
 
 
+@pytest.mark.slow
 def test_what_segments_print_does_not_fill_the_disk(made_run: MadeRun) -> None:
     """Of each file the end is kept, and standard error too, from which the cause of a failure is taken."""
     directory = made_run("""

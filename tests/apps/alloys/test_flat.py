@@ -65,6 +65,7 @@ def exact_squares(edge: int = 8) -> np.ndarray:
     return np.array([math.log(each) if each else -math.inf for each in total]) - edge * edge * math.log(2)
 
 
+@pytest.mark.slow
 def test_the_chain_is_in_detailed_balance_with_its_weights_on_all_states_of_a_cube() -> None:
     """Flows between any two of the 256 states of 2 x 2 x 2 spins are alike, whatever ln g is."""
     states, repeats = all_spins(8), 4000
@@ -103,6 +104,7 @@ def test_all_states_of_a_small_square_are_counted() -> None:
     assert found.steps == 64 * (1 + 1500 + 1 + 3000)
 
 
+@pytest.mark.slow
 def test_what_lies_above_the_top_is_one_bin() -> None:
     spins = 2.0 * torch.randint(2, (64, 16), generator=torch.Generator().manual_seed(1)) - 1
     found = density(spins, lambda s: ising(s, 4, 2), flipped, width=4.0, learn=500, measure=1500, seed=1, top=2.0)

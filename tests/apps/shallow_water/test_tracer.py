@@ -68,6 +68,7 @@ def test_moving_vortices_wind_the_tracer_up_as_the_exact_solution(alpha: float) 
     assert fine < 0.0125
 
 
+@pytest.mark.slow
 def test_a_tracer_neither_moves_the_flow_nor_loses_mass() -> None:
     sphere = SphericalHarmonics(21)
     lon, lat = np.meshgrid(sphere.longitudes, sphere.latitudes)

@@ -115,6 +115,7 @@ def test_numbers_that_nothing_can_be_trained_with_are_told(wrong: dict[str, Any]
         CVAE(6, latent=0)
 
 
+@pytest.mark.slow
 def test_naming_the_models_does_not_import_torch() -> None:
     """A workflow file is read in milliseconds; `steersman check` needs no network."""
     code = "import sys, steersman.models as m; print('torch' in sys.modules); m.CVAE; print('torch' in sys.modules)"

@@ -84,6 +84,7 @@ def test_a_block_of_time_that_was_held_out_sees_that_a_model_learned_chance_and_
         assert (slowness(z, among[held_out]) < 1.3 * truth) == sees
 
 
+@pytest.mark.slow
 def test_a_network_sees_what_no_line_separates() -> None:
     """The slow process is the radius of a ring that turns fast."""
     slow, fast, _ = processes(8_000).T
