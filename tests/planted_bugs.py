@@ -177,6 +177,8 @@ def copy_to(folder: Path) -> None:
         if name and os.path.lexists(ROOT / name):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    libraries = Path("src/steersman/dashboard/live/libraries")  # of the page, which git ignores
+    shutil.copytree(ROOT / libraries, folder / libraries)
     code = "import tests, steersman.steering as s; print(tests.__file__, s.__file__, sep='\\n')"
     for path in subprocess.check_output([sys.executable, "-c", code], cwd="/", env=env(folder), text=True).splitlines():
         if not Path(path).resolve().is_relative_to(folder):
