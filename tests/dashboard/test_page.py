@@ -311,6 +311,7 @@ def test_no_text_of_a_run_becomes_markup(look: Look, tmp_path: Path) -> None:
         page.locator("#failures button").first.click()
         expect(page.locator("#failures pre")).to_contain_text(EVIL)
         page.goto(served.address)
+        expect(page.locator("#frame[data-frame]")).to_be_visible()  # the list of one run has led to its page
         assert page.evaluate("window.evil") is None
         assert page.locator("img[src=x]").count() == 0
     look.check()
