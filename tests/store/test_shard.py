@@ -9,7 +9,7 @@ import zarr
 from zarr.codecs import Crc32cCodec
 
 from steersman.store import DamagedShard, shard
-from steersman.store.column import _PACK_BITS
+from steersman.store.metadata import _PACK_BITS
 from steersman.store.shard import encode_shard, read_rows, shard_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")

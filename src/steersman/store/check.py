@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from steersman.store.column import SINCE
 from steersman.store.errors import DamagedShard
 from steersman.store.frames import FRAME, WALKER, Frames, Span, Stored
 from steersman.store.shard import shards_there
+from steersman.store.variables import SINCE
 from steersman.system.errors import EngineError
 from steersman.system.reading import read
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
-from zarr.codecs import Crc32cCodec
-from zarr.core.buffer import default_buffer_prototype
 
 from steersman.store.errors import BadVariable, ShapeMismatch
 from steersman.store.shard import encode_shard, shard_file
@@ -23,14 +20,7 @@ CHUNK_BYTES = 128 * 2**10  # zarr spends about 0.1 ms on reading a chunk, whatev
 CHUNK_ROWS = 2**11  # the open chunk of a number is written whole too: 16 KiB
 TABLE_ROWS = 2**6  # of a chunk of the table of segments: if it is damaged, each walker of it is lost
 SHARD_BYTES = 8 * 2**20  # an open shard is written again at each publication
-SINCE = "first_row"  # attribute of a variable that came late
 SHARD_ROWS = 2**15  # few files: 31 per 10^6 rows of a small variable
-
-with warnings.catch_warnings():  # packbits is not yet in the Zarr 3 text; every zarr-python that reads this has it
-    warnings.simplefilter("ignore")
-    from zarr.codecs.numcodecs import PackBits
-
-    _PACK_BITS = PackBits()
 
 
 class Column:
@@ -121,23 +111,11 @@ class Column:
         return self._shards[number]
 
     def _described(self, meaning: Variable) -> dict[str, Any]:
-        """What zarr writes of such an array into its `zarr.json`."""
-        array = zarr.create_array(
-            {},
-            shape=(0, *self._row),
-            chunks=(self._chunk_rows, *self._row),
-            shards=(self._shard_rows, *self._row),
-            dtype=self._dtype,
-            filters=[_PACK_BITS] if self._dtype.kind == "b" else None,
-            compressors=[Crc32cCodec()],
-            fill_value=self._fill,
-            dimension_names=(self.dimension, *meaning.dims),
-            attributes={"units": meaning.units, "long_name": meaning.long_name or self.name}
-            | ({SINCE: self._since} if self._since else {}),
-        )
-        text = array.metadata.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes()
-        described: dict[str, Any] = json.loads(text)
-        return described
+        from steersman.store.metadata import described
+
+        layout, dims = (self._chunk_rows, self._shard_rows), (self.dimension, *meaning.dims)
+        named = replace(meaning, long_name=meaning.long_name or self.name)
+        return described(self._row, self._dtype, self._fill, layout, dims, named, self._since)
 
 
 def _held(block: np.ndarray, dtype: np.dtype) -> np.ndarray:

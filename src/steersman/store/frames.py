@@ -7,17 +7,13 @@ import functools
 import json
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
-from zarr.core.metadata.v3 import ArrayV3Metadata
 
-from steersman.store.column import SINCE
 from steersman.store.errors import DamagedGroup, DamagedShard, EmptyWindow, MissingFrame, MissingVariable, ShapeMismatch
 from steersman.store.shard import read_inside, read_rows
 from steersman.store.states import RESTART, RESTART_STATES, rows_of, unpacked
@@ -372,23 +368,11 @@ def part(group: Publication, frames: Frames, walker: str) -> Publication:
 
 
 def _stored(of: tuple[Frames, str], path: Path, described: Mapping[str, Any]) -> Stored:
-    rows, *row = described["shape"]
-    return Stored(of, path, rows, *_layout(json.dumps({**described, "shape": [0, *row]})))
+    from steersman.store.metadata import layout
 
-
-@functools.lru_cache(maxsize=256)
-def _layout(described: str) -> tuple[np.ndarray, tuple[int, int], tuple[str, ...], dict[str, Any], int]:
-    """What walkers and publications have in common, for zarr takes a while to read it: see Stored."""
-    with warnings.catch_warnings():  # packed booleans are not in the Zarr 3 text yet
-        warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
-        array = ArrayV3Metadata.from_dict(json.loads(described))
-    like = np.full(array.shape[1:], array.fill_value, array.dtype.to_native_dtype())
-    like.flags.writeable = False
-    assert array.shards is not None
-    first, *others = map(str, array.dimension_names or ())
-    attributes = dict(array.attributes)
-    since = int(attributes.pop(SINCE, 0))
-    return like, (array.chunks[0], array.shards[0]), (_OF_0_1.get(first, first), *others), attributes, since
+    rows, *row = described["shape"]  # but for rows, walkers and publications are alike: zarr takes a while to read one
+    like, chunks, (first, *others), attributes, since = layout(json.dumps({**described, "shape": [0, *row]}))
+    return Stored(of, path, rows, like, chunks, (_OF_0_1.get(first, first), *others), attributes, since)
 
 
 def _along(arrays: Mapping[str, Stored], dimension: str | None) -> dict[str, Stored]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+SINCE = "first_row"  # attribute of a variable that came late: rows of others before it
+
 
 @dataclass(frozen=True)
 class Variable:

@@ -9,6 +9,7 @@ light.hollow()
 import parsl.executors.high_throughput.monitoring_info  # noqa: E402
 import parsl.executors.high_throughput.process_worker_pool  # noqa: E402, F401
 
+import steersman.store.metadata  # noqa: E402
 import steersman.worker.tasks  # noqa: E402, F401
 
 light.fill_when_needed()
