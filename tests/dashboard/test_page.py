@@ -430,9 +430,9 @@ def test_a_running_campaign_is_seen_and_obeys(look: Look, tmp_path: Path, monkey
 def test_a_run_of_many_events_opens(look: Look, tmp_path: Path) -> None:
     """How fast a run of 10^6 opens and how smoothly it moves is measured by `steersman bench dashboard`."""
     run = tmp_path / "large-0001"
-    write_run(run, events=200_000, frames=200_000, walkers=200)
+    write_run(run, events=40_000, frames=40_000, walkers=200)
     with serving(RunDirectory(run)) as served:
         page = look.open(served)
-        expect(page.locator("#map-canvas")).to_have_attribute("data-total", "200000", timeout=90_000)
-        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", "50000")
+        expect(page.locator("#map-canvas")).to_have_attribute("data-total", "40000", timeout=90_000)
+        expect(page.locator("#slots-canvas")).to_have_attribute("data-segments", "10000")
     look.check()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from steersman.dashboard import (
@@ -96,9 +97,13 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
 
 def svg_of(figure: Figure) -> str:
     """All of a figure: one without a layout of its own is as large as what it holds, for its labels may reach out."""
-    text = io.StringIO()
-    around = "tight" if figure.get_layout_engine() is None else None
-    figure.savefig(text, format="svg", metadata=SVG_METADATA, bbox_inches=around)
+    text, layout = io.StringIO(), figure.get_layout_engine()
+    if layout is not None and figure.axes:  # savefig would draw everything twice to lay it out
+        FigureCanvasSVG(figure)
+        layout.execute(figure)
+        figure.set_layout_engine("none")
+    figure.savefig(text, format="svg", metadata=SVG_METADATA, bbox_inches="tight" if layout is None else None)
+    figure.set_layout_engine(layout or "none")
     return text.getvalue()
 
 

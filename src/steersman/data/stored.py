@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steersman.data.history import History
-from steersman.store import FRAME, Span
+from steersman.store import FRAME, Span, Stored
 from steersman.store.names import walker_name
 
 POSITIONS = "positions"  # variable of a frame: (atom, 3)
@@ -92,11 +92,14 @@ def blocks(history: History, variable: StoredVariable, *, first: float = 0.0, la
     number = min(len(part), MOST_BLOCKS)
     chosen = part[np.linspace(0, len(part) - 1, number).round().astype(int)]
     rows = _rows_per_block(variable, number)
+    arrays: dict[str, Stored] = {}
     for i in chosen.tolist():
         begin = int(segments.first[i])
         span = Span(walker_name(segments.walker[i]), begin, min(begin + rows, int(segments.end[i])))
         at, row = np.full(span.rows, i), np.arange(span.first, span.end)
-        yield Block(history.directory.frames.read(variable.name, span), segments.moments(at, row))
+        if span.walker not in arrays or span.end > arrays[span.walker].rows:  # a publication is read once
+            arrays[span.walker] = history.directory.frames.array(variable.name, span)
+        yield Block(arrays[span.walker].read(span.first, span.end), segments.moments(at, row))
 
 
 def _rows_per_block(variable: StoredVariable, number: int) -> int:
