@@ -156,6 +156,7 @@ class Site(Schedulers):
     lease_s: Annotated[Seconds, Field(ge=1)] | None = None
     margin_s: Seconds = Field(default=30.0, ge=0)
     _stages: tuple[str, ...] = PrivateAttr(ROLES)  # of the workflow that it is to run; no key of a site file
+    _rounds: bool = PrivateAttr(False)
 
     @model_validator(mode="after")
     def _nodes_have_a_scheduler(self) -> Self:
@@ -261,10 +262,13 @@ class Site(Schedulers):
             first = wrong.errors()[0]
             raise ValueError(f"{role}.asks: {first['loc'][0]} = {first['input']!r}: {first['msg']}") from None
 
-    def serving(self, stages: Iterable[str]) -> Site:
-        """This site for a workflow with these stages, of ROLES: executors that serve none of them are not used."""
+    def serving(self, stages: Iterable[str], *, rounds: bool = False) -> Site:
+        """This site for a workflow with these stages, of ROLES: executors that serve none of them are not used.
+
+        In rounds nothing is scored while a model is trained, so that on the driver's machine one worker does both.
+        """
         narrowed = self.model_copy()
-        narrowed._stages = tuple(stages)
+        narrowed._stages, narrowed._rounds = tuple(stages), rounds
         return narrowed
 
     @property
@@ -280,7 +284,10 @@ class Site(Schedulers):
     def executors(self) -> dict[str, Workers | Blockless]:
         """Executors that are used, by role."""
         used = {self.executor_of(stage) for stage in self._stages}
-        each = {"simulation": self.simulation, "training": self.training, "scoring": self.scoring}
+        training = self.training
+        if self._rounds and self.scoring is None and isinstance(training, Trainers) and not training.nodes:
+            training = training.model_copy(update={"workers": 1})
+        each = {"simulation": self.simulation, "training": training, "scoring": self.scoring}
         return {role: one for role, one in each.items() if role in used and one}
 
     @property

@@ -78,8 +78,10 @@ def test_a_policy_that_needs_what_the_run_lacks_is_refused(steered: RunDirectory
 def test_a_segment_is_traced_to_the_prepared_start(steered: RunDirectory) -> None:
     starts = {record.start: record for record in journal.read(steered.journal, Start)}
     began = {f"w{r.walker}.{r.segment}": starts[r.start] for r in journal.read(steered.journal, Began)}
-    name = max(began, key=lambda each: began[each].start)
-    told = tree(History(steered), name)
+    history = History(steered)
+    segments = history.segments
+    name = segments.name(max(range(len(segments)), key=lambda i: len(segments.lineage(i))))
+    told = tree(history, name)
     chain = told["segments"]
     assert [chain[0]["segment"], chain[-1]["parent"]] == [name, None]
     assert len(chain) > 2

@@ -45,6 +45,25 @@ def test_executors_that_a_workflow_does_not_use_are_not_started(
     assert Site.model_validate(used.model_dump(mode="json")) == site(scoring=scoring), "what a run keeps is the file's"
 
 
+@pytest.mark.parametrize(
+    ("rounds", "given", "workers"),
+    [
+        (True, {}, 1),
+        (False, {}, 2),
+        (True, {"training": {"workers": 3}}, 1),
+        (True, {"training": {"workers": 3}, "scoring": {}}, 3),
+    ],
+)
+def test_in_rounds_one_worker_trains_and_scores(
+    rounds: bool, given: dict[str, Any], workers: int, tmp_path: Path
+) -> None:
+    """Each of several would import torch, though the one that trains waits for the one that scores."""
+    used = site(**given).serving(["simulation", "training", "scoring"], rounds=rounds)
+    learns = next(each for each in parsl_config(used, tmp_path).executors if each.label == "training")
+    assert learns.max_workers_per_node == workers
+    assert used.model_dump(mode="json") == site(**given).model_dump(mode="json"), "what a run keeps is the file's"
+
+
 def test_scoring_runs_on_workers_on_an_endpoint_or_in_threads(tmp_path: Path) -> None:
     def kind(**scoring: Any) -> Any:
         return parsl_config(site(scoring=scoring), tmp_path).executors[-1]

@@ -69,9 +69,10 @@ def plan(
         raise BadValue("--seed", repr(seed), "a seed is a whole number") from None
     if chosen < 0:
         raise BadValue("--seed", str(seed), "a seed is 0 or above")
-    where = site_files.load_site(site, site_changes).serving(loaded.stages)
+    rounds = rounds or loaded.steering.policy.rounds
+    where = site_files.load_site(site, site_changes).serving(loaded.stages, rounds=rounds)
     _check_ranks(loaded, where)
-    return Plan(source, loaded, params, where, chosen, rounds or loaded.steering.policy.rounds)
+    return Plan(source, loaded, params, where, chosen, rounds)
 
 
 def _check_scores(workflow: Workflow, source: Path) -> None:
@@ -171,7 +172,7 @@ def _place(directory: RunDirectory, workflow: Workflow, site: str | None, change
     else:
         file = directory.site_file if directory.site_file.exists() else directory.settings_file
         found = site_files.changed(str(file), directory.site(), changes)
-    found = found.serving(workflow.stages)
+    found = found.serving(workflow.stages, rounds=directory.settings()["rounds"])
     if site or changes:
         _check_ranks(workflow, found)
         ready(settled(found))
