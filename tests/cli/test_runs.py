@@ -82,6 +82,8 @@ def test_the_status_of_a_paused_run_says_who_drives_it_and_who_paused_it(
     assert driver == f"running: {Owner(platform.node(), os.getpid(), 0, 0.0)}"
     assert f"steersman tell {ended} continue" in paused
     assert str(os.getpid()) not in paused.replace(str(ended), "")
+    Journal(ended / "journal.jsonl").append(End(outcome="finished", reason="me ended the run"))
+    assert "PAUSED" not in said(["status", str(ended)], monkeypatch, capsys)
 
 
 def test_resume_of_a_finished_run_prints_the_object_that_it_would_have_printed(

@@ -74,9 +74,11 @@ export class Working {
                 {},
                 state.ended
                   ? "ended"
-                  : b.left_s == null
-                    ? "time left: not known yet"
-                    : `about ${duration(b.left_s)} left`,
+                  : state.paused_by
+                    ? "paused"
+                    : b.left_s == null
+                      ? "time left: not known yet"
+                      : `about ${duration(b.left_s)} left`,
               ),
               el("span", { class: "number" }, `${Math.round(100 * b.share)} %`),
             ),
