@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from steersman.journal.lock import Lock, driven
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.system.errors import EngineError
 
 LOOK_S = 0.2
 ENDS_S = 30.0  # a driver whose caller was killed ends soon after it
@@ -72,6 +74,9 @@ def describe(directory: RunDirectory, state: State, *, draw: bool = True) -> Non
         if draw and any(state.segments):
             from steersman.dashboard.report import write_report
 
-            write_report(directory)
+            try:
+                write_report(directory)
+            except EngineError as error:  # a full disk, say: the run is finished all the same
+                print(error, file=sys.stderr)
         write_crate(directory, state)
         manifest.seal(directory)
