@@ -69,9 +69,13 @@ def _expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
 
 
 def describe(directory: RunDirectory, state: State, *, draw: bool = True) -> None:
-    """Write what a person and a program read of a run that has ended; nobody continues or verifies it meanwhile."""
+    """Write what a person and a program read of a run that has ended; nobody continues or verifies it meanwhile.
+
+    A report of a run that was interrupted, and may go on, is not drawn: who stopped it waits for the end.
+    """
+    interrupted = state.end is not None and state.end.outcome == "interrupted"
     with Lock(directory.path).held():
-        if draw and any(state.segments):
+        if draw and not interrupted and any(state.segments):
             from steersman.dashboard.report import write_report
 
             try:
