@@ -269,11 +269,11 @@ def test_gpus_that_this_machine_does_not_have_are_told_of(monkeypatch: pytest.Mo
     [gpus] = preflight._gpus(load_site("workstation"))
     assert not gpus.ok
     assert gpus.found.startswith("2 requested, but /dev shows none: ")
-    monkeypatch.setattr(preflight, "GPU_DEVICES", ("null", "[nz]e[rl]o", "[nz][ue][lr][lo]"))
+    monkeypatch.setattr(preflight, "GPU_DEVICES", ("null", "zero", "[nz]?[lr][lo]"))
     assert [each.ok for each in preflight._gpus(load_site("workstation"))] == [True]
-    for gpus, there in ((3, False), (["1.1"], True), (["1", "2.0"], False), (["MIG-7", "GPU-9a", "9a"], True)):
-        [found] = preflight._gpus(Site.model_validate({"name": "mine", "simulation": {"workers": 1, "gpus": gpus}}))
-        assert found.ok == there
+    for asked, there in ((3, False), (["1.1"], True), (["1", "2.0"], False), (["MIG-7", "GPU-9a", "9a"], True)):
+        [gpus] = preflight._gpus(Site.model_validate({"name": "mine", "simulation": {"workers": 1, "gpus": asked}}))
+        assert gpus.ok == there
     assert not list(preflight._gpus(load_site("laptop")))
 
 
