@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def ready(site: Site) -> None:
 
     Raises: BadSite: the first thing that is wrong, with the scheduler's words.
     """
-    for finding in (_needs(site), *_crowd(site), _network(site), *_looked(site), *_asked(site, submit_scripts(site))):
+    for finding in (_needs(site), *_here(site), _network(site), *_looked(site), *_asked(site, submit_scripts(site))):
         if not finding.ok:
             raise BadSite(site.name, finding.found)
 
@@ -57,9 +58,9 @@ def findings(site: Site, hours: float | None = None) -> list[Finding]:
     found = [Finding(_done_there(site, role), True, _where(site, one)) for role, one in site.executors.items()]
     found += [Finding("driver, bus", True, "this machine"), Finding("frames", True, _frames(site))]
     if site.scheduler is None or not site.asks_for_nodes:
-        return [*found, *_crowd(site), *_gpus(site), _network(site), *_looked(site), _environment(site)]
+        return [*found, *_here(site), *_gpus(site), _network(site), *_looked(site), _environment(site)]
     found += [
-        *_crowd(site),
+        *_here(site),
         _network(site),
         *_looked(site),
         _needs(site),
@@ -110,12 +111,62 @@ def _frames(site: Site) -> str:
 
 def _gpus(site: Site) -> Iterator[Finding]:
     """Of this machine; what the nodes of a job have, `doctor` shows."""
-    if (wanted := max(len(one.gpu_names) for one in site.workers.values())) and not site.inside:
+    asked = {name for one in site.workers.values() for name in one.gpu_names if not one.nodes}
+    if asked and not site.inside:
         there = max(len(list(Path("/dev").glob(pattern))) for pattern in GPU_DEVICES)
+        numbers = (re.match(r"[0-9]+(?![^.:])", name) for name in asked)  # 1, and 1.0 of tiles; no UUID
+        lacking = [f"no GPU {found[0]}" for found in numbers if found and int(found[0]) >= there]
         cure = "write `gpus: 0` in a copy of the site file, or use --site laptop"
-        yield Finding(
-            "GPUs", there > 0, f"{there} in /dev" if there else f"{wanted} requested, but /dev shows none: {cure}"
+        none = f"{len(asked)} requested, but /dev shows none: {cure}" if not there else ""
+        yield Finding("GPUs", there > 0 and not lacking, none or ", ".join([f"{there} in /dev", *sorted(lacking)]))
+
+
+def _here(site: Site) -> Iterator[Finding]:
+    """What workers on this machine need of it; what the nodes of a job have, `doctor` shows."""
+    yield from _crowd(site)
+    for role, one in site.workers.items():
+        here = not (one.nodes or site.inside or site.parsl)
+        if wrong := _binding(one, os.sched_getaffinity(0) if here else None):
+            yield Finding("affinity", False, f"{role}.affinity = {one.affinity}: {wrong}")
+        if wrong := _scratch(site, role) if here else "":
+            yield Finding("scratch", False, wrong)
+
+
+def _binding(one: Workers, there: set[int] | None) -> str:
+    """Why workers cannot be bound as they say, or ""; `there` are the cores of their machine, None: not known."""
+    if one.mpi_walkers:
+        return ""
+    if one.listed and len(one.listed) != one.per_node:
+        return (
+            f"cores for {_plural(len(one.listed), 'worker')}, and there are {one.per_node}; write `:` between workers"
         )
+    if not all(one.listed):
+        return "a range of cores ends before it begins"
+    if there is None or one.binding == "none":
+        return ""
+    if lacking := set().union(*one.listed) - there:
+        return f"this machine has no core {_ranges(lacking)}; it has {_ranges(there)}"
+    too_many = one.per_node > len(there)
+    return f"{one.per_node} workers, but this machine has {_plural(len(there), 'core')}" if too_many else ""
+
+
+def _ranges(numbers: set[int]) -> str:
+    """`0-3,8`: as `list:` takes them."""
+    first = sorted(n for n in numbers if n - 1 not in numbers)
+    last = sorted(n for n in numbers if n + 1 not in numbers)
+    return ",".join(f"{a}-{b}" if b > a else str(a) for a, b in zip(first, last, strict=True))
+
+
+def _scratch(site: Site, role: str) -> str:
+    """Why there can be no folder on this machine's disk, or ""."""
+    try:
+        folder = site.scratch_here(role)
+    except BadSite as wrong:
+        return "" if site.worker_init else wrong.problem  # which may set the variable
+    there = folder and next(each for each in (folder, *folder.parents) if each.exists())
+    if not there or (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        return ""
+    return f"{role}.scratch = {folder}: {there} is no folder that you may write to"
 
 
 def _crowd(site: Site) -> Iterator[Finding]:

@@ -22,7 +22,6 @@ from steersman.executors.values import Line, Seconds, Strict, matching
 from steersman.executors.workers import Scorers, Trainers, Walkers, Workers
 from steersman.system import plain
 from steersman.system.files import home
-from steersman.system.node import cores
 
 SHIPPED = Path(steersman.site_configs.__file__).parent
 
@@ -210,9 +209,6 @@ class Site(Schedulers):
     @model_validator(mode="after")
     def _a_node_has_what_is_asked(self) -> Self:
         for role, wanted in self.workers.items():
-            here = 0 if wanted.nodes or self.inside or wanted.affinity == "none" else cores()
-            if here and wanted.per_node > here:
-                raise ValueError(f"{role}.affinity: {wanted.per_node} workers, but this machine has {here} cores")
             if self.node and wanted.nodes and len(wanted.gpu_names) > self.node.gpus:
                 raise ValueError(f"{role}: gpus = {len(wanted.gpu_names)}, but a node has {self.node.gpus}")
             if self.node and wanted.nodes and not wanted.mpi_walkers and wanted.per_node > self.node.cores:

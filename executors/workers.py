@@ -11,10 +11,11 @@ from steersman.executors.values import Line, Seconds, Strict, matching
 from steersman.system.node import cores
 
 Count = Annotated[int, Field(ge=1)] | Literal["cores"]
+CORES = r"[0-9]{1,5}(-[0-9]{1,5})?"
 Affinity = Annotated[
     str,
     matching(
-        r"none|block|block-reverse|alternating|list:[0-9,:-]+",
+        rf"none|block|block-reverse|alternating|list(:{CORES}(,{CORES})*)+",
         "write none, block, block-reverse, alternating, or cores as in list:0-7:8-15",
     ),
 ]
@@ -97,6 +98,13 @@ class Workers(Executor):
     def binding(self) -> str:
         """How Parsl binds workers to cores: a process whose threads share one core need not wake another."""
         return "block" if (self.workers, self.affinity) == ("cores", "none") else self.affinity
+
+    @property
+    def listed(self) -> list[set[int]]:
+        """The cores of each worker, where `affinity` lists them."""
+        _, *groups = self.affinity.split(":")
+        bounds = [[part.split("-") for part in group.split(",")] for group in groups]
+        return [{core for part in group for core in range(int(part[0]), int(part[-1]) + 1)} for group in bounds]
 
     @property
     def per_node(self) -> int:

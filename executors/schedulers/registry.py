@@ -35,6 +35,8 @@ def _found() -> tuple[dict[str, type[Scheduler]], dict[str, str]]:
     unusable = {}
     for entry in entry_points(group=GROUP):
         try:
+            if found.pop(entry.name, None) or entry.name in unusable:
+                raise ValueError("there is another scheduler of this name; give this one another, or uninstall it")
             found[entry.name] = _loaded(entry)
         except Exception as error:  # another package's code may raise anything
             unusable[entry.name] = f"{entry.value} cannot be used: {told(error)}"

@@ -13,6 +13,7 @@ from steersman.analysis.comparison.metric import HeldOutMetric, parse
 from steersman.analysis.errors import CampaignFailed
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
+from steersman.steering import Steering
 from steersman.system.errors import BadInput, BadValue
 
 WELLS = Path(loading.__file__).parents[1] / "workflows" / "reference" / "wells.py"
@@ -54,6 +55,14 @@ def test_a_variant_ends_with_the_loop_that_is_judged(tmp_path: Path) -> None:
     made = variant(source, arms(loading.load(source), [], {})[0], {})
     source.write_bytes(made)
     assert loading.load(source).after_plan is None
+
+
+def test_a_variant_steers_as_its_arm_whatever_the_file_says(tmp_path: Path) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text(TEXT + "from steersman.steering import Random\nwf.steer(Random())\n")
+    made = variant(source, arms(loading.load(source), [], {})[0], {})
+    source.write_bytes(made)
+    assert loading.load(source).steering == Steering()
 
 
 @pytest.mark.parametrize("wrong", ["error", "error<", "error<a", "error=0.1", "nothing<0.1"])

@@ -118,8 +118,12 @@ def test_a_sound_workflow_passes_in_every_stage(write: WriteMine) -> None:
 
 
 def test_every_kind_of_stage_is_tried(write: WriteMine) -> None:
-    """But a task by itself, which plans call."""
+    """But a task by itself, which plans call. An estimate of too few frames is no mistake."""
     more = """
+        @wf.metric
+        def rate(scores):
+            from steersman.steering import averages, mean_of_rounds
+            return mean_of_rounds(averages(scores, scores.values["error"])).value
         @wf.before
         def before(p): return {"x": np.zeros(2)}
         @wf.held_out
@@ -132,6 +136,7 @@ def test_every_kind_of_stage_is_tried(write: WriteMine) -> None:
     found = steps(write(prepare="", steer=SOUND["steer"] + more))
     assert [name for name, step in found.items() if not step.ok] == []
     assert KINDS.keys() - {name.split()[0] for name in found} == {"prepare", "task"}
+    assert found["metric rate"].found.startswith("no value yet")
 
 
 @pytest.mark.parametrize(("body", "names"), [("return {'a': frames['x']}", ["a"]), ("return {'a': frames['y']}", None)])

@@ -36,6 +36,7 @@ from steersman.journal.records import (
     Stage,
     Start,
     Task,
+    Tell,
     Trained,
     Training,
 )
@@ -125,6 +126,21 @@ def test_a_campaign_goes_on_when_nobody_reads_what_it_tells(
         for now in (100.0, 200.0):
             display.show(state, functools.partial(seen, state, now, budget(frames=10)), now)
     assert display.console.quiet
+
+
+def test_no_time_is_left_while_a_run_is_paused_and_nobody_pauses_one_that_has_ended(state: State) -> None:
+    rule, now = budget(hours=0.01), 20.0
+    assert line(seen(state, now, rule)).endswith(" left")
+    state.apply(Tell(t=5.0, id="1", who="me", verb="pause", text="pause"))
+    paused, console = seen(state, now, rule), Console(file=io.StringIO(), width=120)
+    console.print(view(state, paused, "x"))
+    assert (paused.paused_by, paused.budget.left_s) == ("me", None)
+    for shown in (line(paused), console.file.getvalue()):  # type: ignore[attr-defined]
+        assert "PAUSED" in shown
+        assert " left" not in shown
+    state.apply(End(t=6.0, outcome="interrupted", reason="a key"))
+    assert seen(state, now, rule).paused_by is None
+    assert "PAUSED" not in line(seen(state, now, rule))
 
 
 def test_a_spent_budget_tells_what_is_waited_for(state: State) -> None:

@@ -5,9 +5,11 @@ import os
 import platform
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from steersman.cli import campaigns
 from steersman.cli.__main__ import app, main
 from steersman.engine import campaign
 from steersman.executors import site_files
@@ -16,6 +18,7 @@ from steersman.journal import run_directory
 from steersman.journal.file import Journal, read
 from steersman.journal.lock import Lock, Owner
 from steersman.journal.records import Began, End, Hired, Published, Record, Run, Session, Start, Tell
+from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.system.errors import BadRequest
@@ -82,6 +85,8 @@ def test_the_status_of_a_paused_run_says_who_drives_it_and_who_paused_it(
     assert driver == f"running: {Owner(platform.node(), os.getpid(), 0, 0.0)}"
     assert f"steersman tell {ended} continue" in paused
     assert str(os.getpid()) not in paused.replace(str(ended), "")
+    Journal(ended / "journal.jsonl").append(End(outcome="finished", reason="me ended the run"))
+    assert "PAUSED" not in said(["status", str(ended)], monkeypatch, capsys)
 
 
 def test_resume_of_a_finished_run_prints_the_object_that_it_would_have_printed(
@@ -152,3 +157,28 @@ def test_a_parameter_that_is_set_while_a_run_ends_does_not_keep_it_from_ending()
 
 def said_by(verb: str) -> Tell:
     return Tell(id="1", who="me@here", verb=verb, text=verb)
+
+
+@pytest.mark.parametrize(("outcome", "drawn"), [("interrupted", 0), ("budget", 1)])
+def test_who_stops_a_run_does_not_wait_for_its_report(
+    outcome: str, drawn: int, ended: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And who does not wait for one that is drawn ends at once."""
+    state, found = State([Run(slots=1), Session(host="here", pid=1), Hired(walker=0, slot=0)]), []
+
+    def draw(directory: RunDirectory) -> None:
+        found.append(directory)
+        raise KeyboardInterrupt
+
+    def leave(code: int) -> None:
+        raise SystemExit(code)
+
+    state.apply(Start(start=0, seed=0))
+    state.apply(Began(walker=0, segment=0, start=0, first_row=0))
+    state.apply(End(outcome=outcome, reason="a signal"))
+    monkeypatch.setattr("steersman.dashboard.report.write_report", draw)
+    monkeypatch.setattr("steersman.calls.start.write_crate", lambda *given: None)
+    monkeypatch.setattr(campaigns, "_leave", leave)
+    with pytest.raises(SystemExit) as end:
+        campaigns._finish(RunDirectory(ended), SimpleNamespace(state=state), require_goal=False, as_json=False)  # type: ignore[arg-type]
+    assert (end.value.code, len(found)) == (130, drawn)

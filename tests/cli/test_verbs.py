@@ -3,12 +3,16 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from steersman.cli.__main__ import app
-from steersman.cli.verbs import VERBS
+from steersman.cli.__main__ import UsageError, app
+from steersman.cli.verbs import VERBS, _imported
+from steersman.system.errors import BadRequest
 
 SLOW = ("numpy", "zarr", "torch", "parsl", "pydantic", "steersman.engine")
 
@@ -43,3 +47,36 @@ def test_an_unknown_verb_is_refused_with_the_nearest() -> None:
     done = CliRunner().invoke(app, ["runn"])
     assert done.exit_code == 2
     assert "run" in done.output.replace("runn", "")
+
+
+def commands(command: Any) -> Iterator[Any]:
+    yield command
+    for each in getattr(command, "commands", {}).values():
+        yield from commands(each)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_an_option_of_one_value_is_not_given_twice(name: str) -> None:
+    for command in commands(_imported(name)):
+        for option in command.params:
+            if option.param_type_name == "option" and not (option.is_flag or option.multiple):
+                with pytest.raises(UsageError) as told:
+                    command.make_context(name, [option.opts[0], "1", option.opts[0], "1"])
+                assert option.opts[0] in told.value.message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "double_well", "--set", "frames=1", "--set", "frames = 1"],
+        ["compare", "double_well", "--vary", "frames=1,2", "--vary", "frames=3"],
+        ["compare", "wells", "--vary", "frames=100,200", "--set", "frames=300"],
+        ["tune", "wells", "--over", "steps=50,100", "--over", "steps=100:200"],
+        ["endpoints", "add", "here", "1" * 32, "--option", "a=1", "--option", "a=2"],
+    ],
+)
+def test_a_key_is_not_given_twice(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, BadRequest), done.output
+    assert "more than once" in str(done.exception)

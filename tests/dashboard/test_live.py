@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -228,6 +229,12 @@ def test_sentences_say_what_is_so(watched: Watched) -> None:
     assert "Model 1 is in use; 1 was not good enough." in words
     assert "coverage is 40" in words
     assert "1 segment failed" in words
+
+
+def test_nothing_is_said_of_a_model_where_none_is_trained(watched: Watched) -> None:
+    seen = replace(watched.history.overview(), models=(), model=0, training="", scored_with=0)
+    for found in (seen, replace(seen, outcome="running", reason=None)):
+        assert "model" not in " ".join(overview.sentences(watched.history, found)).lower()
 
 
 def test_a_rise_across_models_is_said_to_be_one(watched: Watched) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from steersman.calls.start import describe
 from steersman.dashboard import figures, page, report, style, tables
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.executors.site import Site
 from steersman.journal import file
+from steersman.journal.errors import BadDirectory
 from steersman.journal.file import Journal
 from steersman.journal.records import Note
 from steersman.journal.run_directory import RunDirectory
@@ -190,11 +192,20 @@ def test_a_run_without_frames_gets_a_report(empty: RunDirectory) -> None:
     assert "svg" not in page.tags
 
 
-@pytest.mark.usefixtures("without_figures")
-def test_a_report_that_cannot_be_written_is_told(finished: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
-    finished.report.mkdir()
-    report.write_report(finished)
-    assert "the report cannot be written" in capsys.readouterr().err
+@pytest.mark.parametrize("of", ["figure", "report"])
+def test_where_nothing_can_be_written_one_sentence_says_so(
+    finished: RunDirectory, of: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(report, "FIGURES", {name: (name, figures.FIGURES["slots"][1]) for name in ("one", "two")})
+    (finished.figures / "one.svg" if of == "figure" else finished.report).mkdir(parents=True)  # root may write anywhere
+    with pytest.raises(BadDirectory) as told:
+        report.write_report(finished)
+    assert "is a directory" in told.value.problem.lower()
+    assert not capsys.readouterr().err
+    monkeypatch.setattr("steersman.calls.start.write_crate", lambda *given: None)
+    describe(finished, History(finished).state)
+    assert capsys.readouterr().err == f"{told.value}\n"
+    assert finished.manifest.exists(), "the run is finished all the same"
 
 
 @pytest.mark.slow

@@ -18,10 +18,10 @@ from steersman.engine.scorer import Scorer
 from steersman.executors.site_files import load_site
 from steersman.journal.file import Journal
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, End, Ended, Hired, Published, Start, Trained, Training
+from steersman.journal.records import Began, End, Ended, Hired, Note, Published, Start, Trained, Training
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.steering import Novelty, Opes, Policy, Redundant, Unsteered
+from steersman.steering import Novelty, Opes, Policy, Redundant, Scores, Unsteered, passage
 
 
 class Done:
@@ -236,3 +236,22 @@ def workflow_of(*, early: bool) -> Workflow:
     workflow.metrics["largest"] = lambda scores: float(scores.values["x"].max())
     workflow.metrics["needs_z"] = lambda scores: float(scores.values["z"].max())
     return workflow
+
+
+def test_why_a_metric_has_no_value_is_said_once_and_too_few_rounds_are_no_failure(tmp_path: Path) -> None:
+    rounds, recorder, workflow = list[float](), recorder_of(tmp_path), workflow_of(early=True)
+
+    def passage_time(scores: Scores) -> float:
+        rounds.append(0.1)
+        return passage(np.stack([rounds, np.zeros(len(rounds))])).value
+
+    workflow.metrics = {"passage_time": passage_time, "fails": lambda scores: 1 / 0}
+    scorer = Scorer(RunDirectory(tmp_path), workflow, recorder, Done(), load_site("laptop"))  # type: ignore[arg-type]
+    for _ in range(20):
+        scorer._measure(early=False)
+    [told] = [note for note in recorder.state.notes if isinstance(note, Note)]
+    assert "passage_time" in told.text
+    assert "it takes 10" in told.text
+    assert not recorder.state.stages["metric passage_time"].failures
+    assert recorder.state.stages["metric fails"].failures == 1
+    assert recorder.state.metrics == {"passage_time": pytest.approx([10.0] * 2)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -224,13 +225,55 @@ def test_a_tunnel_that_leads_nowhere_is_told_of_before_a_run() -> None:
     assert f"127.0.0.2:{first}" not in found.found
 
 
+@pytest.mark.parametrize(
+    ("simulation", "wrong"),
+    [
+        ({"workers": 1, "affinity": "list:0"}, ""),
+        ({"workers": 2, "affinity": "list:0,1-2:3"}, ""),
+        ({"workers": 1, "affinity": "list:0,99"}, "no core 99; it has 0-3"),
+        ({"workers": 1, "affinity": "list:3-5,7"}, "no core 4-5,7; it has 0-3"),
+        ({"workers": 2, "affinity": "list:0"}, "cores for 1 worker"),
+        ({"workers": 1, "affinity": "list:3-2"}, "before it begins"),
+        ({"workers": 5, "affinity": "block"}, "5 workers, but this machine has 4 cores"),
+        ({"workers": 5}, ""),
+        ({"workers": 1, "scratch": "/dev/null/frames"}, "/dev/null is no folder"),
+        ({"workers": 1, "scratch": "$NO_SUCH_DISK"}, "not all of its variables"),
+        ({"workers": 1, "scratch": "here/frames"}, ""),
+    ],
+)
+def test_cores_and_folders_that_this_machine_does_not_have_are_told_of(
+    simulation: dict[str, object], wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
+    site = Site.model_validate({"name": "mine", "simulation": simulation, "training": {"workers": 1}})
+    assert Site.model_validate(site.model_dump()) == site, "a run of another machine can be looked at"
+    told = "; ".join(each.found for each in findings(site) if not each.ok)
+    assert wrong in told if wrong else not told
+    if wrong:
+        with pytest.raises(BadSite, match=re.escape(wrong)):
+            ready(site)
+    on_nodes = simulation | {"nodes": 1, "walltime_s": 600}
+    cluster = Site.model_validate({"name": "mine", "interface": "lo", "simulation": on_nodes, "slurm": {}})
+    there = [each for each in findings(cluster) if each.what in ("affinity", "scratch") and not each.ok]
+    assert bool(there) == (wrong in ("cores for 1 worker", "before it begins")), "nodes may have others"
+
+
+@pytest.mark.parametrize("affinity", ["list:", "list:-1", "list:1:", "list:1-2-3", "list:a", "list"])
+def test_cores_that_parsl_could_not_read_are_refused(affinity: str) -> None:
+    with pytest.raises(BadSite, match="affinity"):
+        load_site("laptop", {"simulation.affinity": affinity})
+
+
 def test_gpus_that_this_machine_does_not_have_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "GPU_DEVICES", ("no-such-gpu[0-9]*",))
     [gpus] = preflight._gpus(load_site("workstation"))
     assert not gpus.ok
     assert gpus.found.startswith("2 requested, but /dev shows none: ")
-    monkeypatch.setattr(preflight, "GPU_DEVICES", ("null", "zero"))
+    monkeypatch.setattr(preflight, "GPU_DEVICES", ("null", "zero", "[nz]?[lr][lo]"))
     assert [each.ok for each in preflight._gpus(load_site("workstation"))] == [True]
+    for asked, there in ((3, False), (["1.1"], True), (["1", "2.0"], False), (["MIG-7", "GPU-9a", "9a"], True)):
+        [gpus] = preflight._gpus(Site.model_validate({"name": "mine", "simulation": {"workers": 1, "gpus": asked}}))
+        assert gpus.ok == there
     assert not list(preflight._gpus(load_site("laptop")))
 
 

@@ -55,12 +55,14 @@ def test_a_segment_that_was_published_has_ended_when_its_walker_is_gone() -> Non
     assert (segment.end, segment.how, segment.counts) == (5, "finished", True)
 
 
-def test_a_state_knows_which_values_of_a_metric_are_of_one_model() -> None:
+def test_a_state_knows_which_values_of_a_metric_are_of_one_model_and_of_how_many_frames() -> None:
     state = State()
-    for model, values in [(1, {"z": 1.0}), (1, {"z": 2.0, "late": 5.0}), (2, {"z": 3.0}), (3, {"z": 4.0, "late": 6.0})]:
-        state.apply(Scored(model=model, frames=10))
+    story = [(1, {"z": 1.0}), (1, {"z": 2.0, "late": 5.0}), (2, {"z": 3.0}), (3, {"z": 4.0, "late": 6.0})]
+    for frames, (model, values) in enumerate(story, 10):
+        state.apply(Scored(model=model, frames=frames))
         state.apply(Metrics(values=values))
     assert state.progress(0.0).begins == {"z": [2, 3], "late": [1]}
+    assert state.progress(0.0).measured_at == {"z": [10, 11, 12, 13], "late": [11, 13]}
 
 
 def test_a_start_says_its_number_and_what_is_not_the_default() -> None:

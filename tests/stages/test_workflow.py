@@ -13,7 +13,7 @@ from steersman.stages.kinds import KINDS
 from steersman.stages.outline import outline, problems
 from steersman.stages.rules import doubling, every
 from steersman.stages.workflow import Params, Workflow
-from steersman.steering import Scores, Steering, Unsteered, WeightedEnsemble, budget
+from steersman.steering import Random, Scores, Steering, Unsteered, WeightedEnsemble, budget
 
 PAGE = Path(__file__).parents[2] / "docs" / "workflows.md"
 WORDS: dict[str, dict[str, Any]] = {
@@ -101,6 +101,16 @@ def test_a_second_function_for_a_stage_is_refused_and_does_not_replace_the_first
     of_another: dict[str, Any] = {}
     exec("def one(*given): ...", of_another)
     decorate(of_another["one"])  # as a variant of a workflow that it imports
+
+
+def test_a_workflow_is_steered_once_by_its_file() -> None:
+    wf = Workflow("mine", stop=budget(frames=1))
+    wf.steer(Unsteered())
+    with pytest.raises(TypeError):
+        wf.steer(Random())
+    assert isinstance(wf.steering.policy, Unsteered)
+    exec("wf.steer(Random())", {"wf": wf, "Random": Random})  # as a variant of a workflow that it imports
+    assert isinstance(wf.steering.policy, Random)
 
 
 def test_a_metric_that_would_hide_a_column_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from steersman.journal.lock import Lock, driven
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
 from steersman.stages import loading
+from steersman.system.errors import EngineError
 
 LOOK_S = 0.2
 ENDS_S = 30.0  # a driver whose caller was killed ends soon after it
@@ -67,11 +69,18 @@ def _expect_same(plan: Plan, there: RunDirectory, seed: int | None) -> None:
 
 
 def describe(directory: RunDirectory, state: State, *, draw: bool = True) -> None:
-    """Write what a person and a program read of a run that has ended; nobody continues or verifies it meanwhile."""
+    """Write what a person and a program read of a run that has ended; nobody continues or verifies it meanwhile.
+
+    A report of a run that was interrupted, and may go on, is not drawn: who stopped it waits for the end.
+    """
+    interrupted = state.end is not None and state.end.outcome == "interrupted"
     with Lock(directory.path).held():
-        if draw and any(state.segments):
+        if draw and not interrupted and any(state.segments):
             from steersman.dashboard.report import write_report
 
-            write_report(directory)
+            try:
+                write_report(directory)
+            except EngineError as error:  # a full disk, say: the run is finished all the same
+                print(error, file=sys.stderr)
         write_crate(directory, state)
         manifest.seal(directory)

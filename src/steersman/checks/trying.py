@@ -33,7 +33,7 @@ from steersman.stages.start import NoFrame, Start, Watched
 from steersman.stages.workflow import Params, Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
-from steersman.steering.errors import BadScores
+from steersman.steering.errors import BadScores, NoAnswerYet
 from steersman.store import Span, Window
 from steersman.system.errors import UnknownName, told
 from steersman.worker import torch_defaults, training
@@ -361,7 +361,10 @@ class _Trial:
         return rule.reason(self._scores, np.arange(len(self._scores))) or "the segment continues"
 
     def _measure(self, metric: Callable[[Scores], float]) -> str:
-        value = measured(metric, self._scores)
+        try:
+            value = measured(metric, self._scores)
+        except NoAnswerYet as error:
+            return f"no value yet: {error}"
         return f"{value:.6g}" + ("" if math.isfinite(value) else ", which a run does not record")
 
     def _judge(self, name: str, yardstick: Yardstick) -> str:

@@ -191,7 +191,7 @@ def _execute(directory: RunDirectory, made: Run) -> None:
             made.execute()
     except KeyboardInterrupt:
         err.plain(f"stopped at once; `steersman resume {directory.path}` continues it")
-        raise typer.Exit(EXIT["interrupted"]) from None
+        _leave(EXIT["interrupted"])
 
 
 def _say_finished(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: bool) -> NoReturn:
@@ -233,8 +233,12 @@ def _finish(
     state = made.state
     assert state.end is not None
     at_once = sys.stdout.isatty() and not as_json  # whoever types gets the prompt back, a script finds the report
-    _describe(directory, state, wait=not at_once)
     outcome = state.end.outcome
+    try:
+        _describe(directory, state, wait=not at_once)
+    except KeyboardInterrupt:
+        err.plain(f"the run has ended; `steersman report {directory.path}` draws its report")
+        _leave(EXIT["interrupted"])
     if as_json:
         _print_json(directory, state)
     else:
@@ -245,8 +249,10 @@ def _finish(
             out.plain(why)
         if any(state.segments):
             newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.segments), key=_start).name
-            drawn = " (being drawn)" if at_once else ""
-            out.plain(f"Report: {directory.report}{drawn}   Ask: steersman why {directory.path} {newest}")
+            report = f"{directory.report} (being drawn)" if at_once else directory.report
+            if outcome == "interrupted" and not at_once:
+                report = f"`steersman report {directory.path}` draws it"
+            out.plain(f"Report: {report}   Ask: steersman why {directory.path} {newest}")
         if link := page():  # it may have ended
             out.plain(f"{link}   (until {IDLE_S / 60:g} minutes after the last viewer has left)")
     _leave(_exit_code(outcome, require_goal))

@@ -87,10 +87,12 @@ def _print(rows: Sequence[Row]) -> None:
 
 
 def _values(vary: list[str]) -> dict[str, list[str]]:
-    found = {}
+    from steersman.stages.loading import once
+
+    found = []
     for text in vary:
         key, equals, values = text.partition("=")
         if not equals or not values:
             raise BadValue("--vary", text, "write --vary key=a,b,c")
-        found[key.strip()] = values.split(",")
-    return found
+        found.append((key.strip(), values.split(",")))
+    return once("--vary", found)

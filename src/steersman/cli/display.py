@@ -52,7 +52,7 @@ def line(seen: Overview) -> str:
     """One line for logs; without a rule, what is left is not known."""
     share, segments = seen.budget.share, sum(seen.segments.values())
     ahead = [] if share is None else [f"{100 * share:.0f} % of the budget"]
-    ahead += [_rest(seen)] if ahead and not seen.ended else []
+    ahead += [rest] if ahead and (rest := _rest(seen)) else []
     marks = ["PAUSED"] if seen.paused_by else []
     marks += [f"walkers: {seen.starting}"] if seen.starting else []
     if not seen.ended and seen.tasks.keys() & {"begun", "waiting"}:
@@ -65,8 +65,10 @@ def line(seen: Overview) -> str:
 
 
 def _rest(seen: Overview) -> str:
-    """What there is to wait for: time, or a training that goes on when the budget is spent."""
+    """What there is to wait for: time, or a training that goes on when the budget is spent; "": nothing goes on."""
     budget = seen.budget
+    if seen.ended or seen.paused_by:
+        return ""
     if budget.share is not None and budget.share >= 1 and seen.training:
         return f"{seen.training.partition(',')[0]} is being trained"
     return f"{'?' if budget.left_s is None else clock(budget.left_s)} left"
@@ -81,7 +83,7 @@ def _progress(state: State, seen: Overview) -> RenderableType:
         grid.add_row(ran, *done)
     metrics = "   ".join(f"[dim]{name}[/] {value:.4g}" for name, value in seen.metrics.items())
     lacking = seen.starting and f"walkers: {seen.starting}"
-    alarms = [text for text in (lacking, paused(state), *failing(seen)) if text]
+    alarms = [text for text in (lacking, seen.paused_by and paused(state), *failing(seen)) if text]
     counts = "   ".join(f"{number} {how}" for how, number in seen.segments.items())
     return Group(
         grid,

@@ -67,7 +67,7 @@ def status(run: RunPath, as_json: Json = False) -> None:
     if jobs and site.scheduler:
         what = f"jobs of this run still wait or run without a driver: {', '.join(jobs)}"
         out.plain(f"{what}; `resume` cancels them, or {site.scheduler.CANCEL} does")
-    if state.paused:
+    if seen.paused_by:
         out.plain(display.paused(state, tell))
 
 

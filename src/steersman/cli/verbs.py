@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -70,7 +71,24 @@ def _imported(name: str) -> Any:
         alone.command(name, context_settings=OPEN.get(name))(found)
         command = typer.main.get_command(alone)
     command.name = name
+    _refuse_repeated(command)
     return command
+
+
+def _refuse_repeated(command: Any) -> None:
+    """Of an option that takes one value, and is given twice, the last would count without a word."""
+    for each in getattr(command, "commands", {}).values():
+        _refuse_repeated(each)
+    parse = command.parse_args
+
+    def parse_args(context: Any, words: list[str]) -> Any:
+        _, _, order = command.make_parser(context).parse_args(list(words))
+        for option, times in Counter(order).items():
+            if times > 1 and not (option.is_flag or option.multiple):
+                context.fail(f"{option.opts[0]} is given {times} times; give it once")
+        return parse(context, words)
+
+    command.parse_args = parse_args
 
 
 def _summary(name: str) -> str:

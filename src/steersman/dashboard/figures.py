@@ -65,7 +65,10 @@ class Drawing:
 
 
 def draw_all(history: History, folder: Path, figures: Mapping[str, tuple[str, Draw]] = FIGURES) -> list[Drawing]:
-    """Draw every figure and save it in the folder; one that cannot be drawn says why."""
+    """Draw every figure and save it in the folder; one that cannot be drawn says why.
+
+    Raises: OSError: nothing can be written there.
+    """
     return [_drawn(history, folder, name, title, draw) for name, (title, draw) in figures.items()]
 
 
@@ -109,7 +112,10 @@ def svg_of(figure: Figure) -> str:
 
 def save_svg(figure: Figure, path: Path) -> str:
     """Save a figure; returns its SVG without the heading of a file, to stand in a page."""
-    text = svg_of(figure)
+    return _saved(svg_of(figure), path)
+
+
+def _saved(text: str, path: Path) -> str:
     replace_file(path, text)  # what lies there may be a link to another file
     return text[text.index("<svg") :]
 
@@ -118,8 +124,9 @@ def _drawn(history: History, folder: Path, name: str, title: str, draw: Draw) ->
     try:
         with style.applied():
             figure, caption = draw(history)
-            return Drawing(name, title, caption, save_svg(figure, folder / f"{name}.svg"))
+            text = svg_of(figure)
     except NothingToDraw as nothing:
         return Drawing(name, title, trouble=str(nothing))
     except Exception as error:  # whatever is wrong with one figure, the run is finished and its report is wanted
         return Drawing(name, title, trouble=told(error), failed=True)
+    return Drawing(name, title, caption, _saved(text, folder / f"{name}.svg"))

@@ -10,11 +10,11 @@ from steersman.dashboard import page, tables
 from steersman.dashboard.figures import FIGURES, Draw, contributed, draw_all
 from steersman.dashboard.live import offline
 from steersman.data.history import History
+from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import RunDirectory
 from steersman.system import reading
 from steersman.system.errors import BadInput, told
 from steersman.system.files import replace_file
-from steersman.system.reading import OddFile
 
 MODELS = ("version", "frames", "epochs", "seconds", "loss", "held out", "predecessor", "verdict", "because")
 NOTES = ("noted", "times")
@@ -22,13 +22,17 @@ STARTS = ("segment", "descendants", "started from", "chosen by", "because", "amo
 
 
 def write_report(directory: RunDirectory) -> None:
-    """Write the report of a run, whatever it holds: a part that cannot be made says so in its place."""
+    """Write the report of a run, whatever it holds: a part that cannot be made says so in its place.
+
+    Raises: BadDirectory: it cannot be written there. OddFile: what lies there leads elsewhere.
+    """
     try:
         directory.figures.mkdir(exist_ok=True)
         reading.check_inside(directory.figures, directory.path)
         replace_file(directory.report, _page(directory))
-    except (OSError, OddFile) as error:  # a full disk, say: the run is finished all the same
-        print(f"the report cannot be written: {error}", file=sys.stderr)
+    except OSError as error:
+        problem = f"the report cannot be written: {error.strerror or error}"
+        raise BadDirectory(str(directory.path), f"{problem}; make room, ask its owner, or work on a copy") from None
 
 
 def _page(directory: RunDirectory) -> str:

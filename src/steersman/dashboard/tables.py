@@ -38,7 +38,7 @@ def facts(history: History) -> list[Row]:
         ("simulated time", clock.simulated_scale.text(seen.simulated)),
         ("wall time", clock.wall.text(3600 * seen.hours)),
         ("segments", _segments(history)),
-        ("models", _models(history)),
+        *([("models", _models(history))] if seen.models else []),
         *(
             (name, f"{series[0, 1]:.4g} at first, {series[-1, 1]:.4g} at last")
             for name, series in history.metrics.items()

@@ -52,7 +52,7 @@ class Budget:
     """How far the run is on its way to the end; share None: its rule is not known, for its code is not executed.
 
     Args:
-        left_s: seconds, at the rate so far; None: not known yet.
+        left_s: seconds, at the rate so far; None: not known yet, or nothing goes on.
         spends: the rule is a budget alone.
     """
 
@@ -173,7 +173,7 @@ def overview(
         name=path.name, path=str(path.resolve()), copy=f"a copy of {origin}" if origin else "",
         workflow=state.run.workflow, seed=state.run.seed, guided=state.run.guided,
         outcome=word, reason=end.reason if end else None, driver="" if end else _driver(holder, alive=alive),
-        paused_by=state.paused.who if state.paused else None,
+        paused_by=state.paused.who if state.paused and not end else None,
         began=state.run.t, now=now, hours=hours, gpu_hours=hours * state.run.gpus,
         frames=state.frames, simulated=state.simulated, time_unit=state.time_unit,
         slots=state.slots, walkers=len(state.walkers),
@@ -210,7 +210,7 @@ def _budget(state: State, rule: StopRule | None, now: float) -> Budget:
         return Budget()
     progress, spent_s = state.progress(now), 3600 * state.hours(now)
     share = rule.share(progress)
-    left_s = spent_s * (1 - share) / share if share >= 0.01 and state.end is None else None
+    left_s = spent_s * (1 - share) / share if share >= 0.01 and not (state.end or state.paused) else None
     rules = rule.rules if isinstance(rule, AnyOf) else (rule,)
     parts = tuple(Part(str(each), each.share(progress), each.goal, each.reason(progress) or "") for each in rules)
     return Budget(str(rule), share, left_s, parts, isinstance(rule, Limits))

@@ -21,9 +21,10 @@ from steersman.stages.metric import measured
 from steersman.stages.score_names import lacking
 from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
-from steersman.steering.errors import BadScores
+from steersman.steering.errors import BadScores, NoAnswerYet
 from steersman.steering.opes import GROWTH
 from steersman.store import Span, StoreError
+from steersman.system.errors import told
 from steersman.worker import tasks
 
 PAUSE_S = 1.0  # between two scorings that no start waits for
@@ -72,7 +73,7 @@ class Scorer:
         self.hopeless = ""
         self._batch: _Batch | None = None
         self._unfit = set[int]()  # models that cannot score
-        self._unknown = set[str]()  # metrics that are no number yet
+        self._said = dict[str, str]()  # why a metric has no value, by its name
         self._failed_at = (-1, -1)  # what was published when a scoring failed
         self._scores: Scores | None = None
         self._seen, self._ended = (-1, -1), -1  # what was published when they were put together
@@ -208,19 +209,25 @@ class Scorer:
         values = {}
         for name, metric in self._workflow.metrics.items():
             try:
-                value = measured(metric, self.scores())
+                value, why = measured(metric, self.scores()), ""
+            except NoAnswerYet as error:
+                value, why = math.nan, f": {error}"
             except Exception as error:  # a user's metric may raise anything; the others are still worth having
-                if not early:
+                if not early and self._is_news(name, told(error)):
                     self._recorder.fails_here(f"metric {name}", error)
-            else:
-                self._recorder.works(f"metric {name}")
-                if math.isfinite(value):
-                    values[name] = value
-                    self._unknown.discard(name)
-                elif name not in self._unknown:  # an average of nothing, say
-                    self._unknown.add(name)
-                    self._recorder.note(
-                        f"the metric {name} is {value}: it is not recorded, and rules that look at it wait"
-                    )
+                continue
+            self._recorder.works(f"metric {name}")
+            if math.isfinite(value):
+                values[name] = value
+                self._said.pop(name, None)
+            elif self._is_news(name, str(value)):  # an average of nothing, say
+                self._recorder.note(
+                    f"the metric {name} is {value}{why}: it is not recorded, and rules that look at it wait"
+                )
         if values:
             self._recorder.record(Metrics(values=values))
+
+    def _is_news(self, name: str, why: str) -> bool:
+        """Whether it was not said before that a metric has no value, and why."""
+        before, self._said[name] = self._said.get(name), why
+        return before != why

@@ -60,6 +60,7 @@ class Standing:
         self.controls: set[int] = set()  # starts that are never pushed, to compare with
         self.unversioned: set[int] = set()  # starts that no version pushed as it is: a softer copy, or nobody knows
         self.metrics: dict[str, list[float]] = {}
+        self.measured_at: dict[str, list[int]] = {}  # of each of their values: how many frames had scores
         self.begins: dict[str, list[int]] = {}  # where in them another model begins
         self._measured_with: dict[str, int] = {}
         self.stages: dict[str, Stage] = {}  # that have worked or failed
@@ -203,7 +204,8 @@ class Standing:
 
     def progress(self, now: float) -> Progress:
         simulated_s, hours = self.simulated * self._second, self.hours(now)
-        return Progress(self.frames, simulated_s, hours, hours * self.run.gpus, self.metrics, self.begins)
+        gpu_hours = hours * self.run.gpus
+        return Progress(self.frames, simulated_s, hours, gpu_hours, self.metrics, self.begins, self.measured_at)
 
     @property
     def whole(self) -> tuple[int, Progress]:

@@ -303,6 +303,7 @@ class State(Standing):
                 self.begins.setdefault(name, []).append(len(series))
                 self._measured_with[name] = self.scored_with
             series.append(value)
+            self.measured_at.setdefault(name, []).append(self.scored)
 
     def _on_stage(self, record: records.Stage) -> None:
         stage = self.stages.setdefault(record.stage, Stage())

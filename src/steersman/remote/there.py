@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -124,8 +124,9 @@ def draw(run: Submitted) -> None:
     from steersman.data.history import History
 
     if History(directory).state.frames:
-        write_report(directory)
-        manifest.renew(directory, directory.report, directory.figures)  # its driver may have sealed it meanwhile
+        with suppress(EngineError):  # a full disk, say: what is there can be fetched all the same
+            write_report(directory)
+            manifest.renew(directory, directory.report, directory.figures)  # its driver may have sealed it meanwhile
 
 
 def names(run: Submitted) -> dict[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ import types
 from collections.abc import Iterable, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
@@ -28,6 +28,7 @@ from steersman.steering import SECONDS
 from steersman.system import plain
 from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName, told
 
+V = TypeVar("V")
 SHIPPED = Path(steersman.workflows.__file__).parent
 REFERENCE = SHIPPED / "reference"
 SHOWN_CHARS = 200
@@ -192,14 +193,24 @@ def parameters(workflow: Workflow, file: Path | None, assignments: Iterable[str]
 
 
 def assigned(assignments: Iterable[str], option: str = "--set") -> dict[str, Any]:
-    """The values of `key=value`, by key. Raises: BadValue: one has no `=`, or is not YAML."""
-    given = {}
+    """The values of `key=value`, by key. Raises: BadValue: one has no `=`, or is not YAML. BadRequest: see `once`."""
+    given = []
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals:
             raise BadValue(option, assignment, f"write {option} key=value")
-        given[key.strip()] = value(key, text)
-    return given
+        given.append((key.strip(), value(key, text)))
+    return once(option, given)
+
+
+def once(option: str, given: Iterable[tuple[str, V]]) -> dict[str, V]:
+    """What a person gave, by key. Raises: BadRequest: one is given twice."""
+    found: dict[str, V] = {}
+    for key, each in given:
+        if key in found:
+            raise BadRequest(f"{option} {key}: it is given more than once; leave all but one out")
+        found[key] = each
+    return found
 
 
 def value(key: str, text: str) -> Any:

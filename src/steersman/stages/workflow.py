@@ -81,6 +81,7 @@ class Workflow:
         self.figures: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {}
         self.panels: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {}
         self.stop, self._steering = stop, Steering()
+        self._steered_in: Mapping[str, Any] = {}  # the module that steers it
 
     @overload
     def prepare(self, function: F, /) -> F: ...
@@ -272,9 +273,13 @@ class Workflow:
 
         Until a model is there segments go on, as plain simulations.
 
-        Raises: TypeError: there is neither a policy nor a bias.
+        Raises: TypeError: there is neither a policy nor a bias; or its file has said it already.
         """
+        module = sys._getframe(1).f_globals
+        if self._steered_in is module and "_steering" not in module:  # `compare` appends that, and another one
+            raise TypeError("wf.steer(...): the workflow is steered already, by what this one would replace")
         self._steering = steered(policy, explore=explore, fallback=fallback, prune=prune, bias=bias)
+        self._steered_in = module
 
     @overload
     def metric(self, function: F, /) -> F: ...

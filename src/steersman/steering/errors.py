@@ -28,11 +28,18 @@ class BadBias(BadInput, ValueError):
         return f"bias: {self.name} is {self.value}: {self.problem}"
 
 
-class AuditsRefused(EngineError, ValueError):
-    """What audits of a surrogate cannot answer, or not yet."""
+class NoAnswerYet(EngineError, ValueError):
+    """What an estimate cannot say of so little; a metric that raises it has no value yet, and has not failed."""
 
     found: str
     needed: str
 
     def __str__(self) -> str:
-        return f"no answer from these audits: {self.found}; it takes {self.needed}"
+        return f"{self.found}; it takes {self.needed}"
+
+
+class AuditsRefused(NoAnswerYet):
+    """What audits of a surrogate cannot answer, or not yet."""
+
+    def __str__(self) -> str:
+        return f"no answer from these audits: {super().__str__()}"

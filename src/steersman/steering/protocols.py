@@ -211,6 +211,7 @@ class Progress:
         gpu_hours: GPUs held times wall time.
         metrics: name -> its value after each scoring so far.
         begins: name -> positions in it from which on another model scored.
+        measured_at: name -> how many frames had scores at each of its values.
     """
 
     frames: int = 0
@@ -219,6 +220,7 @@ class Progress:
     gpu_hours: float = 0.0
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
     begins: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    measured_at: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 class StopRule:

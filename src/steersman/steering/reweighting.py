@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from steersman.steering.errors import NoAnswerYet
 from steersman.steering.weighted_ensemble import FEWEST, Mean, half_width
 
 MOST_STEPS, LONGEST_STEP, TOLERANCE = 200, 2.0, 1e-7
@@ -97,9 +98,9 @@ class Reweighted:
         return len(self.order)
 
     def check(self) -> None:
-        """Raises: ValueError: too few frames count."""
+        """Raises: NoAnswerYet: too few frames count."""
         if len(self) < FEWEST:
-            raise ValueError(f"{len(self)} frames were biased along the newest model; at least {FEWEST} are needed")
+            raise NoAnswerYet(f"{len(self)} frames were biased along the newest model", f"{FEWEST} or more")
 
     @property
     def effective(self) -> float:
@@ -117,7 +118,7 @@ class Reweighted:
 
         Args:
             state, other: (n,) bool, whether a frame is in it.
-        Raises: ValueError: fewer than 10 frames count.
+        Raises: NoAnswerYet: fewer than 10 frames count.
         """
         above, below = (self._pieces(np.asarray(each, float)) for each in (state, other))
         if not above.sum() or not below.sum():
@@ -142,7 +143,7 @@ class Reweighted:
 
         Of what no frame has, as a state that was never seen, the interval has no upper end.
 
-        Raises: ValueError: fewer than 10 frames count.
+        Raises: NoAnswerYet: fewer than 10 frames count.
         """
         value = np.asarray(value, float)
         total, weight = self._pieces(value), self._pieces(np.ones(len(value)))
@@ -196,7 +197,7 @@ class Reweighted:
 
     @property
     def _of_pieces(self) -> np.ndarray:
-        """(m,) int: the piece of each frame that counts. Raises: ValueError: see `check`."""
+        """(m,) int: the piece of each frame that counts. Raises: NoAnswerYet: see `check`."""
         self.check()
         return np.arange(len(self)) * min(PIECES, len(self)) // len(self)
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from steersman.steering.errors import NoAnswerYet
 from steersman.steering.protocols import NEW, Candidate, Policy
 from steersman.steering.scores import Scores
 from steersman.system.numbers import whole
@@ -150,11 +151,11 @@ def mean_of_rounds(values: np.ndarray, skip: float = 0.5) -> Mean:
     Args:
         values: (rounds,) float.
         skip: share of the rounds that is left out at the beginning, where the ensemble still knows where it began.
-    Raises: ValueError: fewer than 10 rounds are left.
+    Raises: NoAnswerYet: fewer than 10 rounds are left.
     """
     kept = np.asarray(values, float)[int(skip * len(values)) :]
     if len(kept) < FEWEST:
-        raise ValueError(f"{len(values)} rounds are too few: {FEWEST} are needed after the first {100 * skip:.0f} %")
+        raise NoAnswerYet(f"{len(values)} rounds are too few", f"{FEWEST} after the first {100 * skip:.0f} % of them")
     value, half = float(kept.mean()), half_width(kept)
     if not kept.any():
         return Mean(0.0, 0.0, np.inf)
@@ -234,7 +235,7 @@ def passage(arrived: np.ndarray, skip: float = 0.5) -> Mean:
     Args:
         arrived: (2, rounds), see `arrivals`.
         skip: see `mean_of_rounds`.
-    Raises: ValueError: too few rounds.
+    Raises: NoAnswerYet: too few rounds.
     Source: Hill (1989), Free energy transduction and biochemical cycle kinetics.
     """
     rate = mean_of_rounds(arrived[0], skip)

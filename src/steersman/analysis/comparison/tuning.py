@@ -121,7 +121,7 @@ def space_of(search: Search, workflow: Workflow) -> dict[str, Any]:
     """Parameter -> Optuna's distribution. Raises: BadInput: a range that is none. MissingExtra: Optuna."""
     if search.sampler not in SAMPLERS:
         raise UnknownName("sampler", search.sampler, SAMPLERS)
-    space = dict(_range(text, workflow) for text in search.ranges)
+    space = loading.once("--over", (_range(text, workflow) for text in search.ranges))
     if search.sampler == "grid":
         _grid(space)
     return space

@@ -65,7 +65,8 @@ def sentences(history: History, found: Overview) -> Iterator[str]:
         yield f"{tables.outcome(found)}."
     elif found.paused_by:
         yield f"{found.paused_by} paused the run."
-    yield _model(found)
+    if found.models:  # else its workflow may train none
+        yield _model(found)
     for name, values in list(history.metrics.items())[:MOST_NAMED]:
         yield _rise(name, values, found.now, state)
     if found.alive:
@@ -145,8 +146,7 @@ def _model(found: Overview) -> str:
             + (f"; {refused} {'were' if refused > 1 else 'was'} not good enough" if refused else "")
             + f"{scores_of(found)}."
         )
-    yet = " yet" if found.alive else ""
-    return f"No model was good enough{yet}." if found.models else f"There is no model{yet}."
+    return f"No model was good enough{' yet' if found.alive else ''}."
 
 
 def _rise(name: str, values: np.ndarray, now: float, state: State) -> str:

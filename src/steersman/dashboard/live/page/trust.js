@@ -40,7 +40,7 @@ export class Trust {
           { class: "empty" },
           chosen.versions.some((v) => v)
             ? "This directory lacks the cards of its models."
-            : "No model has been trained yet.",
+            : "No model has been trained.",
         ),
       );
     if (versions.some((v) => v.loss.some((x) => x != null))) {

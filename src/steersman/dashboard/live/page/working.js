@@ -49,7 +49,7 @@ export class Working {
       ["wall time", duration(3600 * f.hours)],
       ...(f.gpu_hours ? [["GPU hours", amount(f.gpu_hours)]] : []),
       ["segments", amount(Object.values(f.segments).reduce((a, b) => a + b, 0))],
-      ["model in use", state.model || "none"],
+      ...(state.trained ? [["model in use", state.model || "none"]] : []),
       ...Object.entries(state.metrics)
         .slice(0, 4)
         .map(([name, value]) => [words(name), amount(value)]),
@@ -74,9 +74,11 @@ export class Working {
                 {},
                 state.ended
                   ? "ended"
-                  : b.left_s == null
-                    ? "time left: not known yet"
-                    : `about ${duration(b.left_s)} left`,
+                  : state.paused_by
+                    ? "paused"
+                    : b.left_s == null
+                      ? "time left: not known yet"
+                      : `about ${duration(b.left_s)} left`,
               ),
               el("span", { class: "number" }, `${Math.round(100 * b.share)} %`),
             ),
