@@ -39,6 +39,6 @@ def test_a_run_too_short_for_its_segments_says_so_and_ends_in_time(tmp_path: Pat
 
 def test_the_driver_forgets_what_it_need_not_know(tmp_path: Path) -> None:
     """Of an event it remembers less than 400 bytes, beside what it holds anyway; the figures are in the documents."""
-    told = events.measure(tmp_path, events=20_000, walkers=10)
+    told = events.measure(tmp_path, events=8_000, walkers=10)
     assert len(told["grown_mb"]) == 10
-    assert told["grown_mb"][-1] - told["grown_mb"][4] < 10_000 * 400e-6
+    assert told["grown_mb"][-1] - told["grown_mb"][4] < 4_000 * 400e-6
