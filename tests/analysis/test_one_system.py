@@ -15,7 +15,7 @@ GIVEN = {"kT": 1.0, "points": [1, 2], "frames": 100, "train_every": 10}
 
 class System(Params):
     kT: float = 1.0
-    points: list[int] = [1, 2]
+    points: tuple[int, ...] = (1, 2)
     frames: int = 100
     train_every: int = 10
 

@@ -228,7 +228,7 @@ def test_what_is_not_there_is_said_in_one_line(opened: steersman.Run, tmp_path: 
         opened.lineage("w7.0")
     for index in (99, -1, 2.5, "w0.1:9", "w0.1", "7"):
         with pytest.raises(NoFrame):
-            opened.frame(index)
+            opened.frame(index)  # type: ignore[arg-type]
     with pytest.raises(UnknownName):
         steersman.open_run(opened.path, trust=True).plot.sample()
 

@@ -24,8 +24,8 @@ def differing(histories: Sequence[History], workflow: Workflow) -> Iterator[str]
             values += [each[name]] if name in each and each[name] not in values else []
         if len(values) > 1 and not _of_rules(name, values, params[-1], workflow):
             yield (
-                f"{name} was {' and '.join(map(str, values))}: if simulate uses it, these frames are of several systems, and "
-                "all results are for none of them."
+                f"{name} was {' and '.join(map(str, values))}: if simulate uses it, these frames are of several "
+                "systems, and all results are for none of them."
             )
 
 
