@@ -20,10 +20,11 @@ class System(Params):
     train_every: int = 10
 
 
-def history(later: dict[str, Any], **given: Any) -> Any:
+def history(later: dict[str, Any], workflow: str = "mine", **given: Any) -> Any:
     params = GIVEN | given
     directory = SimpleNamespace(settings=lambda: {"params": params})
-    return SimpleNamespace(directory=directory, settings=lambda: {"params": params | later})
+    state = SimpleNamespace(run=SimpleNamespace(workflow=workflow))
+    return SimpleNamespace(directory=directory, state=state, settings=lambda: {"params": params | later})
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,7 @@ def history(later: dict[str, Any], **given: Any) -> Any:
         ([history({"frames": 200, "train_every": 20, "kT": 1})], []),  # a longer run, and the same number
         ([history({"kT": 1.2})], ["kT"]),
         ([history({}), history({}, kT=2.0, points=[3])], ["kT", "points"]),
+        ([history({}), history({}, "other")], ["the"]),
         ([history({"kT": 2.0}), history({}, kT=2.0)], ["kT"]),
     ],
 )

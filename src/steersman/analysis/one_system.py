@@ -11,10 +11,13 @@ from steersman.stages.workflow import Workflow
 
 
 def differing(histories: Sequence[History], workflow: Workflow) -> Iterator[str]:
-    """A sentence for each parameter that had several values, within a run or among runs.
+    """A sentence if the runs are of several workflows, and for each parameter that had several values in or among them.
 
     Those that only change when a run ends, or a model is trained, are left out.
     """
+    names = dict.fromkeys(history.state.run.workflow for history in histories)
+    if len(names) > 1:
+        yield _said("the workflow", "", [*names])
     params: list[dict[str, Any]] = []
     for history in histories:
         params += [dict(history.directory.settings()["params"]), dict(history.settings()["params"])]
@@ -23,10 +26,14 @@ def differing(histories: Sequence[History], workflow: Workflow) -> Iterator[str]
         for each in params:
             values += [each[name]] if name in each and each[name] not in values else []
         if len(values) > 1 and not _of_rules(name, values, params[-1], workflow):
-            yield (
-                f"{name} was {' and '.join(map(str, values))}: if simulate uses it, these frames are of several "
-                "systems, and all results are for none of them."
-            )
+            yield _said(name, "if simulate uses it, ", values)
+
+
+def _said(name: str, condition: str, values: Sequence[Any]) -> str:
+    return (
+        f"{name} was {' and '.join(map(str, values))}: {condition}these frames are of several systems, and all results "
+        "are for none of them."
+    )
 
 
 def _of_rules(name: str, values: Sequence[Any], params: dict[str, Any], workflow: Workflow) -> bool:
