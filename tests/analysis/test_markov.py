@@ -153,6 +153,7 @@ def test_what_the_dynamics_does_not_connect_is_said_to_be_not_connected(found: T
     model = markov.build(far, states=40, lag=5)
     assert model.connected == pytest.approx(0.5)
     assert any("Not connected" in problem for problem in answer.problems(far, model))
+    assert answer.problems(replace(far, differing=["kT"]), model)[0] == "kT"
 
 
 @pytest.mark.slow

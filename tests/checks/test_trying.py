@@ -393,6 +393,23 @@ def test_a_segment_that_goes_on_though_it_was_stopped_ends(body: str, said: str,
     assert said in found.found
 
 
+@pytest.mark.parametrize("body", ["if out.stopped: break", "pass"])
+def test_large_frames_are_few(body: str, write: WriteMine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them are in memory, which 25 frames of a gigabyte would fill."""
+    monkeypatch.setattr("steersman.stages.out.MOST_BYTES", 10_000)
+    loop = f"    while True:\n        out.append(x=np.zeros(1000))\n        {body}"
+    found = steps(write(simulate=f"@wf.simulate\ndef simulate(p, start, out):\n{loop}"))["simulate"]
+    assert found.found.startswith("2 frames of" if "stopped" in body else "3 frames of")
+
+
+def test_a_run_begins_with_what_is_held_out_and_so_does_the_trial(write: WriteMine) -> None:
+    draws = "@wf.held_out\ndef held_out(p): return {'point': np.zeros(5)}\n"
+    point = HEADS["simulate"] + "\n    out.append(x=start.point(2, out.seed))\n"
+    wrong = [step for step in steps(write(prepare=draws, simulate=point)).values() if not step.ok]
+    assert wrong[0].what == "simulate"
+    assert "NoPoint" in wrong[0].found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("stages", "code"), [({}, 0), ({"metric": "@wf.metric\ndef far(scores): return 1 / 0\n"}, 2)])
 @pytest.mark.parametrize("words", [["try"], ["check", "--try"], ["check", "--try", "--json"]])

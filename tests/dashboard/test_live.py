@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import yaml
 
-from steersman.dashboard.errors import LibrariesMissing, PanelFails
+from steersman.dashboard.errors import LibrariesMissing, Moved, PanelFails
 from steersman.dashboard.figures import FIGURES
 from steersman.dashboard.live import answers, frame, latent_map, offline, overview, server
 from steersman.dashboard.live.watched import Watched
@@ -80,6 +80,17 @@ def test_the_map_holds_every_scored_frame_and_a_click_finds_it_again(watched: Wa
         cloud = watched.cloud
         assert found["frames"][0]["row"] == int(cloud.row[at])
         assert found["frames"][0]["segment"] == watched.table.name(int(cloud.segment[at]))
+
+
+def test_a_place_on_the_map_of_another_model_is_refused(watched: Watched) -> None:
+    """Its coordinates mean other frames now, and would show one that nobody clicked."""
+    meta, _ = unpacked(latent_map.points(watched))
+    here, before = str(meta["generation"]), str(meta["generation"] - 1)
+    place, line = {"x": "0", "y": "0", "rx": "1", "ry": "1"}, {"corners": "-1,-1,1,-1,-1,1"}
+    for view, query in (("pick", place), ("lasso", line)):
+        assert answers.answer(watched, view, query | {"generation": here}) == answers.answer(watched, view, query)
+        with pytest.raises(Moved):
+            answers.answer(watched, view, query | {"generation": before})
 
 
 @pytest.mark.parametrize("colour", [*latent_map.COLOURS, "error"])

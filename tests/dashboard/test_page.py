@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from msgspec.structs import replace
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from steersman.benchmarks.dashboard import write_run
 from steersman.dashboard import report, style
@@ -201,6 +201,33 @@ def test_the_map_moves_zooms_and_holds_a_lasso_by_keyboard_and_mouse(look: Look,
         for colour in ("policy", "version", "cluster", "error"):
             page.locator("#map-section select").first.select_option(colour)
             expect(page.locator("#map-legend")).not_to_contain_text("simulated time")
+    look.check()
+
+
+def test_a_lasso_on_a_map_that_a_new_model_replaces_says_so(look: Look, made: RunDirectory) -> None:
+    def another(route: Route) -> None:
+        route.fulfill(body=route.fetch().body().replace(b'"generation": 1', b'"generation": 2'))
+
+    with serving(made) as served:
+        page = look.open(served)
+        canvas = page.locator("#map-canvas[data-points]")
+        canvas.scroll_into_view_if_needed()
+        box = canvas.bounding_box()
+        assert box
+        page.get_by_role("button", name="Lasso").click()
+        page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.2 * box["height"])
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 0.2 * box["height"], steps=5)
+        page.route("**/points?*", another)
+        page.locator("#map-section select").first.select_option("walker")
+        expect(page.locator("#lasso")).to_contain_text("draw the line again")
+        page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 0.8 * box["height"], steps=5)
+        page.mouse.up()
+        expect(page.locator("#lasso")).to_contain_text("draw the line again")
+        page.unroute("**/points?*", another)
+        canvas.click()  # the server has the first
+        expect(page.locator("#frame .problem")).to_contain_text("choose again")
+    look.errors = [text for text in look.errors if "409" not in text]
     look.check()
 
 

@@ -226,9 +226,9 @@ def test_what_is_not_there_is_said_in_one_line(opened: steersman.Run, tmp_path: 
         steersman.open_run(tmp_path)
     with pytest.raises(NoSuchSegment):
         opened.lineage("w7.0")
-    for index in (99, -1, "w0.1:9", "w0.1", "7"):
+    for index in (99, -1, 2.5, "w0.1:9", "w0.1", "7"):
         with pytest.raises(NoFrame):
-            opened.frame(index)
+            opened.frame(index)  # type: ignore[arg-type]
     with pytest.raises(UnknownName):
         steersman.open_run(opened.path, trust=True).plot.sample()
 
@@ -333,6 +333,7 @@ def test_a_result_is_plain_values_and_arrays_and_no_code_of_it_runs(tmp_path: Pa
     for key in opened.tasks.index[1:3]:
         with pytest.raises(NotPlainResult):
             opened.result(key)
+    assert [call["call"] for call in opened.why("odd")] == opened.tasks.index[1:3].tolist()
     with pytest.raises(UnknownName):
         opened.result("nobody")
     with pytest.raises(NotDone):

@@ -121,10 +121,21 @@ def test_a_generator_is_asked_before_the_scores_are_there_and_need_not_be_finali
     assert Ask(PLANE, Walk).proposals(early, np.random.default_rng(0))[0].draw["x"] == 1
 
 
-def test_a_suggestion_that_is_no_number_is_refused() -> None:
-    class Words(Optuna):
-        def suggest(self, num_points: int | None) -> list[dict[str, Any]]:
-            return [{"x": "wide"}]
+@pytest.mark.parametrize(
+    "point", [{"x": "wide", "y": 0.0}, {"x": 0.0}, {"x": np.nan, "y": 0.0}, {"x": None, "y": 0.0}, np.zeros(2)]
+)
+def test_a_suggestion_that_is_no_number_for_each_variable_is_refused(point: Any) -> None:
+    """A simulation would fail on it, and its author be blamed."""
 
-    with pytest.raises(ValueError, match="wide"):
+    class Words(Optuna):
+        def suggest(self, num_points: int | None) -> list[Any]:
+            return [point]
+
+    with pytest.raises(ValueError, match="the generator suggests"):
         drawn(Ask(PLANE, Words), NONE)
+
+
+@pytest.mark.parametrize(("vocs", "make"), [({"x": [0, 1]}, Optuna), (PLANE, Optuna(PLANE, 1)), (Optuna, PLANE)])
+def test_what_is_no_vocs_or_makes_no_generator_is_refused_where_it_is_written(vocs: Any, make: Any) -> None:
+    with pytest.raises(TypeError, match="a VOCS, and a function"):
+        Ask(vocs, make)

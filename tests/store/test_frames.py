@@ -1,9 +1,11 @@
 """Laws of the store: what is published is there, is right, and stays; nothing else is seen."""
 
+import gc
 import multiprocessing
 import subprocess
 import sys
 import warnings
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -349,6 +351,19 @@ def test_an_array_that_is_opened_alone_is_behind_and_never_ahead(
     finish(frames.path / "w0")
     assert alone(frames.path / "w0") == {"x": 37, "late": 37}
     finish(frames.path / "w7")
+
+
+def test_the_arrays_of_a_window_go_with_it(frames: Frames) -> None:
+    """Now, and not when the garbage collector comes: of large frames few objects are made, so it seldom does."""
+    write(frames.path / "w0", 5, every=5)
+    window = Window(frames, [Span("w0", 0, 3)])
+    array = weakref.ref(window[next(iter(window))])
+    gc.disable()
+    try:
+        del window
+        assert array() is None
+    finally:
+        gc.enable()
 
 
 def test_a_window_is_read_once_and_in_order(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ def _members(scores: Scores) -> np.ndarray:
 
 def problems(found: Trajectories, model: MarkovStateModel) -> list[str]:
     """What the data do not support; nothing when all is well."""
-    said, unit = [], _unit(found.unit)
+    said, unit = [*found.differing], _unit(found.unit)
     longest = model.lags[-1].frames * found.step
     if model.connected < CONNECTED:
         said.append(

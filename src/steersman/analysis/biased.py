@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steersman.analysis.answer import MOST_LABELS, interval, percent, table
+from steersman.analysis.one_system import differing
 from steersman.analysis.page import Analysis
 from steersman.dashboard import free_energy, style
 from steersman.data.facts import count
@@ -73,7 +74,8 @@ def answer(run: Unbiased, workflow: Workflow, states: Sequence[str]) -> dict[str
         "versions": sum(bias.model == state.scored_with for bias in state.biases),
         "effective": run.weights.effective, "newest": run.weights.newest,
         "populations": {each: list(run.average(mask)) for each, mask in masks.items()},
-        "averages": averages, "free_energies": differences, "problems": list(_problems(run, groups.values())),
+        "averages": averages, "free_energies": differences,
+        "problems": [*differing([run.history], workflow), *_problems(run, groups.values())],
     }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steersman.analysis.errors import TooLittle, UnevenFrames
+from steersman.analysis.one_system import differing
 from steersman.data.history import History
 from steersman.data.results import Results, place_of, placed
 from steersman.journal.frame_keys import frame_key, places
@@ -43,6 +44,7 @@ class Trajectories:
         stopped: segments that steering ended early.
         members: the n frames again, of a single run that is a weighted ensemble, with their weights and rounds, and the
             score of its target if it has one; else None.
+        differing: in words, parameters that had several values.
     """
 
     features: np.ndarray
@@ -52,6 +54,7 @@ class Trajectories:
     unit: str
     stopped: int
     members: Scores | None = None
+    differing: Sequence[str] = ()
 
 
 def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
@@ -86,6 +89,7 @@ def read(runs: Sequence[RunDirectory], score: str = "") -> Trajectories:
         pieces=[piece + at for at, (_, _, pieces, *_) in zip(offsets[:-1], parts, strict=True) for piece in pieces],
         step=float(np.median(steps)), unit=first.state.time_unit, stopped=sum(stopped for *_, stopped, _ in parts),
         members=_members(first, scores) if weighted else None,
+        differing=list(differing([History(run) for run in runs], workflow)),
     )  # fmt: skip
 
 

@@ -25,8 +25,8 @@ from steersman.data.history import History
 from steersman.data.unbiased import Unbiased
 from steersman.data.verify import Problem, verify
 from steersman.data.why import why
+from steersman.journal import calls, run_directory
 from steersman.journal import file as journal
-from steersman.journal import run_directory
 from steersman.journal.file import Place
 from steersman.journal.lock import driven
 from steersman.journal.records import Record
@@ -236,10 +236,14 @@ class Run:
             for _ in trajectory(history, chosen, Path(path), **options):
                 pass
 
-    def why(self, name: str) -> dict[str, Any]:
-        """Where a segment (or that of a frame) started, who chose that and what was passed over, as `steersman why`."""
+    def why(self, name: str) -> Any:
+        """Where a segment (or that of a frame) started, who chose that and what was passed over, as `steersman why`.
+
+        Of a task, by its name or the key of a call: what each call of it needed, and what came of it.
+        """
         with reading(self._directory):
-            return why(self._history, name)
+            history = self._history
+            return calls.why(history.state.calls, name) or why(history, name)
 
     def difference(self, other: Run) -> dict[str, Any]:
         """What differs from another run: params, settings, code, versions and outcome, as `steersman diff`."""

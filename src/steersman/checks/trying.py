@@ -152,6 +152,7 @@ class _Trial:
         self._simulation, self._steering = workflow.simulation, workflow.steering
         self._stop = workflow.stop_rule(params)
         self._prepared: Any = None
+        self._held_out: Mapping[str, Any] = {}  # the draw that a run begins with
         self._model: Any = None
         self._out: Out | None = None
         self._scores = _scores(0, {}, 0)
@@ -213,6 +214,7 @@ class _Trial:
 
     def _hold_out(self) -> str:
         draws = self._workflow.held_out_draws(self._params)
+        self._held_out = draws[0] if draws else {}
         return f"{len(draws)} draws of {', '.join(draws[0]) if draws else 'nothing'}"
 
     def _without_state(self) -> str:
@@ -257,7 +259,8 @@ class _Trial:
         chosen = self._candidate
         given: dict[str, Any] = {"bias": self._bias, "load": lambda: self._model}
         if chosen is None or self._out is None or chosen.index == NEW:
-            draw = {name: np.asarray(value, np.float64) for name, value in chosen.draw.items()} if chosen else {}
+            drawn = (self._out is None and self._held_out) or (chosen.draw if chosen else {})
+            draw = {name: np.asarray(value, np.float64) for name, value in drawn.items()}
             return Start(self._prepared, Watched(NoFrame()), draw=draw, **given)
         state = self._out.restart if chosen.exact else {}
         frame = Watched(self._out.frame(chosen.index))

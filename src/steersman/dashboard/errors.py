@@ -2,6 +2,7 @@
 
 DashboardError
 ├── PanelFails        the panel of a workflow file raises an error
+├── Moved             a place on the map was meant on one with other coordinates
 ├── LibrariesMissing  the page's JavaScript libraries are not installed
 └── PortTaken         another process listens there
 """
@@ -20,6 +21,11 @@ class PanelFails(DashboardError):
 
     def __str__(self) -> str:
         return f"this panel fails: {self.cause}"
+
+
+class Moved(DashboardError, BadInput):
+    def __str__(self) -> str:
+        return "the map has changed since: the frames have scores of a newer model; it is drawn again, choose again"
 
 
 class LibrariesMissing(DashboardError):

@@ -22,6 +22,8 @@ class NoFrame(BadInput):
     frames: int
 
     def __str__(self) -> str:
+        if not self.frames:
+            return f"there is no frame {self.index!r}: there are no frames yet"
         return (
             f"there is no frame {self.index!r}; give a number from 0 to {self.frames - 1}, a row of `run.scores`, "
             "or SEGMENT:FRAME, as in 'w0.7:3'"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
 import pandas
@@ -184,7 +185,7 @@ def place_of(history: History, index: int | str) -> tuple[str, int]:
             raise NoFrame(index, history.state.frames)
         return history.segments.name(at), row
     found = frames(history)
-    if not 0 <= index < len(found):
+    if not isinstance(index, Integral) or not 0 <= index < len(found):
         raise NoFrame(str(index), len(found))
     return str(found["segment"][index]), int(found["row"][index])
 

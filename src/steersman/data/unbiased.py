@@ -50,7 +50,7 @@ class Unbiased:
         """(n,) of a quantity or state along `table`. Raises: BadExpression: it is none."""
         found = self._found(of) if isinstance(of, str) else np.asarray(of)
         if found.shape != (len(self.table),) or found.dtype.kind not in "biuf":
-            raise self._bad(of, "it is not one number for each frame")
+            raise self._bad(of, f"it is not one number for each of {len(self.table):,} frames")
         return found
 
     def _found(self, of: str) -> np.ndarray:
@@ -65,7 +65,8 @@ class Unbiased:
             raise self._bad(of, str(error)) from None
 
     def _bad(self, of: str | np.ndarray, problem: str) -> BadExpression:
-        return BadExpression(str(of), problem, tuple(self.table))
+        text = of if isinstance(of, str) else f"an array of shape {np.shape(of)}"
+        return BadExpression(text, problem, tuple(self.table))
 
     def state(self, of: str | np.ndarray) -> np.ndarray:
         """(n,) bool, whether a frame is in a state. Raises: BadExpression."""

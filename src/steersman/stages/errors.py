@@ -14,6 +14,20 @@ class BadDraws(BadInput):
         return f"@wf.held_out: {self.problem}; it must return {{name: array with one row for each draw}}"
 
 
+class NoPoint(BadInput):
+    """What a policy drew is no point of the cube that the simulation asks for."""
+
+    dimensions: int
+    drawn: str
+
+    def __str__(self) -> str:
+        return (
+            f"start.point({self.dimensions}, seed): what was drawn is {self.drawn}, and no point of "
+            f"{self.dimensions} numbers from 0 to 1; give the policy and @wf.held_out as many dimensions, or take what "
+            "you want of start.draw"
+        )
+
+
 class UntrustedCode(BadInput):
     workflow: str
 

@@ -16,6 +16,7 @@ from steersman.stages.segment import Segment
 from steersman.store import Frames, GroupWriter, Span, Variable, Window
 
 MOST_FRAMES, MOST_S = 25, 10.0
+MOST_BYTES = 2**28  # of its frames, which are in memory here
 
 
 class Enough(BaseException):
@@ -27,8 +28,8 @@ class Out(Segment):
 
     Args:
         seed: 63-bit seed, the segment's `out.seed`.
-        frames: after so many frames, or `seconds`, `stopped` is true; after twice that `append` ends the segment, but
-            never before its first frame.
+        frames: after so many frames, or `seconds`, or two frames and MOST_BYTES, `stopped` is true; after twice that
+            `append` ends the segment, but never before its first frame.
         after: the segment before it, whose frames have the same names, shapes and dtypes; None for the first one.
         variables: meaning of the stored variables, as `@wf.simulate(variables=...)` has it.
     """
@@ -44,7 +45,7 @@ class Out(Segment):
     ) -> None:
         self._stored: Frames = after._stored if after else _temporary()
         self._group: GroupWriter = after._group if after else GroupWriter(self._stored.path / "w0", variables=variables)
-        self._most, self._seconds, self._since = frames, seconds, time.monotonic()
+        self._most, self._seconds, self._since, self._bytes = frames, seconds, time.monotonic(), 0
         number = after.number + 1 if after else 0
         super().__init__(f"w0.{number}", number, seed, self._group)
 
@@ -59,6 +60,7 @@ class Out(Segment):
         if self.frames and self._reached(2):  # the first may come late, after imports and compilations
             raise Enough
         super().append(*unnamed, **variables)
+        self._bytes += sum(np.asarray(value).nbytes for value in variables.values())
 
     @property
     def stored(self) -> Window:
@@ -76,7 +78,8 @@ class Out(Segment):
         return dict(self._stored.row("w0", self.first_row + row))
 
     def _reached(self, times: int) -> bool:
-        return self.frames >= times * self._most or time.monotonic() - self._since >= times * self._seconds
+        large = self.frames > 1 and self._bytes >= times * MOST_BYTES
+        return self.frames >= times * self._most or time.monotonic() - self._since >= times * self._seconds or large
 
 
 def _temporary() -> Frames:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from steersman.stages.errors import NoFrameYet
+from steersman.stages.errors import NoFrameYet, NoPoint
 from steersman.steering import Bias
 
 LOOKED = -1
@@ -99,8 +99,14 @@ class Start:
         """(dimensions,) float64 from 0 to 1: `draw["point"]`, and where no policy drew one, a random one of the seed.
 
         So a simulation whose members `Unsure` or `LatinHypercube` draws also works unsteered, as `compare` runs it.
+        Raises: NoPoint: what was drawn is no point of so many dimensions.
         """
-        return self.draw["point"] if self.draw else np.random.default_rng(seed).random(dimensions)
+        if not self.draw:
+            return np.random.default_rng(seed).random(dimensions)
+        point = self.draw.get("point")
+        if point is None or np.shape(point) != (dimensions,) or not ((point >= 0) & (point <= 1)).all():
+            raise NoPoint(dimensions, ", ".join(f"{name}={value}" for name, value in self.draw.items()))
+        return point
 
 
 def topology(prepared: Any) -> str:

@@ -50,13 +50,15 @@ class Ask(Policy):
 
     def __post_init__(self) -> None:
         whole("Ask", batch=self.batch)
+        if not hasattr(self.vocs, "variable_names") or not callable(self.make):
+            raise TypeError(f"Ask({self.vocs!r:.60}, {self.make!r:.60}): give a VOCS, and a function of it and a seed")
 
     @property
     def needs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.vocs.all_names))
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
-        """Tell and ask. Raises: ValueError: a suggestion is no number."""
+        """Tell and ask. Raises: ValueError: a suggestion is no number for each variable."""
         generator = self.make(self.vocs, int(rng.integers(2**31)))
         results = self._results(scores)
         if results:
@@ -66,7 +68,17 @@ class Ask(Policy):
             finalize()
         why = f"{type(generator).__name__} suggests it, having been told {len(results)} results"
         name = self.name if results else AT_RANDOM
-        return [Candidate(NEW, name, 0.0, why, draw=_draw(point)) for point in suggested]
+        return [Candidate(NEW, name, 0.0, why, draw=self._draw(point)) for point in suggested]
+
+    def _draw(self, point: Mapping[str, Any]) -> dict[str, float]:
+        try:
+            found = {name: float(value) for name, value in point.items() if name != ID}
+        except (AttributeError, TypeError, ValueError):
+            found = {}
+        names = self.vocs.variable_names
+        if not found.keys() >= set(names) or not all(map(math.isfinite, found.values())):
+            raise ValueError(f"the generator suggests {point!r:.200}; it is a finite number for each of {names}")
+        return found
 
     def _results(self, scores: Scores) -> list[dict[str, float]]:
         """A mapping for each member that has ended, in the order in which they were published."""
@@ -83,10 +95,3 @@ class Ask(Policy):
             if column.shape[1] != 1:
                 raise ValueError(f"the score {name!r} has {column.shape[1]} numbers a frame; the VOCS needs one")
         return np.hstack(columns)
-
-
-def _draw(point: Mapping[str, Any]) -> dict[str, float]:
-    try:
-        return {name: float(value) for name, value in point.items() if name != ID}
-    except (TypeError, ValueError):
-        raise ValueError(f"the generator suggests {dict(point)}; what a start is given are numbers") from None

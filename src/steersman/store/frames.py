@@ -18,6 +18,7 @@ from steersman.store.errors import DamagedGroup, DamagedShard, EmptyWindow, Miss
 from steersman.store.shard import read_inside, read_rows
 from steersman.store.states import RESTART, RESTART_STATES, rows_of, unpacked
 from steersman.system.files import PARTIAL
+from steersman.system.numbers import whole
 from steersman.system.reading import OddFile
 
 # The dimensions of a group that grow. That of the ended segments is not called `segment`: this is a variable of each
@@ -279,10 +280,12 @@ class Window(Mapping[str, np.ndarray]):
         if not any(span.rows for span in spans):
             raise EmptyWindow(str(frames.path))
         self.frames, self.spans = frames, [span for span in spans if span.rows]
-        self._read = functools.cache(self._read_variable)
+        self._kept: dict[str, np.ndarray] = {}  # no cache of a bound method: it would keep the window, until gc comes
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._read(name)
+        if name not in self._kept:
+            self._kept[name] = self._read_variable(name)
+        return self._kept[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.frames.variables(self.spans[0].walker))
@@ -302,10 +305,9 @@ class Window(Mapping[str, np.ndarray]):
     def lagged(self, lag: int) -> np.ndarray:
         """(m, 2) int64: rows of all pairs of frames that are `lag` frames apart in one segment.
 
-        Raises: ValueError: a lag below 1.
+        Raises: ValueError: a lag that is no whole number of 1 or more.
         """
-        if lag < 1:
-            raise ValueError(f"lagged({lag}): a lag is at least 1 frame")
+        whole("frames.lagged", lag=lag)
         ends = np.cumsum([span.rows for span in self.spans])
         firsts = [np.arange(end - span.rows, end - lag) for end, span in zip(ends, self.spans, strict=True)]
         first = np.concatenate(firsts).astype(np.int64)

@@ -25,7 +25,8 @@ WHOLE: dict[str, Callable[[Watched], Answer]] = {  # that take no query; the off
 def answer(watched: Watched, view: str, query: Mapping[str, str]) -> Answer | None:
     """Plain values, or bytes (packed columns, or the topology); None when there is no such view.
 
-    Raises: BadRequest: something is wrong with the query. NothingToDraw: the run does not hold it.
+    Raises: BadRequest: something is wrong with the query. Moved: it is of another map. NothingToDraw: the run does not
+        hold it.
     """
     if view == "panel":  # it may take long, and holds no lock
         return panels.panel(watched, query.get("name", ""))
@@ -41,9 +42,9 @@ def answer(watched: Watched, view: str, query: Mapping[str, str]) -> Answer | No
                 return latent_map.points(watched, query.get("colour", "time"), _box(query))
             case "pick":
                 reach = _number(query, "rx"), _number(query, "ry")
-                return latent_map.pick(watched, _number(query, "x"), _number(query, "y"), reach)
+                return latent_map.pick(watched, _number(query, "x"), _number(query, "y"), reach, _generation(query))
             case "lasso":
-                return latent_map.lasso(watched, _corners(query))
+                return latent_map.lasso(watched, _corners(query), _generation(query))
             case "stderr":
                 return failures.stderr(watched, query.get("segment", ""))
             case "frame":
@@ -63,6 +64,10 @@ def _number(query: Mapping[str, str], name: str, default: str = "") -> float:
 
 def _frame(query: Mapping[str, str]) -> tuple[int, int]:
     return int(_number(query, "walker")), int(_number(query, "row"))
+
+
+def _generation(query: Mapping[str, str]) -> int | None:
+    return int(_number(query, "generation")) if "generation" in query else None
 
 
 def _box(query: Mapping[str, str]) -> latent_map.Box | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.path import Path as Polygon
 
+from steersman.dashboard.errors import Moved
 from steersman.dashboard.live.packing import packed
 from steersman.dashboard.live.watched import Watched
 from steersman.data.point_cloud import PointCloud
@@ -92,9 +93,16 @@ def colours(watched: Watched, colour: str, at: np.ndarray) -> tuple[np.ndarray, 
     return watched.clock.progress(cloud.moments(at, table)), [], f"made at {scale.label}"
 
 
-def pick(watched: Watched, x: float, y: float, reach: tuple[float, float]) -> dict[str, Any]:
-    """The frames nearest to a point of the plane, the nearest first, within `reach` along x and y; else the nearest."""
-    cloud, table = current(watched)
+def pick(
+    watched: Watched, x: float, y: float, reach: tuple[float, float], generation: int | None = None
+) -> dict[str, Any]:
+    """The frames nearest to a point of the plane, the nearest first, within `reach` along x and y; else the nearest.
+
+    Args:
+        generation: that of the map on which the point lies; None: this one.
+    Raises: Moved.
+    """
+    cloud, table = _of(watched, generation)
     if not len(cloud):
         return {"frames": [], "number": 0}
     px, py = cloud.place(ALL, table, watched.history.state.run.t)
@@ -111,9 +119,12 @@ def pick(watched: Watched, x: float, y: float, reach: tuple[float, float]) -> di
     return {"frames": _named(cloud, table, listed), "number": within}
 
 
-def lasso(watched: Watched, corners: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """The frames within a polygon: how many, who chose their starts, their scores, and some spread over time."""
-    cloud, table = current(watched)
+def lasso(watched: Watched, corners: Sequence[tuple[float, float]], generation: int | None = None) -> dict[str, Any]:
+    """The frames within a polygon: how many, who chose their starts, their scores, and some spread over time.
+
+    Raises: Moved, see `pick`.
+    """
+    cloud, table = _of(watched, generation)
     if not len(cloud) or len(corners) < 3:
         return {"number": 0, "frames": []}
     outline = np.asarray(corners, float)
@@ -162,6 +173,13 @@ def current(watched: Watched) -> tuple[PointCloud, SegmentTable]:
     state, table = watched.history.state, watched.table
     watched.cloud.catch_up(state.scored_with, state.scored, table)
     return watched.cloud, table
+
+
+def _of(watched: Watched, generation: int | None) -> tuple[PointCloud, SegmentTable]:
+    cloud, table = current(watched)
+    if generation not in (None, cloud.generation):
+        raise Moved
+    return cloud, table
 
 
 def _within(watched: Watched, box: Box | None, most: int) -> tuple[np.ndarray, int]:

@@ -15,7 +15,7 @@ const SETTLE_MS = 220; // after a move, before what lies there is asked for
 const NEW_MS = 1500; // between two looks for new points
 
 export class LatentMap {
-  // chosen(place): a person clicked; lassoed(corners): drew around points.
+  // chosen(place): a person clicked; lassoed(corners, generation): drew around points; null: on a map that is gone.
   constructor(source, { chosen, lassoed }) {
     Object.assign(this, { source, chosen, lassoed });
     this.colour = "time";
@@ -99,6 +99,7 @@ export class LatentMap {
       if (found.meta.generation !== this.points?.meta.generation) {
         this.view = null;
         this.path = [];
+        if (this.corners) this.lassoed(null);
         this.corners = null;
       } // other coordinates
       this.points = found;
@@ -506,7 +507,7 @@ export class LatentMap {
       if (!held) return;
       held.moved = Math.max(held.moved, Math.hypot(e.offsetX - held.x, e.offsetY - held.y));
       if (this.mode === "lasso") {
-        this.corners.push(this._data(e.offsetX, e.offsetY));
+        this.corners?.push(this._data(e.offsetX, e.offsetY));
         this._overlay();
         return;
       }
@@ -583,7 +584,8 @@ export class LatentMap {
   _pick(px, py) {
     const [x, y] = this._data(px, py),
       s = this._scale();
-    this.chosen({ x, y, rx: (REACH * this.ratio) / s.kx, ry: (REACH * this.ratio) / s.ky });
+    const { generation } = this.points.meta;
+    this.chosen({ x, y, rx: (REACH * this.ratio) / s.kx, ry: (REACH * this.ratio) / s.ky, generation });
   }
   _endLasso() {
     this.setMode("pan");
@@ -594,6 +596,6 @@ export class LatentMap {
     }
     this.corners = all.filter((_, i) => i % Math.ceil(all.length / 100) === 0);
     this._overlay();
-    this.lassoed(this.corners);
+    this.lassoed(this.corners, this.points.meta.generation);
   }
 }

@@ -19,6 +19,7 @@ import { Working } from "steersman/working.js";
 const POLL_MS = 500,
   OPENING_MS = 100,
   MODELS_MS = 2000;
+const GONE = "The map was drawn again, of the scores of a newer model: draw the line again.";
 const STATUS = {
   running: "running",
   paused: "paused",
@@ -64,7 +65,7 @@ class Page {
     });
     this.map = new LatentMap(source, {
       chosen: (place) => this._picked(place),
-      lassoed: (corners) => this._lassoed(corners),
+      lassoed: (corners, generation) => this._lassoed(corners, generation),
     });
     const ofSegment = (i) => {
       const s = this.segments;
@@ -267,13 +268,14 @@ class Page {
     }
   }
 
-  async _picked({ x, y, rx, ry }) {
+  async _picked({ x, y, rx, ry, generation }) {
     try {
       if (this.source.offline) return this._pickedHere(x, y, rx, ry);
-      const { frames, number } = await this.source.values("pick", { x, y, rx, ry });
+      const { frames, number } = await this.source.values("pick", { x, y, rx, ry, generation });
       if (frames.length) await this.frame.of(frames, number);
     } catch (error) {
       fill(this.frame.node, el("p", { class: "problem" }, error.message));
+      this.map.load();
     }
   }
   async _pickedHere(x, y, rx, ry) {
@@ -313,9 +315,11 @@ class Page {
       ),
     );
   }
-  async _lassoed(corners) {
+  async _lassoed(corners, generation) {
+    if (!corners) return fill(this.held, el("p", { class: "small soft" }, GONE));
     try {
       const found = await this.source.values("lasso", {
+        generation,
         corners: corners
           .flat()
           .map((v) => v.toPrecision(6))
@@ -344,6 +348,7 @@ class Page {
       );
     } catch (error) {
       fill(this.held, el("p", { class: "small soft" }, error.message));
+      this.map.load();
     }
   }
 }

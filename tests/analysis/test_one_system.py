@@ -1,0 +1,47 @@
+"""Frames of several systems are not taken for those of one without a word."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from steersman import Params, Workflow, budget, every
+from steersman.analysis.one_system import differing
+
+GIVEN = {"kT": 1.0, "points": [1, 2], "frames": 100, "train_every": 10}
+
+
+class System(Params):
+    kT: float = 1.0
+    points: tuple[int, ...] = (1, 2)
+    frames: int = 100
+    train_every: int = 10
+
+
+def history(later: dict[str, Any], workflow: str = "mine", **given: Any) -> Any:
+    params = GIVEN | given
+    directory = SimpleNamespace(settings=lambda: {"params": params})
+    state = SimpleNamespace(run=SimpleNamespace(workflow=workflow))
+    return SimpleNamespace(directory=directory, state=state, settings=lambda: {"params": params | later})
+
+
+@pytest.mark.parametrize(
+    ("histories", "names"),
+    [
+        ([history({})], []),
+        ([history({"frames": 200, "train_every": 20, "kT": 1})], []),  # a longer run, and the same number
+        ([history({"kT": 1.2})], ["kT"]),
+        ([history({}), history({}, kT=2.0, points=[3])], ["kT", "points"]),
+        ([history({}), history({}, "other")], ["the"]),
+        ([history({"kT": 2.0}), history({}, kT=2.0)], ["kT"]),
+    ],
+)
+def test_a_parameter_that_had_several_values_is_named_unless_only_rules_read_it(
+    histories: list[Any], names: list[str]
+) -> None:
+    workflow = Workflow("mine", System, stop=lambda p: budget(frames=p.frames))
+    workflow.train(when=lambda p: every(frames=p.train_every))(lambda p, frames, last: last)
+    said = list(differing(histories, workflow))
+    assert [words.split()[0] for words in said] == names

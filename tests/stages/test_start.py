@@ -1,0 +1,30 @@
+"""What a segment begins from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from steersman import Start
+from steersman.stages.errors import NoPoint
+
+
+def test_a_point_is_the_drawn_one_or_a_random_one_of_the_seed() -> None:
+    drawn = Start(draw={"point": np.array([0.25, 1.0])}).point(2, seed=1)
+    np.testing.assert_array_equal(drawn, [0.25, 1.0])
+    np.testing.assert_array_equal(Start().point(2, seed=1), Start().point(2, seed=1))
+    assert Start().point(3, seed=1).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        {"point": np.array([0.5, 0.5])},  # of another number of dimensions
+        {"point": np.array(0.5)},
+        {"point": np.array([0.5, -1.2, 0.5])},  # normal numbers, as of Importance
+        {"depth": np.array(0.5)},  # of a generator's VOCS
+    ],
+)
+def test_what_is_no_point_of_so_many_dimensions_is_refused(draw: dict[str, np.ndarray]) -> None:
+    with pytest.raises(NoPoint):
+        Start(draw=draw).point(3, seed=1)
