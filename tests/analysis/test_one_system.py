@@ -9,6 +9,8 @@ import pytest
 
 from steersman import Params, Workflow, budget, every
 from steersman.analysis.one_system import differing
+from steersman.journal.records import Tell
+from steersman.steering.protocols import StopRule
 
 GIVEN = {"kT": 1.0, "points": [1, 2], "frames": 100, "train_every": 10}
 
@@ -20,22 +22,23 @@ class System(Params):
     train_every: int = 10
 
 
-def history(later: dict[str, Any], workflow: str = "mine", **given: Any) -> Any:
-    params = GIVEN | given
-    directory = SimpleNamespace(settings=lambda: {"params": params})
-    state = SimpleNamespace(run=SimpleNamespace(workflow=workflow))
-    return SimpleNamespace(directory=directory, state=state, settings=lambda: {"params": params | later})
+def history(*later: dict[str, Any], workflow: str = "mine", **given: Any) -> Any:
+    directory = SimpleNamespace(settings=lambda: {"params": GIVEN | given})
+    told = [Tell(id="1", who="me", verb="set", text="", settings=each) for each in later]
+    state = SimpleNamespace(run=SimpleNamespace(workflow=workflow), notes=told)
+    return SimpleNamespace(directory=directory, state=state)
 
 
 @pytest.mark.parametrize(
     ("histories", "names"),
     [
-        ([history({})], []),
+        ([history()], []),
         ([history({"frames": 200, "train_every": 20, "kT": 1})], []),  # a longer run, and the same number
         ([history({"kT": 1.2})], ["kT"]),
-        ([history({}), history({}, kT=2.0, points=[3])], ["kT", "points"]),
-        ([history({}), history({}, "other")], ["the"]),
-        ([history({"kT": 2.0}), history({}, kT=2.0)], ["kT"]),
+        ([history({"kT": 1.2}, {"kT": 1.0})], ["kT"]),  # and back
+        ([history(), history(kT=2.0, points=[3])], ["kT", "points"]),
+        ([history(), history(workflow="other")], ["the"]),
+        ([history({"kT": 2.0}), history(kT=2.0)], ["kT"]),
     ],
 )
 def test_a_parameter_that_had_several_values_is_named_unless_only_rules_read_it(
@@ -45,3 +48,10 @@ def test_a_parameter_that_had_several_values_is_named_unless_only_rules_read_it(
     workflow.train(when=lambda p: every(frames=p.train_every))(lambda p, frames, last: last)
     said = list(differing(histories, workflow))
     assert [words.split()[0] for words in said] == names
+
+
+def test_rules_that_cannot_be_compared_hide_no_parameter() -> None:
+    """A rule of one's own is another object each time."""
+    workflow = Workflow("mine", System, stop=lambda p: StopRule())
+    said = list(differing([history({"kT": 1.2})], workflow))
+    assert [words.split()[0] for words in said] == ["kT"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from steersman.data.history import History
+from steersman.journal.records import Tell
 from steersman.stages import loading
 from steersman.stages.workflow import Workflow
+from steersman.system.errors import BadInput
 
 
 def differing(histories: Sequence[History], workflow: Workflow) -> Iterator[str]:
@@ -18,14 +20,15 @@ def differing(histories: Sequence[History], workflow: Workflow) -> Iterator[str]
     names = dict.fromkeys(history.state.run.workflow for history in histories)
     if len(names) > 1:
         yield _said("the workflow", "", [*names])
-    params: list[dict[str, Any]] = []
+    given: list[Mapping[str, Any]] = []
     for history in histories:
-        params += [dict(history.directory.settings()["params"]), dict(history.settings()["params"])]
-    for name in params[-1]:
+        asked = history.directory.settings()["params"]
+        given += [asked, *(asked | note.settings for note in history.state.notes if isinstance(note, Tell))]
+    for name in given[-1]:
         values: list[Any] = []
-        for each in params:
+        for each in given:
             values += [each[name]] if name in each and each[name] not in values else []
-        if len(values) > 1 and not _of_rules(name, values, params[-1], workflow):
+        if len(values) > 1 and not _of_rules(name, values, given[-1], workflow):
             yield _said(name, "if simulate uses it, ", values)
 
 
@@ -36,7 +39,15 @@ def _said(name: str, condition: str, values: Sequence[Any]) -> str:
     )
 
 
-def _of_rules(name: str, values: Sequence[Any], params: dict[str, Any], workflow: Workflow) -> bool:
-    found = [loading.checked(workflow, params | {name: value}) for value in values]
-    rules = [(workflow.stop_rule(each), workflow.train_rule(each)) for each in found]
-    return any(rule != rules[0] for rule in rules)
+def _of_rules(name: str, values: Sequence[Any], params: Mapping[str, Any], workflow: Workflow) -> bool:
+    """Whether the stop rule or that of training differs by a parameter, if they are rules that can be compared."""
+
+    def rules(value: Any) -> tuple[Any, Any]:
+        made = loading.checked(workflow, {**params, name: value})
+        return workflow.stop_rule(made), workflow.train_rule(made)
+
+    try:
+        first = rules(values[0])
+        return first == rules(values[0]) and any(first != rules(value) for value in values[1:])
+    except BadInput:  # the values of several runs together are none
+        return False
