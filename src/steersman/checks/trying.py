@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import io
 import math
 import pickle
 import sys
@@ -21,14 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steersman.checks import plans, sizes, variables
-from steersman.checks.errors import NoFrames, WrongFigure
+from steersman.checks import plans, results, sizes, variables
+from steersman.checks.errors import NoFrames
 from steersman.stages import modules
 from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.metric import measured
 from steersman.stages.modules import FOLDER, MODULE, imported
 from steersman.stages.out import Enough, Out
-from steersman.stages.panel import shown
 from steersman.stages.start import NoFrame, Start, Watched
 from steersman.stages.workflow import Params, Workflow
 from steersman.stages.yardstick import Yardstick
@@ -50,18 +48,6 @@ class Step:
     ok: bool
     seconds: float
     found: str
-
-
-@dataclass(frozen=True)
-class TriedResults:
-    """What a figure and a panel are drawn from, as of a run that has ended."""
-
-    scores: Scores
-    model: Any
-    held_out: Window
-
-    def frame(self, index: int) -> dict[str, np.ndarray]:
-        return {name: self.held_out[name][index] for name in self.held_out}
 
 
 class _Stage(NamedTuple):
@@ -196,9 +182,9 @@ class _Trial:
             act = functools.partial(self._judge, name, yardstick)
             yield _Stage(f"yardstick {name}", act, yardstick.function, needed=False, judges=True)
         for name, (_, figure) in workflow.figures.items():
-            yield _Stage(f"figure {name}", functools.partial(self._draw, figure), figure, needed=False)
+            yield _Stage(f"figure {name}", functools.partial(self._show, results.figure, figure), figure, needed=False)
         for name, (_, panel) in workflow.panels.items():
-            yield _Stage(f"panel {name}", functools.partial(self._show, panel), panel, needed=False)
+            yield _Stage(f"panel {name}", functools.partial(self._show, results.panel, panel), panel, needed=False)
         if workflow.after_plan:
             yield _Stage("after", lambda: "not tried: it gets the whole run, when it has ended", needed=False)
 
@@ -374,28 +360,8 @@ class _Trial:
         rows = yardstick.rows(name, self._params, self._frames)
         return f"{len(rows)} rows of {rows.dtype} {rows.shape[1:]}"
 
-    def _draw(self, function: Callable[[Any, Any], Any]) -> str:
-        made = function(self._params, self._results)
-        if made is None:
-            return "nothing to draw yet"
-        if not (isinstance(made, tuple) and len(made) == 2 and callable(getattr(made[0], "savefig", None))):
-            raise WrongFigure(f"{made!r:.60}")
-        made[0].savefig(io.BytesIO(), format="svg")
-        return str(made[1])
-
-    def _show(self, function: Callable[[Any, Any], Any]) -> str:
-        made = function(self._params, self._results)
-        if made is None:
-            return "nothing to show yet"
-        found, caption = shown(made)
-        if isinstance(found, np.ndarray):
-            return f"an array of {found.shape}"
-        found.savefig(io.BytesIO(), format="svg")
-        return caption or "a figure"
-
-    @property
-    def _results(self) -> TriedResults:
-        return TriedResults(self._scores, self._model, self._frames)
+    def _show(self, show: Callable[..., str], function: results.Function) -> str:
+        return show(function, self._params, results.TriedResults(self._scores, self._model, self._frames))
 
 
 def _scores(rows: int, values: Mapping[str, np.ndarray], model: int) -> Scores:

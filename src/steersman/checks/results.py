@@ -1,0 +1,53 @@
+"""Figures and panels of a workflow file, made of a few frames."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steersman.checks.errors import WrongFigure
+from steersman.stages.panel import shown
+from steersman.stages.workflow import Params
+from steersman.steering import Scores
+from steersman.store import Window
+
+Function = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class TriedResults:
+    """What they are made of, as of a run that has ended."""
+
+    scores: Scores
+    model: Any
+    held_out: Window
+
+    def frame(self, index: int) -> dict[str, np.ndarray]:
+        return {name: self.held_out[name][index] for name in self.held_out}
+
+
+def figure(function: Function, params: Params, results: TriedResults) -> str:
+    """Raises: WrongFigure: it is no figure and caption."""
+    made = function(params, results)
+    if made is None:
+        return "nothing to draw yet"
+    if not (isinstance(made, tuple) and len(made) == 2 and callable(getattr(made[0], "savefig", None))):
+        raise WrongFigure(f"{made!r:.60}")
+    made[0].savefig(io.BytesIO(), format="svg")
+    return str(made[1])
+
+
+def panel(function: Function, params: Params, results: TriedResults) -> str:
+    """Raises: as `shown`."""
+    made = function(params, results)
+    if made is None:
+        return "nothing to show yet"
+    found, caption = shown(made)
+    if isinstance(found, np.ndarray):
+        return f"an array of {found.shape}"
+    found.savefig(io.BytesIO(), format="svg")
+    return caption or "a figure"
