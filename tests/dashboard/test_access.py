@@ -29,7 +29,7 @@ from tests.waiting import until
 def test_without_the_right_token_there_is_nothing(made: RunDirectory) -> None:
     with serving(made) as served:
         views = ["state", "segments", "metrics", "points", "panels", "stderr", "messages"]
-        paths = ["/metrics", "/runs", "/nothing", "/run/fold-0001", *(f"/run/fold-0001/{view}" for view in views)]
+        paths = ["/metrics", "/runs", "/nothing", *(f"/run/fold-0001/{view}" for view in views)]
         for token in ("", "wrong", TOKENS.act[:-1]):
             assert {served.ask(path, token).status for path in paths} == {403}
             assert served.ask(f"/run/fold-0001/state?token={TOKENS.act}", token).status == 403, "no address holds it"
@@ -37,6 +37,9 @@ def test_without_the_right_token_there_is_nothing(made: RunDirectory) -> None:
             for path in ("/", "/run/fold-0001/", "/run/no-such-run/", "/static/run.js"):  # the empty page, of any run
                 reply = served.ask(path, token)
                 assert (reply.status, b"fold" in reply.body) == (200, False)
+            for key in ("fold-0001", "https%3Aevil.example"):
+                reply = served.ask(f"/run/{key}", token)
+                assert (reply.status, reply.headers["Location"]) == (307, f"./{key}/"), "relative, and never elsewhere"
             assert served.say("fold-0001", ["pause"], token).status == 403
         assert served.ask("/run/fold-0001/state").status == 200
 

@@ -267,7 +267,7 @@ def test_it_says_of_itself_what_status_says(opened: steersman.Run) -> None:
             assert word in text
     assert opened.why("w0.2") == opened.why("0.2") == opened.why("w0.2:1"), "whichever of its names is given"
     assert (opened.why("w0.2")["segment"], opened.why("w0.2")["cause"]) == ("w0.2", "NaN")
-    assert not any(opened.difference(opened).values())
+    assert not any([*opened.difference(opened).values(), *opened.difference(opened.path).values()])
     assert all(each.where != "decisions.jsonl" for each in opened.verify())
 
 

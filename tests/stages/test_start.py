@@ -7,6 +7,7 @@ import pytest
 
 from steersman import Start
 from steersman.stages.errors import NoPoint
+from steersman.stages.start import Watched
 
 
 def test_a_point_is_the_drawn_one_or_a_random_one_of_the_seed() -> None:
@@ -28,3 +29,10 @@ def test_a_point_is_the_drawn_one_or_a_random_one_of_the_seed() -> None:
 def test_what_is_no_point_of_so_many_dimensions_is_refused(draw: dict[str, np.ndarray]) -> None:
     with pytest.raises(NoPoint):
         Start(draw=draw).point(3, seed=1)
+
+
+def test_a_stored_frame_is_not_changed_in_place() -> None:
+    frame = Watched({"x": np.zeros(2)})
+    with pytest.raises(TypeError):
+        frame["x"] = np.ones(2)
+    assert dict(frame)["x"].tolist() == [0, 0]

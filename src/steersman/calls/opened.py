@@ -243,11 +243,11 @@ class Run:
         """
         with reading(self._directory):
             history = self._history
-            return calls.why(history.state.calls, name) or why(history, name)
+            return calls.why(history.state.calls, name) or why(history, str(name))
 
-    def difference(self, other: Run) -> dict[str, Any]:
+    def difference(self, other: Run | str | os.PathLike[str]) -> dict[str, Any]:
         """What differs from another run: params, settings, code, versions and outcome, as `steersman diff`."""
-        return difference(self._history, other._history)
+        return difference(self._history, (other if isinstance(other, Run) else open_run(other))._history)
 
     def verify(self) -> list[Problem]:
         """What is damaged, as `steersman verify`: `where` and `problem` of each; empty: it is whole."""

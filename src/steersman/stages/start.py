@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -42,6 +42,9 @@ class Watched(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         return self._seen()[name]
+
+    def __setitem__(self, name: str, value: Any) -> NoReturn:
+        raise TypeError("what is stored cannot be changed here; change a copy, e.g. dict(start.frame)")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._seen())

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import uvicorn
@@ -49,7 +50,7 @@ PAGE = files("steersman.dashboard.live") / "page"
 LIBRARIES = files("steersman.dashboard.live") / "libraries"
 NEEDED = ("uPlot.iife.min.js", "uPlot.min.css", "3Dmol-min.js")
 IMPORTS = [f'{{"imports": {{"steersman/": "{up}static/"}}}}' for up in ("./", "../../")]  # how its modules are named
-EMPTY = re.compile(r"/|/run/[^/]+/|/static/[^/]+")  # the page without any run: a browser asks for it without a token
+EMPTY = re.compile(r"/|/run/[^/]+/?|/static/[^/]+")  # the page without any run: a browser asks for it without a token
 IDLE_S, BUSY_S = 30, 300  # until a connection is closed that asks nothing, or that does not come to an end
 LOOK_S = 1.0  # between two looks whether the server is to stop
 GLANCE_S = 0.5  # who asks for the state sees how much of the journal is read, if it takes longer
@@ -74,6 +75,7 @@ def application(
     routes = [
         Route("/", lambda request: _page("runs.html")),
         Route("/runs", lambda request: _runs(gallery, request)),
+        Route("/run/{key}", _with_slash),
         Route("/run/{key}/", lambda request: _page("run.html")),
         Route("/static/{name}", lambda request: _file(request.path_params["name"])),
         Route("/metrics", lambda request: _metrics(gallery)),
@@ -222,6 +224,11 @@ def _run(gallery: Gallery, request: Request) -> Watched:
 
 def _runs(gallery: Gallery, request: Request) -> Response:
     return _json(request, {"runs": gallery.lines(), "baseline": gallery.baseline, "single": gallery.single})
+
+
+def _with_slash(request: Request) -> Response:
+    """To where the page lies, by a relative address: a proxy may have put this one elsewhere."""
+    return Response(status_code=307, headers={"Location": f"./{quote(request.path_params['key'], safe='')}/"})
 
 
 def _page(name: str) -> Response:
