@@ -1,4 +1,4 @@
-"""Pages -> the site: where each stands, and the pages that lie at the root of the repository."""
+"""Pages -> the site: where each stands, and the pages that lie elsewhere in the repository."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 AT_ROOT = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+NOTEBOOK = ROOT / "lab" / "notebook"
 FIRST = ("howto", "workflows", "results", "steering", "models", "glossary", "gallery")  # that many look for
 SECTIONS = {
     "Tutorials": "tutorials",
     "Results": "results",
     "Reference": "reference",
     "Design": "design",
-    "Notebook": "notebook",
 }
 
 
@@ -28,9 +28,14 @@ def on_config(config: Any) -> Any:
     guide = [found.pop(name) for name in FIRST] + list(found.values())
     nav: list[Any] = [{"Steersman": "index.md"}, {"Guide": guide}]
     for title, folder in SECTIONS.items():
-        nav.append({title: [f"{folder}/{path.name}" for path in sorted((docs / folder).glob("*.md"), key=_order)]})
+        nav.append({title: _pages(docs / folder)})
+    nav.append({"Notebook": _pages(NOTEBOOK)})
     config.nav = [*nav, {"Project": ["contributing.md", "changelog.md"]}]
     return config
+
+
+def _pages(folder: Path) -> list[str]:
+    return [f"{folder.name}/{path.name}" for path in sorted(folder.glob("*.md"), key=_order)]
 
 
 def _order(path: Path) -> tuple[bool, str]:
@@ -38,9 +43,12 @@ def _order(path: Path) -> tuple[bool, str]:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """README, contributing and changes are pages, too, with links as of here."""
+    """README, contributing, changes and the notebook are pages, too, with links as of here."""
     for name, page in AT_ROOT.items():
         files.append(File.generated(config, page, content=_moved((ROOT / name).read_text())))
+    for path in NOTEBOOK.glob("*.md"):
+        content = path.read_text().replace("](../../docs/", "](../")
+        files.append(File.generated(config, f"notebook/{path.name}", content=content))
     return files
 
 
@@ -49,7 +57,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     up = "../" * page.file.src_uri.count("/")
     for name, to in AT_ROOT.items():
         markdown = re.sub(rf"\]\((?:\.\./)+{name}", f"]({up}{to}", markdown)
-    return markdown
+    return re.sub(r"\]\((?:\.\./)+lab/notebook/", f"]({up}notebook/", markdown)
 
 
 def _moved(text: str) -> str:
@@ -57,6 +65,7 @@ def _moved(text: str) -> str:
     for name, page in AT_ROOT.items():
         text = text.replace(f"]({name}", f"]({page}")
     text = text.replace("](docs/design/)", "](docs/design/README.md)").replace("](docs/", "](./")
+    text = text.replace("](lab/notebook/", "](./notebook/")
     return re.sub(r"\[([^\]]*)\]\((?!\./|https?:|#|\w+\.md)[^)]*\)", r"\1", text)
 
 

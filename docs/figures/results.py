@@ -1,4 +1,4 @@
-"""Comparisons -> the tables and figures of docs/results/ and docs/notebook/, between their marks; see `make compare`.
+"""Comparisons -> the tables and figures of docs/results/ and lab/notebook/, between their marks; see `make compare`.
 
 python docs/figures/results.py runs/compare-*
 """
@@ -110,7 +110,7 @@ def main(folders: list[str]) -> None:
         name = folder.name.split("-")[-1]
         mark = re.compile(f"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         new = measured(folder, name)
-        for page in (*DOCS.glob("results/*.md"), DOCS / "notebook" / "steering.md"):
+        for page in (*DOCS.glob("results/*.md"), DOCS.parent / "lab" / "notebook" / "steering.md"):
             page.write_text(mark.sub(lambda found, new=new: found[1] + new + found[2], page.read_text()))
 
 

@@ -14,7 +14,7 @@ from steersman.cli.__main__ import app
 from steersman.cli.verbs import VERBS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "lab").rglob("*.md"))]
 CALL = re.compile(r"(?:^|[`$ ])steersman (\w+)((?: +?[^`\n|#(]*?)?)(?= +steersman |[`\n|#(]|$)", re.MULTILINE)
 FETCHED = re.compile(
     r'(?:<script[^>]* src|<link[^>]*rel="(?:stylesheet|icon|preconnect)"[^>]* href|<img[^>]* src)="(https?:)?//'
