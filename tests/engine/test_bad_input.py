@@ -76,7 +76,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         (["--set", "latent=1e400"], ["latent = inf", "integer"]),
         (["--nodes", "2"], ["nodes of a scheduler need `workers`"]),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value[0], str) and value[0].startswith("--") else "",
+    ids=lambda value: " ".join(value)[:60] if isinstance(value[0], str) and value[0].startswith("--") else "",
 )
 def test_a_parameter_is_refused(words: list[str], told: list[str], refused: Refused) -> None:
     said = refused("run", "fold", *words)

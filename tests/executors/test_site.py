@@ -225,6 +225,7 @@ def test_a_tunnel_that_leads_nowhere_is_told_of_before_a_run() -> None:
     assert f"127.0.0.2:{first}" not in found.found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("simulation", "wrong"),
     [
