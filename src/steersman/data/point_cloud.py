@@ -209,11 +209,11 @@ def _centres(points: np.ndarray, number: int) -> np.ndarray:
         counts = np.bincount(own, minlength=number)
         sums = [np.bincount(own, values, number) for values in points.T]
         centres = np.where(counts[:, None] > 0, np.stack(sums, axis=1) / np.maximum(counts, 1)[:, None], centres)
-    return centres[centres[:, 0].argsort()].astype(np.float32)
+    return np.asarray(centres[centres[:, 0].argsort()], np.float32)
 
 
 def _nearest(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """(m,) uint8: the nearest of the centres; 0 if there are none."""
     if not len(centres):
         return np.zeros(len(points), np.uint8)
-    return ((points[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1).astype(np.uint8)
+    return np.asarray(((points[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1), np.uint8)
