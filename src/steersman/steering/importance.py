@@ -21,7 +21,7 @@ from steersman.steering.protocols import AT_RANDOM, LONGEST, NEW, Candidate, Pol
 from steersman.steering.rare_events import Estimate, Surrogate
 from steersman.steering.scores import Scores
 from steersman.store import Variable
-from steersman.system.numbers import whole
+from steersman.system.numbers import finite, whole
 
 POINT, WEIGHT, TRUST = "point", "weight", "trust"
 DRAWN = {
@@ -61,6 +61,7 @@ class Importance(Policy):
     surrogate: Surrogate | None = None
 
     def __post_init__(self) -> None:
+        finite("Importance", threshold=self.threshold)
         whole("Importance", dimensions=self.dimensions, first=self.first, every=self.every, points=self.points)
 
     draws = True

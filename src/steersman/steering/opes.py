@@ -18,6 +18,7 @@ import numpy as np
 from steersman.steering.bias import Bias, nearest
 from steersman.steering.errors import BadBias
 from steersman.steering.scores import Scores
+from steersman.system.numbers import finite, whole
 
 ENERGY = "bias"  # the score with the energy that each frame was simulated under
 MOST_DIMENSIONS = 3
@@ -52,8 +53,8 @@ class Opes:
             where next to nothing of the equilibrium is, and begins again at a frame that is drawn from it; None: never.
         controls: so many lineages are never pushed, to show what plain dynamics does meanwhile; one less than slots at
             most. Averages are made without them.
-    Raises: BadBias: a barrier that cannot be crossed or needs no bias, a width that is none, a `lost` of 0 or more, or
-        fewer than 0 controls.
+    Raises: BadBias: a barrier that cannot be crossed or needs no bias, a width that is none, or a `lost` of 0 or more.
+        ValueError: what is no number, or fewer than 0 controls.
     """
 
     score: str
@@ -66,6 +67,8 @@ class Opes:
     controls: int = 0
 
     def __post_init__(self) -> None:
+        width, lost = 1.0 if self.width is None else self.width, -1.0 if self.lost is None else self.lost
+        finite("Opes", barrier_kT=self.barrier_kT, width=width, periods=self.periods, most=self.most, lost=lost)
         if not SOFTEST_KT < self.barrier_kT <= HARDEST_KT:
             problem = f"give more than {SOFTEST_KT:g} and at most {HARDEST_KT:g}; 300 K is 2.494 kJ/mol"
             raise BadBias("barrier_kT", self.barrier_kT, problem)
@@ -75,8 +78,7 @@ class Opes:
             raise BadBias("periods, most", (self.periods, self.most), "periods are 0 or more, most is above 0")
         if self.lost is not None and not self.lost < 0:
             raise BadBias("lost", self.lost, "give the logarithm of a weight below the mean, or None")
-        if self.controls < 0:
-            raise BadBias("controls", self.controls, "give the number of lineages that are not to be pushed")
+        whole("Opes", 0, controls=self.controls)
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from steersman.steering.protocols import LONGEST, Candidate, Policy
 from steersman.steering.scores import Scores
-from steersman.system.numbers import whole
+from steersman.system.numbers import finite, whole
 
 SHOWN = 3  # numbers of a score of several
 
@@ -132,6 +132,9 @@ class Target(Policy):
     reference: float | tuple[float, ...] = 0.0
 
     guided = True
+
+    def __post_init__(self) -> None:
+        finite("Target", reference=self.reference)
 
     @property
     def needs(self) -> tuple[str, ...]:

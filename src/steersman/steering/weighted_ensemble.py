@@ -22,7 +22,7 @@ import numpy as np
 from steersman.steering.errors import NoAnswerYet
 from steersman.steering.protocols import NEW, Candidate, Policy
 from steersman.steering.scores import Scores
-from steersman.system.numbers import whole
+from steersman.system.numbers import finite, whole
 
 EVEN = 2.0  # a member weighs at most so many times the mean of its bin
 FEWEST = 10  # rounds of an average
@@ -55,8 +55,9 @@ class WeightedEnsemble(Policy):
 
     def __post_init__(self) -> None:
         whole("WeightedEnsemble", members=self.members)
-        if not np.isfinite(self.edges).all() or (np.diff(self.edges) <= 0).any():
-            raise ValueError(f"edges={self.edges}: give finite numbers that ascend")
+        finite("WeightedEnsemble", edges=self.edges)
+        if (np.diff(self.edges) <= 0).any():
+            raise ValueError(f"edges={self.edges}: give numbers that ascend")
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from numbers import Integral, Real
+
+import numpy as np
 
 
 def whole(where: str, least: int = 1, **given: int) -> None:
@@ -17,3 +21,11 @@ def above_zero(where: str, **given: float) -> None:
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, Real) or not float(value) > 0:
             raise ValueError(f"{where}({name}={value!r:.60}): give a number above 0")
+
+
+def finite(where: str, **given: float | Sequence[float]) -> None:
+    """Raises: ValueError: one of these is no finite number, or holds what is none."""
+    for name, value in given.items():
+        for each in np.atleast_1d(np.asarray(value, object)).ravel():
+            if isinstance(each, bool) or not isinstance(each, Real) or not math.isfinite(each):
+                raise ValueError(f"{where}({name}={value!r:.60}): give finite numbers")
