@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -124,9 +124,11 @@ def draw(run: Submitted) -> None:
     from steersman.data.history import History
 
     if History(directory).state.frames:
-        with suppress(EngineError):  # a full disk, say: what is there can be fetched all the same
+        try:
             write_report(directory)
             manifest.renew(directory, directory.report, directory.figures)  # its driver may have sealed it meanwhile
+        except EngineError as error:  # a full disk, say: what is there can be fetched all the same
+            print(error, file=sys.stderr)  # the log of the endpoint
 
 
 def names(run: Submitted) -> dict[str, dict[str, Any]]:
