@@ -444,7 +444,7 @@ def test_a_reader_beside_the_writer_never_sees_a_frame_that_is_not_there(written
 
 
 def test_importing_the_store_tells_no_warning() -> None:
-    code = "import warnings; warnings.simplefilter('error'); import steersman.store"
+    code = "import warnings; warnings.simplefilter('error'); import steersman.store.metadata"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
