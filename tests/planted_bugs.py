@@ -139,7 +139,7 @@ BUGS = [
         RARE),
     Bug("analysis/comparison/tuning.py", "[search.seed, drawn]", "[search.seed, 0]", "tests/analysis/test_tuning.py"),
     Bug("analysis/comparison/arms.py", "if workflow.after_plan else", "if False else", "tests/analysis/test_arms.py"),
-    Bug("analysis/one_system.py", ", *(asked | note.settings for note in history.state.notes if isinstance(note, Tell))",
+    Bug("analysis/one_system.py", "*(asked | note.settings for note in history.state.notes if isinstance(note, Tell))",
         "", "tests/analysis/test_one_system.py"),
     Bug("analysis/one_system.py", "first == rules(values[0]) and any(", "any(", "tests/analysis/test_one_system.py"),
     Bug("dashboard/live/latent_map.py", "if generation not in (None, cloud.generation):", "if False:",
