@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from steersman.apps.errors import CommandFailed, CommandNotFound
+from steersman.apps.errors import CommandFailed, CommandNotFound, OutOfRange, UnreadableTrajectory
 from steersman.system.processes import end
 
 FrameT = TypeVar("FrameT")
 GRACE_S = 5.0  # between TERM and KILL: time enough to write a checkpoint
 TAIL_CHARS = 4000  # of what a program said that an error quotes
+KNOWN = 4096  # bytes by which a file is known again
 
 
 def command(
@@ -39,15 +40,19 @@ def command(
         args: the program and its arguments; no shell.
         reader: called again and again with the working directory; gives the frames that are new since its last call.
             Called once more after the end.
-        cwd: the working directory; None makes one and removes it afterwards.
+        cwd: the working directory, without frames of another program; None makes one and removes it afterwards.
         poll_s: between two calls of reader and stop.
         stop: whether to end the program now; that is no failure.
         grace_s: between asking (TERM) and killing (KILL).
     Raises:
         CommandNotFound: the program cannot be started.
         CommandFailed: it ended with another exit code than 0; the frames before that have been given.
+        UnreadableTrajectory: `cwd` has frames before the program begins.
+        OutOfRange: `args` is no list with a program.
     """
-    with _directory(cwd) as folder, _process(args, folder, grace_s) as process:
+    if isinstance(args, str | Path) or not args:
+        raise OutOfRange("command(args)", repr(args), 'a list: the program and its arguments, ["gmx", "mdrun"]')
+    with _directory(cwd) as folder, _process(args, folder, grace_s, reader) as process:
         running = True
         while running:
             running = not _ended(process, poll_s)  # before reading: what it wrote last is read as well
@@ -62,13 +67,13 @@ def lines(name: str) -> Callable[[Path], Iterator[str]]:
     """A reader for `command`: the lines that are new in a file of the working directory; each is whole.
 
     A line ends with a line feed, or carriage return and line feed, and with nothing else.
+    Raises, while it reads: UnreadableTrajectory: what was read is not there any more.
     """
-    read_to = 0
+    file = Growing()
 
     def new(folder: Path) -> Iterator[str]:
-        nonlocal read_to
-        whole, end, _ = bytes_from(folder / name, read_to).rpartition(b"\n")
-        read_to += len(whole + end)
+        whole, end, _ = file.unread(folder / name).rpartition(b"\n")
+        file.take(whole + end)
         for line in whole.split(b"\n") if end else ():  # splitlines() also splits at \r, \f and U+2028
             yield line.removesuffix(b"\r").decode(errors="replace")
 
@@ -81,30 +86,48 @@ def records(name: str, dtype: DTypeLike) -> Callable[[Path], Iterator[Any]]:
     Args:
         dtype: of one record, e.g. [("time", "<f8"), ("position", "<f4", (22, 3))], or ("<f4", (22, 3)) for an array; a
             record is given as NumPy has it, and only when all its bytes are there.
-    Raises: ValueError: a dtype without bytes, or of Python objects.
+    Raises: ValueError: a dtype without bytes, or of Python objects. While it reads, UnreadableTrajectory, as `lines`.
     """
-    record, read_to = np.dtype(dtype), 0
+    record, file = np.dtype(dtype), Growing()
     if record.hasobject or not record.itemsize:
         raise ValueError(f"records({name!r}, {record}): a record has bytes, at least one, and no Python objects")
 
     def new(folder: Path) -> Iterator[Any]:
-        nonlocal read_to
-        found = bytes_from(folder / name, read_to)
+        found = file.unread(folder / name)
         whole = found[: len(found) - len(found) % record.itemsize]
-        read_to += len(whole)
+        file.take(whole)
         yield from np.frombuffer(whole, record)
 
     return new
 
 
-def bytes_from(file: Path, offset: int) -> bytes:
-    """What a file holds from there on; nothing where it is not there yet."""
-    try:
-        with file.open("rb") as opened:
-            opened.seek(offset)
-            return opened.read()
-    except FileNotFoundError:
-        return b""
+class Growing:
+    """A file to whose end a program writes: what of it was not taken yet."""
+
+    def __init__(self) -> None:
+        self._taken, self._last = 0, b""
+
+    def unread(self, file: Path) -> bytes:
+        """What follows what was taken; nothing where there is no file yet.
+
+        Raises: UnreadableTrajectory: what was taken is not there any more: the program writes the file anew.
+        """
+        try:
+            with file.open("rb") as opened:
+                opened.seek(self._taken - len(self._last))
+                found = opened.read()
+        except FileNotFoundError:
+            found = b""
+        if not found.startswith(self._last):
+            problem = f"its first {self._taken:,} bytes, of which frames were read, are not there any more"
+            advice = "let the program append to the file, or give `command` a reader of your own"
+            raise UnreadableTrajectory(str(file), f"{problem}; {advice}")
+        return found[len(self._last) :]
+
+    def take(self, data: bytes) -> None:
+        """Args: data: the first bytes of those that were unread."""
+        self._taken += len(data)
+        self._last = (self._last + data[-KNOWN:])[-KNOWN:]
 
 
 @contextmanager
@@ -117,8 +140,11 @@ def _directory(cwd: str | Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def _process(args: Sequence[str | Path], folder: Path, grace_s: float) -> Iterator[subprocess.Popen[bytes]]:
+def _process(
+    args: Sequence[str | Path], folder: Path, grace_s: float, reader: Callable[[Path], Iterable[Any]]
+) -> Iterator[subprocess.Popen[bytes]]:
     with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
+        _check_no_frames(folder, reader)
         try:
             process = subprocess.Popen(
                 [str(arg) for arg in args], cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
@@ -131,6 +157,14 @@ def _process(args: Sequence[str | Path], folder: Path, grace_s: float) -> Iterat
         finally:
             end(process.pid, grace_s, group=True)  # a rank that outlives its mpiexec would hold the node
             process.poll()
+
+
+def _check_no_frames(folder: Path, reader: Callable[[Path], Iterable[Any]]) -> None:
+    with suppress(FileNotFoundError):  # a reader may count on a file
+        for _ in reader(folder):
+            problem = "it has frames before the program begins, which would be taken for its own"
+            advice = "remove their file, or leave out `cwd`: each call has a new directory then"
+            raise UnreadableTrajectory(str(folder), f"{problem}; {advice}")
 
 
 def _failed(args: Sequence[str | Path], exit_code: int, folder: Path) -> CommandFailed:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steersman.apps.command import bytes_from
+from steersman.apps.command import Growing
 from steersman.apps.errors import UnreadableTrajectory
 
 MAGIC, VERSION = 1993, b"GMX_trn_file"
@@ -60,17 +60,16 @@ def trajectory(pattern: str) -> Callable[[Path], Iterator[Snapshot]]:
 
     Args:
         pattern: its name; `*` stands for the number of the part that `mdrun -noappend` adds.
-    Raises, while it reads: UnreadableTrajectory: the file is no .trr.
+    Raises, while it reads: UnreadableTrajectory: the file is no .trr, or it is written anew.
     """
-    read_to = 0
+    growing = Growing()
 
     def new(folder: Path) -> Iterator[Snapshot]:
-        nonlocal read_to
         for file in sorted(folder.glob(pattern))[:1]:
-            data, at = bytes_from(file, read_to), 0
+            data, at = growing.unread(file), 0
             while frame := _frame(data, at, file):
                 at += len(frame.data)
-                read_to += len(frame.data)
+                growing.take(frame.data)
                 if len(frame.positions):  # else it is one of velocities or forces alone
                     yield frame
 

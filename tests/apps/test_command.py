@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.apps.command import command, lines, records
-from steersman.apps.errors import CommandFailed, CommandNotFound
+from steersman.apps.errors import CommandFailed, CommandNotFound, OutOfRange, UnreadableTrajectory
 
 PENDULUM = r"""
 #include <stdio.h>
@@ -205,3 +205,44 @@ def test_records_have_the_shapes_of_their_dtype(tmp_path: Path) -> None:
     for odd in ("V0", "O", [("x", "O")]):
         with pytest.raises(ValueError, match="traj"):
             records("traj.bin", odd)
+
+
+READERS = {"lines": lambda: lines("out"), "records": lambda: records("out", "S4")}
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_frames_of_a_program_before_are_not_taken_for_those_of_the_next(reader: Any, tmp_path: Path) -> None:
+    """Whether it begins the file anew or appends to it; what it prints begins anew by itself."""
+    for redirection in (">", ">>"):
+        program = ["sh", "-c", f"sleep 0.05; printf 'abc\\ndef\\n' {redirection} out"]
+        assert len(list(command(program, reader=reader(), cwd=tmp_path, poll_s=0.01))) == 2
+        with pytest.raises(UnreadableTrajectory):
+            list(command(program, reader=reader(), cwd=tmp_path, poll_s=0.01))
+        (tmp_path / "out").unlink()
+    for _ in range(2):
+        assert list(command(["echo", "one"], reader=lines("stdout.txt"), cwd=tmp_path)) == ["one"]
+
+
+@given(st.binary(min_size=4), st.binary(), st.booleans(), st.sampled_from(sorted(READERS)))
+def test_a_file_that_is_written_anew_after_it_was_read_is_refused(
+    before: bytes, after: bytes, moved: bool, kind: str
+) -> None:
+    """However long the new one is; as long as what was read is still there it has only grown."""
+    with TemporaryDirectory() as name:
+        folder, read = Path(name), READERS[kind]()
+        (folder / "out").write_bytes(before)
+        seen = len(list(read(folder)))
+        whole = before.rpartition(b"\n")[0] + b"\n" if kind == "lines" else before[: seen * 4]
+        (folder / "new").write_bytes(after)
+        (folder / "new").replace(folder / "out") if moved else (folder / "out").write_bytes(after)
+        if seen and not after.startswith(whole):
+            with pytest.raises(UnreadableTrajectory):
+                list(read(folder))
+        else:
+            list(read(folder))
+
+
+@pytest.mark.parametrize("args", [[], "true", Path("/bin/true")])
+def test_what_is_no_list_of_words_is_refused(args: Any) -> None:
+    with pytest.raises(OutOfRange):
+        next(command(args, reader=lines("out")))
