@@ -1,14 +1,19 @@
 """What is written beside a seal is no part of it."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from steersman.data.listing import listed
 from steersman.data.verify import verify
 from steersman.journal import manifest
+from steersman.journal.errors import BadDirectory
 from steersman.journal.file import Journal
 from steersman.journal.records import End, Run, Session
-from steersman.journal.run_directory import RunDirectory, sha256
+from steersman.journal.run_directory import RunDirectory, create, open_run, sha256
 from steersman.system.files import PARTIAL
 
 
@@ -43,3 +48,56 @@ def test_a_run_that_was_stopped_at_once_has_no_seal_and_is_whole(
     assert verify(directory) == []
     (tmp_path / "added").touch()
     assert [problem.where for problem in verify(directory)] == ["added"]
+
+
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """Who reads is no superuser, to whom nothing is closed."""
+    before = os.getresuid()
+    if before[0] == 0:
+        os.setresuid(65534, 65534, 0)
+    yield
+    os.setresuid(*before)
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[RunDirectory]:
+    """A run that has ended, where anybody may look."""
+    with TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        directory = create(Path(name), "run")
+        directory.unborn.unlink()
+        (directory.path / "scores.zarr" / "0001").mkdir(parents=True)
+        directory.settings_file.write_text("{}")
+        files = {directory.settings_file.name: sha256(directory.settings_file)}
+        Journal(directory.journal).append(Run(files=files), Session(host="here", pid=1), End(outcome="goal", reason=""))
+        directory.bus.chmod(0o700)
+        (directory.bus / "bus.json").touch()
+        manifest.seal(directory)
+        yield directory
+
+
+def test_a_run_of_somebody_else_is_whole_though_its_bus_is_closed(shared: RunDirectory, nobody: None) -> None:
+    assert verify(open_run(shared.path)) == []
+    assert [each.frames for each in listed(shared.path.parent)] == [0]
+
+
+@pytest.mark.parametrize("part", ["journal.jsonl", "run.yaml", "scores.zarr", "scores.zarr/0001", "manifest.sha256"])
+def test_what_a_reader_may_not_read_is_neither_missing_nor_damaged(
+    shared: RunDirectory, part: str, request: pytest.FixtureRequest
+) -> None:
+    (shared.path / part).chmod(0)
+    request.getfixturevalue("nobody")
+    with pytest.raises(BadDirectory):
+        verify(shared)
+    if "/" not in part:
+        with pytest.raises(BadDirectory):
+            open_run(shared.path)
+        assert [each.frames for each in listed(shared.path.parent)] == [None]
+
+
+def test_a_folder_that_is_closed_is_listed(shared: RunDirectory, request: pytest.FixtureRequest) -> None:
+    shared.path.chmod(0)
+    request.getfixturevalue("nobody")
+    (line,) = listed(shared.path.parent)
+    assert (line.name, line.workflow, line.frames) == ("run-0001", "?", None)

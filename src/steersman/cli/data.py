@@ -186,7 +186,15 @@ def _progress() -> Progress:
 
 def _columns(each: Listed) -> tuple[str, ...]:
     metric = "-" if each.value is None else f"{each.metric} {each.value:.4g}"
-    return each.name, each.workflow, each.state, f"{each.frames:,}", metric, _age(each.age_s), _size(each.bytes)
+    return (
+        each.name,
+        each.workflow,
+        each.state,
+        "?" if each.frames is None else f"{each.frames:,}",
+        metric,
+        _age(each.age_s),
+        _size(each.bytes),
+    )
 
 
 def _age(seconds: float) -> str:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steersman.data.history import History
-from steersman.journal.run_directory import RunDirectory, runs_in
+from steersman.journal.errors import BadDirectory
+from steersman.journal.run_directory import RunDirectory, open_run, runs_in
+
+NO_PERMISSION = "you have no permission"
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,7 @@ class Listed:
 
     Args:
         state: how it ended; running, paused, or "not driven" where it can be resumed; or why it cannot be read.
+        frames: None where the run cannot be read.
         metric, value: the first metric of the workflow and its newest value; None before there is one.
         age_s: seconds since its last record.
         bytes: of all its files.
@@ -25,7 +29,7 @@ class Listed:
     name: str
     workflow: str
     state: str
-    frames: int
+    frames: int | None
     metric: str | None
     value: float | None
     age_s: float
@@ -33,15 +37,18 @@ class Listed:
 
 
 def listed(folder: Path) -> list[Listed]:
-    """The runs that lie in a folder, the newest last."""
-    found = map(_listed, runs_in(folder))
+    """The runs that lie in a folder, the newest last, with folders that this user may not look into."""
+    closed = (each for each in folder.iterdir() if each.is_dir() and not os.access(each, os.R_OK | os.X_OK))
+    found = [*map(_listed, runs_in(folder)), *(_unreadable(RunDirectory(each), NO_PERMISSION) for each in closed)]
     return sorted(found, key=lambda each: -each.age_s)
 
 
 def _listed(directory: RunDirectory) -> Listed:
     path = directory.path
     try:
-        seen = History(directory).overview()
+        seen = History(open_run(path)).overview()
+    except BadDirectory as error:
+        return _unreadable(directory, error.problem)
     except Exception as error:  # of a newer version, or damaged: the others are listed all the same
         return _unreadable(directory, str(error))
     if not seen.now:  # it begins, or has lost everything
@@ -53,8 +60,9 @@ def _listed(directory: RunDirectory) -> Listed:
 
 
 def _unreadable(directory: RunDirectory, problem: str) -> Listed:
-    path, age_s = directory.path, time.time() - directory.journal.stat().st_mtime
-    return Listed(path.name, "?", f"cannot be read: {problem:.120}", 0, None, None, age_s, size(path))
+    path = directory.path
+    age_s = time.time() - (path if problem == NO_PERMISSION else directory.journal).stat().st_mtime
+    return Listed(path.name, "?", f"cannot be read: {problem:.120}", None, None, None, age_s, size(path))
 
 
 def size(path: Path) -> int:

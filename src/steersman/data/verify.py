@@ -23,7 +23,7 @@ from steersman.journal.decisions import decoded
 from steersman.journal.errors import JournalError, JournalTooNew
 from steersman.journal.lock import driven
 from steersman.journal.records import Biased, Run, Start
-from steersman.journal.run_directory import RunDirectory, sha256
+from steersman.journal.run_directory import RunDirectory, check_readable, sha256
 from steersman.journal.state import State
 from steersman.journal.walkers import ModelVersion, Walker
 from steersman.store import SEGMENT_FIELDS, DamagedShard, Frames, finish, merge, number_of
@@ -55,7 +55,11 @@ class Problem:
 
 
 def verify(directory: RunDirectory) -> list[Problem]:
-    """Read everything that a run wrote; an empty list means that all of it is whole."""
+    """Read everything that a run wrote; an empty list means that all of it is whole.
+
+    Raises: BadDirectory: this user may not read all of it.
+    """
+    check_readable(directory.path, manifest.UNSEALED[1:], deep=True)  # the manifest is read, too
     went_on = driven(directory.path)  # asked before anything is read, and again behind it
     try:
         history = History(directory)

@@ -16,8 +16,9 @@ from steersman.system.files import PARTIAL, replace_file
 from steersman.system.reading import is_inside
 
 MOST_BYTES = 2**30  # of the manifest: ten million files
-# The file itself, what is of no run that ended, and Parsl's logs, to which a scheduler may add when all is over.
-UNSEALED = ("manifest.sha256", "driver.json", ".lock", "aside", ".remote", "__pycache__", "parsl")
+# The file itself, what is of no run that ended, what only its owner may read, as the bus, which checks its own data,
+# and Parsl's logs, to which a scheduler may add when all is over.
+UNSEALED = ("manifest.sha256", "driver.json", ".lock", "aside", ".remote", "__pycache__", "parsl", "bus")
 
 
 def seal(directory: RunDirectory) -> None:

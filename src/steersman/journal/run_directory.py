@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from steersman.system.files import replace_file
 
 PACKAGES = ("steersman", "parsl", "torch", "zarr", "redis", "openmm", "numpy", "scikit-learn")
 FULL = (errno.ENOSPC, errno.EDQUOT)  # for all nodes; what follows may be wrong on one of them only
+OWNERS = ("bus", "prepared.pkl", ".lock", ".remote", "parsl")  # which nobody else need read
 NO_ROOM = (*FULL, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
 
 
@@ -231,8 +232,9 @@ def runs_in(folder: Path) -> list[RunDirectory]:
 def open_run(path: Path) -> RunDirectory:
     """The directory of a run that was started.
 
-    Raises: BadDirectory: there is no run here.
+    Raises: BadDirectory: there is no run here, or this user may not read it.
     """
+    check_readable(path)
     if _unborn(path):
         raise BadDirectory(str(path), "its run was ended before it began; start it again with this --run-dir")
     if not (path / "journal.jsonl").is_file():
@@ -241,6 +243,29 @@ def open_run(path: Path) -> RunDirectory:
         here = f"; the newest here is {newest.path}" if newest else ""
         raise BadDirectory(str(path), f"this is not a run directory (it has no journal.jsonl){here}")
     return RunDirectory(path)
+
+
+def check_readable(path: Path, besides: Collection[str] = OWNERS, *, deep: bool = False) -> None:
+    """What this user may not read would look missing, or damaged.
+
+    Args:
+        besides: names in the run directory that do not matter.
+        deep: look below its folders, too.
+    Raises: BadDirectory: this user may not read all of the run.
+    """
+    closed = [] if os.access(path, os.R_OK | os.X_OK) or not path.is_dir() else [str(path)]
+    for folder, folders, files in os.walk(path):
+        if folder == str(path):
+            folders[:], files = ([name for name in names if name not in besides] for names in (folders, files))
+        for names, wanted in ((folders, os.R_OK | os.X_OK), (files, os.R_OK)):
+            here = (os.path.join(folder, name) for name in names)
+            closed += [each for each in here if not os.access(each, wanted) and os.path.exists(each)]
+        if not deep:
+            break
+    if closed:
+        more = f" and {len(closed) - 1} more" if closed[1:] else ""
+        what = f"you have no permission to read {os.path.relpath(closed[0], path.parent)}{more}"
+        raise BadDirectory(str(path), f"{what}; ask the owner of the run for it")
 
 
 def write_settings(directory: RunDirectory, settings: Mapping[str, Any], source: Path) -> None:
