@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from steersman.calls.opened import open_run as open_run
     from steersman.calls.run import run as run
     from steersman.stages.out import Out as Out
+    from steersman.stages.params import Params as Params
     from steersman.stages.rules import doubling as doubling
     from steersman.stages.rules import every as every
     from steersman.stages.start import Start as Start
-    from steersman.stages.workflow import Params as Params
     from steersman.stages.workflow import Workflow as Workflow
     from steersman.steering import audits as audits
     from steersman.steering import budget as budget

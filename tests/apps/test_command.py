@@ -207,7 +207,10 @@ def test_records_have_the_shapes_of_their_dtype(tmp_path: Path) -> None:
             records("traj.bin", odd)
 
 
-READERS = {"lines": lambda: lines("out"), "records": lambda: records("out", "S4")}
+READERS: dict[str, Callable[[], Callable[[Path], Iterator[Any]]]] = {
+    "lines": lambda: lines("out"),
+    "records": lambda: records("out", "S4"),
+}
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)

@@ -10,8 +10,9 @@ from pydantic import field_validator
 
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow
+from steersman.stages.params import Params
 from steersman.stages.rules import every
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.workflow import Workflow
 from steersman.steering import budget
 from steersman.store import Variable
 from steersman.system.errors import BadInput, BadValue

@@ -1,6 +1,8 @@
 """The decorators of a workflow."""
 
+import math
 import re
+from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,23 @@ import pytest
 from steersman.stages.errors import BadDraws
 from steersman.stages.kinds import KINDS
 from steersman.stages.outline import outline, problems
+from steersman.stages.params import Params
 from steersman.stages.rules import doubling, every
-from steersman.stages.workflow import Params, Workflow
-from steersman.steering import Random, Scores, Steering, Unsteered, WeightedEnsemble, budget
+from steersman.stages.workflow import Workflow
+from steersman.steering import (
+    Dbscan,
+    Diverse,
+    Frontier,
+    Novelty,
+    Random,
+    Scores,
+    Steering,
+    Unsteered,
+    WeightedEnsemble,
+    budget,
+    reached,
+)
+from steersman.store import Variable
 
 PAGE = Path(__file__).parents[2] / "docs" / "workflows.md"
 WORDS: dict[str, dict[str, Any]] = {
@@ -148,6 +164,39 @@ def test_a_count_of_frames_that_is_none_is_refused(make: Any) -> None:
         for wrong in (0, float("nan"), "7"):
             with pytest.raises(ValueError, match=name):
                 make(**({"frames": 1} if make is every else {"first": 1}) | {name: wrong})
+
+
+def new(**given: Any) -> Workflow:
+    return Workflow("mine", stop=budget(frames=1), **given)
+
+
+WRONG: dict[str, Callable[[], Any]] = {
+    "a word for True": lambda: new().simulate(exact="no"),  # type: ignore[call-overload]
+    "early": lambda: new().score(early="x"),  # type: ignore[call-overload]
+    "less": lambda: new().yardstick(less="no"),  # type: ignore[call-overload]
+    "below": lambda: reached("most", 3, below="no"),  # type: ignore[arg-type]
+    "levels": lambda: new().yardstick(levels=[math.nan]),
+    "gate": lambda: new().train(when=every(frames=1), gate=5),  # type: ignore[arg-type]
+    "a budget that is True": lambda: budget(frames=True),
+    "a share that is True": lambda: new().steer(explore=True),
+    "parameters that are no class": lambda: new(params={"frames": 3}),
+    "parameters of another kind": lambda: new(params=int),
+    "no function": lambda: new().simulate({"x": Variable()}),  # type: ignore[call-overload]
+    "a rule and a name": lambda: budget(frames=1) | "most",  # type: ignore[operator]
+    "a policy and a name": lambda: Novelty("z") | "Random",  # type: ignore[operator]
+    "a name of a policy": lambda: Frontier("z"),  # type: ignore[arg-type]
+    "a score for a policy": lambda: Diverse("z", "z"),  # type: ignore[arg-type]
+    "a share above 1": lambda: Dbscan("z", share=2),
+    "edges that are one number": lambda: WeightedEnsemble("z", edges=3),  # type: ignore[arg-type]
+    "points that are no function": lambda: Variable(points=[1, 2]),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("make", WRONG.values(), ids=WRONG)
+def test_what_makes_no_sense_is_refused_where_it_is_written(make: Callable[[], Any]) -> None:
+    with pytest.raises((TypeError, ValueError)) as told:
+        make()
+    assert not isinstance(told.value, AttributeError)
 
 
 def test_a_stage_whose_call_does_nothing_is_refused() -> None:

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 from steersman.store import (
     FRAME,
     SEGMENT,
+    BadVariable,
     DamagedShard,
     EmptyWindow,
     Frames,
@@ -312,6 +314,37 @@ def test_a_group_opens_in_xarray_with_names_and_units(frames: Frames) -> None:
         assert data["contacts"].dims == ("frame", "residue", "residue2")
         assert data["time"].attrs["units"] == "ps"
         assert data.attrs["seed"] == 7
+
+
+ROWS = st.dictionaries(
+    st.sampled_from("axy"),
+    st.lists(st.tuples(st.sampled_from(["a", "b", "x", FRAME, SEGMENT, "", "a/b"]), st.integers(1, 2)), max_size=2),
+    min_size=1,
+)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate dimension names present")
+@settings(max_examples=60, deadline=None)
+@given(rows=ROWS, points=st.sampled_from([None, 1, 2]))
+def test_what_is_stored_opens_whatever_its_dimensions_are_called(
+    rows: dict[str, list[tuple[str, int]]], points: int | None
+) -> None:
+    """Two variables that share a dimension share its points, or nothing is stored."""
+    meaning = {name: Variable(tuple(dim for dim, _ in dims)) for name, dims in rows.items()}
+    if points:
+        meaning["b"] = Variable((), points=lambda _: np.arange(points))
+    values = {name: np.full([1, *(size for _, size in dims)], 7.0) for name, dims in rows.items()}
+    with TemporaryDirectory() as folder:
+        writer = GroupWriter(Path(folder) / "w0", variables=meaning)
+        try:
+            writer.extend(FRAME, values)
+        except BadVariable:
+            assert writer.rows == {}
+            return
+        writer.close()
+        stored = xarray.open_zarr(writer.path)
+        for name, value in values.items():
+            np.testing.assert_array_equal(stored[name].values, value)
 
 
 def test_a_closed_group_reads_the_same_without_consolidated_metadata(frames: Frames) -> None:

@@ -20,8 +20,9 @@ from steersman.bus import ALL, Server, TupleSpace
 from steersman.bus.tuples import dead_letters
 from steersman.journal.records import Start
 from steersman.stages import loading
+from steersman.stages.params import Params
 from steersman.stages.segment import Segment
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.workflow import Workflow
 from steersman.steering import budget
 from steersman.store import SEGMENT, Frames, GroupWriter
 from steersman.worker import walker as walker_module

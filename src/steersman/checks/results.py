@@ -11,7 +11,7 @@ import numpy as np
 
 from steersman.checks.errors import WrongFigure
 from steersman.stages.panel import shown
-from steersman.stages.workflow import Params
+from steersman.stages.params import Params
 from steersman.steering import Scores
 from steersman.store import Window
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import psutil
 
 from steersman.stages.out import Out
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 from steersman.steering.stop import Budget
 
 UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))

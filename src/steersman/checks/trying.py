@@ -27,8 +27,9 @@ from steersman.stages.errors import BadWorkflow, BadYardstick
 from steersman.stages.metric import measured
 from steersman.stages.modules import FOLDER, MODULE, imported
 from steersman.stages.out import Enough, Out
+from steersman.stages.params import Params
 from steersman.stages.start import NoFrame, Start, Watched
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.steering import NEW, SECONDS, Bias, Candidate, Decider, Opes, Policy, Scores, SegmentRule
 from steersman.steering.errors import BadScores, NoAnswerYet

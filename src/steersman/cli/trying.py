@@ -15,7 +15,8 @@ from steersman.cli.options import ParamsFile, Set, WorkflowName
 from steersman.cli.printing import out, say
 from steersman.stages import loading, modules
 from steersman.stages.errors import BadWorkflow
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 
 if TYPE_CHECKING:
     from steersman.checks.trying import Step
@@ -27,11 +28,12 @@ def try_(
     params: ParamsFile = None,
 ) -> None:
     """Call every stage once in this process, on a few frames; errors have file and line. No files are left behind."""
-    source, file = loading.find(workflow), params and params.absolute()  # the workflow file may go elsewhere
+    shown, file = loading.find(workflow), params and params.absolute()  # the workflow file may go elsewhere
+    source = shown.absolute()
     with tempfile.TemporaryDirectory(prefix="steersman-try-") as folder:
         copy = modules.copied(source, Path(folder).resolve())
         try:
-            loaded = loading.load(copy, shown=source, moves=True)
+            loaded = loading.load(copy, shown=shown, moves=True)
         except BadWorkflow as wrong:
             raise BadWorkflow(wrong.path, wrong.line, modules.explained(wrong.problem, copy.parent)) from None
         checked = loading.parameters(loaded, file, assignments)

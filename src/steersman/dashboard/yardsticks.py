@@ -8,7 +8,8 @@ from steersman.dashboard import style
 from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.yardsticks import measure
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 
 
 def draw(history: History, workflow: Workflow, params: Params) -> tuple[Figure, str]:

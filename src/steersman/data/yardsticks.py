@@ -12,7 +12,8 @@ import numpy as np
 
 from steersman.data.history import History
 from steersman.data.segment_table import SegmentTable
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.store import Window
 

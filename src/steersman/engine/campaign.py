@@ -28,7 +28,8 @@ from steersman.journal.state import State
 from steersman.models.ranks.strategy import Strategy
 from steersman.stages import loading, modules, score_names, trust
 from steersman.stages.errors import BadWorkflow
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 from steersman.system.errors import BadRequest, BadValue
 
 

@@ -11,7 +11,8 @@ from steersman.journal.lock import Lock
 from steersman.journal.recorder import Recorder
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 from steersman.steering import StopRule
 
 Show = Callable[[State, StopRule], None]

@@ -23,7 +23,8 @@ from steersman.stages import outline as outlines
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.kinds import KINDS
 from steersman.stages.modules import MODULE, make_importable
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 from steersman.steering import SECONDS
 from steersman.system import plain
 from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName, told

@@ -13,6 +13,8 @@ def measured(metric: Callable[[Scores], Any], scores: Scores) -> float:
     """What a metric says of scores; it may be infinite or no number. Raises: NoNumber."""
     made = metric(scores)
     try:
+        if isinstance(made, str | bytes):
+            raise TypeError
         return float(made)
     except (TypeError, ValueError):
         raise NoNumber(f"{made!r:.60}") from None

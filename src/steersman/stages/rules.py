@@ -103,6 +103,8 @@ def chosen(name: str, given: Any, kind: type[R], params: object) -> R:
 
 def stage(kind: str, function: F, workflow: object) -> F:
     """Check that a stage can be called with its positional arguments, and does not replace another, see `_only`."""
+    if not callable(function) or not hasattr(function, "__name__"):
+        raise TypeError(f"@wf.{kind}({function!r:.60}): it decorates a function, and its own arguments have names")
     arguments, known = KINDS[kind].arguments, getattr(workflow, KINDS[kind].kept)
     name = _only(kind, function, known)
     if kind == "metric" and name in TAKEN:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, get_args, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic import BaseModel
 
 import steersman
 from steersman.models.ranks.strategy import Strategy
 from steersman.stages import rules
 from steersman.stages.draws import rows_of
 from steersman.stages.kinds import HANG_S, KINDS, TRAINING_HANG_S, Gate, Score, Simulate, Train
+from steersman.stages.params import Params
 from steersman.stages.rules import Every
 from steersman.stages.rules import stage as _stage
 from steersman.stages.task import Task
@@ -21,24 +22,10 @@ from steersman.stages.yardstick import TAKES, Yardstick
 from steersman.steering import Opes, Policy, Scores, SegmentRule, Steering, StopRule
 from steersman.steering.decide import steered
 from steersman.store import Variable
-from steersman.system.numbers import above_zero, whole
+from steersman.system.numbers import above_zero, boolean, finite, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_FAILURES = 20
-
-
-class Params(BaseModel):
-    """Parameters of a workflow: each field is a --set key and a YAML key, checked before any job starts."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_number_is_true(cls, value: Any, field: ValidationInfo) -> Any:
-        kind = cls.model_fields[field.field_name].annotation if field.field_name else None
-        if isinstance(value, bool) and (kinds := {kind, *get_args(kind)}) & {int, float} and bool not in kinds:
-            raise ValueError("true and false are no numbers")
-        return value
 
 
 class Workflow:
@@ -65,6 +52,8 @@ class Workflow:
         if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
             raise ValueError(f"workflow name {name!r}: use letters, digits, - and _")
         rules.check("stop", stop, StopRule)
+        if not isinstance(params, type) or not issubclass(params, BaseModel):
+            raise TypeError(f"Workflow({name!r}, {params!r:.60}): parameters are a class, `class P(Params): ...`")
         whole("Workflow", most_failures=most_failures)
         self.file: str | None = sys._getframe(1).f_globals.get("__file__")  # that defines it; None: a notebook's cell
         self.name, self.params, self.most_failures = name, params, most_failures
@@ -181,6 +170,7 @@ class Workflow:
         """
         whole("@wf.simulate", 0, gpus=gpus, retries=retries)
         above_zero("@wf.simulate", hang_s=hang_s)
+        boolean("@wf.simulate", exact=False if exact is None else exact)
 
         def decorate(function: F) -> F:
             checked = _stage("simulate", function, self)
@@ -225,6 +215,8 @@ class Workflow:
         whole("@wf.train", ranks=ranks, window=window)
         whole("@wf.train", 0, gpus=gpus)
         above_zero("@wf.train", hang_s=hang_s)
+        if not isinstance(gate, str) and not callable(gate):
+            raise TypeError(f"@wf.train(gate={gate!r:.60}): give the name of a score, or a function")
         if (ranks > 1) == (Strategy.parse(strategy).name == "single"):
             raise ValueError(
                 f"@wf.train(ranks={ranks}, strategy={strategy!r}): single is for one rank, others for more"
@@ -252,6 +244,7 @@ class Workflow:
         """
         whole("@wf.score", batch=batch)
         above_zero("@wf.score", hang_s=hang_s)
+        boolean("@wf.score", early=early)
 
         def decorate(function: F) -> F:
             checked = _stage("score", function, self)
@@ -313,6 +306,8 @@ class Workflow:
             return self.yardstick()(take)
         if take not in TAKES:
             raise ValueError(f"@wf.yardstick({take!r}): take one of {', '.join(TAKES)}")
+        boolean("@wf.yardstick", less=less)
+        finite("@wf.yardstick", levels=levels)
 
         def decorate(function: F) -> F:
             checked = _stage("yardstick", function, self)

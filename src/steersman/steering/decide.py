@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from steersman.steering.opes import Opes
 from steersman.steering.policies import Random, Unsteered
 from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy, SegmentRule, members
 from steersman.steering.scores import Scores
+from steersman.system.numbers import share
 
 SHOWN_ALTERNATIVES = 3
 NO_POLICY = (
@@ -70,8 +70,7 @@ class Steering:
             if not isinstance(given := getattr(self, name), kind):
                 problem = f"{name}={given!r:.80}: write an object with its arguments"
                 raise TypeError(f'{problem}, as in wf.steer(Novelty("z"), prune=Redundant("z"))')
-        if not isinstance(self.explore, Real) or not 0 <= self.explore <= 1:
-            raise ValueError(f"explore={self.explore!r}: a share is a number from 0 to 1")
+        share("wf.steer", explore=self.explore)
         if self.policy.rounds and (self.explore or self.prune):
             raise ValueError(f"{self.policy.name} chooses every start, to its end: take explore and prune away")
         if self.bias and (self.explore or self.prune or not isinstance(self.policy, Unsteered)):

@@ -19,7 +19,7 @@ import numpy as np
 from steersman.steering.importance import POINT
 from steersman.steering.protocols import AT_RANDOM, LONGEST, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
-from steersman.system.numbers import whole
+from steersman.system.numbers import finite, share, whole
 
 HELD_OUT = "held out"  # stands in a start's record where a policy's name stands
 POINTS = 10_000  # among which members are drawn, new ones for each ranking
@@ -57,8 +57,10 @@ class Unsure(Policy):
 
     def __post_init__(self) -> None:
         whole("Unsure", dimensions=self.dimensions, neighbours=self.neighbours)
-        if not (self.power >= 0 and 0 <= self.explore <= 1):
-            raise ValueError(f"{self}: power is at least 0, explore lies in 0 to 1")
+        share("Unsure", explore=self.explore)
+        finite("Unsure", power=self.power)
+        if self.power < 0:
+            raise ValueError(f"Unsure(power={self.power!r}): give a number of 0 or more")
 
     def load(self) -> None:
         import_module("scipy.spatial")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from steersman.steering.protocols import Candidate, Policy
+from steersman.steering.protocols import Candidate, Policy, check_policy
 from steersman.steering.scores import Scores
 from steersman.system.numbers import whole
 
@@ -32,6 +32,7 @@ class Frontier(Policy):
     branches: int = 2
 
     def __post_init__(self) -> None:
+        check_policy("Frontier", self.policy)
         whole("Frontier", newest=self.newest, branches=self.branches)
 
     @property

@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from steersman.steering.policies import subset
-from steersman.steering.protocols import Candidate, Policy
+from steersman.steering.protocols import Candidate, Policy, check_policy
 from steersman.steering.scores import Scores
-from steersman.system.numbers import whole
+from steersman.system.numbers import finite, share, whole
 
 
 class ByMerit(Policy):
@@ -132,6 +132,7 @@ class Fast(ByMerit):
 
     def __post_init__(self) -> None:
         whole("Fast", bins=self.bins)
+        finite("Fast", explore=self.explore)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -163,6 +164,7 @@ class Dbscan(ByMerit):
 
     def __post_init__(self) -> None:
         whole("Dbscan", neighbours=self.neighbours, sample=self.sample)
+        share("Dbscan", share=self.share)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -202,6 +204,7 @@ class Diverse(Policy):
     among: int = 64
 
     def __post_init__(self) -> None:
+        check_policy("Diverse", self.policy)
         whole("Diverse", among=self.among)
 
     @property

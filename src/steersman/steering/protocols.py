@@ -116,6 +116,8 @@ class Policy:
         return ""
 
     def __or__(self, other: Policy) -> Turns:
+        if not isinstance(other, Policy):
+            return NotImplemented
         return Turns((*members(self), *members(other)))
 
     def candidates(self, scores: Scores, order: np.ndarray, values: np.ndarray, reason: str) -> list[Candidate]:
@@ -180,6 +182,12 @@ class Turns(Policy):
                 if candidate.index != NEW:  # every draw is one of its own
                     taken.add(candidate.index)
         return proposed
+
+
+def check_policy(where: str, given: object) -> None:
+    """Raises: TypeError: no policy, as its name, where a policy needs another one."""
+    if not isinstance(given, Policy):
+        raise TypeError(f'{where}(policy={given!r:.60}): give a policy, e.g. Novelty("z")')
 
 
 def members(policy: Policy) -> tuple[Policy, ...]:
@@ -253,6 +261,8 @@ class StopRule:
         return math.inf
 
     def __or__(self, other: StopRule) -> AnyOf:
+        if not isinstance(other, StopRule):
+            return NotImplemented
         return AnyOf((*_members(self), *_members(other)))
 
 

@@ -11,7 +11,7 @@ from numbers import Real
 import numpy as np
 
 from steersman.steering.protocols import Progress, StopRule
-from steersman.system.numbers import above_zero, whole
+from steersman.system.numbers import above_zero, boolean, finite, whole
 
 _PREFIXES = {
     ("", ""): 1.0, ("m", "milli"): 1e-3, ("u", "micro"): 1e-6, ("µ", "micro"): 1e-6, ("\u03bc", "micro"): 1e-6,
@@ -120,7 +120,7 @@ def budget(**limits: float) -> Budget:
         given = f"not {', '.join(sorted(unknown))}" if unknown else "at least one of them"
         raise ValueError(f"budget() takes {', '.join(_LABEL)}; {given}")
     for name, limit in limits.items():
-        if not isinstance(limit, Real) or not limit > 0:
+        if isinstance(limit, bool) or not isinstance(limit, Real) or not limit > 0:
             raise ValueError(f"budget({name}={limit!r}): a budget is a number above 0")
     return Budget(limits)
 
@@ -140,8 +140,8 @@ def plateau(metric: str, *, last: int = 20, rise: float = 0.01) -> Plateau:
 
 def reached(metric: str, value: float, *, below: bool = False) -> Reached:
     """Stop when a metric is at least `value`, or with `below` at most. Raises: ValueError: it is no finite number."""
-    if not isinstance(value, Real) or not math.isfinite(value):
-        raise ValueError(f"reached({metric!r}, {value!r:.60}): give a finite number")
+    finite("reached", value=value)
+    boolean("reached", below=below)
     return Reached(metric, value, below)
 
 

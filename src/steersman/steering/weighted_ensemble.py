@@ -56,8 +56,8 @@ class WeightedEnsemble(Policy):
     def __post_init__(self) -> None:
         whole("WeightedEnsemble", members=self.members)
         finite("WeightedEnsemble", edges=self.edges)
-        if (np.diff(self.edges) <= 0).any():
-            raise ValueError(f"edges={self.edges}: give numbers that ascend")
+        if np.ndim(self.edges) != 1 or (np.diff(self.edges) <= 0).any():
+            raise ValueError(f"WeightedEnsemble(edges={self.edges!r:.60}): give a tuple of numbers that ascend")
 
     @property
     def needs(self) -> tuple[str, ...]:

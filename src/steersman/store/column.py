@@ -140,7 +140,7 @@ def check_new(name: str, block: np.ndarray, n: int, meaning: Variable | None) ->
         raise BadVariable(name, f"its shape is {block.shape[1:]}, which holds nothing")
     if meaning and len(meaning.dims) != block.ndim - 1:
         problem = f"its shape is {block.shape[1:]}, but variables= names its dimensions {meaning.dims!r}"
-        raise BadVariable(name, f"{problem}; name each in a tuple, e.g. ('site',)")
+        raise BadVariable(name, f"{problem}; name each of its dimensions, and no other, in a tuple such as ('site',)")
     if len(block) != n:
         raise ShapeMismatch(name, f"{n} rows", f"{len(block)} rows")
 

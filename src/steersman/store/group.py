@@ -11,7 +11,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from steersman.store.column import CHUNK_ROWS, TABLE_ROWS, Column, check_new
 from steersman.store.errors import BadVariable
-from steersman.store.frames import SEGMENT
+from steersman.store.frames import GROWING, SEGMENT
 from steersman.store.variables import Variable
 from steersman.system.files import replace_file
 from steersman.system.reading import OddFile, read
@@ -76,6 +76,7 @@ class GroupWriter:
         self.published: dict[str, int] = {}
         self._variables = dict(variables or {})
         self._columns: dict[str, Column] = {}
+        self._sizes: dict[str, tuple[int, str]] = {}  # points of a dimension of rows, and a variable that has it
         self._lock = threading.Lock()  # rows and buffers; held for microseconds
         self._publishing = threading.Lock()
         self._arrays_at = -math.inf
@@ -102,7 +103,9 @@ class GroupWriter:
         for name in [name for name in blocks if name not in self._columns]:
             like, meaning = blocks[name], self._variables.get(name)
             new[name] = Column(self.path / name, dimension, meaning, like, since=first, most=most)
-            self._place_points(name, blocks[name].shape[1:])
+            for dim, size in self._dimensions(name, like):
+                self._sizes.setdefault(dim, (size, name))
+                self._place_points(dim, size)
         with self._lock:
             self._columns = {**self._columns, **new}  # another, for a publication may go through this one
             for column in self._columns.values():
@@ -117,22 +120,40 @@ class GroupWriter:
 
     def check(self, dimension: str, blocks: Mapping[str, np.ndarray]) -> None:
         """Raises: ShapeMismatch, BadVariable: these rows could not be appended, see `extend`."""
-        n = len(next(iter(blocks.values()), ()))
+        n, sizes = len(next(iter(blocks.values()), ())), dict(self._sizes)
         for name, block in blocks.items():
             column = self._columns.get(name)
             if column is None:
                 check_new(name, block, n, self._variables.get(name))
+                for dim, size in self._dimensions(name, block):
+                    self._check_dimension(name, dim, size, *sizes.setdefault(dim, (size, name)))
             elif column.dimension != dimension:
                 raise BadVariable(name, f"a variable of this name exists along {column.dimension}; choose another")
             else:
                 column.check(block, n)
 
-    def _place_points(self, name: str, shape: tuple[int, ...]) -> None:
-        """Store where the points of a variable's dimensions lie, if that is known."""
-        for dimension, size in zip(getattr(self._variables.get(name), "dims", ()), shape, strict=False):
-            of = self._variables.get(dimension)
-            if of is not None and of.points is not None and dimension not in self._columns:
-                self.extend(dimension, {dimension: np.asarray(of.points(size))})
+    def _dimensions(self, name: str, like: np.ndarray) -> Iterator[tuple[str, int]]:
+        """The dimensions of a row that variables= names, and how many points they have."""
+        return zip(getattr(self._variables.get(name), "dims", ()), like.shape[1:], strict=False)
+
+    def _check_dimension(self, name: str, dim: str, size: int, known: int, other: str) -> None:
+        """Readers find a dimension by its name, in all variables of the group."""
+        if not isinstance(dim, str) or not dim or "/" in dim or dim in GROWING:
+            raise BadVariable(name, f"no dimension can have the name {dim!r}; choose another in variables=")
+        if size != known:
+            problem = f"its dimension {dim!r} has {size} points, and that of {other!r} has {known}"
+            raise BadVariable(name, f"{problem}; give them different names in variables=")
+        if (points := self._points(dim, size)) is not None and points.shape != (size,):
+            raise BadVariable(dim, f"points({size}) gives an array of shape {points.shape}; it must be ({size},)")
+
+    def _points(self, dim: str, size: int) -> np.ndarray | None:
+        of = self._variables.get(dim)
+        return np.asarray(of.points(size)) if of is not None and of.points is not None else None
+
+    def _place_points(self, dim: str, size: int) -> None:
+        """Store where the points of a dimension lie, if that is known."""
+        if dim not in self._columns and (points := self._points(dim, size)) is not None:
+            self.extend(dim, {dim: points})
 
     def publish(self, *, now: bool = False) -> dict[str, int]:
         """Write what was appended and then let readers see it; returns the published rows by dimension.

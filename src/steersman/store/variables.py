@@ -26,3 +26,7 @@ class Variable:
     units: str = "1"
     long_name: str = ""
     points: Callable[[int], np.ndarray] | None = None
+
+    def __post_init__(self) -> None:
+        if self.points is not None and not callable(self.points):
+            raise TypeError(f"Variable(points={self.points!r:.60}): give a function of the size, such as np.arange")

@@ -27,8 +27,9 @@ from steersman.executors.site import Site
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
 from steersman.stages.kinds import Train
+from steersman.stages.params import Params
 from steersman.stages.start import topology
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.workflow import Workflow
 from steersman.steering import Bias
 from steersman.store import Span, Window
 from steersman.store.names import walker_name

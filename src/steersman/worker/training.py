@@ -55,8 +55,9 @@ def train(
     began = time.monotonic()
     model = fit(frames, copy.deepcopy(last))  # a stage may change what it gets, and `last` is still compared and used
     seconds = time.monotonic() - began
-    if not callable(getattr(model, "save", None)):
-        raise TypeError(f"the train stage returned {type(model).__name__}; it returns a Model, see docs/models.md")
+    if isinstance(model, type) or not callable(getattr(model, "save", None)):
+        what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise TypeError(f"the train stage returned {what}; it returns a Model, see docs/models.md")
     try:
         verdict = judge(score, model, last, held_out, gate)
     except Exception as error:  # a user's score may raise anything
@@ -101,7 +102,7 @@ def judge(
         return verdict | {"accepted": False, "reason": f"its loss is {loss}"}
     if held_out is None:
         return verdict | {"accepted": True, "reason": "there are no held-out frames yet"}
-    new, old = score(model, held_out), score(last, held_out) if last is not None else {}
+    new, old = _arrays(score(model, held_out)), _arrays(score(last, held_out)) if last is not None else {}
     if gate not in new:
         return verdict | {"accepted": True, "reason": f"the scores have no {gate!r} to compare"}
     mean = float(np.mean(new[gate]))
@@ -121,6 +122,10 @@ def judge(
     digits = next((each for each in (4, 7, 10) if f"{mean:.{each}g}" != f"{before:.{each}g}"), 4)
     reason = f"held-out {gate} {mean:.{digits}g}, {words} {before:.{digits}g} of its predecessor"
     return verdict | {"accepted": better, "reason": reason}
+
+
+def _arrays(scores: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    return {name: np.asarray(values) for name, values in scores.items()}  # of tensors, as their scores are kept
 
 
 def _with(

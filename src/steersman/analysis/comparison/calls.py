@@ -24,7 +24,8 @@ from steersman.analysis.errors import NoYardstick
 from steersman.checks import trying
 from steersman.journal import run_directory
 from steersman.stages import loading
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 from steersman.steering import StopRule
 from steersman.system.errors import UnknownName
 from steersman.system.node import cores

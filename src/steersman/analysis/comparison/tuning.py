@@ -20,7 +20,8 @@ from steersman.data.history import History
 from steersman.data.yardsticks import measure
 from steersman.journal.run_directory import RunDirectory
 from steersman.stages import loading
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 from steersman.steering import StopRule
 from steersman.system.errors import BadValue, MissingExtra, UnknownName
 

@@ -24,7 +24,8 @@ from steersman.data.results import Results
 from steersman.data.stored import variables
 from steersman.stages.errors import UntrustedCode
 from steersman.stages.panel import shown
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 from steersman.system.errors import EngineError, told
 
 AGAIN_S = 20.0  # between two drawings

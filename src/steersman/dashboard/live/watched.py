@@ -22,7 +22,8 @@ from steersman.data.segment_table import SegmentTable
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.segments import HOW
 from steersman.stages import loading, trust
-from steersman.stages.workflow import Params, Workflow
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
 from steersman.steering import StopRule
 from steersman.system import reading
 from steersman.system.errors import EngineError, told
