@@ -1,6 +1,7 @@
 """What a state makes of the story that the journal tells."""
 
 from collections import Counter
+from itertools import permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +16,7 @@ from steersman.journal import run_directory
 from steersman.journal.file import Journal
 from steersman.journal.records import (
     Began,
+    Blame,
     Damaged,
     End,
     Ended,
@@ -110,6 +112,30 @@ def test_the_time_between_a_driver_that_was_killed_and_the_next_one_is_no_time_o
     assert resumed(3600.0) == pytest.approx(resumed(0.5))
 
 
+@pytest.mark.parametrize("said", [*permutations(["blame", "publish", "lose"])])
+def test_frames_of_a_start_that_is_given_up_count_as_far_as_they_are_published(said: tuple[str, ...]) -> None:
+    """Whatever comes first: that it is given up, the rest of its frames, or the loss of its walker."""
+    start, segment = {"start": 0}, {"walker": 0, "segment": 0, "start": 0, "first_row": 0}
+    words: dict[str, Record] = {
+        "blame": Blame(**start, reason="it failed"),
+        "publish": Published(walker=0, frames=5, segments=1),
+        "lose": Lost(walker=0, cause="killed", keep=True),
+    }
+    state = State([
+        Hired(walker=0, slot=0), Start(**start, seed=0), Began(**segment),
+        Published(walker=0, frames=3, segments=0, simulated=3.0),
+        Ended(**segment, end_row=5, how="failed", simulated=5.0),
+    ])  # fmt: skip
+    lost = False
+    for word in said:
+        if word == "publish" and lost:
+            continue
+        state.apply(words[word])
+        lost |= word == "lose"
+    assert state.frames == state.simulated == (3 if said.index("lose") < said.index("publish") else 5)
+    assert said.index("blame") > said.index("lose") or not (state.starts or state.broken), "it is not run again"
+
+
 @st.composite
 def stories(draw: st.DrawFn) -> list[Record]:
     """What up to three walkers say, in the order of each, mixed; a frame is one unit of time.
@@ -141,6 +167,8 @@ def _of_walker(draw: st.DrawFn, walker: int) -> list[Record]:
             "end_row": end,
         }
         said.append(Ended(**ended, how=how, simulated=float(frames)))
+        if how == "failed" and draw(st.booleans()):
+            said.append(Blame(start=start, reason="it failed"))
         if draw(st.booleans()):
             said.append(Published(walker=walker, frames=end, segments=segment + 1))
         first = end

@@ -109,13 +109,16 @@ class State(Standing):
                 self.deaths[start.record.parent[:2]] += 1
             if start is not None and ours and record.keep and segment.end > segment.first:
                 del self.starts[segment.start]
-                self.broken[segment.start] = Broken(segment, start.record, start.losses + blame)
+                if not start.given_up:
+                    self.broken[segment.start] = Broken(segment, start.record, start.losses + blame)
                 walker.keep_partial(segment)
                 continue
             walker.leave_out(segment)
             if start is not None and ours:
                 self._done_with(segment.start)
                 start.segment, start.losses = None, start.losses + blame
+                if start.given_up:
+                    del self.starts[segment.start]
         walker.partial = 0.0
 
     def _on_merged(self, record: records.Merged) -> None:
@@ -224,8 +227,13 @@ class State(Standing):
                 self.broken[segment.start] = Broken(segment, start.record, start.losses, record.cut == "exact")
 
     def _on_blame(self, record: records.Blame) -> None:
+        """A start is given up. What its last segment made counts, as that of the tries before it."""
         self._done_with(record.start)
-        self.starts.pop(record.start, None)
+        start = self.starts.get(record.start)
+        if start is not None and start.segment is not None:
+            start.given_up = True
+        else:
+            self.starts.pop(record.start, None)
         if record.parent:
             self.blamed.add(record.parent[:2])
         self.notes.append(record)
@@ -261,7 +269,8 @@ class State(Standing):
             if start.segment is not None and is_lost(start.segment.walker, start.segment.number):
                 start.segment = None
             parent = start.record.parent
-            if start.segment is None and parent and is_lost(parent.walker, parent.segment):
+            gone = start.given_up or (parent and is_lost(parent.walker, parent.segment))
+            if start.segment is None and gone:
                 del self.starts[number]
         self.broken = {
             n: each for n, each in self.broken.items() if not is_lost(each.segment.walker, each.segment.number)

@@ -19,6 +19,7 @@ class Outstanding:
     record: records.Start
     segment: Segment | None = None
     losses: int = 0  # walkers that died while they ran it
+    given_up: bool = False  # it is not run again; frames of its last segment are still to be published
 
 
 @dataclass(slots=True)
