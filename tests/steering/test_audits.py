@@ -138,6 +138,32 @@ def test_what_cannot_be_answered_is_refused() -> None:
         assert refused(broken)
     assert refused(audit(300, 1), lambda weights: np.full(len(weights), np.nan))
     assert refused({"truth": np.zeros(300)})
+    for answer in (lambda weights: 1j * weights.sum(-1), lambda weights: 3.0, lambda weights: weights.T):
+        assert refused(audit(300, 1), answer)
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "ln_size that differs within a bin": {"ln_size": lambda each: np.where(np.arange(len(each)) == 0, 5.0, each)},
+    "an error below 0": {"ln_error": lambda each: each - 1},
+    "half a bin": {"bin": lambda each: each + 0.5 * (np.arange(len(each)) == 0)},
+    "a bin below 0": {"bin": lambda each: each - 1},
+    "a bin too many": {"bin": lambda each: each + 1},
+    "bins of two models": {"bins": lambda each: each + (np.arange(len(each)) == 9)},
+    "one number for all": {"bins": lambda each: 20.0},
+    "another length": {"said": lambda each: each[:-1]},
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_audits_that_do_not_fit_together_are_refused(odd: dict[str, Any]) -> None:
+    values = audit(300, 1)
+    assert refused(values | {name: change(values[name]) for name, change in odd.items()})
+
+
+@pytest.mark.parametrize("level", [0, 1, -1, 1.5, np.nan])
+def test_a_level_that_is_no_share_is_refused(level: float) -> None:
+    with pytest.raises(ValueError, match="level"):
+        audits.coverage(audit(300, 1), level)
 
 
 def test_failures_that_many_audits_of_a_bin_share_are_not_left_out_in_silence() -> None:

@@ -45,7 +45,8 @@ class Coverage:
     """How often a bound on the error of one model's surrogate held.
 
     The bound of each audit is a quantile of the errors of those before it, so nothing that is judged was used to
-    calibrate. With a surrogate that stays as it is, it holds in 95 % of the audits, however errors are distributed.
+    calibrate. With a surrogate that stays as it is, it holds in 95 % of the audits, however errors are distributed; in
+    more of them where many errors are equal.
 
     Args:
         version: of the model.
@@ -81,6 +82,8 @@ class Coverage:
         return float(low), float(high)
 
     def __str__(self) -> str:
+        if not len(self.held):
+            return f"model {self.version}: too few audits for a bound"
         low, high = self.interval
         inside = f"model {self.version}: {self.held.sum()} of {len(self.held)} audits inside the bound"
         return f"{inside}, {100 * self.share:.1f} % (95 %: {100 * low:.1f} to {100 * high:.1f})"
@@ -118,8 +121,10 @@ def coverage(values: Values, level: float = LEVEL) -> list[Coverage]:
 
     Args:
         values: scores `truth`, `said`, `version` and, if audits can fail, `failed`, (n,) each in order of time.
-        level: of the bound.
+        level: of the bound, between 0 and 1.
     """
+    if not 0 < level < 1:
+        raise ValueError(f"coverage(level={level!r:.60}): give a share between 0 and 1")
     error = np.abs(_column(values, "truth") - _column(values, "said"))
     version = _column(values, "version")
     counted = np.flatnonzero((version > 0) & ~_failed(values))
@@ -164,7 +169,9 @@ def corrected(
     """Answer by the audits of the model that scored last: right however wrong the surrogate is.
 
     The surrogate says how many configurations each of its bins holds, and the audits of a bin stand for these. In each
-    replicate the audits of a bin get random weights, whose scatter is that of a mean of so few.
+    replicate the audits of a bin get random weights, whose scatter is that of a mean of so few. So it is wrong, with an
+    interval that is too narrow, where the answer hangs on a few configurations of a bin of which none was audited:
+    where energies are weighed by exp(-energy/kT), a bin must not be wider than about kT.
 
     Args:
         values: all scores that this module names, (n,) each.
@@ -178,7 +185,7 @@ def corrected(
     truth, said, where = (_column(values, name)[used] for name in ("truth", "said", "bin"))
     if len(truth) < FEWEST:
         raise AuditsRefused(f"there are {len(truth)} audits of this model", f"{FEWEST} or more")
-    bins, where = int(_column(values, "bins")[used][0]), where.astype(int)
+    bins, where = _bins(values, used)
     count = np.bincount(where, minlength=bins)
     if (thin := np.flatnonzero(count < FEWEST_IN_BIN)).size:
         raise AuditsRefused(f"of {bins} bins {len(thin)} have fewer than {FEWEST_IN_BIN} audits", "more audits")
@@ -193,15 +200,28 @@ def corrected(
     shape = (count[where] - 2) / count[where]
     drawn = np.concatenate([np.ones((1, len(truth))), rng.gamma(shape, size=(replicates, len(truth))) + 1e-300])
     sums = np.stack([drawn @ (where == each) for each in range(bins)], axis=1)
+    ln_error = _column(values, "ln_error")[used]
     first = np.unique(where, return_index=True)[1]
-    shift = rng.normal(size=(len(drawn), bins)) * _column(values, "ln_error")[used][first]
+    if (ln_error < 0).any() or any((each != each[first][where]).any() for each in (ln_size, ln_error)):
+        raise AuditsRefused("ln_size or ln_error differ within a bin, or an error is below 0", "one of each for a bin")
+    shift = rng.normal(size=(len(drawn), bins)) * ln_error[first]
     shift[0] = 0.0
     weights = drawn / sums[:, where] * np.exp(ln_size - ln_size.max() + shift[:, where])
-    found = np.asarray(answer(weights / weights.sum(1, keepdims=True)), float)
+    found = np.asarray(answer(weights / weights.sum(1, keepdims=True)))
+    if found.dtype.kind not in "iuf" or found.shape[:1] != (len(drawn),):
+        raise AuditsRefused(f"the answer is {found.dtype} {found.shape}", f"a number for each of {len(drawn)} rows")
     if not np.isfinite(found).all():
         raise AuditsRefused("the answer is not finite, or that of a replicate", "an answer to any weights")
     low, high = np.quantile(found[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return Corrected(found[0], low, high, len(truth))
+
+
+def _bins(values: Values, used: np.ndarray) -> tuple[int, np.ndarray]:
+    """How many bins there are, and (m,) int in which each of the audits is. Raises: AuditsRefused."""
+    bins, where = _column(values, "bins")[used], _column(values, "bin")[used]
+    if not ((bins == bins[0]) & (where >= 0) & (where < bins) & (where == where.round())).all():
+        raise AuditsRefused("some bins are none of 0 to `bins` - 1, or `bins` differs", "the bins of one model")
+    return int(bins[0]), where.astype(int)
 
 
 def _coverage(version: int, frame: np.ndarray, errors: np.ndarray, level: float) -> Coverage:
@@ -223,10 +243,12 @@ def _coverage(version: int, frame: np.ndarray, errors: np.ndarray, level: float)
 
 
 def _column(values: Values, name: str) -> np.ndarray:
-    """(n,) float64. Raises: AuditsRefused: it is not there, or not finite."""
-    if name not in values:
+    """(n,) float64. Raises: AuditsRefused: it is not there, not of this length, or not finite."""
+    if name not in values or "version" not in values:
         raise AuditsRefused(f"the scores have no {name!r}", "all that steersman.audits names")
-    column = np.asarray(values[name], float)
+    column, n = np.asarray(values[name], float), np.shape(values["version"])
+    if column.shape != n or column.ndim != 1:
+        raise AuditsRefused(f"{name!r} has the shape {column.shape}, and 'version' {n}", "one number for each frame")
     if not np.isfinite(column).all():
         raise AuditsRefused(f"{name!r} is NaN or infinite in {(~np.isfinite(column)).sum()} frames", "finite numbers")
     return column
