@@ -11,6 +11,8 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -221,7 +223,7 @@ def test_fields_that_are_stored_say_whether_they_are_on_the_sphere(tmp_path: Pat
         "x": Variable(units="degrees_east", points=np.arange),
     }
     fields = {"plane": (("row", "column"), (4, 8)), "named": (("lat", "lon"), (4, 8)), "units": (("y", "x"), (3, 6))}
-    fields["other"] = (("lat", "lon"), (4, 6))
+    fields["other"] = (("latitude", "longitude"), (4, 6))
     writer = GroupWriter(
         tmp_path / "w0", variables=degrees | {name: Variable(dims) for name, (dims, _) in fields.items()}
     )
@@ -258,9 +260,25 @@ def test_versions_are_named_as_far_as_their_names_have_room() -> None:
 
 
 def test_the_clock_leaves_out_the_time_between_sessions() -> None:
-    clock = Clock([(100.0, 100.0), (500.0, 110.0)], np.array([105.0, 505.0]), np.array([2.0, 2.0]), "ps")
+    began, ended = np.array([100.0, 501.0]), np.array([105.0, 505.0])
+    clock = Clock([(100.0, 100.0), (500.0, 110.0)], began, ended, np.array([2.0, 2.0]), "ps")
     assert clock.elapsed([100.0, 110.0, 500.0, 505.0]) == pytest.approx([0, 10, 10, 15])
-    assert clock.simulated([100.0, 105.0, 505.0]) == pytest.approx([0, 2, 4])
+    assert clock.simulated([100.0, 105.0, 500.0, 501.0, 503.0, 505.0]) == pytest.approx([0, 2, 2, 2, 3, 4])
+
+
+SEGMENTS = st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100), st.floats(0, 1e6)), min_size=1, max_size=20)
+
+
+@given(SEGMENTS, st.lists(st.floats(0, 250), min_size=1))
+def test_simulated_time_is_the_sum_of_what_each_segment_has_simulated_by_then(
+    segments: list[tuple[float, float, float]], moments: list[float]
+) -> None:
+    """Nothing is simulated while no segment runs."""
+    began, took, simulated = np.array(segments).T
+    took = np.maximum(took, 1e-3)
+    clock = Clock([(1e9, 1e9)], 1e9 + began, 1e9 + began + took, simulated, "ps")
+    share = np.clip((np.array(moments)[:, None] - began) / took, 0, 1)
+    np.testing.assert_allclose(clock.simulated(1e9 + np.array(moments)), share @ simulated, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -323,8 +341,8 @@ def test_the_learning_curve_is_of_the_versions_that_were_judged(made: RunDirecto
     (card,) = made.cards()[:1]
     cards = [card | {"version": i, "frames": frames, "held_out": error} for i, (frames, error) in enumerate(told, 1)]
     assert learning.curve(cards) == [(800, 0.1), (200, 0.4)]
-    for given, panels in (cards[1:], 2), (cards, 3):
-        history: Any = SimpleNamespace(directory=SimpleNamespace(cards=lambda given=given: given))
+    for some, panels in (cards[1:], 2), (cards, 3):
+        history: Any = SimpleNamespace(directory=SimpleNamespace(cards=lambda some=some: some))
         figure, _ = learning.draw(history)
         assert len(figure.axes) == panels
     line = figure.axes[-1].lines[0]

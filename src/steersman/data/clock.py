@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 LADDER = ("fs", "ps", "ns", "us", "ms", "s")  # each 1000 times the one before
+SHORTEST_S = 1e-6  # of a segment that began and ended at one moment
 LONGEST_IN_SECONDS = 600.0  # a longer run is shown in minutes
 LONGEST_IN_MINUTES = 600.0  # and a still longer one in hours
 
@@ -31,23 +32,32 @@ class Scale:
 
 
 class Clock:
-    """Says how far a run had come at a moment.
+    """Says how far a run had come at a moment; a segment simulates evenly while it runs.
 
     Args:
         sessions: when each session began and when the one before it ended, in seconds since 1970.
-        ended: when each segment ended.
-        simulated: what each of them simulated, in `unit`.
+        began, ended: (n,), when each segment did.
+        simulated: (n,), what each of them simulated, in `unit`.
     """
 
     def __init__(
-        self, sessions: Sequence[tuple[float, float]], ended: np.ndarray, simulated: np.ndarray, unit: str
+        self,
+        sessions: Sequence[tuple[float, float]],
+        began: np.ndarray,
+        ended: np.ndarray,
+        simulated: np.ndarray,
+        unit: str,
     ) -> None:
         begins = np.array([begin for begin, _ in sessions])
         self._begins, self._pauses = begins, np.cumsum([begin - after for begin, after in sessions])
-        order = np.argsort(ended, kind="stable")
-        self._ended = np.concatenate([begins[:1], ended[order]])
-        self._simulated = np.concatenate([[0.0], np.cumsum(simulated[order])])
-        self.wall = wall_scale(float(self.elapsed(self._ended[-1])))
+        first = began - begins[0]
+        last = np.maximum(ended - begins[0], first + SHORTEST_S)
+        moments, faster = np.concatenate([[0.0], first, last]), simulated / (last - first)
+        order = np.argsort(moments, kind="stable")
+        self._moments = moments[order]  # between two of them the run simulates evenly
+        pace = np.cumsum(np.concatenate([[0.0], faster, -faster])[order])
+        self._simulated = np.cumsum(np.concatenate([[0.0], pace[:-1] * np.diff(self._moments)]))
+        self.wall = wall_scale(float(self.elapsed(begins[0] + self._moments[-1])))
         self.simulated_scale = simulated_scale(float(self._simulated[-1]), unit)
 
     def elapsed(self, moment: ArrayLike) -> np.ndarray:
@@ -57,7 +67,7 @@ class Clock:
 
     def simulated(self, moment: ArrayLike) -> np.ndarray:
         """Simulated time of all walkers together, in the run's unit."""
-        return np.asarray(np.interp(np.asarray(moment, dtype=float), self._ended, self._simulated))
+        return np.asarray(np.interp(np.asarray(moment, dtype=float) - self._begins[0], self._moments, self._simulated))
 
     @property
     def counts_simulated(self) -> bool:

@@ -150,7 +150,8 @@ class History:
         """Says how far the run had come at a moment."""
         began = self.state.run.t or self.state.now
         sessions = [(each.t, each.after or each.t) for each in self.state.sessions] or [(began, began)]
-        return Clock(sessions, self.segments.ended, self.segments.simulated, self.state.time_unit)
+        segments = self.segments
+        return Clock(sessions, segments.began, segments.ended, segments.simulated, self.state.time_unit)
 
     def gone(self, walker: int) -> float:
         """When a walker left or was lost, or else when the run ended."""

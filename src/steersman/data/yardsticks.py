@@ -17,13 +17,15 @@ from steersman.stages.workflow import Workflow
 from steersman.stages.yardstick import Yardstick
 from steersman.store import Window
 
+ROUNDED = 1e-9  # by which the sums of two runs that spent as much differ
+
 
 @dataclass(frozen=True)
 class Curve:
     """A yardstick against what was spent.
 
     Args:
-        spent: (n,) float, simulated time in the run's unit, or frames where there is none; it rises evenly.
+        spent: (n,) float, ascending, simulated time in the run's unit, or frames where there is none.
         value: (n,) float, what the frames up to there amount to.
     """
 
@@ -32,7 +34,7 @@ class Curve:
 
     def at(self, spent: np.ndarray) -> np.ndarray:
         """The value when so much was spent; NaN before the first frame, the last value behind the end."""
-        found = np.searchsorted(self.spent, np.asarray(spent) * (1 + 1e-12), side="right") - 1
+        found = np.searchsorted(self.spent, np.asarray(spent) * (1 + ROUNDED), side="right") - 1
         return np.where(found >= 0, self.value[np.maximum(found, 0)], np.nan)
 
 
@@ -42,12 +44,10 @@ def measure(history: History, workflow: Workflow, params: Params) -> dict[str, C
     Raises: BadYardstick: one does not give one row for each frame.
     """
     segments = history.segments
-    own = segments.made
-    if not len(own):
+    if not len(segments.made):
         return {}
-    moment = _moments(segments)
-    order = np.argsort(moment, kind="stable")
-    spent = _spent(history, len(order))
+    order = np.argsort(_moments(segments), kind="stable")
+    spent = _spent(history, order)
     worth = [_worth(history, batch, workflow, params) for batch in segments.batches()]
     return {
         name: Curve(spent, amount(np.concatenate([batch[name] for batch in worth])[order], yardstick))
@@ -57,12 +57,12 @@ def measure(history: History, workflow: Workflow, params: Params) -> dict[str, C
 
 def follow(history: History, metric: str) -> Curve:
     """A metric of a run against what was spent when it was computed; NaN before the first time."""
-    moment = np.sort(_moments(history.segments))
+    moment = _moments(history.segments)
+    order = np.argsort(moment, kind="stable")
     known, value = history.metrics.get(metric, np.empty((0, 2))).T
-    latest = np.searchsorted(known, moment, side="right")
-    if len(latest):
-        latest[-1] = len(known)  # what is computed after the last frame says what all of them were good for
-    return Curve(_spent(history, len(moment)), np.concatenate([[np.nan], value])[latest])
+    made = np.searchsorted(moment[order], known, side="right")  # frames, when it was computed
+    latest = np.searchsorted(made, np.arange(1, len(moment) + 1), side="right")
+    return Curve(_spent(history, order), np.concatenate([[np.nan], value])[latest])
 
 
 def _moments(segments: SegmentTable) -> np.ndarray:
@@ -73,8 +73,21 @@ def _moments(segments: SegmentTable) -> np.ndarray:
     return segments.moments(at, segments.first[at] + np.arange(len(at)) - before)
 
 
-def _spent(history: History, frames: int) -> np.ndarray:
-    return (history.state.simulated or float(frames)) * np.arange(1, frames + 1) / max(frames, 1)
+def _spent(history: History, order: np.ndarray) -> np.ndarray:
+    """(n,) float, what was spent when each frame was made, by the stored time of all.
+
+    Args:
+        order: of frames that are given segment by segment.
+    """
+    if not history.state.simulated:
+        return np.arange(1.0, len(order) + 1)
+    segments, found = history.segments, list[np.ndarray]()
+    for own in segments.batches():
+        time = np.asarray(Window(history.directory.frames, segments.spans(own))["time"], float)
+        found.append(np.diff(time, prepend=0.0))
+        begins = np.cumsum((segments.end - segments.first)[own])[:-1]
+        found[-1][begins] = time[begins]  # counted from the beginning of each segment
+    return np.cumsum(np.concatenate(found)[order]) if found else np.empty(0)
 
 
 def _worth(history: History, own: np.ndarray, workflow: Workflow, params: Params) -> dict[str, np.ndarray]:

@@ -1,0 +1,76 @@
+"""Curves of a run against what it spent: by the stored time of each frame, whatever its steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from steersman.data.history import History
+from steersman.data.yardsticks import follow, measure
+from steersman.journal.file import rewrite
+from steersman.journal.records import Began, Ended, Hired, Metrics, Published, Record, Run, Scored, Session, Start
+from steersman.journal.run_directory import RunDirectory, create
+from steersman.stages.params import Params
+from steersman.stages.workflow import Workflow
+from steersman.steering import budget
+from steersman.store import FRAME, GroupWriter
+
+WORKFLOW = Workflow("steps", stop=budget(frames=1))
+
+
+@WORKFLOW.yardstick("highest")
+def top(p: Params, frames: Any) -> Any:
+    return frames["n"]
+
+
+def run_of(folder: Path, segments: list[list[float]], *, timed: bool) -> RunDirectory:
+    """One walker; the steps of its frames in time, segment by segment; n counts frames.
+
+    A second passes in each segment, and one between two; after each the metric `m` says how many frames there are.
+    """
+    directory = create(folder, "run")
+    writer = GroupWriter(directory.frames.path / "w0")
+    said: list[Record] = [Run(t=100.0, workflow="steps", seed=1), Session(t=100.0, host="here", pid=1)]
+    said.append(Hired(t=100.0, walker=0, slot=0))
+    rows = 0
+    for number, steps in enumerate(segments):
+        of: dict[str, int] = {"walker": 0, "segment": number, "start": number, "first_row": rows}
+        for time in np.cumsum(steps):
+            rows += 1
+            writer.append(FRAME, {"n": float(rows), **({"time": time} if timed else {})})
+        began, simulated = 100.0 + 2 * number, float(sum(steps)) if timed else 0.0
+        said += [
+            Start(t=began, start=number, seed=number), Began(t=began, **of),
+            Ended(t=began + 1, **of, end_row=rows, how="finished", simulated=simulated),
+            Published(t=began + 1, walker=0, frames=rows, segments=number + 1),
+            Scored(t=began + 1.1, model=0, frames=rows), Metrics(t=began + 1.2, values={"m": float(rows)}),
+        ]  # fmt: skip
+    writer.close()
+    rewrite(directory.journal, said)
+    return directory
+
+
+STEPS = st.lists(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6), min_size=1, max_size=5)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+@pytest.mark.parametrize("timed", [True, False])
+def test_what_was_spent_is_the_sum_of_the_steps(timed: bool, steps: list[list[float]], tmp_path: Path) -> None:
+    """Frames where there is no time. A metric is worth what it says from the last frame that it knew."""
+    history = History(run_of(tmp_path, steps, timed=timed))
+    flat = np.concatenate(steps)
+    spent = np.cumsum(flat if timed else np.ones(len(flat)))
+    (curve,) = measure(history, WORKFLOW, Params()).values()
+    np.testing.assert_allclose(curve.spent, spent, rtol=1e-9)
+    np.testing.assert_array_equal(curve.value, np.arange(1, len(flat) + 1))
+    found = follow(history, "m")
+    np.testing.assert_allclose(found.spent, spent, rtol=1e-9)
+    ends = np.cumsum([len(each) for each in steps])
+    known = np.searchsorted(ends, np.arange(1, len(flat) + 1), side="right")
+    np.testing.assert_array_equal(found.value, np.concatenate([[np.nan], ends])[known])
