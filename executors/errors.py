@@ -15,6 +15,15 @@ class BadSite(BadInput):
         return f"site {self.site}: {self.problem}"
 
 
+class ServiceSilent(EngineError):
+    """Globus cannot be reached from here."""
+
+    problem: str
+
+    def __str__(self) -> str:
+        return f"Globus Compute cannot be reached: {self.problem}; runs at sites continue: try again later"
+
+
 class Refused(EngineError):
     """A scheduler refuses, in its own words, or does not answer."""
 

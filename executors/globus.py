@@ -5,12 +5,15 @@ Needs `pip install steersman[globus]`, somebody who has logged in, and Steersman
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from steersman.executors.errors import BadSite
+from steersman.executors.errors import BadSite, ServiceSilent
 from steersman.executors.executor import Blockless, Gpus, names
 from steersman.executors.values import Line
+from steersman.system.errors import EngineError
 
 LOGIN = "steersman remote login"
 
@@ -69,25 +72,53 @@ class Endpoint(Blockless):
 
 def login() -> None:
     """Log in, in a browser, unless somebody is; the SDK keeps the tokens. Raises: BadSite: no SDK."""
-    client = _client("remote login")
-    if client.app.login_required():
-        client.app.login()
+    with _service("remote login"):
+        client = _client("remote login")
+        if client.app.login_required():
+            client.app.login()
 
 
 def client_of(site: str) -> Any:
     """The client of the SDK, for the user who is logged in here or for the credentials in the environment.
 
-    Raises: BadSite: named so; there is no SDK here, or nobody is logged in.
+    Raises: BadSite: named so; there is no SDK here, nobody is logged in, or the credentials cannot be used.
+        ServiceSilent: the credentials cannot be looked at now.
     """
-    client = _client(site)
-    if client.app.login_required():  # it would ask on the terminal, in the middle of a run
-        raise BadSite(site, f"nobody is logged in to Globus Compute here; run once: {LOGIN}")
+    with _service(site):
+        client = _client(site)
+        if client.app.login_required():  # it would ask on the terminal, in the middle of a run
+            raise BadSite(site, f"nobody is logged in to Globus Compute here; run once: {LOGIN}")
     return client
 
 
-def _client(site: str) -> Any:
+def cause(error: BaseException) -> str:
+    """What the system said first: of the errors that followed from it, each quotes the one before."""
+    while before := error.__cause__ or error.__context__:
+        error = before
+    return str(getattr(error, "strerror", None) or error)
+
+
+@contextmanager
+def _service(site: str) -> Iterator[None]:
+    """Who logs in by credentials asks the service. Raises: BadSite, ServiceSilent."""
     try:
-        from globus_compute_sdk import Client
+        import globus_compute_sdk  # noqa: F401
+        from globus_sdk import GlobusError, NetworkError
     except ImportError:
         raise BadSite(site, "this needs globus-compute-sdk: pip install 'steersman[globus]'") from None
+    try:
+        yield
+    except NetworkError as error:
+        raise ServiceSilent(cause(error)) from None
+    except GlobusError as error:
+        raise BadSite(site, f"Globus does not log in: {getattr(error, 'message', None) or error}") from None
+    except ValueError as error:  # one of the two credentials is missing
+        if isinstance(error, EngineError):
+            raise
+        raise BadSite(site, f"the credentials cannot be used: {error}") from None
+
+
+def _client(site: str) -> Any:
+    from globus_compute_sdk import Client
+
     return Client(do_version_check=False)

@@ -49,6 +49,8 @@ def file_of(name_or_path: str) -> Path:
     known = sites()
     if name_or_path in known:
         return known[name_or_path]
+    if Path(name_or_path).is_file():
+        raise BadSite(name_or_path, "a site is described in a file that ends with .yaml or .py")
     near = difflib.get_close_matches(name_or_path, known, n=1, cutoff=0.3)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise BadSite(

@@ -11,7 +11,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def matching(pattern: str, cure: str) -> AfterValidator:

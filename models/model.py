@@ -163,8 +163,13 @@ def _class_of(folder: Path, described: dict[str, Any], *, trusted: bool) -> type
 
 
 def _write(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
-    """Save tensors, give the file's hash."""
-    kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    """Save tensors, give the file's hash. One that stands under two names, as tied weights do, is saved twice."""
+    kept, places = dict[str, torch.Tensor](), set[int]()
+    for name, tensor in tensors.items():
+        own = tensor.detach().cpu().contiguous()
+        place = own.untyped_storage().data_ptr()
+        kept[name] = own.clone() if place in places else own
+        places.add(place)
     replace_file(path, save(kept), sync=True)  # save_file() would make it the owner's alone
     return sha256(path)
 

@@ -69,6 +69,18 @@ def test_a_folder_in_which_nothing_can_be_written_is_named_before_anything_is_an
         assert capsys.readouterr().err.startswith(f"error: {folder}: this folder cannot be written: ")
 
 
+@pytest.mark.parametrize("words", [["--states", "1"], ["AGAIN"]])
+def test_an_analysis_that_would_say_too_much_is_refused(
+    words: list[str], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one state; of a run that is given twice, here by another spelling."""
+    path = request.getfixturevalue("run").path
+    words = [str(path / ".." / path.name) if word == "AGAIN" else word for word in words]
+    monkeypatch.setattr(sys, "argv", ["steersman", "analyse", str(path), *words])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+
+
 def test_ls_lists_what_lies_in_a_folder_and_a_run_that_cannot_be_read_costs_its_line_only(
     request: pytest.FixtureRequest, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

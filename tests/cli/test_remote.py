@@ -11,8 +11,8 @@ import pytest
 from steersman.cli import remote
 from steersman.cli.__main__ import main
 from steersman.cli.printing import Shown
+from steersman.executors.errors import ServiceSilent
 from steersman.remote import known
-from steersman.remote.errors import ServiceSilent
 from steersman.remote.known import Endpoint, Sent
 from steersman.site_configs import endpoints
 

@@ -19,10 +19,11 @@ from typing import Any
 
 import pytest
 from globus_compute_sdk import Client
+from globus_sdk import GlobusConnectionError
 from globus_sdk.authorizers import NullAuthorizer
 
 from steersman.executors import globus
-from steersman.executors.errors import BadSite
+from steersman.executors.errors import BadSite, ServiceSilent
 from steersman.executors.preflight import Finding, findings, ready
 from steersman.executors.site import Site
 from steersman.executors.site_files import load_site
@@ -48,6 +49,27 @@ def test_it_is_told_where_the_sdk_is_not_installed(site: Site, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "globus_compute_sdk", None)
     with pytest.raises(BadSite, match=r"pip install 'steersman\[globus\]'"):
         ready(site)
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (GlobusConnectionError("no route", OSError("no route")), ServiceSilent),
+        (ValueError("Both GLOBUS_COMPUTE_CLIENT_ID and GLOBUS_COMPUTE_CLIENT_SECRET must be set"), BadSite),
+    ],
+)
+def test_credentials_that_cannot_be_used_are_told(
+    raised: Exception, told: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK of credentials in the environment asks the service when it is made."""
+
+    def fail(**_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("globus_compute_sdk.Client", fail)
+    for ask in (lambda: globus.client_of("polaris"), globus.login):
+        with pytest.raises(told):
+            ask()
 
 
 def test_it_is_told_where_nobody_is_logged_in(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import socket
@@ -124,6 +125,8 @@ def test_what_a_site_needs_is_asked_for_before_anything_else() -> None:
         ({"simulation.workers": 40, "simulation.gpus": 0}, "workers = 40, but a node has 32 cores"),
         ({"simulation.workers": 5}, "each worker needs its own GPU"),
         ({"slurm": {}}, "one of .*slurm.* can be named"),
+        ({"lease_s": math.inf}, "lease_s"),
+        ({"begins_s": math.nan}, "begins_s"),
     ],
 )
 def test_what_a_node_does_not_have_is_refused(changes: dict[str, object], told: str) -> None:

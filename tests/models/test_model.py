@@ -82,6 +82,25 @@ def test_a_model_of_one_s_own_is_kept_the_same_way(tmp_path: Path) -> None:
     assert torch.equal(again.layer.weight, model.layer.weight)
 
 
+class Tied(Line):
+    """One tensor under two names, and a part of it: as of an autoencoder."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.back = self.layer.weight
+        self.register_buffer("part", self.layer.weight.detach()[0])
+
+
+def test_weights_that_stand_under_two_names_are_kept(tmp_path: Path) -> None:
+    model = Tied(4)
+    model.save(tmp_path)
+    again = Tied.load(tmp_path)
+    assert again.back is again.layer.weight
+    assert {name: value.tolist() for name, value in again.state_dict().items()} == {
+        name: value.tolist() for name, value in model.state_dict().items()
+    }
+
+
 def test_weights_that_were_changed_are_refused(saved: Path) -> None:
     """One flipped bit in the last number."""
     data = bytearray((saved / "weights.safetensors").read_bytes())

@@ -17,13 +17,14 @@ from msgspec import Raw
 from steersman.calls.opened import open_run
 from steersman.data.verify import verify
 from steersman.executors import site_files
+from steersman.executors.errors import ServiceSilent
 from steersman.journal import copies, manifest, run_directory
 from steersman.journal.errors import IsACopy
 from steersman.journal.file import Journal, read
 from steersman.journal.records import Began, Hired, Note, Published, Run, Session, Start
 from steersman.remote import incoming, there, transfer
 from steersman.remote.copy import Copy, View
-from steersman.remote.errors import Damaged, ServiceSilent
+from steersman.remote.errors import Damaged
 from steersman.remote.known import Endpoint, Sent, seen
 from steersman.remote.submitted import Submitted
 from steersman.remote.wire import decode, encode

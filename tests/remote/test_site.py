@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from steersman.executors.errors import ServiceSilent
 from steersman.remote import function, known, pace
 from steersman.remote import site as sites
 from steersman.remote.check import check
@@ -24,7 +25,6 @@ from steersman.remote.errors import (
     NoSteersman,
     NotPermitted,
     RefusedThere,
-    ServiceSilent,
     TaskFailed,
     TooLarge,
     UnknownEndpoint,

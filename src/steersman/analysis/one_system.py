@@ -20,6 +20,7 @@ def differing(histories: Sequence[History], workflow: Workflow) -> Iterator[str]
     names = dict.fromkeys(history.state.run.workflow for history in histories)
     if len(names) > 1:
         yield _said("the workflow", "", [*names])
+        return  # whose parameters are others
     given: list[Mapping[str, Any]] = []
     for history in histories:
         asked = history.directory.settings()["params"]

@@ -26,7 +26,7 @@ from steersman.stages.workflow import Workflow
 from steersman.steering import Scores
 from steersman.steering.decide import UNITY
 from steersman.store import Window
-from steersman.system.errors import UnknownName
+from steersman.system.errors import BadInput, BadRequest, UnknownName
 
 EVEN = 0.01  # by which the time between frames may differ from segment to segment
 JOINED = "Unsteered"
@@ -98,7 +98,10 @@ def _one(
 ) -> tuple[np.ndarray, dict[str, np.ndarray], list[np.ndarray], int, np.ndarray]:
     """Features, labels, pieces, segments that were stopped, and the time between frames of each segment."""
     history = History(run)
-    params = loading.checked(workflow, history.settings()["params"])
+    try:
+        params = loading.checked(workflow, history.settings()["params"])
+    except BadInput as error:
+        raise BadRequest(f"{run.path} is a run of another workflow than the first one: {error}") from None
     segments = history.segments
     own = segments.made
     rows = (segments.end - segments.first)[own]

@@ -27,6 +27,8 @@ UsageError: Any = typer.BadParameter.__bases__[0]  # Typer has no public name fo
 REFUSED = {  # what the system refuses for where something lies or is called, and what to do then
     errno.EACCES: "ask its owner, or work on a copy",
     errno.EPERM: "ask its owner, or work on a copy",
+    errno.ENOSPC: "make room, or choose another disk",
+    errno.EDQUOT: "make room, or choose another disk",
     errno.EROFS: "choose a folder that can be written",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
@@ -84,7 +86,8 @@ def _main() -> None:
     except OSError as error:
         if error.errno not in REFUSED:
             raise
-        _refuse(f"{error.filename}: {error.strerror}; {REFUSED[error.errno]}", 2)
+        where = f"{error.filename}: " if error.filename else ""  # a full disk has none
+        _refuse(f"{where}{error.strerror}; {REFUSED[error.errno]}", 2)
 
 
 def _refuse(text: str, code: int) -> None:

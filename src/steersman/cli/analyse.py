@@ -56,6 +56,10 @@ def analyse(
     from steersman.system.reading import check_inside
 
     directories = [open_run(run) for run in runs]
+    if len({each.path.resolve() for each in directories}) < len(runs):
+        raise BadRequest("a run is given twice; its frames would count twice")
+    if states == 1:
+        raise BadRequest("--states 1: one state says nothing about averages; give 2 or more, or 0")
     if code:
         trust.trust(directories[0].workflow)
     alone = directories[0] if len(runs) == 1 and folder is None else None

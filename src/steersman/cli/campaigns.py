@@ -119,7 +119,11 @@ def resume(
     workflow: Annotated[
         Path | None,
         typer.Option(
-            "--workflow", metavar="FILE", help="a file in which what comes after the loop, or shows it, differs"
+            "--workflow",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="a file in which what comes after the loop, or shows it, differs",
         ),
     ] = None,
     require_goal: RequireGoal = False,

@@ -120,7 +120,8 @@ def ls(
     from steersman.data.listing import listed
 
     if not folder.is_dir():
-        raise BadRequest(f"{folder}: this folder does not exist; name the folder with your runs")
+        problem = "this is a file" if folder.exists() else "this folder does not exist"
+        raise BadRequest(f"{folder}: {problem}; name the folder with your runs")
     found = listed(folder)
     if as_json:
         say(json.dumps({"folder": str(folder), "runs": [dataclasses.asdict(each) for each in found]}))

@@ -19,9 +19,10 @@ from steersman.cli.options import Json, Kinds, OfSim, SegmentName, Set, Since, T
 from steersman.cli.printing import Shown, columns, err, out, print_checks, say
 from steersman.cli.sites import UNWELL
 from steersman.engine import people
+from steersman.executors.errors import ServiceSilent
 from steersman.journal.run_directory import RunDirectory
 from steersman.remote import known
-from steersman.remote.errors import EndpointOffline, NoAnswer, ServiceSilent
+from steersman.remote.errors import EndpointOffline, NoAnswer
 from steersman.remote.known import Endpoint, Sent
 from steersman.remote.pace import growing
 from steersman.remote.transfer import GROUPS

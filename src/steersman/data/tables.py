@@ -185,7 +185,7 @@ def place_of(history: History, index: int | str) -> tuple[str, int]:
             raise NoFrame(index, history.state.frames)
         return history.segments.name(at), row
     found = frames(history)
-    if not isinstance(index, Integral) or not 0 <= index < len(found):
+    if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= index < len(found):
         raise NoFrame(str(index), len(found))
     return str(found["segment"][index]), int(found["row"][index])
 

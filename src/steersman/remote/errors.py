@@ -1,7 +1,6 @@
 """What can go wrong between here and a run at another machine.
 
 EngineError
-├── ServiceSilent         the service cannot be reached from here
 ├── EndpointOffline       the endpoint is not connected to the service
 ├── NoAnswer              the endpoint is online and has not answered in time
 ├── NotPermitted          the service or the endpoint's policy says no
@@ -22,13 +21,6 @@ BadInput
 from __future__ import annotations
 
 from steersman.system.errors import BadInput, EngineError
-
-
-class ServiceSilent(EngineError):
-    problem: str
-
-    def __str__(self) -> str:
-        return f"Globus Compute cannot be reached: {self.problem}; runs at sites continue: try again later"
 
 
 class EndpointOffline(EngineError):

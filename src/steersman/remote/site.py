@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from steersman.executors import globus
+from steersman.executors.errors import ServiceSilent
 from steersman.remote import facts, incoming, known
 from steersman.remote.errors import (
     AnswerLost,
@@ -28,7 +29,6 @@ from steersman.remote.errors import (
     NotPermitted,
     OtherVersion,
     RefusedThere,
-    ServiceSilent,
     TaskFailed,
     TooLarge,
     UnknownEndpoint,
@@ -221,7 +221,7 @@ class Site:
         try:
             yield
         except NetworkError as error:
-            raise ServiceSilent(_cause(error)) from None
+            raise ServiceSilent(globus.cause(error)) from None
         except GlobusAPIError as error:
             if forgiving and error.code == forgiving:
                 return
@@ -251,13 +251,6 @@ def _translated(error: Any, endpoint: Endpoint) -> Exception:
     if error.http_status == 429 or error.http_status >= 500:
         return ServiceSilent(f"it answers {error.http_status}: {why}")
     return TaskFailed(endpoint.name, f"{error.http_status} {error.code}: {why}")
-
-
-def _cause(error: BaseException) -> str:
-    """What the system said first: of the errors that followed from it, each quotes the one before."""
-    while before := error.__cause__ or error.__context__:
-        error = before
-    return str(getattr(error, "strerror", None) or error)
 
 
 def _last_line(text: str) -> str:

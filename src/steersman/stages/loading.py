@@ -25,7 +25,7 @@ from steersman.stages.kinds import KINDS
 from steersman.stages.modules import MODULE, make_importable
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
-from steersman.steering import SECONDS
+from steersman.steering import SECONDS, StopRule
 from steersman.system import plain
 from steersman.system.errors import BadInput, BadRequest, BadValue, UnknownName, told
 
@@ -241,7 +241,11 @@ def check_rules(workflow: Workflow, params: Params) -> None:
         raise
     except Exception as error:
         raise BadValue("held_out", workflow.name, str(error) or type(error).__name__) from None
-    stop = workflow.stop_rule(params)
+    check_stop(workflow, workflow.stop_rule(params))
+
+
+def check_stop(workflow: Workflow, stop: StopRule) -> None:
+    """Raises: BadValue: it counts simulated time, whose unit is not known. UnknownName: it looks at another metric."""
     if stop.counts_simulated and workflow.time_unit not in SECONDS:
         problem = f"it counts simulated time, but the unit of `time` is {workflow.time_unit!r}, and no known one"
         give = 'write its unit, @wf.simulate(variables={"time": Variable((), "ps")}), or count frames'

@@ -100,6 +100,8 @@ def compare(
     chosen = of.arms(loaded, policies, varied)
     limits = of.budget_of("--budget", budget)
     plain_limits = of.budget_of("--plain-budget", plain_budget) or limits
+    for ends in filter(None, (limits, plain_limits)):
+        loading.check_stop(loaded, steering.budget(**ends))
     folder = Path(out or Path("runs", f"compare-{loaded.name}")).absolute()
     words, file_of_params, site = _written(set), None if params is None else Path(params).absolute(), _site(site)
     checked = loading.parameters(loaded, file_of_params, words)
@@ -194,9 +196,8 @@ def tune(
         tuning.begin_anew(folder)
         file = folder / tuning.WORKFLOW
         write_variant(file, of.variant(source, of.Arm(of.OWN), limits), source)
-        loaded.stop = (
-            steering.budget(**limits) if limits else loaded.stop
-        )  # as the variant; it is not imported here, too
+        loaded.stop = steering.budget(**limits) if limits else loaded.stop  # the variant is not imported here
+        loading.check_stop(loaded, loaded.stop_rule(checked[0]))
         show(f"{trials} trials in {folder}")
         study = tuning.tune(
             search, loaded, folder, job, beside or cores(), lambda done: show(f"{done} of {trials} trials are done")
