@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from steersman.dashboard import tables
 from steersman.dashboard.live import overview, prometheus
 from steersman.dashboard.live.gallery import line
 from steersman.dashboard.live.watched import Watched
+from steersman.data.facts import facts
 from steersman.data.history import History
 from steersman.data.listing import listed
 from steersman.data.why import why
@@ -49,9 +51,13 @@ def test_a_run_that_nobody_drives_is_not_running(tmp_path: Path) -> None:
     add(Began(walker=0, segment=0, start=0, first_row=0))
     with Lock(directory.path).held():
         assert outcome(directory) == ("running", ["running"])
+        seen = History(directory).overview(now=time.time() + 540)
+        assert seen.silent_s == pytest.approx(540, abs=5)
+        assert facts(seen)["no frame"].startswith("for ")
         add(Tell(id="a", who="me", verb="pause", text=""))
         assert outcome(directory) == ("paused", ["running"])
     assert outcome(directory) == ("not driven", ["unknown"])
+    assert History(directory).overview().silent_s == 0
     add(End(outcome="goal", reason="there"))
     assert outcome(directory)[0] == "goal"
 

@@ -8,6 +8,7 @@ from steersman.data.clock import simulated_scale
 from steersman.data.overview import Overview
 from steersman.data.slot_time import SIMULATING
 
+SILENT_S = 60.0  # without a frame, after which it is said
 CAUSE_CHARS = 300  # of a failure, which may quote what a program printed
 
 
@@ -25,6 +26,8 @@ def facts(seen: Overview) -> dict[str, str]:
         **{name: f"{value:.4g}" for name, value in seen.metrics.items()},
         "slots idle": _idle(seen),
     }
+    if seen.silent_s > SILENT_S:
+        found["no frame"] = f"for {clock(seen.silent_s)}, of a segment that runs"
     if seen.starting:
         found["walkers"] = seen.starting
     if broken := failing(seen):

@@ -92,6 +92,7 @@ class Overview:
         model: version in use; 0 before there is one.
         doing, nodes: of a run that is driven.
         shares: of the slots' time, by what it went into.
+        silent_s: seconds for which the most silent of the segments that run gave no frame; 0 where none runs.
         starting: walkers that have come, of how many, while some have not, or "".
         failing: stages of the workflow that fail, in words, by name.
         notes: the newest last.
@@ -130,6 +131,7 @@ class Overview:
     doing: dict[str, int]
     nodes: tuple[Node, ...]
     shares: dict[str, float]
+    silent_s: float
     starting: str
     failing: dict[str, str]
     last_cause: str
@@ -185,7 +187,8 @@ def overview(
         model=state.model, training=_training(state), scored=state.scored, scored_with=state.scored_with,
         metrics={name: values[-1] for name, values in state.metrics.items()},
         budget=_budget(state, rule, now), doing=_doing(state) if alive else {}, nodes=_nodes(state) if alive else (),
-        shares=shares(state, now), starting=_starting(state), failing=_failing(state),
+        shares=shares(state, now), silent_s=_silent_s(state, now) if alive else 0.0,
+        starting=_starting(state), failing=_failing(state),
         last_cause=state.last_cause, last_note=_last_note(state),
         notes=tuple(Note(note.t, records.words(note)) for note in state.notes),
     )  # fmt: skip
@@ -219,6 +222,11 @@ def _budget(state: State, rule: StopRule | None, now: float) -> Budget:
 def _doing(state: State) -> dict[str, int]:
     """How many slots do what, at this moment."""
     return dict(Counter(doing(state, walker) for walker in state.walkers.values() if walker.alive))
+
+
+def _silent_s(state: State, now: float) -> float:
+    heard = (walker.heard for walker in state.walkers.values() if walker.alive and walker.running is not None)
+    return max(0.0, now - min(heard, default=now))
 
 
 def doing(state: State, walker: Walker) -> str:
