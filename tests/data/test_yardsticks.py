@@ -39,7 +39,7 @@ def run_of(folder: Path, segments: list[list[float]], *, timed: bool) -> RunDire
     said.append(Hired(t=100.0, walker=0, slot=0))
     rows = 0
     for number, steps in enumerate(segments):
-        of: dict[str, int] = {"walker": 0, "segment": number, "start": number, "first_row": rows}
+        of: dict[str, Any] = {"walker": 0, "segment": number, "start": number, "first_row": rows}
         for time in np.cumsum(steps):
             rows += 1
             writer.append(FRAME, {"n": float(rows), **({"time": time} if timed else {})})

@@ -115,7 +115,8 @@ def test_the_time_between_a_driver_that_was_killed_and_the_next_one_is_no_time_o
 @pytest.mark.parametrize("said", [*permutations(["blame", "publish", "lose"])])
 def test_frames_of_a_start_that_is_given_up_count_as_far_as_they_are_published(said: tuple[str, ...]) -> None:
     """Whatever comes first: that it is given up, the rest of its frames, or the loss of its walker."""
-    start, segment = {"start": 0}, {"walker": 0, "segment": 0, "start": 0, "first_row": 0}
+    start: dict[str, Any] = {"start": 0}
+    segment: dict[str, Any] = {"walker": 0, "segment": 0, "start": 0, "first_row": 0}
     words: dict[str, Record] = {
         "blame": Blame(**start, reason="it failed"),
         "publish": Published(walker=0, frames=5, segments=1),
