@@ -54,7 +54,15 @@ def test_a_range_has_the_type_of_its_parameter(wells: Workflow) -> None:
     made = optuna.distributions
     assert _range("steps=50:1000:log", wells) == ("steps", made.IntDistribution(50, 1000, log=True))
     assert _range("steps=50,100", wells) == ("steps", made.CategoricalDistribution([50, 100]))
-    for wrong in ("step=1:2", "steps=1:x", "steps=2:1", "steps=1:2:lin", "steps"):
+    for wrong in (
+        "step=1:2",
+        "steps=1:x",
+        "steps=2:1",
+        "steps=1:2:lin",
+        "steps",
+        "barrier_kT=nan:1",
+        "barrier_kT=1:inf",
+    ):
         with pytest.raises(BadInput):
             _range(wrong, wells)
 
@@ -106,6 +114,39 @@ def test_a_folder_is_begun_anew_until_there_is_a_trial(tmp_path: Path) -> None:
     (tmp_path / "trial-0000.log").unlink()
     begin_anew(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"over": ["steps=100:300"]},
+        {"over": ["frames=100:200"]},
+        {"yardstick": "leaps"},
+        {"rounds": True},
+        {"set": {"frames": 50}},
+        {"workers": 3},
+    ],
+    ids=str,
+)
+def test_a_folder_holds_one_search(other: dict[str, Any], tmp_path: Path) -> None:
+    """Values of two yardsticks, or of two ranges, would stand in one table."""
+    file = tmp_path / "mine.py"
+    file.write_text(f"{WELLS.read_text()}\n@wf.yardstick(less=True)\ndef leaps(p, frames): return frames['time']\n")
+    call: dict[str, Any] = {"over": ["steps=100:200"], "trials": 0, "out": tmp_path / "out"}
+    calls.tune(file, **call)
+    (tmp_path / "out" / "trial-0000.log").touch()
+    calls.tune(file, **call)
+    with pytest.raises(BadInput):
+        calls.tune(file, **call | other)
+
+
+@pytest.mark.parametrize("words", [["tune", "--over", "steps=100:200"], ["compare"]], ids=lambda words: words[0])
+def test_nothing_is_written_into_a_run_or_over_a_file(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").touch()
+    for folder in (tmp_path, tmp_path / "journal.jsonl"):
+        done = CliRunner().invoke(app, [*words, str(WELLS), "--out", str(folder)])
+        assert isinstance(done.exception, BadInput)
+    assert [path.name for path in tmp_path.iterdir()] == ["journal.jsonl"]
 
 
 @pytest.mark.parametrize(("direction", "order"), [("minimize", [1, 2, 0, 3]), ("maximize", [0, 2, 1, 3])])

@@ -188,6 +188,8 @@ def tune(
     limits = of.budget_of("--budget", budget)
     _score_names(loaded, checked[0], source)  # a yardstick that does not work ends it here
     given = str(file_of_params) if file_of_params else None
+    asked = {"over": [*over], "yardstick": judged, "sampler": sampler, "early": early, "seed": seed}
+    settings = asked | {"params": [given, *words], "site": site, "workers": workers, "rounds": rounds}
 
     def job(run: str, values: tuple[str, ...]) -> Job:
         return Job(run, str(file), seed, (*words, *values), given, site, workers, rounds)
@@ -196,6 +198,7 @@ def tune(
         tuning.begin_anew(folder)
         file = folder / tuning.WORKFLOW
         write_variant(file, of.variant(source, of.Arm(of.OWN), limits), source)
+        write_once(folder / tuning.SETTINGS, json.dumps(settings).encode())
         loaded.stop = steering.budget(**limits) if limits else loaded.stop  # the variant is not imported here
         loading.check_stop(loaded, loaded.stop_rule(checked[0]))
         show(f"{trials} trials in {folder}")

@@ -15,8 +15,13 @@ from steersman.system.errors import BadValue
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Have a folder, which is made, to this process. Raises: FolderInUse."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Have a folder, which is made, to this process. Raises: FolderInUse. BadValue: it is a run, or no folder."""
+    if (folder / "journal.jsonl").exists():
+        raise BadValue("--out", str(folder), "this is a run directory; take another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise BadValue("--out", str(folder), "there is a file in its place; take another folder") from None
     with open(os.open(folder / ".lock", os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -44,6 +49,6 @@ def write_once(file: Path, content: bytes) -> None:
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and file.read_bytes() != content:
-        words = f"its {file.name} is of a comparison with another workflow, budget or settings; take another folder"
+        words = f"its {file.name} is of a call with another workflow, budget or settings; take another folder"
         raise BadValue("--out", str(file.parent), words)
     file.write_bytes(content)

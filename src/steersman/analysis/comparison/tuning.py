@@ -5,6 +5,7 @@ What was tried lies in `trials.log` of the folder, in Optuna's format: the same 
 
 from __future__ import annotations
 
+import math
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ from steersman.system.errors import BadValue, MissingExtra, UnknownName
 
 EIGHTHS = 1, 2, 4  # of the budget, after which the worse half of the trials that came so far ends
 RUN = "run"  # attribute of a trial: its run directory
-WORKFLOW, TRIALS = "workflow.py", "trials.log"  # in the folder
+WORKFLOW, TRIALS, SETTINGS = "workflow.py", "trials.log", "settings.json"  # in the folder
 SAMPLERS = ("tpe", "random", "grid")
 
 
@@ -139,9 +140,9 @@ def ends(space: Mapping[str, Any]) -> list[str]:
 
 def begin_anew(folder: Path) -> None:
     """Take away what a call left that came to no trial, so that another workflow or budget may be tried here."""
-    if (folder / TRIALS).exists() and not any(folder.glob("trial-*")):
-        (folder / TRIALS).unlink()
-        (folder / WORKFLOW).unlink(missing_ok=True)
+    if not any(folder.glob("trial-*")):
+        for name in (TRIALS, WORKFLOW, SETTINGS):
+            (folder / name).unlink(missing_ok=True)
 
 
 def results(study: Any) -> list[dict[str, Any]]:
@@ -227,8 +228,10 @@ def _range(text: str, workflow: Workflow) -> tuple[str, Any]:
     try:
         low, high, *log = values.split(":")
         kind = made.IntDistribution if whole else made.FloatDistribution
-        number = int if whole else float
-        return key, kind(number(low), number(high), log=_is_log(log))
+        ends = [int(each) if whole else float(each) for each in (low, high)]
+        if not all(map(math.isfinite, ends)):
+            raise ValueError(f"{low}:{high} has an end that is not finite")
+        return key, kind(*ends, log=_is_log(log))
     except ValueError as error:
         words = f"{error}; write KEY=LOW:HIGH, KEY=LOW:HIGH:log or KEY=a,b,c"
         raise BadValue("--over", text, words) from None
