@@ -135,6 +135,22 @@ def test_members_drawn_one_after_another_are_unbiased_too(surrogate: Surrogate, 
     assert TRUTH * (1 - TRUTH) / RUNS / p.var() > gain
 
 
+@pytest.mark.slow
+def test_intervals_hold_the_truth_where_many_members_begin_before_new_scores_come() -> None:
+    """Simulations of milliseconds: what is drawn from the same points shares what share of them is extreme."""
+    rng, held = np.random.default_rng(5), 0
+    policy = Importance("storm", THRESHOLD, 2, points=3000, surrogate=known)
+    for _ in range(100):
+        quantities, drawn, decider = np.empty(0), list[Candidate](), Decider(Steering(policy))
+        for _ in range(4):
+            scores = as_scores(quantities, drawn)
+            drawn += [each for _ in range(150) if (each := decider.choose(scores, rng).candidate)]
+            quantities = simulate(np.array([each.draw["point"] for each in drawn]))
+        low, high = policy.estimate(as_scores(quantities, drawn)).interval
+        held += low <= TRUTH <= high
+    assert held >= 90
+
+
 def test_members_are_drawn_before_there_is_a_frame_and_none_twice() -> None:
     decider = Decider(Steering(Importance("storm", THRESHOLD, 2)))
     nothing = as_scores(np.empty(0), [])

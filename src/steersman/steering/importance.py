@@ -23,6 +23,7 @@ from steersman.steering.scores import Scores
 from steersman.store import Variable
 from steersman.system.numbers import finite, whole
 
+OF_ONE_POOL = 8  # guided members that are drawn from the same points: of more, quick runs would all hang on a few draws
 POINT, WEIGHT, TRUST = "point", "weight", "trust"
 DRAWN = {
     POINT: Variable(("parameter",), "1", "parameters of this member, of a standard normal distribution"),
@@ -35,9 +36,10 @@ DRAWN = {
 class Importance(Policy):
     """Members whose parameters are drawn at random at first, then where a surrogate expects the extreme.
 
-    The surrogate is fitted to all whole runs so far, anew with every `every` of them. Members are
-    independent given the runs before, and each is weighted with its own chance, so the estimate is unbiased as long as
-    it does not depend on the outcome which of the runs are known: runs that take equally long, or all of them.
+    The surrogate is fitted to all whole runs so far, anew with every `every` of them. Each member is weighted with its
+    own chance, so the estimate is unbiased as long as it does not depend on the outcome which of the runs are known:
+    runs that take equally long, or all of them. Up to 8 members are drawn from the same points, whose scatter is in the
+    error.
 
     Args:
         quantity: score whose extreme is wanted, a scalar.
@@ -84,7 +86,7 @@ class Importance(Policy):
         why = f"drawn where {self.quantity} above {self.threshold:g} is expected: it counts {{:.2g}} times"
         return [
             self._candidate(points[i], weights[i], trust, why.format(weights[i]))
-            for i in rng.choice(len(points), LONGEST, p=share)
+            for i in rng.choice(len(points), OF_ONE_POOL, p=share)
         ]
 
     def at_random(self, seed: int) -> dict[str, float | Sequence[float]]:
@@ -100,10 +102,10 @@ class Importance(Policy):
         """The same after each whole run, one after another."""
         return rare_events.weighted_so_far(*self._runs(scores))
 
-    def _runs(self, scores: Scores) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    def _runs(self, scores: Scores) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
         whole = self._whole(scores)
         quantities, weights, trusts = (scores.column(name)[whole] for name in (self.quantity, WEIGHT, TRUST))
-        return quantities, weights, trusts, self.threshold
+        return quantities, weights, trusts, self.threshold, OF_ONE_POOL / self.points
 
     def _expected(self, scores: Scores, known: int, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and spread of the quantity at points, by a fit to so many runs that it need not be made every time."""

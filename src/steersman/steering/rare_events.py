@@ -68,18 +68,22 @@ def plain(quantities: np.ndarray, threshold: float) -> Estimate:
     return Estimate(p, math.sqrt(p * (1 - p) / len(extreme)), len(extreme), int(extreme.sum()))
 
 
-def weighted(quantities: np.ndarray, weights: np.ndarray, trust: np.ndarray, threshold: float) -> Estimate:
+def weighted(
+    quantities: np.ndarray, weights: np.ndarray, trust: np.ndarray, threshold: float, shared: float = 0.0
+) -> Estimate:
     """Estimate from runs drawn one after another, each from a distribution of its own.
 
     Args:
         quantities: (n,) of the runs.
         weights: (n,), the density of the parameters over that from which this run was drawn; 1 without guidance.
         trust: (n,), how much a run counts beside others, settled before its quantity was known.
+        shared: guided runs that were drawn from the same candidates, at most, by the number of these: what share of
+            its candidates is extreme is chance, too, and the same for all of them.
     """
     extreme, share = quantities > threshold, trust / trust.sum()
     counted = weights * extreme
     p = float(share @ counted)
-    squared = np.where(weights == 1, bernoulli(p), (counted - p) ** 2)
+    squared = np.where(weights == 1, bernoulli(p), (counted - p) ** 2 + shared * bernoulli(p))
     return Estimate(p, math.sqrt(float(share**2 @ squared)), len(quantities), int(extreme.sum()))
 
 
@@ -88,7 +92,9 @@ def bernoulli(p: float) -> float:
     return p * (1 - p) if p < 1 - ROUNDED else 0.0
 
 
-def weighted_so_far(quantities: np.ndarray, weights: np.ndarray, trust: np.ndarray, threshold: float) -> list[Estimate]:
+def weighted_so_far(
+    quantities: np.ndarray, weights: np.ndarray, trust: np.ndarray, threshold: float, shared: float = 0.0
+) -> list[Estimate]:
     """`weighted` of the first run, of the first two, and so on to all n, in one pass over them.
 
     Source: West (1979), Updating mean and variance estimates; sums of squares would cancel.
@@ -106,7 +112,8 @@ def weighted_so_far(quantities: np.ndarray, weights: np.ndarray, trust: np.ndarr
             away = counted - middle  # middle and scatter are those with the squares of the trusts
             middle += t * t / squares * away
             scatter += t * t * away * (counted - middle)
-        error = math.sqrt(scatter + squares * (middle - p) ** 2 + plain * bernoulli(p)) / whole
+        of_guided = scatter + squares * ((middle - p) ** 2 + shared * bernoulli(p))
+        error = math.sqrt(of_guided + plain * bernoulli(p)) / whole
         found.append(Estimate(float(p), error, run + 1, int(extremes[run])))
     return found
 
