@@ -139,7 +139,7 @@ def test_members_drawn_one_after_another_are_unbiased_too(surrogate: Surrogate, 
 def test_intervals_hold_the_truth_where_many_members_begin_before_new_scores_come() -> None:
     """Simulations of milliseconds: what is drawn from the same points shares what share of them is extreme."""
     rng, held = np.random.default_rng(5), 0
-    policy = Importance("storm", THRESHOLD, 2, points=3000, surrogate=known)
+    policy = Importance("storm", THRESHOLD, 2, points=200, surrogate=known)
     for _ in range(100):
         quantities, drawn, decider = np.empty(0), list[Candidate](), Decider(Steering(policy))
         for _ in range(4):

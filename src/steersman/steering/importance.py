@@ -76,7 +76,7 @@ class Importance(Policy):
         points = rng.standard_normal((self.points, self.dimensions))
         known = self._known(scores)
         if known < self.first:
-            chosen = rng.choice(len(points), LONGEST, replace=False)
+            chosen = rng.choice(len(points), min(LONGEST, len(points)), replace=False)
             why = f"drawn at random: {known} whole runs are too few to guide"
             drawn = [self._candidate(points[i], 1.0, rare_events.FIRST_WEIGHT, why) for i in chosen]
             return [replace(each, policy=AT_RANDOM) for each in drawn]
