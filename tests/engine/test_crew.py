@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ import numpy as np
 
 from steersman.bus import ALL, TupleSpace
 from steersman.engine.bag import Bag
-from steersman.engine.crew import WALKER_FAILURES, Crew
+from steersman.engine.crew import LOSSES_PER_SLOT, WALKER_FAILURES, Crew
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Began, Ended, Hired, Joined, Start, words
+from steersman.journal.records import Began, Ended, Hired, Joined, Published, Start, words
 from steersman.journal.run_directory import RunDirectory
 from steersman.store import SEGMENT, SEGMENT_FIELDS, GroupWriter
 from steersman.store.shard import shard_file
@@ -27,6 +28,29 @@ def crew_of(slots: int, recorder: Recorder, space: TupleSpace, folder: Path) -> 
     bag = bag_of(recorder, space)
     crew = Crew(RunDirectory(folder), slots, recorder, jobs, bag, space, hang_s=9.0, keep=True, own_disks=False)
     return jobs, bag, crew
+
+
+def test_a_run_whose_walkers_are_all_lost_before_a_frame_ends_with_the_cause(
+    recorder: Recorder, space: TupleSpace, tmp_path: Path
+) -> None:
+    """Each of them had begun a segment, as where no file may become large; frames are what shows that some work."""
+    jobs, bag, crew = crew_of(1, recorder, space, tmp_path)
+    recorder.record(Start(start=0, seed=1))
+    crew.start()
+    for lost in range(2 * LOSSES_PER_SLOT):
+        (walker,) = [number for number, job in jobs.walkers.items() if not job.done()]
+        assert not crew.hopeless
+        recorder.record(Began(walker=walker, segment=0, start=0, first_row=0))
+        if lost == 1:
+            recorder.record(Published(walker=walker, frames=1, segments=0, simulated=1.0))
+        jobs.walkers[walker].set_exception(OSError(errno.EIO, "File too large"))
+        crew.look()
+        crew.advance()
+        if crew.hopeless:
+            break
+    assert lost == LOSSES_PER_SLOT, "in a row, after the frame"
+    assert "File too large" in crew.hopeless
+    bag.close()
 
 
 def test_a_walker_that_fails_again_and_again_is_replaced_and_its_start_tried_elsewhere(

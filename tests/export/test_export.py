@@ -18,7 +18,7 @@ from steersman.apps.molecular_dynamics.molecule import Molecule
 from steersman.cli.__main__ import main
 from steersman.data import choice, export
 from steersman.data.errors import CannotExport, NoFrames
-from steersman.data.export import _classic
+from steersman.data.export import _all_classic, _classic
 from steersman.data.history import History
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.run_directory import RunDirectory
@@ -342,6 +342,13 @@ def test_dates_are_in_a_netcdf_file_whatever_unit_their_variable_has(tmp_path: P
         _classic(xarray.DataArray(days, name="x", attrs={"units": "1"})).to_netcdf(tmp_path / "a.nc", engine="scipy")
         with xarray.open_dataset(tmp_path / "a.nc", engine="scipy", decode_timedelta=True) as found:
             assert (found.x.values == days).all()
+
+
+@pytest.mark.parametrize("names", [("phi é", "n"), ("φ", "n"), ("x", "größe")])
+def test_names_that_others_could_not_open_in_a_netcdf_file_are_told(names: tuple[str, str]) -> None:
+    variable, dimension = names
+    with pytest.raises(CannotExport):
+        _all_classic(xarray.Dataset({variable: (dimension, np.arange(3.0))}))
 
 
 @pytest.mark.parametrize("value", [2**53 + 1, 1j])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.data.history import History
-from steersman.data.slot_time import shares
+from steersman.data.slot_time import SIMULATING, shares
 from steersman.journal import run_directory
 from steersman.journal.file import Journal
 from steersman.journal.records import (
@@ -110,6 +110,16 @@ def test_the_time_between_a_driver_that_was_killed_and_the_next_one_is_no_time_o
         return shares(state, at + 9.0)
 
     assert resumed(3600.0) == pytest.approx(resumed(0.5))
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_the_time_of_a_segment_that_was_lost_is_that_of_a_simulation(begun: bool) -> None:
+    """One looks for what hangs where it hangs."""
+    state = State([Session(t=1.0, host="here", pid=1), Hired(t=1.0, walker=0, slot=0), Start(t=1.0, start=0, seed=0)])
+    if begun:
+        state.apply(Began(t=2.0, walker=0, segment=0, start=0, first_row=0))
+    state.apply(Lost(t=12.0, walker=0, cause="killed"))
+    assert shares(state, 12.0)[SIMULATING] == pytest.approx(10 / 11 if begun else 0)
 
 
 @pytest.mark.parametrize("said", [*permutations(["blame", "publish", "lose"])])

@@ -32,6 +32,7 @@ BOXES = {
     (3, 3): "vectors (3, 3)",
 }
 FLAT = 1e-6  # share of its volume at right angles below which a box is none
+INSTEAD = "choose others: --variables NAME,NAME (in Python variables=[...]), or read `run.dataset()`"
 FORMATS = (".xtc", ".dcd", ".pdb", ".nc")
 EXACT = 2**53  # integers up to which a float has them all
 BLOCK_BYTES = 32 * 2**20  # of positions that are read at once
@@ -149,14 +150,22 @@ def _replaced(path: Path) -> Iterator[Path]:
 def _fields(history: History, chosen: pandas.DataFrame, path: Path, names: Sequence[str] | None) -> Iterator[int]:
     with _replaced(path) as partial:
         found = lineage.dataset(history, chosen, names)
+        classic = _all_classic(found)
         with _writing(path):
-            found.assign({name: _classic(found[name]) for name in found}).to_netcdf(partial, engine="scipy")
+            classic.to_netcdf(partial, engine="scipy")
         yield len(chosen)
+
+
+def _all_classic(found: xarray.Dataset) -> xarray.Dataset:
+    """What NetCDF's classic format can hold. Raises: CannotExport: a name or a value that it cannot."""
+    for name in [*found.variables, *found.dims]:
+        if not str(name).isascii():  # SciPy would write a file that others cannot open
+            raise CannotExport(str(name), f"the names in a .nc are ASCII; {INSTEAD}")
+    return found.assign({name: _classic(found[name]) for name in found})
 
 
 def _classic(variable: xarray.DataArray) -> xarray.DataArray:
     """A variable in a type that NetCDF's classic format has. Raises: CannotExport: none holds its values."""
-    instead = "choose others: --variables NAME,NAME (in Python variables=[...]), or read `run.dataset()`"
     kind, size = variable.dtype.kind, variable.dtype.itemsize
     if kind == "b":
         return variable.astype("i1")
@@ -167,12 +176,12 @@ def _classic(variable: xarray.DataArray) -> xarray.DataArray:
         dates.encoding = {"dtype": "f8"}
         return dates
     if kind == "c":
-        raise CannotExport(str(variable.name), f"complex numbers; {instead}")
+        raise CannotExport(str(variable.name), f"complex numbers; {INSTEAD}")
     if kind not in "iu" or variable.dtype in ("i1", "i2", "i4"):
         return variable
     most = max(abs(int(variable.min())), int(variable.max())) if variable.size else 0
     if most > EXACT:
-        raise CannotExport(str(variable.name), f"integers beyond 2**53; {instead}")
+        raise CannotExport(str(variable.name), f"integers beyond 2**53; {INSTEAD}")
     return variable.astype("i4" if most < 2**31 else "f8")
 
 

@@ -25,7 +25,8 @@ def shares(state: State, now: float) -> dict[str, float]:
         here = max(0.0, gone - walker.started)
         total += here
         seconds[STARTING] += min(here, walker.seconds["started"]) if walker.segments else here
-        seconds[SIMULATING] += walker.seconds["ran"] + (max(0.0, gone - walker.since) if walker.running else 0.0)
+        runs = walker.running is not None or walker.cut
+        seconds[SIMULATING] += walker.seconds["ran"] + (max(0.0, gone - walker.since) if runs else 0.0)
         seconds[WAITING] += walker.seconds["waited"]
         seconds[READING] += walker.seconds["read"]
     seconds[OTHER] = max(0.0, total - sum(seconds.values()))

@@ -184,14 +184,14 @@ class Bag:
                 continue  # its last frame is not published yet
             self._space.put(DONE, number)
             if deaths := self._deaths(broken.record, broken.losses):
-                self._blame(number, broken.record.parent, f"{deaths} walkers died on it")
+                self._blame(number, broken.record, f"{deaths} walkers died on it")
             else:
                 self._go_on(number, broken)
         for number, start in list(state.starts.items()) if state.killed else []:
             if start.segment is None and (deaths := self._deaths(start.record, start.losses)):
                 if self._space.take_nowait(self._offered_to(start.record.slot), number, dict) is None:
                     self._space.put(DONE, number)  # it comes back by its lease
-                self._blame(number, start.record.parent, f"{deaths} walkers died on it")
+                self._blame(number, start.record, f"{deaths} walkers died on it")
 
     def _try_again(self, number: int, failed: Failed, retries: int) -> None:
         """A start that fails is tried again, on another walker before it is blamed."""
@@ -201,7 +201,7 @@ class Bag:
             self._again(self._softer(replace(record, attempt=tried, failed_on=walkers)), number)
             return
         cause = f"its segments failed {tried} times: {self._recorder.state.last_cause}"
-        self._blame(number, record.parent, cause)
+        self._blame(number, record, cause)
 
     def _softer(self, record: Start) -> Start:
         """The same with half the bias, if one pushed it: what it was pushed into may be why it failed."""
@@ -248,10 +248,11 @@ class Bag:
         parent = FrameId(segment.walker, segment.end - 1, segment.number)
         self._again(replace(record, parent=parent, policy="continue", reason=reason, exact=broken.exact), number)
 
-    def _blame(self, number: int, parent: FrameId | None, why: str) -> None:
-        frame = "" if parent is None else f"frame {self._recorder.state.name_of(parent)}"
+    def _blame(self, number: int, record: Start, why: str) -> None:
+        frame = "" if record.parent is None else f"frame {self._recorder.state.name_of(record.parent)}"
         what = f"{frame} is not proposed again" if frame else f"start {number} is given up"
-        self._recorder.record(Blame(start=number, parent=parent, reason=f"{what}: {why}"))
+        what += ", and no estimate counts the member that it drew" if record.draw else ""
+        self._recorder.record(Blame(start=number, parent=record.parent, reason=f"{what}: {why}"))
 
     def _restore(self) -> None:
         """Offer the waiting starts again that the server lost, or did not take."""

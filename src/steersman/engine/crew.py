@@ -68,7 +68,7 @@ class Crew:
         self._leaving: dict[int, str] = {}  # walkers that are to go home, and why
         self._losses = 0
         self._cause = ""
-        self._ended_at_loss = 0
+        self._made_at_loss = 0, 0  # frames, and segments that ended otherwise
         self._present = set[int]()  # walkers that had come when all were dismissed
         self.dismissed = False
 
@@ -182,9 +182,10 @@ class Crew:
         self._recorder.record(Lost(walker=number, cause=self._cause, keep=self._keep, blame=killed(error)))
         if isinstance(error, OSError) and error.errno in FULL and not self._own_disks:
             raise error
-        ended = self._recorder.state.ended.total()
-        self._losses = self._losses + 1 if ended == self._ended_at_loss else 1
-        self._ended_at_loss = ended
+        state = self._recorder.state
+        made = state.frames, state.ended.total() - state.ended["lost"]
+        self._losses = self._losses + 1 if made == self._made_at_loss else 1
+        self._made_at_loss = made
         if not self.dismissed and not self.hopeless:
             self._hire(walker.slot)
 

@@ -33,7 +33,7 @@ from steersman.system.errors import EngineError
 from steersman.system.files import replace_file
 
 PACKAGES = ("steersman", "parsl", "torch", "zarr", "redis", "openmm", "numpy", "scikit-learn")
-FULL = (errno.ENOSPC, errno.EDQUOT)  # for all nodes; what follows may be wrong on one of them only
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # for all nodes; what follows may be wrong on one of them only
 OWNERS = ("bus", "prepared.pkl", ".lock", ".remote", "parsl")  # which nobody else need read
 NO_ROOM = (*FULL, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
 

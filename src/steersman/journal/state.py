@@ -360,6 +360,7 @@ class State(Standing):
     def _gone(self, walker: Walker) -> None:
         walker.alive, walker.gone = False, self.now if walker.gone is None else walker.gone
         running = walker.running
+        walker.cut = walker.cut or running is not None
         if running is not None and running.number < walker.published_segments:  # the event that it ended was lost
             self._close(running, walker.frames, "finished")
         elif running is not None:

@@ -66,6 +66,7 @@ class Walker:
     failures_in_a_row: int = 0
     since: float = 0.0  # when its current segment began or its last one ended
     heard: float = 0.0  # when it last began, ended or published something
+    cut: bool = False  # it went while a segment ran
     node: str = ""
     pool: str = ""  # Parsl's name for the workers of a node in a block
     block_ends: float | None = None
