@@ -12,7 +12,7 @@ import pytest
 
 from steersman.cli.__main__ import main
 from steersman.engine import people
-from steersman.engine.campaign import resume
+from steersman.engine.campaign import plan, resume
 from steersman.journal import run_directory
 from steersman.journal.errors import BadDirectory
 from steersman.journal.run_directory import RunDirectory, create, open_run
@@ -92,6 +92,18 @@ def test_a_goal_cannot_be_required_where_there_is_none(refused: Refused, write_w
         def go(p, start, out): out.append(x=1.0)
         """)
     assert "only a budget" in refused("run", path, "--require-goal")
+
+
+def test_hours_of_gpus_that_nobody_holds_are_no_budget(refused: Refused, write_workflow: WriteWorkflow) -> None:
+    path = write_workflow("""
+        wf = Workflow("endless", stop=budget(gpu_hours=1))
+
+        @wf.simulate()
+        def go(p, start, out): out.append(x=1.0)
+        """)
+    assert "holds no GPU" in refused("check", path)
+    path.write_text(path.read_text().replace("gpu_hours=1)", "gpu_hours=1, frames=10)"))
+    assert plan(str(path)).params, "another limit ends it"
 
 
 def test_an_unknown_workflow_is_refused_with_the_nearest(refused: Refused) -> None:

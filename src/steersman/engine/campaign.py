@@ -30,6 +30,7 @@ from steersman.stages import loading, modules, score_names, trust
 from steersman.stages.errors import BadWorkflow
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
+from steersman.steering.stop import Budget
 from steersman.system.errors import BadRequest, BadValue
 
 
@@ -73,6 +74,11 @@ def plan(
     rounds = rounds or loaded.steering.policy.rounds
     where = site_files.load_site(site, site_changes).serving(loaded.stages, rounds=rounds)
     _check_ranks(loaded, where)
+    rule = loaded.stop_rule(params)
+    if isinstance(rule, Budget) and set(rule.limits) == {"gpu_hours"} and not where.gpus:
+        raise BadValue(
+            "stop", str(rule), "this site holds no GPU, so its hours are never spent; name another limit, too"
+        )
     return Plan(source, loaded, params, where, chosen, rounds)
 
 
