@@ -6,7 +6,9 @@ import itertools
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -354,6 +356,31 @@ def test_nothing_else_is_written_over(written: Written, near: Near) -> None:
     with pytest.raises(BadRequest):
         copy_of(near)
     assert os.listdir("copy") == ["mine"]
+    Path("copy", "mine").rename("file")
+    Path("copy").rmdir()
+    Path("file").rename("copy")
+    with pytest.raises(BadRequest):
+        copy_of(near)
+
+
+def test_of_two_fetches_into_one_folder_the_second_waits(written: Written, near: Near, tmp_path: Path) -> None:
+    """As `fetch` beside `fetch --follow`; else they would take each other's parts away."""
+    other, asks = Near(tmp_path / "site"), threading.Event()
+    other.before = lambda question: asks.set()
+    with ThreadPoolExecutor(1) as pool:
+        second: list[Future[Any]] = []
+
+        def begin(question: str) -> None:
+            if not second:
+                second.append(pool.submit(lambda: copy_of(other).fetch(["rest", "frames"])))
+            assert not asks.wait(0.1), "the other one is not done yet"
+
+        near.before = begin
+        copy_of(near).fetch(["rest", "frames"])
+        near.before = lambda question: None
+        second[0].result(60)
+    assert asks.is_set()
+    assert rows(Path("copy")) == written.rows
 
 
 def test_a_journal_that_was_replaced_is_read_anew(written: Written, near: Near) -> None:

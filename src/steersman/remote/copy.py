@@ -23,7 +23,7 @@ from steersman.remote.errors import BadAnswer, Damaged
 from steersman.remote.known import Sent, seen
 from steersman.remote.site import WITHIN_S, Site
 from steersman.system.errors import BadRequest, UnknownName
-from steersman.system.files import replace_file
+from steersman.system.files import locked, replace_file
 
 HEADS = ("zarr.json", "card.json")  # they say what there is; written after it, so read before and put in place behind
 JOURNALS = (*transfer.GROWING, "run.yaml", "workflow.py")  # in the order they are read; those later were written before
@@ -122,17 +122,27 @@ class Copy:
     def __init__(
         self, view: View, path: Path, most: int, show: Callable[[int, int], None] = lambda received, size: None
     ) -> None:
-        if path.exists() and copies.of(path) is None and any(path.iterdir()):
+        if path.exists() and not path.is_dir():
+            raise BadRequest(f"{path} is a file; give another --to")
+        ours = copies.FOLDER
+        if path.exists() and copies.of(path) is None and any(each.name != ours for each in path.iterdir()):
             raise BadRequest(f"{path} exists and is not a copy of a remote run; give another --to")
-        if (path / copies.FOLDER).is_symlink():
-            raise BadRequest(f"{path / copies.FOLDER} is a symbolic link; give another --to")
+        if (path / ours).is_symlink():
+            raise BadRequest(f"{path / ours} is a symbolic link; give another --to")
         self.path, self._view, self._most, self._show = path, view, most, show
-        self._of = _Identities(path / copies.FOLDER / "identities.json")
+        self._of = _Identities(path / ours / "identities.json")
         self._listings = 0
         self._gone = False  # whether a file that was listed is there no more
 
     def fetch(self, groups: Sequence[str]) -> Fetched:
-        """Fetch what is new of these groups, and the small files of the run."""
+        """Fetch what is new of these groups, and the small files of the run, while nobody else writes into the copy."""
+        ours = self.path / copies.FOLDER
+        ours.mkdir(parents=True, exist_ok=True)
+        with locked(ours / "lock"):
+            self._of = _Identities(ours / "identities.json")  # another fetch may have changed them
+            return self._fetch(groups)
+
+    def _fetch(self, groups: Sequence[str]) -> Fetched:
         if "figures" in groups:
             self._view.site.ask(self._view.sent.name, ("draw", {}), within_s=DRAW_S)
         self._listings = 0
