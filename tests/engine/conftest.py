@@ -54,9 +54,13 @@ def steersman(*words: object, cwd: Path, timeout: float = 250) -> subprocess.Com
 
 
 def _line(words: tuple[object, ...]) -> list[str]:
-    """As it is started: a run that names no site trains in one process, since each imports torch, which takes long."""
+    """As it is started: a run that names no site trains in one process, since each imports torch, which takes long.
+
+    It draws no report, which takes as long as a small run, unless a test wants it.
+    """
     site = ["--site", str(ONE_TRAINER)] if words[0] == "run" and "--site" not in words else []
-    return [sys.executable, "-m", "steersman.cli", *map(str, words), *site]
+    quiet = ["--no-report"] if words[0] in ("run", "resume") and "--report" not in words else []
+    return [sys.executable, "-m", "steersman.cli", *map(str, words), *site, *quiet]
 
 
 def opened(path: Path) -> tuple[RunDirectory, State]:

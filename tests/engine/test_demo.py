@@ -55,7 +55,9 @@ def test_the_demo_at_a_tiny_size(tmp_path: Path) -> None:
     """A model pushes one walker and never the other; versions and segments, made again, are the same bit for bit."""
     tiny = ["first=100", "segment_ps=1", "sim_ns=0.03"]
     settings = [word for setting in tiny for word in ("--set", setting)]
-    directory, state, summary = completed("dipeptide", *settings, "--workers", 2, "--rounds", "--seed", 3, cwd=tmp_path)
+    directory, state, summary = completed(
+        "dipeptide", "--report", *settings, "--workers", 2, "--rounds", "--seed", 3, cwd=tmp_path
+    )
     assert summary["outcome"] == "budget"
     assert sum(bool(model.accepted) for model in state.models) >= 1
     assert not list(directory.errors.iterdir())

@@ -29,7 +29,7 @@ Whole = tuple[RunDirectory, State, dict[str, Any]]
 @pytest.fixture(scope="module")
 def two_wells(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     """A steered run until the second well is found, barrier 12 kT, from the first."""
-    return completed("double_well", "--seed", 1, cwd=tmp_path_factory.mktemp("wells"))
+    return completed("double_well", "--report", "--seed", 1, cwd=tmp_path_factory.mktemp("wells"))
 
 
 def test_steering_finds_the_second_well(two_wells: Whole) -> None:
@@ -282,7 +282,7 @@ def test_a_run_that_makes_no_frame_ends_and_says_why(
         def broken(p, start, out):
             {does}
         """)
-    directory, state, summary = completed(path, cwd=tmp_path, code=5)
+    directory, state, summary = completed(path, "--report", cwd=tmp_path, code=5)
     assert told in summary["reason"]
     assert state.frames == 0
     assert told in directory.report.read_text()

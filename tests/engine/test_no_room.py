@@ -69,7 +69,7 @@ def test_a_full_disk_then_a_read_only_one_stops_the_run_cleanly_and_it_goes_on_w
     assert "Read-only file system" in refused.stderr
     assert "Traceback" not in refused.stderr
     subprocess.run(["mount", "-o", "remount,rw,size=400m", str(small_disk)], check=True)
-    resumed = steersman("resume", run, cwd=tmp_path)
+    resumed = steersman("resume", run, "--report", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     directory, state = opened(run)
     assert state.frames >= 300 > before.frames

@@ -233,8 +233,8 @@ def test_what_was_killed_and_interrupted_goes_on_and_nothing_that_was_committed_
 def test_a_finished_run_says_so(interrupted: tuple[RunDirectory, State, dict[str, int]]) -> None:
     run = interrupted[0].path
     size = (run / "journal.jsonl").stat().st_size
-    (run / "report.html").unlink()
-    again = steersman("resume", run, cwd=run)
+    (run / "report.html").unlink(missing_ok=True)
+    again = steersman("resume", run, "--report", cwd=run)
     assert again.returncode == 0
     assert "is finished" in again.stderr
     assert (run / "report.html").exists(), "one that Ctrl-C cut short is drawn now"

@@ -26,7 +26,18 @@ pytestmark = pytest.mark.slow
 def sealed(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """A run with models and scores that came to its end."""
     cwd = tmp_path_factory.mktemp("sealed")
-    words = ("double_well", "--set", "barrier_kT=30", "--set", "frames=2500", "--set", "train_every=800", "--seed", 1)
+    words = (
+        "double_well",
+        "--set",
+        "barrier_kT=30",
+        "--set",
+        "frames=2500",
+        "--set",
+        "train_every=800",
+        "--seed",
+        1,
+        "--report",
+    )
     directory, state, _ = completed(*words, cwd=cwd)
     assert state.scored_with
     assert verify(directory) == []

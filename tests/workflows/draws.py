@@ -19,7 +19,7 @@ from tests.engine.conftest import completed
 def ran(workflow: str, tiny: Mapping[str, float], dimensions: int, cwd: Path, walkers: int = 1) -> State:
     """Run it; what judges is the Latin hypercube, simulated first, and no training has seen it."""
     words = [word for key, value in tiny.items() for word in ("--set", f"{key}={value}")]
-    directory, state, _ = completed(workflow, "--seed", 1, "--workers", walkers, *words, cwd=cwd)
+    directory, state, _ = completed(workflow, "--report", "--seed", 1, "--workers", walkers, *words, cwd=cwd)
     held_out = {(s.walker, row) for s in published.spans(state, held_out=True) for row in range(s.first, s.end)}
     trained = {
         (walker, row)

@@ -36,7 +36,7 @@ WORDS = (
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDirectory, State]:
-    return completed(*WORDS, cwd=tmp_path_factory.mktemp("order"))[:2]
+    return completed(*WORDS, "--report", cwd=tmp_path_factory.mktemp("order"))[:2]
 
 
 def test_walkers_walk_accepted_surrogates_and_no_model_is_fitted_to_its_audits(

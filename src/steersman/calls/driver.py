@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _drive(asked: dict[str, Any], answers: Any) -> None:
-    outline, run_dir, bus_url = (asked.pop(key) for key in ("outline", "run_dir", "bus_url"))
+    outline, run_dir, bus_url, report = (asked.pop(key) for key in ("outline", "run_dir", "bus_url", "report"))
     plan = campaign.plan(**asked)
     if outline is not None:
         loading.expect(plan.source, plan.workflow, outline)
@@ -39,7 +39,7 @@ def _drive(asked: dict[str, Any], answers: Any) -> None:
         return
     if not over:
         run.execute()
-    describe(run.directory, run.state)
+    describe(run.directory, run.state, draw=report)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ def run(
     run_dir: str | os.PathLike[str] | None = None,
     bus: str | None = None,
     wait: bool = True,
+    report: bool = True,
 ) -> Run:
     """Run a workflow to its end, as `steersman run` does, and open it.
 
@@ -65,7 +66,7 @@ def run(
             opened at once. Default: a new one, runs/<workflow>-<number>.
         bus: redis:// address of a bus server to use; None starts one.
         wait: False returns as soon as the run is driven: `for record in run.follow()` ends with it.
-        seed, workers, nodes, walltime, account, queue, inside, rounds: as the options of `steersman run`.
+        seed, workers, nodes, walltime, account, queue, inside, rounds, report: as the options of `steersman run`.
     Raises: BadInput: something in it is wrong. OtherRun, OtherLoop: `run_dir` holds another run. RunIsLocked: it is
         driven by another process. RunFailed: the run failed, or was interrupted by something else than Ctrl-C.
     """
@@ -82,6 +83,7 @@ def run(
         "rounds": rounds,
         "run_dir": None if run_dir is None else Path(run_dir),
         "bus_url": bus,
+        "report": report,
     }
     show: Callable[..., None] = lambda **_: None  # noqa: E731 (it becomes another)
     with TemporaryFile() as printed:

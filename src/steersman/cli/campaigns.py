@@ -26,6 +26,7 @@ from steersman.cli.options import (
     OtherSite,
     ParamsFile,
     Queue,
+    Report,
     RequireGoal,
     Rounds,
     RunPath,
@@ -76,6 +77,7 @@ def run(
     ] = False,
     bus: BusUrl = None,
     dashboard: Annotated[bool, typer.Option("--dashboard", help="serve the run's page while it runs")] = False,
+    report: Report = True,
     require_goal: RequireGoal = False,
     as_json: Json = False,
 ) -> None:
@@ -95,14 +97,14 @@ def run(
     )  # fmt: skip
     directory = made.directory
     if made.state.finished and not made.mended:
-        _say_finished(directory, made, require_goal=require_goal, as_json=as_json)
+        _say_finished(directory, made, report=report, require_goal=require_goal, as_json=as_json)
     place, facts = escape(str(directory.path)), f"(seed {made.seed}, {made.slots} slots)"
     err.print(f"[bold]{plan.workflow.name}[/] runs in {place}   [dim]{facts}[/]", soft_wrap=True)
     page = beside(directory.path) if dashboard else str
     if dashboard:
         err.plain(page())
     _execute(directory, made)
-    _finish(directory, made, require_goal=require_goal, as_json=as_json, page=page)
+    _finish(directory, made, report=report, require_goal=require_goal, as_json=as_json, page=page)
 
 
 def resume(
@@ -126,6 +128,7 @@ def resume(
             help="a file in which what comes after the loop, or shows it, differs",
         ),
     ] = None,
+    report: Report = True,
     require_goal: RequireGoal = False,
     as_json: Json = False,
 ) -> None:
@@ -139,13 +142,13 @@ def resume(
     )
     _check_goal(made.stop_rule, required=require_goal)
     if made.state.finished and not (made.told or made.mended):
-        _say_finished(directory, made, require_goal=require_goal, as_json=as_json)
+        _say_finished(directory, made, report=report, require_goal=require_goal, as_json=as_json)
     where = escape(f"{run} at {made.state.frames:,} frames")
     err.print(f"[bold]{made.workflow.name}[/] continues in {where}", highlight=False)
     if made.state.paused:
         err.plain(display.paused(made.state))
     _execute(directory, made)
-    _finish(directory, made, require_goal=require_goal, as_json=as_json)
+    _finish(directory, made, report=report, require_goal=require_goal, as_json=as_json)
 
 
 def check(
@@ -198,7 +201,7 @@ def _execute(directory: RunDirectory, made: Run) -> None:
         _leave(EXIT["interrupted"])
 
 
-def _say_finished(directory: RunDirectory, made: Run, *, require_goal: bool, as_json: bool) -> NoReturn:
+def _say_finished(directory: RunDirectory, made: Run, *, report: bool, require_goal: bool, as_json: bool) -> NoReturn:
     """There is nothing to go on with."""
     assert made.state.end is not None
     err.plain(
@@ -206,24 +209,24 @@ def _say_finished(directory: RunDirectory, made: Run, *, require_goal: bool, as_
         f"`steersman resume {directory.path} --set key=value` continues it with other parameters, "
         "and `--workflow FILE` does what comes after the loop anew"
     )
-    if not (directory.report.exists() and directory.manifest.exists()):  # it was ended while they were written, say
-        err.plain("its report and manifest are written now")
-        _describe(directory, made.state)
+    if not directory.manifest.exists() or (report and not directory.report.exists()):  # it was ended before, say
+        err.plain("its report and manifest are written now" if report else "its manifest is written now")
+        _describe(directory, made.state, draw=report)
     if as_json:
         _print_json(directory, made.state)
     raise typer.Exit(_exit_code(made.state.end.outcome, require_goal))
 
 
-def _describe(directory: RunDirectory, state: State, *, wait: bool = True) -> None:
+def _describe(directory: RunDirectory, state: State, *, draw: bool, wait: bool = True) -> None:
     """Write what is left of a run that has ended; where nobody waits for the report, a process of its own draws it."""
     from steersman.calls.start import describe
 
-    if wait:
+    if draw and wait:
         with err.status("drawing figures and the report"):
             describe(directory, state)
     else:
         describe(directory, state, draw=False)
-        if any(state.segments):
+        if draw and any(state.segments):
             alone(["report", str(directory.path)], stdout=subprocess.DEVNULL)
 
 
@@ -232,14 +235,20 @@ def _print_json(directory: RunDirectory, state: State) -> None:
 
 
 def _finish(
-    directory: RunDirectory, made: Run, *, require_goal: bool, as_json: bool, page: Callable[[], str] = str
+    directory: RunDirectory,
+    made: Run,
+    *,
+    report: bool,
+    require_goal: bool,
+    as_json: bool,
+    page: Callable[[], str] = str,
 ) -> None:
     state = made.state
     assert state.end is not None
     at_once = sys.stdout.isatty() and not as_json  # whoever types gets the prompt back, a script finds the report
     outcome = state.end.outcome
     try:
-        _describe(directory, state, wait=not at_once)
+        _describe(directory, state, draw=report, wait=not at_once)
     except KeyboardInterrupt:
         err.plain(f"the run has ended; `steersman report {directory.path}` draws its report")
         _leave(EXIT["interrupted"])
@@ -253,10 +262,10 @@ def _finish(
             out.plain(why)
         if any(state.segments):
             newest = max((walker.segments[-1] for walker in state.walkers.values() if walker.segments), key=_start).name
-            report = f"{directory.report} (being drawn)" if at_once else directory.report
-            if outcome == "interrupted" and not at_once:
-                report = f"`steersman report {directory.path}` draws it"
-            out.plain(f"Report: {report}   Ask: steersman why {directory.path} {newest}")
+            where = f"{directory.report} (being drawn)" if at_once else directory.report
+            if not report or (outcome == "interrupted" and not at_once):
+                where = f"`steersman report {directory.path}` draws it"
+            out.plain(f"Report: {where}   Ask: steersman why {directory.path} {newest}")
         if link := page():  # it may have ended
             out.plain(f"{link}   (until {IDLE_S / 60:g} minutes after the last viewer has left)")
     _leave(_exit_code(outcome, require_goal))

@@ -53,6 +53,9 @@ Since = Annotated[str, typer.Option("--since", help="a time (2026-11-21T09:30), 
 RequireGoal = Annotated[
     bool, typer.Option("--require-goal", help="exit code 3, not 0, if the budget is spent before the goal is reached")
 ]
+Report = Annotated[
+    bool, typer.Option("--report/--no-report", help="draw the report at the end; `steersman report RUN` does it later")
+]
 Trust = Annotated[
     bool, typer.Option("--trust", help="allow the run's own code here (default: only code that you ran or submitted)")
 ]
