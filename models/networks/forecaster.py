@@ -161,7 +161,7 @@ class Forecaster(Model):
     def measure(self, runs: np.ndarray) -> None:
         """Take mean and spread of each channel, and the spread of its increments, from runs (n, times, C, H, W)."""
         axes = (0, 1, 3, 4)
-        self.mean.copy_(torch.from_numpy(runs.mean(axes))[:, None, None])
+        self.mean.copy_(torch.from_numpy(runs.mean(axes, dtype=np.float64))[:, None, None])
         self.spread.copy_(torch.from_numpy(runs.std(axes))[:, None, None] + 1e-12)
         self.increment.copy_(torch.from_numpy(np.diff(runs, axis=1).std(axes))[:, None, None] + 1e-12)
 

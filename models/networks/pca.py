@@ -11,6 +11,8 @@ import torch
 from steersman.models.errors import UnusableData, at_least
 from steersman.models.model import Model
 
+ROWS = 4096  # in float64 at a time
+
 
 class PCA(Model):
     """The `latent` directions of largest variance of vectors of `size` numbers."""
@@ -21,7 +23,7 @@ class PCA(Model):
     def __init__(self, size: int, latent: int) -> None:
         super().__init__(size=size, latent=latent)
         at_least(1, size=size, latent=latent)
-        self.register_buffer("mean", torch.zeros(size, dtype=torch.float32))
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))  # may be large beside what varies
         self.register_buffer("components", torch.zeros(latent, size, dtype=torch.float32))
 
     @classmethod
@@ -34,8 +36,8 @@ class PCA(Model):
         if len(x) < 2:
             raise UnusableData(np.shape(data), "principal components need at least two rows")
         model = cls(x.shape[1], min(latent, *x.shape))
-        mean = x.mean(axis=0)
-        _, _, directions = np.linalg.svd(x - mean, full_matrices=False)
+        mean = x.mean(axis=0, dtype=np.float64)
+        _, _, directions = np.linalg.svd(_centred(x, mean), full_matrices=False)
         directions = directions[: model.config["latent"]]
         signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
         model.mean.copy_(torch.from_numpy(mean))
@@ -60,16 +62,24 @@ class PCA(Model):
         x = _rows(data)
         if x.shape[1] != len(self.mean):
             raise UnusableData(np.shape(data), f"the model was built for rows of {len(self.mean)} numbers")
-        x = x - self.mean.numpy()
+        x = _centred(x, self.mean.numpy())
         z = x @ self.components.numpy().T
         error = ((x - z @ self.components.numpy()) ** 2).mean(axis=1)
         return z, error
 
 
 def _rows(data: np.ndarray) -> np.ndarray:
-    """Flatten (n, ...) to (n, numbers) float32."""
+    """Flatten (n, ...) to (n, numbers)."""
     shape = np.shape(data)
-    x = np.asarray(data, dtype=np.float32).reshape(shape[0], prod(shape[1:]))
+    x = np.asarray(data).reshape(shape[0], prod(shape[1:]))
     if not np.isfinite(x).all():
         raise UnusableData(shape, "principal components need finite numbers")
     return x
+
+
+def _centred(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """(n, numbers) float32 of what varies; its digits are lost if float32 comes before the difference."""
+    found = np.empty(x.shape, np.float32)
+    for first in range(0, len(x), ROWS):
+        found[first : first + ROWS] = x[first : first + ROWS] - mean
+    return found

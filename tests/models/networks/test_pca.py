@@ -26,6 +26,18 @@ def test_it_agrees_with_scikit_learn(data: np.ndarray) -> None:
     np.testing.assert_allclose(np.abs(z), np.abs(other), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize(("offset", "dtype"), [(1e4, np.float32), (5.4e6, np.float64), (-1e9, np.float64)])
+def test_where_the_data_lie_does_not_matter(offset: float, dtype: type) -> None:
+    """Heights of 10,000 m, northings, energies: as many digits of what varies are left as were given."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(50_000, 4)) * [2, 1.5, 1, 0.5]
+    moved = (rows + offset * np.array([0, 0, 1, 1])).astype(dtype)
+    at_home, error = PCA.fit(rows, latent=2).encode(rows)
+    z, error_moved = PCA.fit(moved, latent=2).encode(moved)
+    np.testing.assert_allclose(z, at_home, atol=5e-3)
+    assert error_moved.mean() == pytest.approx(error.mean(), rel=1e-3)
+
+
 def test_latent_directions_are_uncorrelated_and_in_order_of_variance(data: np.ndarray) -> None:
     covariance = np.cov(PCA.fit(data, latent=4).encode(data)[0].T)
     variances = np.diag(covariance)
