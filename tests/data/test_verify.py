@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from msgspec import json
 
+from steersman.calls.opened import open_run
+from steersman.data.errors import NoFrames
 from steersman.data.history import History
 from steersman.data.repair import cost, repair
 from steersman.data.replay import replay
@@ -20,6 +22,7 @@ from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.steering import Bias
 from steersman.store import Span, Window
+from steersman.store.names import SegmentName
 from tests.engine.conftest import await_record, opened, resumed, started, steersman
 
 pytestmark = pytest.mark.slow
@@ -144,6 +147,7 @@ def test_what_is_damaged_is_set_aside_and_the_run_goes_on_without_it(copy: RunDi
     DAMAGES["model"](copy)
     newest = opened(copy.path)[1].biases[-1]
     flip(copy.bias(newest.bias))
+    copy.environment_file.unlink()  # which only says with what it was made
     found = steersman("verify", copy.path, cwd=copy.path)
     assert found.returncode == 6
     assert "frames.zarr/w0" in found.stdout
@@ -193,3 +197,27 @@ def test_frames_store_the_energy_that_their_version_has_there(copy: RunDirectory
         assert not frames["torch"].any()
         versions.add(start.bias)
     assert len(versions) > 2
+
+
+def test_frames_whose_ancestors_were_set_aside_are_there_without_a_time(copy: RunDirectory) -> None:
+    """What led to them is not: their lineage is refused by name, and no other part of the run is called damaged."""
+    segments = History(copy).segments
+    of = next(at for at in segments.made.tolist()[::-1] if {*segments.walker[segments.lineage(at)]} == {0, 1})
+    flip(shard(copy, f"frames.zarr/w{1 - segments.walker[of]}"))
+    shutil.rmtree(copy.path / "frames.zarr" / f"w{1 - segments.walker[of]}")
+    repair(copy, verify(copy))
+    assert verify(copy) == []
+    run = open_run(copy.path)
+    whole = SegmentName(int(segments.walker[of]), int(segments.number[of]))
+    stored = run.dataset().isel(frame=(run.dataset().segment == str(whole)).values)
+    found = run.frame(f"{whole}:0")
+    np.testing.assert_array_equal(found.position, stored.position[0])
+    assert "time" not in found.coords
+    with pytest.raises(NoFrames):
+        run.lineage(str(whole))
+
+
+def test_a_run_without_its_workflow_says_what_it_needs(copy: RunDirectory) -> None:
+    copy.workflow.unlink()
+    assert steersman("verify", copy.path, "--repair", cwd=copy.path).returncode == 6
+    assert steersman("resume", copy.path, cwd=copy.path).returncode == 2

@@ -221,6 +221,10 @@ def verify(
         err.plain(f"{run} is whole")
     elif repair:
         err.plain(f"set aside, in {run}/aside: {lost or 'no frames and no models'}")
+        needed = [each.where for each in problems if each.what == "settings" and not (run / each.where).is_file()]
+        if needed:
+            err.plain(f"the run can be resumed once {' and '.join(needed)} is there again, from a copy of the run")
+            raise typer.Exit(DamagedFile.exit_status)
         err.plain(f"`steersman resume {run}` continues the run")
     else:
         err.plain(f"`steersman verify {run} --repair` sets aside: {lost or 'no frames and no models'}")

@@ -63,10 +63,14 @@ def _readable(walker: Walker) -> list[Span]:
 def rows(history: History, name: str) -> pandas.DataFrame:
     """Where the frames of a lineage lie, in their order: segment, walker, row, and time since the prepared start.
 
-    Raises: NoSuchSegment: the journal does not know it. NoFrames: no segment of the lineage has a published frame.
+    Raises: NoSuchSegment: the journal does not know it. NoFrames: no segment of the lineage has a published frame, or
+        one of them was set aside.
     """
     segments = history.segments
     chain = np.array(segments.lineage(segments.find(name)))
+    if aside := _aside(history, chain):
+        advice = "`run.frame` and `run.dataset` give the frames that are there"
+        raise NoFrames(f"the lineage of {name} goes through {aside}, which is damaged and was set aside", advice)
     first, ends = segments.first[chain], np.append(segments.parent_row[chain[1:]] + 1, segments.end[chain[-1]])
     lengths = np.maximum(ends - first, 0)
     if not lengths.any():
@@ -100,9 +104,24 @@ def lineage(history: History, name: str, names: Sequence[str] | None = None) -> 
 
 
 def frame(history: History, name: str, row: int) -> xarray.Dataset:
-    """One row of a segment, see `Run.frame`."""
+    """One row of a segment, see `Run.frame`; without a time where its lineage is not whole."""
+    segments = history.segments
+    at = segments.find(name)
+    if _aside(history, np.array(segments.lineage(at))):
+        place = {"segment": name, "walker": segments.walker[at], "row": row, "time": np.nan}
+        return dataset(history, pandas.DataFrame([place])).isel({FRAME: 0})
     found = rows(history, name)
     return dataset(history, found[found["row"] == row].tail(1)).isel({FRAME: 0})
+
+
+def _aside(history: History, chain: np.ndarray) -> str:
+    """The first segment of a lineage whose frames cannot be read any more, or ""."""
+    segments, walkers = history.segments, history.state.walkers
+    for at in chain.tolist():
+        walker = walkers[int(segments.walker[at])]
+        if walker.damaged or segments.number[at] in walker.unreadable:
+            return segments.name(at)
+    return ""
 
 
 def dataset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.store import merge, number_of
 from steersman.store.names import walker_name
+from steersman.system.files import replace_file
 
 
 def cost(directory: RunDirectory, problems: list[Problem]) -> str:
@@ -79,6 +81,8 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
                 _move_aside(directory, each.where)
         if any(each.what == "decisions" for each in damaged):
             _mend_decisions(directory)
+        if not directory.environment_file.is_file():  # nothing needs to know it
+            replace_file(directory.environment_file, json.dumps(directory.environment()))
         writer = Journal(directory.journal)
         writer.append(*saved)
         for each in damaged:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -104,7 +103,7 @@ def tree(history: History, name: str) -> dict[str, Any]:
         "workflow": sha256(directory.workflow),
         "params": directory.settings()["params"],
         "set": history.state.settings,
-        "environment": json.loads(directory.read(directory.environment_file)),
+        "environment": directory.environment(),
     }
 
 
@@ -123,7 +122,8 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
         facts = f"fitted to {count(model['frames'], 'frame')}, weights sha256 {model['weights'][:16]}"
         text.append(f"model {model['version']:<5} {facts}")
     text += [f"bias {version:<6} sha256 {sha256[:16]}" for version, sha256 in found["biases"].items()]
-    environment = {"git_commit": "", "host": "unknown", "python": "unknown", "packages": {}, **found["environment"]}
+    environment = {"git_commit": "", "host": "unknown", "python": "unknown", "packages": {}}
+    environment |= {key: value for key, value in found["environment"].items() if value is not None}
     packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items() if version)
     return [
         *text,

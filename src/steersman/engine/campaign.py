@@ -19,7 +19,7 @@ from steersman.executors.preflight import ready
 from steersman.executors.site import Site
 from steersman.executors.workers import Workers
 from steersman.journal import copies, run_directory
-from steersman.journal.errors import RunIsLocked
+from steersman.journal.errors import BadDirectory, RunIsLocked
 from steersman.journal.file import Journal
 from steersman.journal.lock import owner
 from steersman.journal.recorder import Recorder
@@ -144,6 +144,9 @@ def resume(
     check_path(directory.path)
     directory = RunDirectory(directory.path.absolute())  # workers may be in another folder
     settings = directory.settings()
+    if not directory.workflow.is_file():
+        problem = f"its {directory.workflow.name} is missing; put the file that it ran back there, under this name"
+        raise BadDirectory(str(directory.path), problem)
     mended = mending.asked(directory, source) if source else None
     trust.trust(directory.workflow)
     workflow = mended.workflow if mended else loading.load(directory.workflow)

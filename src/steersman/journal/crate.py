@@ -54,7 +54,7 @@ def write_crate(directory: RunDirectory, state: State) -> None:
         "#steersman",
         "SoftwareApplication",
         name="Steersman",
-        softwareVersion=environment["packages"]["steersman"],
+        softwareVersion=environment["packages"].get("steersman") or "unknown",
     )
     workflow = crate.add_file(
         directory.workflow, dest_path="workflow.py",
@@ -78,7 +78,7 @@ def write_crate(directory: RunDirectory, state: State) -> None:
     )
     if not state.finished:
         action["error"] = state.end.reason
-    user = environment["user"]
+    user = environment["user"] or "unknown"
     action["agent"] = crate.root_dataset["author"] = _entity(crate, f"#{user}", "Person", name=user)
     facts = {key: environment[key] for key in ("python", "platform", "processors", "git_commit")}
     installed = {**facts, **environment["packages"]}

@@ -34,6 +34,7 @@ from steersman.system.files import replace_file
 
 PACKAGES = ("steersman", "parsl", "torch", "zarr", "redis", "openmm", "numpy", "scikit-learn")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # for all nodes; what follows may be wrong on one of them only
+UNKNOWN = dict.fromkeys(("user", "host", "python", "platform", "processors", "git_commit")) | {"packages": {}}
 OWNERS = ("bus", "prepared.pkl", ".lock", ".remote", "parsl")  # which nobody else need read
 NO_ROOM = (*FULL, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO)
 
@@ -105,9 +106,11 @@ class RunDirectory:
         return found
 
     def environment(self) -> dict[str, Any]:
-        """What the run was made with, see `environment`; empty when that is not kept."""
-        found = self.environment_file
-        return dict(json.loads(self.read(found))) if found.exists() else {}
+        """What the run was made with, see `environment`; None of what is not known any more."""
+        try:
+            return UNKNOWN | json.loads(self.read(self.environment_file))
+        except (OSError, ValueError, TypeError):  # `verify` says that it is lost or damaged
+            return dict(UNKNOWN)
 
     def card(self, version: int) -> dict[str, Any] | None:
         """The card of a model; None before it is saved whole."""
