@@ -102,8 +102,8 @@ class Committee(Members):
             raise UnusableData(images.shape, "images are (n, channels, rows, columns)")
         if labels.ndim > 1 and labels.shape[1:] != images.shape[2:]:
             raise UnusableData(labels.shape, f"labels of pixels are (n, {images.shape[2]}, {images.shape[3]})")
-        if not ((labels >= 0) & (labels < classes)).all():
-            raise UnusableData(labels.shape, f"labels are 0 to {classes - 1}")
+        if not ((labels >= 0) & (labels < classes) & (labels == np.floor(labels))).all():
+            raise UnusableData(labels.shape, f"labels are whole numbers, 0 to {classes - 1}")
         even = [1.0] * classes
         return fitted(
             lambda: cls(images.shape[1], classes, members, network, width)._weighing(weights or even), images,

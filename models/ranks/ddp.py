@@ -15,6 +15,7 @@ from steersman.models.model import Model
 from steersman.models.ranks.buckets import Buckets, Work
 from steersman.models.ranks.exchange import exchanging
 from steersman.models.ranks.shared import WithGradients
+from steersman.models.ranks.single import parts
 from steersman.models.ranks.strategy import Strategy
 from steersman.models.steps import optimizers
 from steersman.models.steps.stepper import Stepper
@@ -39,9 +40,9 @@ class DDP(WithGradients):
 
     def batches(self) -> Sequence[tuple[Tensor, float]]:
         order = self.order_of(torch.arange(self.samples), self.order)  # the same on all ranks
-        steps = torch.split(order, self.batch * self.size)
-        parts = [torch.tensor_split(picked, self.size)[self.rank] for picked in steps]
-        return [(part, len(part) / len(picked)) for part, picked in zip(parts, steps, strict=True)]
+        steps = parts(order, self.batch * self.size)
+        own = [torch.tensor_split(picked, self.size)[self.rank] for picked in steps]
+        return [(part, len(part) / len(picked)) for part, picked in zip(own, steps, strict=True)]
 
     def begin_step(self, share: float) -> None:
         super().begin_step(share)

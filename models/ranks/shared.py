@@ -16,7 +16,7 @@ from steersman.models.errors import RanksDiffer, TooManyRanks
 from steersman.models.model import Model
 from steersman.models.ranks.block import averaged, gradient_block, one_block
 from steersman.models.ranks.exchange import exchanging
-from steersman.models.ranks.single import Single
+from steersman.models.ranks.single import Single, parts
 from steersman.models.ranks.strategy import Strategy
 
 
@@ -96,4 +96,4 @@ class OwnSteps(Shared):
 
     def batches(self) -> Sequence[tuple[Tensor, float]]:
         order = self.order_of(self.share, self.order)
-        return [(picked, 1.0) for picked in torch.split(order, self.batch)]
+        return [(picked, 1.0) for picked in parts(order, self.batch)]

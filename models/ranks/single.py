@@ -15,6 +15,15 @@ from steersman.models.steps import optimizers
 from steersman.models.steps.stepper import Stepper
 
 
+def parts(order: Tensor, size: int) -> list[Tensor]:
+    """Divide samples into steps of `size`. The last may be smaller; one that is left over goes with those before it,
+    for of a single sample a batch normalization has no spread."""
+    found = list(torch.split(order, size))
+    if size > 1 and len(found) > 1 and len(found[-1]) == 1:
+        found[-2:] = [torch.cat(found[-2:])]
+    return found
+
+
 class Single:
     """One process; also the base of those that share.
 
@@ -38,9 +47,9 @@ class Single:
         self.order_of: Callable[[Tensor, torch.Generator], Tensor] = shuffled
 
     def batches(self) -> Sequence[tuple[Tensor, float]]:
-        """Give an epoch's steps: the samples (at most `batch` indices), and their share of all ranks' in this step."""
+        """Give an epoch's steps: the samples (`batch` indices), and their share of all ranks' in this step."""
         order = self.order_of(torch.arange(self.samples), self.order)
-        return [(picked, 1.0) for picked in torch.split(order, self.batch)]
+        return [(picked, 1.0) for picked in parts(order, self.batch)]
 
     def optimizer(self, name: str, parameters: list[nn.Parameter], lr: float) -> Optimizer:
         """Build what changes the weights."""

@@ -20,7 +20,7 @@ WORDS = (
     "ddp", "zero", "ddp(lag=1)", "local_sgd", "hogwild", "async(max_staleness=0)", "async(max_staleness=3)",
     "async(max_staleness=3) in fp16",
 )  # fmt: skip
-BATCH, SAMPLES = 8, 97  # 6 steps of two ranks, and one in which only the first has a sample
+BATCH, SAMPLES = 8, 99  # 6 steps of two ranks, and one in which the first has a sample more
 
 
 @contextmanager

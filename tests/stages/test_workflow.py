@@ -25,6 +25,7 @@ from steersman.steering import (
     Scores,
     Steering,
     Unsteered,
+    Unsure,
     WeightedEnsemble,
     budget,
     reached,
@@ -186,6 +187,8 @@ WRONG: dict[str, Callable[[], Any]] = {
     "a policy and a name": lambda: Novelty("z") | "Random",  # type: ignore[operator]
     "a name of a policy": lambda: Frontier("z"),  # type: ignore[arg-type]
     "a score for a policy": lambda: Diverse("z", "z"),  # type: ignore[arg-type]
+    "a policy of rounds in another": lambda: Frontier(WeightedEnsemble("z", edges=(0.0, 1.0))),
+    "a policy that draws in another": lambda: Diverse(Unsure("z", 2), "z"),
     "a share above 1": lambda: Dbscan("z", share=2),
     "edges that are one number": lambda: WeightedEnsemble("z", edges=3),  # type: ignore[arg-type]
     "points that are no function": lambda: Variable(points=[1, 2]),  # type: ignore[arg-type]

@@ -53,6 +53,20 @@ def test_members_are_drawn_in_proportion_to_the_score_and_a_share_evenly(
     assert found.max() < 1
 
 
+def test_frames_of_a_member_count_as_one() -> None:
+    """A point has the mean of its nearest members, however many frames each has; that of a member is of its frames."""
+    rng = np.random.default_rng(4)
+    points, unsure = rng.random((40, 2)), rng.random(40)
+    often = np.repeat(np.arange(40), rng.integers(1, 30, size=40))
+    once = Unsure("unsure", 2).rank(scored(points, unsure), np.random.default_rng(0))
+    scattered = unsure[often] * np.array([1 + (-1) ** i * 0.5 for i in range(len(often))])
+    mean = np.bincount(often, scattered) / np.bincount(often)
+    many = Unsure("unsure", 2).rank(scored(points[often], scattered), np.random.default_rng(0))
+    same = Unsure("unsure", 2).rank(scored(points, mean), np.random.default_rng(0))
+    assert [each.draw for each in many] == [each.draw for each in same] != [each.draw for each in once]
+    assert [each.value for each in many] == pytest.approx([each.value for each in same])
+
+
 def test_a_batch_does_not_fall_on_one_spot() -> None:
     """The score is high in a hundredth of the square: a batch covers all of it, not its highest point."""
     points = np.random.default_rng(1).random((4000, 2))

@@ -185,9 +185,12 @@ class Turns(Policy):
 
 
 def check_policy(where: str, given: object) -> None:
-    """Raises: TypeError: no policy, as its name, where a policy needs another one."""
+    """Raises: TypeError: no policy, as its name, where a policy ranks by another one. ValueError: one that ranks none."""
     if not isinstance(given, Policy):
         raise TypeError(f'{where}(policy={given!r:.60}): give a policy, e.g. Novelty("z")')
+    if given.rounds or given.draws:
+        how = "chooses all starts of a round" if given.rounds else "draws new members"
+        raise ValueError(f"{where}({given.name}): it needs a policy that ranks frames, and this one {how}")
 
 
 def members(policy: Policy) -> tuple[Policy, ...]:

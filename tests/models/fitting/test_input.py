@@ -7,15 +7,18 @@ import threading
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
+from steersman.models import Committee
 from steersman.models.errors import UnusableData
 from steersman.models.fitting.fit import fit
 from steersman.models.fitting.input import Stream, fed, taken
 from steersman.models.networks.contact_data import checked_maps
 from steersman.models.ranks.begin import begin
 from steersman.models.ranks.local_sgd import LocalSGD
-from steersman.models.ranks.single import shuffled
+from steersman.models.ranks.single import parts, shuffled
 from steersman.models.ranks.strategy import Strategy
 from steersman.store import FRAME, Frames, GroupWriter, Span, Window
 from tests.models.mean_model import fresh, rows, squared
@@ -131,3 +134,22 @@ def test_what_is_streamed_is_checked(window: Window) -> None:
     """The values of maps are 0 and 1; here all are 7."""
     with pytest.raises(UnusableData, match="found NaN or something outside"):
         taken(window, "maps", check=checked_maps)
+
+
+@given(st.integers(1, 200), st.integers(1, 40))
+def test_no_step_is_of_a_single_sample_that_is_left_over(samples: int, size: int) -> None:
+    """A batch normalization has no spread of one; every sample is in one step."""
+    found = parts(torch.arange(samples), size)
+    assert torch.cat(found).tolist() == [*range(samples)]
+    assert {len(part) for part in found[:-1]} <= {size}
+    assert len(found[-1]) <= size + 1
+    assert len(found[-1]) > 1 or size == 1 or samples == 1
+
+
+def test_images_of_any_number_are_learned() -> None:
+    """Small ones, of which a pixel is left where they are normalized."""
+    images = np.random.default_rng(0).normal(size=(33, 1, 16, 16)).astype(np.float32)
+    model = Committee.fit(images, np.arange(33) % 2, classes=2, members=2, epochs=1)
+    assert model.probabilities(images).shape == (33, 2, 2)
+    with pytest.raises(UnusableData):
+        Committee.fit(images, np.arange(33) % 2 / 2, classes=2, members=2, epochs=1)
