@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from parsl.config import Config
 from parsl.dataflow.dflow import DataFlowKernel
 from parsl.executors import ThreadPoolExecutor
+from torch import nn
 
 from steersman.data.repair import repair
 from steersman.data.verify import verify
@@ -244,6 +246,13 @@ def test_outside_a_run_later_calls_the_function(plans: Plans) -> None:
     assert pickle.loads(pickle.dumps(total)) is total
 
 
+TENSORS: list[Callable[[], Any]] = [
+    lambda: torch.tensor(1), lambda: torch.tensor([1]), lambda: torch.tensor([[1]]), lambda: torch.tensor([1.0]),
+    lambda: torch.tensor([1.0], dtype=torch.bfloat16), lambda: torch.tensor([True]), lambda: torch.tensor([1 + 0j]),
+    lambda: torch.empty(0), lambda: torch.tensor([1.0]).to_sparse(),
+]  # fmt: skip
+
+
 def test_a_key_depends_on_content_alone() -> None:
     text, other = "ab" * 30, "".join(["ab"] * 30)
     same = [
@@ -251,10 +260,14 @@ def test_a_key_depends_on_content_alone() -> None:
         (({1: 2, "a": 3},), ({"a": 3, 1: 2},)),
         (({"x", "y", "z"},), ({"z", "y", "x"},)),
         ((np.arange(6).reshape(2, 3),), (np.asfortranarray(np.arange(6).reshape(2, 3)),)),
+        *(((each(),), (each(),)) for each in TENSORS),
+        ((torch.arange(6)[::2],), (torch.tensor([0, 2, 4]),)),
+        ((nn.Parameter(torch.ones(2)),), (torch.ones(2),)),
     ]
     for one, two in same:
         assert key_of("f", (one, {}), 0) == key_of("f", (two, {}), 0)
     different = [1, 1.0, True, "1", b"1", None, [1], (1,), {1}, np.array([1]), np.array([1.0]), np.array([[1]]), {1: 1}]
+    different += [each() for each in TENSORS]
     keys = {key_of("f", ((each,), {}), 0) for each in different}
     keys |= {key_of("g", ((1,), {}), 0), key_of("f", ((1,), {}), 1), key_of("f", ((), {"a": 1}), 0)}
     assert len(keys) == len(different) + 3

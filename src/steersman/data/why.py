@@ -122,7 +122,7 @@ def tree_lines(found: dict[str, Any]) -> list[str]:
         facts = f"fitted to {count(model['frames'], 'frame')}, weights sha256 {model['weights'][:16]}"
         text.append(f"model {model['version']:<5} {facts}")
     text += [f"bias {version:<6} sha256 {sha256[:16]}" for version, sha256 in found["biases"].items()]
-    environment = {"git_commit": "", "host": "unknown", "python": "unknown", "packages": {}}
+    environment: dict[str, Any] = {"git_commit": "", "host": "unknown", "python": "unknown", "packages": {}}
     environment |= {key: value for key, value in found["environment"].items() if value is not None}
     packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items() if version)
     return [

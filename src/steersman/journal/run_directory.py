@@ -108,7 +108,7 @@ class RunDirectory:
     def environment(self) -> dict[str, Any]:
         """What the run was made with, see `environment`; None of what is not known any more."""
         try:
-            return UNKNOWN | json.loads(self.read(self.environment_file))
+            return UNKNOWN | dict(json.loads(self.read(self.environment_file)))
         except (OSError, ValueError, TypeError):  # `verify` says that it is lost or damaged
             return dict(UNKNOWN)
 

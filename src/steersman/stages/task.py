@@ -11,6 +11,7 @@ import hashlib
 import io
 import pickle
 import reprlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future
 from typing import Any, Protocol
@@ -173,6 +174,10 @@ def _content(value: Any) -> bytes:
                 case np.ndarray() if not each.dtype.hasobject:
                     described = f"{each.dtype.str} {each.shape}".encode()
                     return b"array", described, hashlib.sha256(np.ascontiguousarray(each).data).digest()
+                case _ if (torch := sys.modules.get("torch")) and isinstance(each, torch.Tensor) and not each.is_sparse:
+                    described = f"{each.dtype} {tuple(each.shape)}".encode()
+                    flat = each.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+                    return b"tensor", described, hashlib.sha256(flat.numpy().data).digest()
                 case Mapping() if type(each) is dict:
                     return b"dict", *sorted((_content(k), _content(v)) for k, v in each.items())
                 case Set() if type(each) in (set, frozenset):

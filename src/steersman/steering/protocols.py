@@ -185,7 +185,7 @@ class Turns(Policy):
 
 
 def check_policy(where: str, given: object) -> None:
-    """Raises: TypeError: no policy, as its name, where a policy ranks by another one. ValueError: one that ranks none."""
+    """Raises: TypeError: where a policy ranks by another one, this is none. ValueError: it does not rank frames."""
     if not isinstance(given, Policy):
         raise TypeError(f'{where}(policy={given!r:.60}): give a policy, e.g. Novelty("z")')
     if given.rounds or given.draws:

@@ -31,7 +31,7 @@ def test_where_the_data_lie_does_not_matter(offset: float, dtype: type) -> None:
     """Heights of 10,000 m, northings, energies: as many digits of what varies are left as were given."""
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(50_000, 4)) * [2, 1.5, 1, 0.5]
-    moved = (rows + offset * np.array([0, 0, 1, 1])).astype(dtype)
+    moved: np.ndarray = (rows + offset * np.array([0, 0, 1, 1])).astype(dtype)
     at_home, error = PCA.fit(rows, latent=2).encode(rows)
     z, error_moved = PCA.fit(moved, latent=2).encode(moved)
     np.testing.assert_allclose(z, at_home, atol=5e-3)
