@@ -26,10 +26,10 @@ from steersman.data.verify import verify
 from steersman.engine import campaign
 from steersman.engine.errors import OtherLoop
 from steersman.journal import file as journal
-from steersman.journal.file import Journal
+from steersman.journal.file import Journal, rewrite
 from steersman.journal.lock import driven
 from steersman.journal.records import End, Record, Run, Session
-from steersman.journal.run_directory import RunDirectory
+from steersman.journal.run_directory import RunDirectory, create
 from steersman.journal.state import State
 from steersman.stages import loading
 from steersman.stages.errors import BadWorkflow
@@ -265,3 +265,14 @@ def test_a_run_that_failed_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyP
             steersman.run("double_well", run_dir=tmp_path)
         assert told.value.outcome == outcome
         assert told.value.reason == ("no start" if answer else "exit status 0")
+
+
+@pytest.mark.parametrize(("ended", "goes_on"), [(None, True), (50.0, False), (150.0, True)])
+def test_the_end_of_an_earlier_session_is_not_that_of_a_run_that_goes_on(
+    ended: float | None, goes_on: bool, tmp_path: Path
+) -> None:
+    """`run(wait=False)` gives it when its driver has begun; it may have ended since."""
+    directory = create(tmp_path, "run", tmp_path / "run")
+    said: list[Record] = [Run(t=1.0), Session(t=1.0, host="here", pid=1)]
+    rewrite(directory.journal, [*said, *([End(t=ended, outcome="interrupted", reason="a signal")] if ended else [])])
+    assert calls._goes_on(directory.path, since=100.0) is goes_on

@@ -86,6 +86,7 @@ def run(
         "report": report,
     }
     show: Callable[..., None] = lambda **_: None  # noqa: E731 (it becomes another)
+    called = time.time()
     with TemporaryFile() as printed:
         process, replies = _started(asked, printed)
         with replies:
@@ -93,7 +94,7 @@ def run(
                 path = _reply(replies)
                 show = _shown(path) if path else show
                 while process.poll() is None:
-                    if path and not wait and driven(path):
+                    if path and not wait and driven(path) and _goes_on(path, since=called):
                         _followed.append(process)
                         return open_run(path)
                     time.sleep(LOOK_S)
@@ -140,6 +141,12 @@ def _reply(replies: BinaryIO) -> Path | None:
     if isinstance(answer, EngineError):
         raise answer
     return Path(answer)
+
+
+def _goes_on(path: Path, *, since: float) -> bool:
+    """Whether the end of an earlier session is no more that of the run."""
+    end = History(RunDirectory(path)).state.end
+    return end is None or end.t >= since
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
