@@ -107,8 +107,10 @@ def _given_system(path: str, pdb: atom_file.Atoms) -> openmm.System:
     atoms = pdb.topology.getNumAtoms()
     if not isinstance(system, openmm.System) or system.getNumParticles() != atoms:
         raise UnusableSystem(path, f"is no OpenMM System of the structure's {atoms} atoms")
-    if any("Barostat" in force.getName() for force in system.getForces()):
-        raise UnusableSystem(path, "has a barostat; equilibrate the box first and remove it")
+    for force in system.getForces():
+        if hasattr(force, "setRandomNumberSeed"):  # barostats and Andersen's thermostat: no part of a segment's seed
+            what = f"has a barostat or a thermostat ({force.getName()}); equilibrate first and remove it"
+            raise UnusableSystem(path, what)
     if system.usesPeriodicBoundaryConditions():
         _set_box(system, pdb.topology)
     return system

@@ -30,6 +30,7 @@ from steersman.models.ranks.single import Single
 from steersman.models.steps.stepper import Stepper
 
 ModelT = TypeVar("ModelT", bound=Model)
+LOOKED_AT = 64  # rows by which ranks compare their data
 Loss = Callable[..., dict[str, Tensor]]  # of a model and batches; scalars, means over these; "loss" is the one to lower
 Record = dict[str, float]
 Listener = Callable[[int, int, Record], object]  # epochs done, of how many, and the record of the last one
@@ -128,6 +129,8 @@ def fit(
     if draws is not None and way.name not in SHARED_BY:
         raise UnknownChoice("strategy with a reservoir", way.name, SHARED_BY)
     with closing(begin(model, samples, most, seed, way)) as ranks:
+        if ranks.size > 1:
+            ranks.agree("sample of the data", _some_rows(data))
         stepper = ranks.serve(stepper_of)
         if draws is not None:
             draws.begin(ranks, stepper)
@@ -155,6 +158,18 @@ def fit(
             model.stream = draws.state(stepper)
             model.card["reservoir"] = {"drawn": draws.drawn, "different": draws.different}
     return model.eval()
+
+
+def _some_rows(data: tuple[Tensor, ...] | Rows) -> bytes:
+    """The bytes of a few rows: ranks that read files in another order, say, have others."""
+    if not isinstance(data, tuple):
+        return _bytes(data.read(torch.tensor([0, len(data) - 1])))
+    rows = torch.linspace(0, len(data[0]) - 1, LOOKED_AT).long()
+    return b"".join(_bytes(each[rows]) for each in data)
+
+
+def _bytes(rows: Tensor) -> bytes:
+    return rows.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 @torch.no_grad()

@@ -35,6 +35,11 @@ def other_data(rank: int) -> None:
     train(batch=8, samples=SAMPLES - rank)
 
 
+def other_rows(rank: int) -> None:
+    """As many, in an order of its own."""
+    fit(fresh(), rows().roll(rank, 0), squared, epochs=3, batch=8, lr=0.01)
+
+
 def no_memory(rank: int) -> None:
     """The second rank asks for a petabyte."""
 
@@ -89,6 +94,7 @@ def own_mistake(rank: int) -> None:
 FAULTS: dict[str, tuple[str, Callable[[int], object]]] = {
     "too few batches": ("ddp", too_few_batches),
     "other data": ("ddp", other_data),
+    "other rows": ("ddp", other_rows),
     "no data": ("ddp", lambda _: fit(fresh(), rows(0), squared, epochs=3, batch=8, lr=0.01)),
     "no memory": ("ddp", no_memory),
     **{f"NaN in {word}": (word, not_a_number) for word in SHARING},

@@ -28,6 +28,7 @@ from steersman.data.errors import NothingToDraw
 from steersman.data.history import History
 from steersman.data.results import Results
 from steersman.stages import loading, trust
+from steersman.system.calls import called
 from steersman.system.errors import told
 from steersman.system.files import replace_file
 
@@ -84,7 +85,7 @@ def contributed(history: History) -> dict[str, tuple[str, Draw]]:
 
     def drawn_by(function: Callable[[Any, Any], Any]) -> Draw:
         def draw(history: History) -> tuple[Figure, str]:
-            found = function(params, Results(history))
+            found = called(function, params, Results(history))
             if found is None:
                 raise NothingToDraw("the workflow has nothing to draw here yet")
             figure, caption = found

@@ -17,8 +17,10 @@ from steersman.journal.records import Stage
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.steering import StopRule
-from steersman.steering.protocols import AnyOf
+from steersman.steering.protocols import AnyOf, Progress
 from steersman.steering.stop import Budget as Limits
+from steersman.system.calls import called
+from steersman.system.errors import told
 
 ALIVE = ("running", "paused")  # outcomes of a run that somebody drives
 NO_WORKER, STARTING, PAUSED, WAITING, SIMULATING = (
@@ -212,11 +214,17 @@ def _budget(state: State, rule: StopRule | None, now: float) -> Budget:
     if rule is None:
         return Budget()
     progress, spent_s = state.progress(now), 3600 * state.hours(now)
-    share = rule.share(progress)
+    parts = tuple(_part(each, progress) for each in (rule.rules if isinstance(rule, AnyOf) else (rule,)))
+    share = max(part.share for part in parts)
     left_s = spent_s * (1 - share) / share if share >= 0.01 and not (state.end or state.paused) else None
-    rules = rule.rules if isinstance(rule, AnyOf) else (rule,)
-    parts = tuple(Part(str(each), each.share(progress), each.goal, each.reason(progress) or "") for each in rules)
     return Budget(str(rule), share, left_s, parts, isinstance(rule, Limits))
+
+
+def _part(rule: StopRule, progress: Progress) -> Part:
+    try:
+        return Part(str(rule), called(rule.share, progress), rule.goal, called(rule.reason, progress) or "")
+    except Exception as error:  # a user's rule may raise anything; the driver says so, too
+        return Part(str(rule), 0.0, rule.goal, f"it failed: {told(error)}")
 
 
 def _doing(state: State) -> dict[str, int]:

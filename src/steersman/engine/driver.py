@@ -40,6 +40,7 @@ from steersman.journal.records import End, Epoch, Prepared, Record
 from steersman.stages import loading
 from steersman.stages.modules import explained
 from steersman.store import MOVE_EVERY_S
+from steersman.system.calls import called
 from steersman.system.errors import told
 from steersman.system.node import busy
 from steersman.worker import tasks
@@ -329,7 +330,7 @@ class Driver:
         for segment in self._run.state.running:
             rows = np.flatnonzero((scores.walker == segment.walker) & (scores.segment == segment.number))
             try:
-                reason = rule.reason(scores, rows)
+                reason = called(rule.reason, scores, rows)
             except Exception as error:  # a user's rule may raise anything; the segments go on
                 self._run.recorder.fails_here("prune", error, f"; {segment.name} continues")
                 return

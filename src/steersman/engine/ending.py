@@ -9,6 +9,8 @@ from pathlib import Path
 from steersman.journal.records import End
 from steersman.journal.state import State
 from steersman.steering import StopRule
+from steersman.system.calls import called
+from steersman.system.errors import told
 
 FAILURES = 6  # segments that fail in a row, while none has ended well, end the run
 UNTRIED = 30  # times as many until every slot and node has ended one: a broken node may be the first to come
@@ -19,9 +21,12 @@ STAGES = ("train", "score", "steer", "bias")  # that steering needs
 
 
 def met(state: State, rule: StopRule, now: float) -> End | None:
-    """The stop rule, at a moment in seconds since 1970."""
+    """The stop rule, at a moment in seconds since 1970; without one that works a run would not end."""
     progress = state.progress(now)
-    reason = rule.reason(progress)
+    try:
+        reason = called(rule.reason, progress)
+    except Exception as error:  # a user's rule may raise anything
+        return _failed(f"the stop rule failed: {told(error)}")
     if not reason:
         return None
     if getattr(rule, "met", lambda _: rule)(progress).goal:

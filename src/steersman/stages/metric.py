@@ -7,11 +7,12 @@ from typing import Any
 
 from steersman.stages.errors import NoNumber
 from steersman.steering import Scores
+from steersman.system.calls import called
 
 
 def measured(metric: Callable[[Scores], Any], scores: Scores) -> float:
     """What a metric says of scores; it may be infinite or no number. Raises: NoNumber."""
-    made = metric(scores)
+    made = called(metric, scores)
     try:
         if isinstance(made, str | bytes):
             raise TypeError

@@ -18,9 +18,12 @@ def shown(made: Any) -> tuple[Any, str]:
     if callable(getattr(what, "savefig", None)):
         return what, str(caption)
     try:
-        values = np.asarray(what, np.float32)
+        given = np.asarray(what)
+        values = np.asarray(given, np.float32)
     except (TypeError, ValueError):
         raise BadPanel(f"{made!r:.60}") from None
+    if given.dtype.kind == "c":
+        raise BadPanel("complex numbers")
     if values.ndim not in (1, 2):
         raise BadPanel(f"an array of shape {values.shape}")
     return values, str(caption)

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, TypeVar
 
 from steersman.stages.kinds import KINDS
+from steersman.system.calls import called
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -95,7 +96,7 @@ def check(name: str, given: object, kind: type[R]) -> None:
 
 def chosen(name: str, given: Any, kind: type[R], params: object) -> R:
     """The rule, or what a function of the parameters gives. Raises: TypeError: it gives something else."""
-    rule = given if isinstance(given, kind) else given(params)
+    rule = given if isinstance(given, kind) else called(given, params)
     if not isinstance(rule, kind):
         raise TypeError(f"it returned {rule!r:.60}; return a rule, e.g. {EXAMPLES[name]}")
     return rule

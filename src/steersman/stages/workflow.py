@@ -22,6 +22,7 @@ from steersman.stages.yardstick import TAKES, Yardstick
 from steersman.steering import Opes, Policy, Scores, SegmentRule, Steering, StopRule
 from steersman.steering.decide import steered
 from steersman.store import Variable
+from steersman.system.calls import called
 from steersman.system.numbers import above_zero, boolean, finite, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -378,7 +379,7 @@ class Workflow:
 
         Raises: BadDraws: the stage gave something else.
         """
-        return [] if self.held_out_function is None else rows_of(self.held_out_function(params))
+        return [] if self.held_out_function is None else rows_of(called(self.held_out_function, params))
 
     def train_rule(self, params: Params) -> Every | None:
         """None without a train stage. Raises: TypeError: `when` gave something else."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from steersman.stages.errors import BadYardstick
 from steersman.store import Window
+from steersman.system.calls import called
 
 TAKES = ("distinct", "highest", "lowest", "mean")
 
@@ -25,7 +26,7 @@ class Yardstick:
 
     def rows(self, name: str, params: Any, frames: Window) -> np.ndarray:
         """(n, ...) what it gives for n frames. Raises: BadYardstick: not one row of numbers for each."""
-        given = self.function(params, frames)
+        given = called(self.function, params, frames)
         value = np.asarray(given)
         if value.ndim == 0 or len(value) != frames.rows:
             raise BadYardstick(name, f"shape {value.shape}; return one row for each of {frames.rows} frames")

@@ -17,6 +17,7 @@ from steersman.steering.opes import Opes
 from steersman.steering.policies import Random, Unsteered
 from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy, SegmentRule, members
 from steersman.steering.scores import Scores
+from steersman.system.calls import called
 from steersman.system.numbers import share
 
 SHOWN_ALTERNATIVES = 3
@@ -141,7 +142,7 @@ class Decider:
         Raises: ValueError: the weights of the round before do not sum to 1. Whatever the policy raises.
         """
         began = time.monotonic()
-        ranking = _checked(self.steering.policy.rank(scores, rng), scores)
+        ranking = _checked(called(self.steering.policy.rank, scores, rng), scores)
         self.ranked_s += time.monotonic() - began
         total = math.fsum(candidate.weight for candidate in ranking)
         if abs(total - 1) > UNITY:
@@ -184,7 +185,7 @@ class Decider:
         self.trouble = None
         for policy in (self.steering.policy, self.steering.fallback):
             try:
-                ranking = _checked(policy.proposals(scores, rng), scores)
+                ranking = _checked(called(policy.proposals, scores, rng), scores)
             except Exception as error:  # a user's policy may raise anything; the run goes on and says so
                 self.trouble = self.trouble or error
             else:

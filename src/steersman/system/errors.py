@@ -2,6 +2,7 @@
 
 EngineError               anything that Steersman reports: the base of every room's errors; exit status 4
 ├── DamagedFile           a file of a run is not as Steersman wrote it; exit status 6
+├── StageExited           a user's function called sys.exit()
 ├── MissingExtra          an optional package is not installed
 └── BadInput              something the user wrote; exit status 2
     ├── UnknownName       a key, workflow or site that does not exist, with the nearest that does
@@ -48,6 +49,13 @@ class DamagedFile(EngineError):
     """A file of a run is not as Steersman wrote it."""
 
     exit_status = 6
+
+
+class StageExited(EngineError):
+    code: str
+
+    def __str__(self) -> str:
+        return f"it called sys.exit({self.code}); a stage must return, or raise an exception"
 
 
 class MissingExtra(EngineError, ImportError):

@@ -36,13 +36,6 @@ class PreparedChanged(EngineError):
         )
 
 
-class StageExited(EngineError):
-    code: str
-
-    def __str__(self) -> str:
-        return f"it called sys.exit({self.code}); a stage must return, or raise an exception"
-
-
 class ResultChanged(EngineError):
     path: str
 

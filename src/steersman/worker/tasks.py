@@ -34,11 +34,12 @@ from steersman.steering import Bias
 from steersman.store import Span, Window
 from steersman.store.names import walker_name
 from steersman.system import node
+from steersman.system.calls import called
 from steersman.system.files import replace_file
 from steersman.system.processes import children_end, end_with_parent
 from steersman.worker import calls, torch_defaults, training
 from steersman.worker.epochs import EpochSender
-from steersman.worker.errors import BlockEnds, PreparedChanged, StageExited
+from steersman.worker.errors import BlockEnds, PreparedChanged
 from steersman.worker.orders import EVENT, JOB
 from steersman.worker.training_job import TrainingJob
 from steersman.worker.walker import REPLACED, Walker
@@ -104,11 +105,8 @@ def begin(
     with contextlib.suppress(BusError):
         manager, worker = (os.environ.get(f"PARSL_WORKER_{name}", "") for name in ("POOL_ID", "RANK"))
         _space(bus).put(EVENT, JOB, {"job": job, "manager": manager, "worker": worker})
-    try:
-        with children_end():
-            return function(*args)
-    except SystemExit as ended:  # a user's function may call sys.exit(); it would end this worker, with no cause left
-        raise StageExited(repr(ended.code)) from ended
+    with children_end():
+        return called(function, *args)
 
 
 def _pin() -> None:

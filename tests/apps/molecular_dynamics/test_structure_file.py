@@ -196,16 +196,18 @@ def test_what_openmm_says_of_a_system_is_said(platform: str | None, tmp_path: Pa
 
 
 def test_a_system_that_does_not_fit_is_told(box: Path, tmp_path: Path, pdb_text: str) -> None:
-    """No box, no XML, another number of atoms, a barostat."""
+    """No box, no XML, another number of atoms, a barostat or a thermostat, whatever its name."""
     (tmp_path / "dry.pdb").write_text(pdb_text)
     with pytest.raises(UnusableSystem, match=r"dry\.pdb: needs a periodic box"):
         prepared_system(tmp_path / "dry.pdb")
-    system = explicit_system(app.PDBFile(str(box)).topology)
-    system.addForce(openmm.MonteCarloBarostat(1, 300))
     xml = tmp_path / "system.xml"
-    xml.write_text(openmm.XmlSerializer.serialize(system))
-    with pytest.raises(UnusableSystem, match="has a barostat"):
-        prepared_system(box, system_xml=xml)
+    for force in (openmm.MonteCarloBarostat(1, 300), openmm.AndersenThermostat(300, 1)):
+        system = explicit_system(app.PDBFile(str(box)).topology)
+        force.setName("my coupling")
+        system.addForce(force)
+        xml.write_text(openmm.XmlSerializer.serialize(system))
+        with pytest.raises(UnusableSystem, match="my coupling"):
+            prepared_system(box, system_xml=xml)
     with pytest.raises(UnusableSystem, match="of the structure's 41 atoms"):
         prepared_system(tmp_path / "dry.pdb", system_xml=xml)
     xml.write_text("<nothing/>")

@@ -157,7 +157,11 @@ def test_a_rank_that_never_arrives_is_not_waited_for_without_end() -> None:
 
 def test_ranks_without_data_or_with_different_data_are_told(told: dict[str, tuple[str, str]]) -> None:
     """Else one would wait for steps that the other never takes."""
-    for fault, words in (("other data", "rank 1 has another network, data"), ("no data", "nothing to train on")):
+    for fault, words in (
+        ("other data", "rank 1 has another network, data"),
+        ("other rows", "rank 1 has another sample of the data"),
+        ("no data", "nothing to train on"),
+    ):
         one, two = told[fault]
         assert one == two
         assert words in one

@@ -26,6 +26,7 @@ from steersman.stages.errors import UntrustedCode
 from steersman.stages.panel import shown
 from steersman.stages.params import Params
 from steersman.stages.workflow import Workflow
+from steersman.system.calls import called
 from steersman.system.errors import EngineError, told
 
 AGAIN_S = 20.0  # between two drawings
@@ -97,7 +98,7 @@ def _drawn(workflow: Workflow, params: Params) -> Iterator[tuple[str, str, Draw]
     """Name, title and how to draw of everything that a workflow file shows."""
 
     def by(function: Callable[[Any, Any], Any]) -> Draw:
-        return lambda history: function(params, Results(history))
+        return lambda history: called(function, params, Results(history))
 
     if workflow.yardsticks:
         yield YARDSTICKS, "What was reached", lambda history: yardsticks.draw(history, workflow, params)

@@ -1,0 +1,19 @@
+"""A function that a user wrote -> what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from steersman.system.errors import StageExited
+
+R = TypeVar("R")
+P = ParamSpec("P")
+
+
+def called(function: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
+    """Call it. Raises: StageExited: it calls sys.exit(), which would end this process, with no cause left."""
+    try:
+        return function(*args, **options)
+    except SystemExit as ended:
+        raise StageExited(repr(ended.code)) from ended
