@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from steersman.journal.run_directory import RunDirectory
+from steersman.journal.run_directory import UNKNOWN, RunDirectory
 from steersman.journal.state import State
 from steersman.system.files import replace_file
 
@@ -38,7 +38,10 @@ def write_crate(directory: RunDirectory, state: State) -> None:
 
     assert state.end is not None
     settings = directory.settings()
-    environment = directory.environment()
+    try:
+        environment = directory.environment()
+    except ValueError:  # damaged, as `verify` says
+        environment = UNKNOWN
     name = f"{settings['workflow']} in {directory.path.name}"
     crate = ROCrate(version="1.1")
     crate.metadata.extra_contexts.append(TERMS)

@@ -107,10 +107,8 @@ class RunDirectory:
 
     def environment(self) -> dict[str, Any]:
         """What the run was made with, see `environment`; None of what is not known any more."""
-        try:
-            return UNKNOWN | dict(json.loads(self.read(self.environment_file)))
-        except (OSError, ValueError, TypeError):  # `verify` says that it is lost or damaged
-            return dict(UNKNOWN)
+        found = self.environment_file
+        return UNKNOWN | (dict(json.loads(self.read(found))) if found.exists() else {})
 
     def card(self, version: int) -> dict[str, Any] | None:
         """The card of a model; None before it is saved whole."""

@@ -59,7 +59,7 @@ def test_all_ranks_weights_agree_after_every_synchronisation(two: dict[str, Any]
 def test_every_strategy_learns(two: dict[str, Any]) -> None:
     for word in WORDS:
         history = two[word]["history"]
-        assert history[-1]["loss"] < 0.9 * history[0]["loss"], word
+        assert history[-1]["loss"] < 0.95 * history[0]["loss"], word
 
 
 def test_zero_is_ddp_with_the_moments_shared_out(two: dict[str, Any]) -> None:
