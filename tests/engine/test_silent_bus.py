@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from steersman.bus import ServerRefused
 from steersman.bus import server as embedded
 from steersman.engine import campaign, orphans
 from steersman.engine.servers import RunServers
@@ -31,6 +32,25 @@ def test_a_run_waits_for_a_server_that_is_silent_and_not_gone(tmp_path: Path, mo
         servers.bring_back()
         assert servers.pids == {pid}
         assert servers.troubles
+
+
+@pytest.mark.slow
+def test_a_run_waits_a_minute_for_a_server_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may start it again, as after an upgrade; the run has no process of it to look at."""
+    with embedded.Server.start(tmp_path / "theirs") as theirs:
+        assert theirs.pid
+        directory, run = campaign.begin(campaign.plan("double_well"), run_dir=tmp_path / "run")
+        with RunServers(directory, run.site, run.recorder, theirs.url) as servers:
+            os.kill(theirs.pid, signal.SIGSTOP)
+            servers.bring_back()
+            servers.bring_back()
+            assert ["waits for it" in words(note) for note in run.state.notes] == [True], "it is said once"
+            monkeypatch.setattr("steersman.engine.servers.PATIENCE_S", 0.0)
+            with pytest.raises(ServerRefused):
+                servers.bring_back()
+            os.kill(theirs.pid, signal.SIGCONT)
+            servers.bring_back()
+            assert servers.troubles, "what it held is offered again"
 
 
 @pytest.mark.slow

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from steersman.bus import BusError, ServerFailed, Servers, TupleSpace
+from steersman.bus import BusError, ServerFailed, ServerRefused, Servers, TupleSpace
 from steersman.bus.addresses import own_space
+from steersman.bus.space import PATIENCE_S
 from steersman.executors.network import driver_address
 from steersman.executors.site import Site
 from steersman.journal.recorder import Recorder
@@ -30,6 +31,7 @@ class RunServers:
     def __init__(self, directory: RunDirectory, site: Site, recorder: Recorder, url: str | None = None) -> None:
         self._directory, self._site, self._recorder, self._url = directory, site, recorder, url
         self._space, self._looked = own_space(directory.bus), time.monotonic()
+        self._away_since: float | None = None  # of a server of others, who may start it again
         self.troubles: set[str] = set()
         self._servers = self._started()
 
@@ -75,10 +77,23 @@ class RunServers:
         time.sleep(AGAIN_S)
 
     def bring_back(self) -> None:
-        """Start what is gone, wait for what is silent. Raises: ServerFailed: one that is gone does not start."""
+        """Start what is gone, wait for what is silent.
+
+        Raises: ServerFailed: one that is gone does not start. ServerRefused: that of others was away for a minute.
+        """
         before = self.pids
         try:
             self._servers = self._started()
+            self._away_since = None
+        except ServerRefused as refused:
+            now = time.monotonic()
+            if self._away_since is None:
+                self._away_since = now
+                self._recorder.note(f"{refused}; the run waits for it for a minute")
+            if now - self._away_since > PATIENCE_S:
+                raise
+            time.sleep(AGAIN_S)
+            return
         except ServerFailed:
             if self._servers.gone:
                 raise
