@@ -36,7 +36,7 @@ from steersman.journal.records import (
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.scoreboard import unscored
 from steersman.journal.state import State
-from steersman.steering import Candidate, Novelty, Policy, Scores, Steering, WeightedEnsemble
+from steersman.steering import Candidate, Novelty, Policy, Scores, Steering, Unsteered, WeightedEnsemble
 from steersman.worker.orders import START
 from tests.engine.bags import Jobs, bag_of, fail, waiting
 
@@ -346,3 +346,11 @@ def test_a_start_that_somebody_deletes_from_the_bus_is_seen_and_offered_again(
             now[0] += LOOK_S
             assert bag.lost() == 0, "a walker has it, and has not said that it began"
         bag.close()
+
+
+@pytest.mark.parametrize(("names", "chooses"), [((), Unsteered), (("x",), Unsteered), (("x", "z"), Novelty)])
+def test_the_fallback_chooses_until_the_scores_exist_that_the_policy_needs(
+    names: tuple[str, ...], chooses: type[Policy]
+) -> None:
+    """Scores of before the first model may be others, and Unsteered waits for the end of a segment all the same."""
+    assert isinstance(Steering(Novelty("z")).deciding(names), chooses)

@@ -335,6 +335,6 @@ def test_an_end_is_continued_once_from_one_ranking(policy: Policy, rng: np.rando
 
 def test_steering_goes_on_until_there_are_scores_and_is_patient_then() -> None:
     steering = Steering(LocalOutlierFactor("z"))
-    assert steering.deciding(scored=False).patient
-    assert not steering.deciding(scored=True).patient
+    assert steering.deciding(()).patient
+    assert not steering.deciding({"z"}).patient
     assert not (Unsteered() | Random()).patient

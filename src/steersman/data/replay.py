@@ -155,7 +155,7 @@ class _Replay:
     def _known(self) -> Scores:
         """What the engine knew when it decided."""
         state = self._state
-        policy = self._decider.steering.deciding(scored=state.scored > 0)
+        policy = self._decider.steering.deciding(self._board(state.scored_with).names if state.scored else ())
         if self._decider.steering.policy.rounds and not state.scored:
             return unscored(state)
         if policy.patient and not policy.needs:
@@ -167,10 +167,13 @@ class _Replay:
             self._scores, self._seen = unscored(state), state.published
         return self._scores
 
-    def _scored(self, model: int, frames: int) -> Scores:
+    def _board(self, model: int) -> Scoreboard:
         if model not in self._boards:
             self._boards[model] = Scoreboard.load(self._directory.scores, model, sys.maxsize)
-        scores = self._boards[model].scores(self._state, frames)
+        return self._boards[model]
+
+    def _scored(self, model: int, frames: int) -> Scores:
+        scores = self._board(model).scores(self._state, frames)
         self.names |= set(scores.values)
         return scores
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,13 @@ class Bag:
         self._missing = {start.start: self._missing.get(start.start, now) for start in self._not_offered()}
         return sum(now - since > self._lost_s for since in self._missing.values())
 
-    def fill(self, newest: Callable[[], Scores], slots: int, room: Callable[[], float] = lambda: math.inf) -> None:
+    def fill(
+        self,
+        newest: Callable[[], Scores],
+        slots: int,
+        room: Callable[[], float] = lambda: math.inf,
+        known: Callable[[], Collection[str]] | None = None,
+    ) -> None:
         """Choose as many starts as slots have not got one ahead: explained, then in the journal, then on the bus.
 
         A patient policy chooses for slots that are free, once it can see where the segment that ended has come to.
@@ -122,12 +128,14 @@ class Bag:
 
         Args:
             room: starts that the budget still allows, asked when a slot wants one. Rounds are whole all the same.
+            known: names of the newest scores; None: all that steering needs, once frames are scored.
         """
         state = self._recorder.state
         if self._steering.policy.rounds:
             self._fill_round(newest(), slots)
             return
-        policy = self._steering.deciding(scored=state.scored > 0)
+        names = known() if known else self._steering.needs if state.scored else ()
+        policy = self._steering.deciding(names)
         wanted = range(slots - (len(state.starts) if policy.patient else state.waiting_starts))
         if wanted and not self._rounds and (allowed := room()) < len(wanted):
             wanted = range(int(allowed))

@@ -156,7 +156,8 @@ class Driver:
         if self._biaser is not None:
             self._biaser.advance(self._scorer.scores())
         if self._end() is None:
-            self._bag.fill(self._scorer.scores, self._run.slots, lambda: ending.room(self._run.state, self._rule))
+            room = lambda: ending.room(self._run.state, self._rule)  # noqa: E731 (asked when a slot wants a start)
+            self._bag.fill(self._scorer.scores, self._run.slots, room, self._scorer.names)
 
     def _hear(self) -> None:
         time.sleep(min(GATHER_S * self._run.slots, TICK_S))

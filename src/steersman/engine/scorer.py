@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -103,6 +103,10 @@ class Scorer:
         if self._batch is not None:
             self._batch.work.advance()
         return fresh
+
+    def names(self) -> Set[str]:
+        """Of the newest scores, without looking at them."""
+        return self._board.names if self._board is not None else set()
 
     def scores(self) -> Scores:
         """The newest scores, or all frames without values before there are any."""

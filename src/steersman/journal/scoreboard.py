@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +52,11 @@ class Scoreboard:
         for walker in np.unique(block["walker"]):
             board._done[walker_name(walker)] = int(block["row"][block["walker"] == walker].max()) + 1
         return board
+
+    @property
+    def names(self) -> Set[str]:
+        """Of the scores that it has; none before the first frame is scored."""
+        return self._blocks[0].keys() - {"walker", "row"} if self._blocks else set()
 
     def missing(self, state: State, most: int) -> list[Span]:
         """Published spans that have no scores yet, at most `most` frames of them."""

@@ -91,9 +91,9 @@ class Steering:
         """Names of the scores that policy, prune rule and bias look at, without which the fallback chooses."""
         return tuple(chain.from_iterable(each.needs for each in (self.policy, self.prune, self.bias) if each))
 
-    def deciding(self, *, scored: bool) -> Policy:
-        """Which policy chooses, when all goes well."""
-        return self.policy if scored or not self.policy.needs or self.policy.draws else self.fallback
+    def deciding(self, known: Collection[str]) -> Policy:
+        """Which policy chooses, when all goes well. Args: known: names of the scores that there are."""
+        return self.policy if self.policy.draws or set(self.policy.needs).issubset(known) else self.fallback
 
     def own(self, chosen: Mapping[str, int]) -> int:
         """How many starts the policy itself chose, of those that each name chose."""
