@@ -120,6 +120,7 @@ def chains(length: int, number: int) -> SegmentTable:
         time,
         time + 1,
         time,
+        np.zeros(n, bool),
         blank,
         blank,
     )

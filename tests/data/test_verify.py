@@ -1,5 +1,6 @@
 """Damage is found, told and set aside, and the run goes on without it."""
 
+import math
 import shutil
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,10 +13,12 @@ from msgspec import json
 from steersman.calls.opened import open_run
 from steersman.data.errors import NoFrames
 from steersman.data.history import History
+from steersman.data.lineage import since_prepared
 from steersman.data.repair import cost, repair
 from steersman.data.replay import replay
 from steersman.data.verify import verify
 from steersman.journal import file as journal
+from steersman.journal import published
 from steersman.journal.records import Ended, Hired, Published, Record, Start
 from steersman.journal.run_directory import RunDirectory
 from steersman.journal.state import State
@@ -84,6 +87,14 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
+def times(directory: RunDirectory) -> dict[tuple[str, int], float]:
+    """Simulated time since the prepared start of each frame that counts."""
+    history = History(directory)
+    frames = [(span.walker, row) for span in published.spans(history.state) for row in range(span.first, span.end)]
+    walkers, rows = np.array([int(walker[1:]) for walker, _ in frames]), np.array([row for _, row in frames])
+    return dict(zip(frames, since_prepared(history, walkers, rows).tolist(), strict=True))
+
+
 DAMAGES: dict[str, Callable[[RunDirectory], object]] = {
     "frames": lambda run: flip(next((run.path / "frames.zarr/w0/position").glob("c/0/0"))),
     "scores": lambda run: flip(shard(run, f"scores.zarr/{in_use(run):04d}/x")),
@@ -110,7 +121,8 @@ def test_missing_frames_and_missing_models_are_found(copy: RunDirectory) -> None
 
 @pytest.mark.parametrize("kind", [Hired, Start, Ended, Published])
 def test_a_journal_with_a_damaged_line_is_made_good(copy: RunDirectory, kind: type[Record]) -> None:
-    """What the line said is lost, with what cannot be understood without it; all else stays."""
+    """What the line said is lost, with what cannot be understood without it; all else stays, and no time is wrong."""
+    before = times(copy)
     story = list(journal.read(copy.journal))
     alone = [not (record.more or before.more) for before, record in pairwise(story)]  # else all go with one of them
     at = max(number for number, record in enumerate(story) if type(record) is kind and alone[number - 1])
@@ -126,6 +138,7 @@ def test_a_journal_with_a_damaged_line_is_made_good(copy: RunDirectory, kind: ty
     assert not History(copy).flaws
     State(kept)
     assert (copy.path / "aside" / "journal.jsonl").exists()
+    assert all(math.isnan(time) or time == before[frame] for frame, time in times(copy).items())
 
 
 def test_a_walker_is_whole_whose_last_end_was_lost(copy: RunDirectory) -> None:

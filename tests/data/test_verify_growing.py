@@ -103,6 +103,15 @@ def test_a_line_that_is_being_written_is_no_damage_until_its_driver_is_gone(run:
     assert run.problems == [name]
 
 
+def test_a_decision_without_the_end_of_its_line_is_found(run: Growing) -> None:
+    """Who goes on takes it for one that was being written."""
+    run.explain(1, next(MOMENTS))
+    file = run.directory.decisions
+    before = run.problems
+    file.write_bytes(file.read_bytes()[:-1])
+    assert len(run.problems) == len(before) + 1
+
+
 def test_a_run_that_ends_meanwhile_is_not_yet_sealed(run: Growing, monkeypatch: pytest.MonkeyPatch) -> None:
     run.journal.append(End(outcome="goal", reason="there"))
     with Lock(run.directory.path).held():

@@ -26,7 +26,7 @@ def since_prepared(history: History, walker: np.ndarray, row: np.ndarray) -> np.
     NaN where the run stores no `time`, or a group on the way cannot be read.
     """
     segments, stored = history.segments, _stored_times(history)
-    before = np.zeros(len(segments))  # of each segment's start
+    before = np.where(segments.lost, np.nan, 0.0)  # of each segment's start
     for i, parent in enumerate(segments.parent.tolist()):  # a parent began before its children
         if parent >= 0:
             before[i] = before[parent] + stored[int(segments.walker[parent])][int(segments.parent_row[i])]
@@ -70,7 +70,7 @@ def rows(history: History, name: str) -> pandas.DataFrame:
     chain = np.array(segments.lineage(segments.find(name)))
     if aside := _aside(history, chain):
         advice = "`run.frame` and `run.dataset` give the frames that are there"
-        raise NoFrames(f"the lineage of {name} goes through {aside}, which is damaged and was set aside", advice)
+        raise NoFrames(f"the lineage of {name} is not known behind {aside}, which was damaged and set aside", advice)
     first, ends = segments.first[chain], np.append(segments.parent_row[chain[1:]] + 1, segments.end[chain[-1]])
     lengths = np.maximum(ends - first, 0)
     if not lengths.any():
@@ -119,7 +119,7 @@ def _aside(history: History, chain: np.ndarray) -> str:
     segments, walkers = history.segments, history.state.walkers
     for at in chain.tolist():
         walker = walkers[int(segments.walker[at])]
-        if walker.damaged or segments.number[at] in walker.unreadable:
+        if segments.lost[at] or walker.damaged or segments.number[at] in walker.unreadable:
             return segments.name(at)
     return ""
 

@@ -25,7 +25,8 @@ class SegmentTable:
 
     Args:
         walker, number, slot, start: (n,) int.
-        parent: (n,) int, position of the segment whose frame it started from, -1 for the prepared start.
+        parent: (n,) int, position of the segment whose frame it started from, -1 for the prepared start, or where it is
+            not known any more (`lost`).
         parent_row: (n,) int, row of that frame in its walker's group, -1.
         policy: (n,) str, who chose the start.
         how: (n,) str, how it ended: finished, stopped, failed or lost; running: it has not.
@@ -35,6 +36,7 @@ class SegmentTable:
         share: (n,) float, of the energy of that bias; 1 unless its start had failed, 0 of a control.
         began, ended: (n,) float, seconds since 1970; one that runs ends now, one that was lost with its walker.
         simulated: (n,) float, in the run's unit of time; of one that runs 0.
+        lost: (n,) bool, that the record of where it began, or of what made that frame, is gone.
         first, end: (n,) int, its rows [first, end) in its walker's group; none when it does not count.
     """
 
@@ -53,6 +55,7 @@ class SegmentTable:
     began: np.ndarray
     ended: np.ndarray
     simulated: np.ndarray
+    lost: np.ndarray
     first: np.ndarray
     end: np.ndarray
 
@@ -147,12 +150,13 @@ def tabulate(state: State, times: np.ndarray, starts: np.ndarray, policies: Sequ
     known &= chosen["moment"] > 0
     names = np.array([*policies, "unknown"], dtype=object)
     parent = places(found, frame_key(np.where(known, chosen["walker"], -1), chosen["segment"]))
+    parent = np.where(parent < np.arange(len(times)), parent, -1)
     slots, gone = np.zeros(state.next_walker + 1, int), np.full(state.next_walker + 1, state.now)
     for walker in state.walkers.values():
         slots[walker.number], gone[walker.number] = walker.slot, gone_at(state, walker, state.now)
     return SegmentTable(
         walker=times["walker"].astype(int), number=times["number"].astype(int), slot=slots[times["walker"]],
-        start=own["start"], parent=np.where(parent < np.arange(len(times)), parent, -1),
+        start=own["start"], parent=parent, lost=~known | ((chosen["walker"] >= 0) & (parent < 0)),
         parent_row=np.where(known, chosen["row"], -1),
         policy=names[np.where(known, chosen["policy"], -1)], how=np.array(HOW, dtype=object)[own["how"]],
         **{name: np.where(known, chosen[name], 0) for name in ("model", "with_model", "bias")},

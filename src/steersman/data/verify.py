@@ -163,6 +163,8 @@ def _decisions(directory: RunDirectory, went_on: bool) -> Iterator[str]:
     text = directory.read(directory.decisions, MOST_DECISIONS) if directory.decisions.exists() else b""
     if went_on or driven(directory.path):
         text = text[: text.rfind(b"\n") + 1]  # behind it a line is being written, or was
+    elif text[-1:] not in (b"", b"\n") and decoded(text.splitlines()[-1]):
+        yield "its last line has no end; `resume` would leave it out"
     for number, line in enumerate(text.splitlines(), 1):
         if (decision := decoded(line)) is None:
             yield f"line {number} is damaged"

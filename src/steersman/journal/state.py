@@ -294,7 +294,7 @@ class State(Standing):
             self.training.epoch = record
 
     def _on_model(self, record: records.Trained) -> None:
-        model = self.models[-1]
+        model = {each.version: each for each in self.models[-2:]}[record.model]  # a record of its beginning may be lost
         model.accepted, model.reason, model.fit = record.accepted, record.reason, record
 
     def _on_scored(self, record: records.Scored) -> None:
