@@ -123,6 +123,7 @@ def test_missing_frames_and_missing_models_are_found(copy: RunDirectory) -> None
 def test_a_journal_with_a_damaged_line_is_made_good(copy: RunDirectory, kind: type[Record]) -> None:
     """What the line said is lost, with what cannot be understood without it; all else stays, and no time is wrong."""
     before = times(copy)
+    assert not any(map(math.isnan, before.values()))
     story = list(journal.read(copy.journal))
     alone = [not (record.more or before.more) for before, record in pairwise(story)]  # else all go with one of them
     at = max(number for number, record in enumerate(story) if type(record) is kind and alone[number - 1])

@@ -130,14 +130,18 @@ class _Tracks:
             )
         for name, state in self.states.items():
             found = weights.difference(state, ~state)
-            pushed = count(self._entered(state, control=False), "time")
-            plain = f", controls {count(self._entered(state, control=True), 'time')}" if self.control.any() else ""
-            text += f" {name}: {_interval(found)} above all else; pushed walkers entered it {pushed}{plain}."
+            entered, left = weights.passages(~state, state)
+            plain = f", controls {count(self._controls(state), 'time')}" if self.control.any() else ""
+            pushed = f"pushed walkers entered it {count(entered, 'time')}"
+            text += f" {name}: {_interval(found)} above all else; {pushed}{plain}."
+            if min(entered, left) < weights.enough_passages:
+                text += " Few passages: the interval may be too narrow."
         return text
 
-    def _entered(self, state: np.ndarray, *, control: bool) -> int:
+    def _controls(self, state: np.ndarray) -> int:
+        """How often they entered a state; of pushed walkers the weights know it, for those frames that count."""
         order = np.lexsort((self.time, self.lineage))
-        order = order[(self.control[order] == control) & (self.lineage[order] >= 0)]
+        order = order[self.control[order] & (self.lineage[order] >= 0)]
         inside, lineage = state[order], self.lineage[order]
         return int((inside[1:] & ~inside[:-1] & (lineage[1:] == lineage[:-1])).sum())
 

@@ -29,7 +29,8 @@ def since_prepared(history: History, walker: np.ndarray, row: np.ndarray) -> np.
     before = np.where(segments.lost, np.nan, 0.0)  # of each segment's start
     for i, parent in enumerate(segments.parent.tolist()):  # a parent began before its children
         if parent >= 0:
-            before[i] = before[parent] + stored[int(segments.walker[parent])][int(segments.parent_row[i])]
+            of, came = stored[int(segments.walker[parent])], int(segments.parent_row[i])
+            before[i] = before[parent] + (of[came] if came < len(of) else np.nan)  # its publication may be lost
     at = segments.of_frames(walker, row)
     own = np.full(len(row), np.nan)
     for number in np.unique(walker).tolist():
