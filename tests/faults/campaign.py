@@ -67,7 +67,8 @@ class Campaign:
         self._seen: dict[str, list[tuple[int, str]]] = {}
         self._fenced = set[int]()  # walkers that may have been given up although they lived
         (folder / "site.yaml").write_text(SITE)
-        words = ["run", str(Path(__file__).with_name(workflow)), "--site", "site.yaml", "--run-dir", str(self.run)]
+        words = ["run", str(Path(__file__).with_name(workflow)), "--site", "site.yaml", "--no-report"]
+        words += ["--run-dir", str(self.run)]
         self._log = (folder / "driver.log").open("ab")
         self._driver = subprocess.Popen([*STEERSMAN, *words], cwd=folder, stdout=self._log, stderr=self._log)
         self.until(lambda state: state.frames > 100)

@@ -14,7 +14,7 @@ from .campaign import Campaign
 
 WORKFLOWS = "workflow.py", "biased.py"  # steered by a policy, by a bias
 SOAK = bool(os.environ.get("STEERSMAN_SOAK"))
-CAMPAIGNS, KILLS = (10, 50) if SOAK else (1, 20)
+CAMPAIGNS, KILLS = (10, 50) if SOAK else (1, 14)
 
 
 def table(kills: Counter[str], seed: int) -> str:
