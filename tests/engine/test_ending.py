@@ -123,9 +123,11 @@ def test_a_metric_that_nothing_waits_for_ends_no_run() -> None:
     assert not failed(*[False] * 100, stage="metric spread")
 
 
-def foreseen(frames: int, *, segments: int, draws: int = 0, first: int = 100, trained: bool = False) -> str:
+def foreseen(
+    frames: int, *, segments: int, draws: int = 0, first: int = 100, trained: bool = False, rounds: bool = False
+) -> str:
     """What is foretold of a run with a budget of frames, whose segments had three each."""
-    story: list[Record] = [Session(t=1.0, host="here", pid=1), Hired(t=1.0, walker=0, slot=0)]
+    story: list[Record] = [Run(rounds=rounds), Session(t=1.0, host="here", pid=1), Hired(t=1.0, walker=0, slot=0)]
     for number in range(segments):
         made: dict[str, Any] = {"walker": 0, "segment": number, "start": number, "first_row": 3 * number}
         story += [Start(t=1.0, start=number, seed=number, slot=0), Began(t=1.0, **made)]
@@ -146,3 +148,4 @@ def test_a_budget_that_ends_before_the_first_model_is_foretold() -> None:
     assert foreseen(0, segments=2) == "", "a budget of hours alone says nothing of frames"
     assert foreseen(300, segments=49, trained=True) == ""
     assert foreseen(300, segments=50, trained=True).startswith("half of the budget")
+    assert foreseen(300, segments=50, trained=True, rounds=True) == "", "in rounds walkers wait for it"

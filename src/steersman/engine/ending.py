@@ -75,8 +75,8 @@ def without_model(state: State, rule: StopRule, first: int, draws: int, now: flo
             return ""
         words = f"the budget allows about {frames:.0f} frames, of which {max(counted, 0):.0f} are not held out"
         return f"{words}: too few for the first training, which needs {first}; no model will steer this run"
-    if state.training is None or rule.share(state.progress(now)) < HALF:
-        return ""
+    if state.run.rounds or state.training is None or rule.share(state.progress(now)) < HALF:
+        return ""  # in rounds nothing is spent meanwhile
     words = "half of the budget is spent while the first model is trained, which may come too late to steer"
     return f"{words}; a larger budget gives it time, and with --rounds walkers wait for it"
 
