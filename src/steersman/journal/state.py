@@ -229,8 +229,7 @@ class State(Standing):
     def _on_blame(self, record: records.Blame) -> None:
         """A start is given up. What its last segment made counts, as that of the tries before it."""
         self._done_with(record.start)
-        start = self.starts.get(record.start)
-        if start is not None and start.segment is not None:
+        if (start := self.starts.get(record.start)) and start.segment:
             start.given_up = True
         else:
             self.starts.pop(record.start, None)
@@ -269,8 +268,7 @@ class State(Standing):
             if start.segment is not None and is_lost(start.segment.walker, start.segment.number):
                 start.segment = None
             parent = start.record.parent
-            gone = start.given_up or (parent and is_lost(parent.walker, parent.segment))
-            if start.segment is None and gone:
+            if start.segment is None and (start.given_up or (parent and is_lost(parent.walker, parent.segment))):
                 del self.starts[number]
         self.broken = {
             n: each for n, each in self.broken.items() if not is_lost(each.segment.walker, each.segment.number)
