@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, count
 
 import numpy as np
 
 from steersman.data.history import History
 from steersman.data.verify import MOST_DECISIONS, Problem, places_of
 from steersman.journal import file as journal
-from steersman.journal import manifest
+from steersman.journal import manifest, missing
 from steersman.journal.decisions import Decision, decoded, encode
 from steersman.journal.file import Journal
 from steersman.journal.lock import Lock
-from steersman.journal.records import BadRecord, Damaged, Merged, Run, Start
+from steersman.journal.records import (
+    BadRecord,
+    Began,
+    Damaged,
+    Ended,
+    Hired,
+    Joined,
+    Left,
+    Lost,
+    Merged,
+    Published,
+    Record,
+    Run,
+    Start,
+)
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
-from steersman.store import merge, number_of
+from steersman.store import Frames, StoreError, merge, number_of
 from steersman.store.names import walker_name
+from steersman.system.errors import DamagedFile
 from steersman.system.files import replace_file
 
 
@@ -141,16 +159,36 @@ def _mend_journal(directory: RunDirectory) -> None:
     """Keep the records that are whole and fit, in a new chain; the file as it was goes aside."""
     state, kept = State(), []
     for record in journal.read(directory.journal):
-        try:
-            state.apply(record)
-        except BadRecord:
-            continue
-        kept.append(record)
+        for each in chain(_before(state, directory.frames, record), (record,)):
+            with contextlib.suppress(BadRecord):
+                state.apply(each)
+                kept.append(each)
     if not kept or not isinstance(kept[0], Run):
         settings = directory.settings()
         kept.insert(0, Run(workflow=settings["workflow"], seed=settings["seed"], rounds=settings["rounds"]))
     _move_aside(directory, "journal.jsonl")
     journal.rewrite(directory.journal, kept)
+
+
+def _before(state: State, frames: Frames, record: Record) -> Iterator[Record]:
+    """What the store knows and a damaged line said before a record of a walker, at the latest when that came: that it
+    was hired, and what it ran and published. Why a start was chosen only its own record knew."""
+    if not isinstance(record, Joined | Began | Ended | Published | Left | Lost):
+        return
+    if record.walker not in state.walkers:
+        taken = {walker.slot for walker in state.walkers.values() if walker.alive}
+        yield Hired(t=record.t, walker=record.walker, slot=next(each for each in count() if each not in taken))
+    walker, t = state.walkers[record.walker], record.t
+    known = len(walker.segments) - (walker.running is not None)
+    before = record.segments if isinstance(record, Published) else getattr(record, "segment", 0)
+    if before <= known and not isinstance(record, Left):
+        return
+    with contextlib.suppress(StoreError, DamagedFile, OSError, ValueError, KeyError):
+        rows, table, _ = frames.publication(walker.name, known)
+        for row in missing.rows(table[: None if isinstance(record, Left) else before - known].tolist()):
+            yield from missing.of_segment(frames, walker, row, t)
+        if isinstance(record, Left) and rows > walker.frames:
+            yield Published(t=t, walker=walker.number, frames=rows, segments=known + len(table), adopted=True)
 
 
 def _mend_decisions(directory: RunDirectory) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 
+from steersman.journal import missing
 from steersman.journal import published as published_frames
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import UNKNOWN, Began, Ended, FrameId, Hired, Lost, Published, Record, Start
+from steersman.journal.records import UNKNOWN, Began, FrameId, Hired, Lost, Published, Record, Start
 from steersman.journal.state import State
 from steersman.journal.walkers import Walker
 from steersman.stages.start import looked
-from steersman.store import ENDED, FRAME, SEGMENT_FIELDS, Frames, StoreError, finish, number_of
+from steersman.store import FRAME, Frames, StoreError, finish, number_of
 from steersman.system.errors import DamagedFile
 
 
@@ -77,23 +78,17 @@ def _adopt(recorder: Recorder, frames: Frames, walker: Walker) -> None:
         return
     rows, fresh, attributes = frames.publication(name, walker.published_segments)
     published = walker.published_segments + len(fresh)
-    for values in fresh.tolist():
-        row = dict(zip(SEGMENT_FIELDS, values, strict=True))
+    for row in missing.rows(fresh.tolist()):
         if row["start"] >= recorder.state.next_start:
             recorder.record(_start(recorder, row, walker.slot))
-        made = {"walker": walker.number, "segment": row["number"], "start": row["start"], "first_row": row["first_row"]}
-        if row["number"] >= len(walker.segments):
-            recorder.record(Began(**made, adopted=True))
-        if walker.segments[row["number"]].end is None:
-            time, how = _time(frames, name, row["first_row"], row["end_row"]), ENDED[row["ended"]]
-            state = row["state_bytes"] != 0
-            recorder.record(Ended(**made, end_row=row["end_row"], how=how, simulated=time, state=state, adopted=True))
+        for record in missing.of_segment(frames, walker, row):
+            recorder.record(record)
     simulated, running = 0.0, attributes.get("running")
     if running and running[0] >= len(walker.segments) and rows > running[2]:
         segment, start, first = running
         recorder.record(Began(walker=walker.number, segment=segment, start=start, first_row=first, adopted=True))
     if running and running[0] == published:
-        simulated = _time(frames, name, running[2], rows)
+        simulated = missing.simulated(frames, name, running[2], rows)
     reads, known = looked(attributes, rows), recorder.state.reads
     if rows > walker.frames or len(fresh) or (not known and reads not in (None, known)):
         recorder.record(Published(
@@ -109,13 +104,6 @@ def first_shapes(state: State, frames: Frames) -> tuple[str, dict[str, list[int]
                 stored = frames.stored(walker.name, FRAME).items()
                 return walker.name, {name: list(array.like.shape) for name, array in stored if name != "segment"}
     return None
-
-
-def _time(frames: Frames, name: str, first: int, end: int) -> float:
-    """Simulated time of rows [first, end) of a segment: the `time` of the last one."""
-    if end <= first or "time" not in frames.variables(name):
-        return 0.0
-    return max(0.0, float(frames.row(name, end - 1)["time"]))
 
 
 def _start(recorder: Recorder, row: dict[str, int], slot: int) -> Start:
