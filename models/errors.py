@@ -19,6 +19,8 @@ ModelError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from steersman.system.errors import BadInput, EngineError
 
 
@@ -188,3 +190,9 @@ def at_least(least: float, **numbers: float) -> None:
     for name, value in numbers.items():
         if not value >= least:
             raise TooSmall(name, value, least)
+
+
+def edges_of(multiple: int, shape: Sequence[int]) -> None:
+    """Raises UnusableData: images (..., H, W) are not once, twice, ... this many pixels along each edge."""
+    if any(edge % multiple for edge in shape[-2:]):
+        raise UnusableData(tuple(shape), f"edges of images are to be multiples of {multiple} pixels for this network")

@@ -15,7 +15,8 @@ from steersman.models import device
 from steersman.models.errors import UnusableData, at_least
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
-from steersman.models.networks.dense import Layers, dense, through
+from steersman.models.networks.dense import Layers, dense, relative, through
+from steersman.models.networks.scale import spread
 from steersman.models.networks.tica import rows
 
 WEIGHT = 1e-2  # of the divergence from a normal distribution
@@ -37,8 +38,8 @@ class Autoencoder(Model):
     def __init__(self, size: int, latent: int, hidden: int = 24) -> None:
         super().__init__(size=size, latent=latent, hidden=hidden)
         at_least(1, size=size, latent=latent, hidden=hidden)
-        self.register_buffer("mean", torch.zeros(size))
-        self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))  # may be large beside what varies
+        self.register_buffer("scale", torch.ones((), dtype=torch.float64))
         self.inner, self.place, self.spread = (
             nn.Linear(size, hidden),
             nn.Linear(hidden, latent),
@@ -66,15 +67,16 @@ class Autoencoder(Model):
         Raises: UnusableData: none, or values that are not finite, or that never change.
         """
         x = rows(data)
-        if len(x) == 0 or not (spread := float(x.std(axis=0).mean())):
+        if len(x) == 0 or not (size := float(spread(x).mean())):
             raise UnusableData(np.shape(data), "the values never change")
         with seeded(seed):
             model = cls(x.shape[1], latent, hidden)
         if not model.warm_start(init):
             model.mean.copy_(torch.from_numpy(x.mean(axis=0)))
-            model.scale.fill_(spread)
+            model.scale.fill_(size)
+        x = relative(model.mean, model.scale, x)
         model.to(device.best())
-        fit(model, x.astype(np.float32), _loss, epochs=epochs, batch=min(batch, len(x)), lr=lr, seed=seed)
+        fit(model, x, _loss, epochs=epochs, batch=min(batch, len(x)), lr=lr, seed=seed)
         return model.to("cpu").eval()
 
     def dense_layers(self) -> Layers:
@@ -95,10 +97,9 @@ class Autoencoder(Model):
 
 
 def _loss(model: Autoencoder, batch: Tensor) -> dict[str, Tensor]:
-    x = (batch - model.mean) / model.scale
-    hidden = torch.tanh(model.inner(x))
+    hidden = torch.tanh(model.inner(batch))
     place, spread = model.place(hidden), model.spread(hidden)
     rebuilt = model.decoder(place + torch.exp(0.5 * spread) * torch.randn_like(spread))
-    error = ((rebuilt - x) ** 2).sum(dim=1).mean()
+    error = ((rebuilt - batch) ** 2).sum(dim=1).mean()
     divergence = 0.5 * (place**2 + spread.exp() - 1 - spread).sum(dim=1).mean()
     return {"loss": error + WEIGHT * divergence, "error": error, "divergence": divergence}

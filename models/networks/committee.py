@@ -135,7 +135,7 @@ class Committee(Members):
         Returns: (n,) each: `disagreement`, nats; `error`, the cross-entropy of the mean, nats; `wrong`, whether
             the mean gives most to another class.
         """
-        probabilities = self.probabilities(images)
+        probabilities, labels = self.probabilities(images), labels.astype(np.int64)
         mean = probabilities.mean(1)
         error = -np.log(np.maximum(mean[np.arange(len(labels)), labels], 1e-12))
         return {"disagreement": disagreement(probabilities), "error": error, "wrong": mean.argmax(1) != labels}

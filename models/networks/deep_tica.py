@@ -15,7 +15,7 @@ from steersman.models import device
 from steersman.models.errors import at_least
 from steersman.models.fitting.fit import fit, seeded
 from steersman.models.model import Model
-from steersman.models.networks.dense import Layers, dense, through
+from steersman.models.networks.dense import Layers, dense, relative, through
 from steersman.models.networks.tica import covariances, lagged, rows, slowest
 
 NOISE = 0.15  # of the inputs' common spread, added in training: without it the network's slopes explode
@@ -38,13 +38,17 @@ class DeepTICA(Model):
     def __init__(self, size: int, latent: int, hidden: int = 12) -> None:
         super().__init__(size=size, latent=latent, hidden=hidden)
         at_least(1, size=size, latent=latent, hidden=hidden)
-        self.register_buffer("mean", torch.zeros(size))
-        self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))  # may be large beside what varies
+        self.register_buffer("scale", torch.ones((), dtype=torch.float64))
         self.inner, self.outer = nn.Linear(size, hidden), nn.Linear(hidden, latent)
 
     def forward(self, x_BF: Tensor) -> Tensor:
         """(B, Z) coordinates."""
-        z: Tensor = self.outer(torch.tanh(self.inner((x_BF - self.mean) / self.scale)))
+        return self.of_relative(((x_BF - self.mean) / self.scale).float())
+
+    def of_relative(self, x_BF: Tensor) -> Tensor:
+        """(B, Z) coordinates of inputs less their mean, over their scale."""
+        z: Tensor = self.outer(torch.tanh(self.inner(x_BF)))
         return z
 
     @classmethod
@@ -77,9 +81,9 @@ class DeepTICA(Model):
         if not model.warm_start(init):
             model.mean.copy_(torch.from_numpy(weight @ before))
             model.scale.fill_(float(np.sqrt(weight @ ((before - weight @ before) ** 2).mean(axis=1))))
-        model.to(device.best())
-        parts = (before, after, weight[:, None] * len(weight))
+        parts = *(relative(model.mean, model.scale, each) for each in (before, after)), weight[:, None] * len(weight)
         tensors = tuple(torch.from_numpy(part.astype(np.float32)) for part in parts)
+        model.to(device.best())
         fit(model, tensors, _loss, epochs=epochs, batch=min(batch, len(weight)), lr=lr, seed=seed)
         model.to("cpu")
         model._turn(before, after, weight)
@@ -106,8 +110,8 @@ class DeepTICA(Model):
 
 def _loss(model: DeepTICA, before: Tensor, after: Tensor, weight: Tensor) -> dict[str, Tensor]:
     """Minus the sum of squared autocorrelations, of noisy inputs, (B, F) each with weights (B, 1)."""
-    noise = NOISE * model.scale if model.training else 0.0
-    x, y = (model(each + noise * torch.randn_like(each)) for each in (before, after))
+    noise = NOISE if model.training else 0.0
+    x, y = (model.of_relative(each + noise * torch.randn_like(each)) for each in (before, after))
     weight = weight / weight.sum()
     mean = 0.5 * (weight * (x + y)).sum(dim=0)
     x, y = x - mean, y - mean

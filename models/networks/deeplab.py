@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from steersman.models.errors import at_least
+from steersman.models.errors import at_least, edges_of
 from steersman.models.model import Model
 from steersman.models.networks.resnet import BLOCKS, EXPANSION, WIDTHS
 
@@ -59,6 +59,7 @@ class DeepLab(Model):
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
         """Give the logits (B, K, H, W) of (B, C, H, W) float images."""
+        edges_of(8, images_BCHW.shape)
         low = self.low(self.stem(images_BCHW))
         deep = self.deep(low)
         views = [view(deep) for view in self.around] + [self.whole(deep).expand(-1, -1, *deep.shape[2:])]

@@ -19,6 +19,11 @@ def dense(mean: Tensor, scale: Tensor, *linear: nn.Linear) -> Layers:
     return [(weights, offsets - weights @ mean.numpy().astype(float)), *rest]
 
 
+def relative(mean: Tensor, scale: Tensor, x: np.ndarray) -> np.ndarray:
+    """Rows x (n, in), less their mean, over their scale, as float32: what digits they have beside a large mean stay."""
+    return np.asarray((x - mean.numpy()) / scale.numpy(), np.float32)
+
+
 def through(layers: Sequence[tuple[np.ndarray, np.ndarray]], x: np.ndarray) -> np.ndarray:
     """(n, out) float64 of rows x (n, in)."""
     *inner, (weights, offsets) = layers

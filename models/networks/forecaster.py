@@ -15,6 +15,7 @@ from torch import Tensor
 from steersman.models.errors import UnfitLaw, UnusableData, at_least
 from steersman.models.fitting.fit import Record, fit, seeded
 from steersman.models.model import Model
+from steersman.models.networks.scale import spread
 from steersman.models.sphere.fields import analysed, sphere_of, synthesized
 
 FADE = 0.5  # the shortest waves lose 40 % a step, half as long ones 3 %; a network makes good what is real of it
@@ -22,6 +23,8 @@ FADE = 0.5  # the shortest waves lose 40 % a step, half as long ones 3 %; a netw
 
 class Forecaster(Model):
     """A step of fields, in their units, that keeps what the flow keeps; a subclass gives `change`.
+
+    A channel that does not change in the runs it is fitted to, mountains say, is kept as it is.
 
     Args:
         channels: C of the fields.
@@ -74,7 +77,7 @@ class Forecaster(Model):
         """Fields (B, C, H, W) in their units, a step later."""
         now = (fields - self.mean) / self.spread
         later = self._filtered(now + self.change(now) * (self.increment / self.spread))
-        step = (later - now) * self.spread
+        step = (later - now) * self.spread * (self.increment > 0)
         return self._bounded(fields, fields + (step - self.keeps * self._average(step)))
 
     def loss(self, windows: Tensor) -> dict[str, Tensor]:
@@ -86,7 +89,7 @@ class Forecaster(Model):
         wrong = []
         for true in later:
             fields = self(fields)
-            wrong.append(((fields - true) / self.increment) ** 2 * self.area)
+            wrong.append(((fields - true) / _or_1(self.increment)) ** 2 * self.area)
         return {"loss": torch.stack([each.mean() for each in wrong]).mean()}
 
     def _average(self, fields: Tensor) -> Tensor:
@@ -159,11 +162,15 @@ class Forecaster(Model):
         return fit(model, samples, cls.loss, epochs=epochs, batch=batch, lr=lr, seed=seed, report=report_with_model)
 
     def measure(self, runs: np.ndarray) -> None:
-        """Take mean and spread of each channel, and the spread of its increments, from runs (n, times, C, H, W)."""
-        axes = (0, 1, 3, 4)
-        self.mean.copy_(torch.from_numpy(runs.mean(axes, dtype=np.float64))[:, None, None])
-        self.spread.copy_(torch.from_numpy(runs.std(axes))[:, None, None] + 1e-12)
-        self.increment.copy_(torch.from_numpy(np.diff(runs, axis=1).std(axes))[:, None, None] + 1e-12)
+        """Take mean and spread of each channel, and the spread of its increments, from runs (n, times, C, H, W).
+
+        Increments of spread 0 are those of a channel that does not change, as of mountains: it is kept as it is.
+        """
+        for channel in range(runs.shape[2]):  # of all at once the differences would take as much memory as the runs
+            fields = runs[:, :, channel]
+            self.mean[channel] = float(fields.mean(dtype=np.float64))
+            self.spread[channel] = float(spread(fields, (0, 1, 2, 3))) or 1.0
+            self.increment[channel] = float(spread(np.diff(fields, axis=1), (0, 1, 2, 3), np.abs(fields).max()))
 
     @classmethod
     def check(cls, runs: np.ndarray, unrolled: int) -> None:
@@ -177,3 +184,8 @@ class Forecaster(Model):
         if not fits or not len(runs) or not np.isfinite(runs).all():
             needed = f"frames (runs, times >= {unrolled + 1}, channels, 8k, 16k) of finite numbers are needed"
             raise UnusableData(tuple(runs.shape), needed)
+
+
+def _or_1(spreads: Tensor) -> Tensor:
+    """1 where nothing changes."""
+    return spreads + (spreads == 0)

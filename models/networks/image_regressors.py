@@ -78,6 +78,7 @@ class ImageRegressors(Members):
             raise UnusableData(images.shape, "images are (n, channels, rows, columns)")
         if targets.ndim != 3 or targets.shape[1] != targets.shape[2]:
             raise UnusableData(targets.shape, "targets are (n, size, size)")
+        at_least(2, images=len(images), batch=batch)  # of a single one a batch normalization has no spread
         return fitted(
             lambda: cls(targets.shape[1], images.shape[1], members, width), images, targets.reshape(len(targets), -1),
             init=init, seed=seed, epochs=epochs, batch=batch, lr=lr, report=report, **settings,

@@ -50,13 +50,13 @@ class PCA(Model):
         return [(components, -components @ mean)]
 
     def decode(self, z: np.ndarray) -> np.ndarray:
-        """Rows (n, size) float32 from their coordinates (n, latent)."""
-        return np.asarray(z @ self.components.numpy() + self.mean.numpy(), np.float32)
+        """Rows (n, size) float64 from their coordinates (n, latent)."""
+        return np.asarray(z @ self.components.numpy() + self.mean.numpy())
 
     def encode(self, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Project data (n, ...).
 
-        Returns: (n, latent) float32, and each row's mean squared error, (n,).
+        Returns: (n, latent) float32, and each row's mean squared error, (n,) float64.
         Raises: UnusableData: rows of another size, or values that are not finite.
         """
         x = _rows(data)
@@ -64,8 +64,8 @@ class PCA(Model):
             raise UnusableData(np.shape(data), f"the model was built for rows of {len(self.mean)} numbers")
         x = _centred(x, self.mean.numpy())
         z = x @ self.components.numpy().T
-        error = ((x - z @ self.components.numpy()) ** 2).mean(axis=1)
-        return z, error
+        missed = x - z @ self.components.numpy()
+        return z, np.einsum("ij,ij->i", missed, missed, dtype=np.float64) / x.shape[1]
 
 
 def _rows(data: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ def class_weights(labels_nHW: np.ndarray, classes: int, power: float) -> list[fl
     Returns: (K,); a class without pixels weighs as one with a single pixel.
     Source: Kurth et al. (2018), arXiv 1810.01993, where power is 0.5.
     """
-    counts = np.bincount(labels_nHW.ravel(), minlength=classes)
+    counts = np.bincount(labels_nHW.ravel().astype(np.int64), minlength=classes)
     weights = (np.maximum(counts, 1) / counts.sum()) ** -power
     return [float(each) for each in weights * counts.sum() / (weights @ counts)]
 
@@ -46,10 +46,10 @@ def judgement(model: Committee, images_nCHW: np.ndarray, labels_nHW: np.ndarray)
     Returns: `disagreement` (n,) of members about each other, mean over pixels, nats; `error` (n,), cross-entropy of
         their mean, weighted as in the training, nats; `confusion` (n, K * K), counts of pixels, see `confusion`.
     """
-    probabilities = model.probabilities(images_nCHW)
+    probabilities, labels_nHW = model.probabilities(images_nCHW), labels_nHW.astype(np.int64)
     mean = probabilities.mean(1)
     classes, weights = mean.shape[1], np.array(model.card["weights"])
-    given = np.take_along_axis(mean, labels_nHW[:, None].astype(np.int64), 1)[:, 0]
+    given = np.take_along_axis(mean, labels_nHW[:, None], 1)[:, 0]
     return {
         "disagreement": disagreement(probabilities).mean((1, 2)),
         "error": -(weights[labels_nHW] * np.log(np.maximum(given, 1e-12))).mean((1, 2)),

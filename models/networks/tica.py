@@ -39,7 +39,8 @@ class TICA(Model):
             pairs: (m, 2) int, rows of the data that are one lag apart, see `Window.lagged`.
             latent: at most as many as there are directions that are no noise.
             weights: (n,) float, of frames whose simulation was biased; None: all count alike.
-        Returns: its card holds the `autocorrelation` of each component at the lag.
+        Returns: its card holds the `autocorrelation` of each component at the lag, and under `left_out` how many
+            directions were taken for noise: those of less than 1 % of the largest variance.
         Raises: UnusableData: no pairs, values that are not finite, or that never change.
         """
         x = rows(data)
@@ -50,6 +51,7 @@ class TICA(Model):
         model.mean.copy_(torch.from_numpy(mean))
         model.components.copy_(torch.from_numpy(directions))
         model.card["autocorrelation"] = [round(float(value), 4) for value in values]
+        model.card["left_out"] = x.shape[1] - len(slowest(now, later, x.shape[1])[1])
         return model.eval()
 
     def dense_layers(self) -> list[tuple[np.ndarray, np.ndarray]]:

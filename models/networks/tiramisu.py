@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from steersman.models.errors import at_least
+from steersman.models.errors import at_least, edges_of
 from steersman.models.model import Model
 
 LAYERS, BOTTOM = (2, 2, 2, 4), 5  # of the dense blocks on the way down, and of the lowest
@@ -52,6 +52,7 @@ class Tiramisu(Model):
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
         """Give the logits (B, K, H, W) of (B, C, H, W) float images."""
+        edges_of(16, images_BCHW.shape)
         x, kept = self.stem(images_BCHW), []
         for dense, lower in zip(self.down, self.lower, strict=True):
             x = torch.cat([x, dense(x)], 1)

@@ -16,6 +16,7 @@ from torch.nn import functional
 from steersman.models.errors import UnusableData, at_least
 from steersman.models.fitting.fit import Record
 from steersman.models.networks.members import Members, fitted
+from steersman.models.networks.scale import spread
 
 
 class Vectors(Members):
@@ -88,9 +89,9 @@ class Vectors(Members):
 
     def _scaled(self, vectors: np.ndarray, targets: np.ndarray) -> Self:
         for name, samples in (("inputs", vectors), ("targets", targets)) if len(vectors) else ():
-            spread = samples.std(0, dtype=np.float64)
+            found = spread(samples)
             getattr(self, f"{name}_mean").copy_(torch.from_numpy(samples.mean(0, dtype=np.float64)))
-            getattr(self, f"{name}_spread").copy_(torch.from_numpy(np.where(spread > 0, spread, 1.0)))
+            getattr(self, f"{name}_spread").copy_(torch.from_numpy(np.where(found > 0, found, 1.0)))
         return self
 
     def relative(self, name: str, samples: np.ndarray) -> np.ndarray:
@@ -112,7 +113,8 @@ class Vectors(Members):
     @torch.no_grad()
     def estimates(self, vectors: np.ndarray) -> np.ndarray:
         """(n, M, T) float64 that each member says of vectors (n, F)."""
-        return self.values(torch.from_numpy(vectors).to(self.device)).transpose(0, 1).cpu().numpy()
+        numbers = torch.from_numpy(np.ascontiguousarray(vectors, np.float64))
+        return self.values(numbers.to(self.device)).transpose(0, 1).cpu().numpy()
 
 
 class Member(nn.Module):

@@ -81,6 +81,18 @@ def test_it_learns_to_turn_a_field_in_its_units(network: type[Forecaster], setti
     assert (error < 0.3 * persistence).all()
 
 
+def test_mountains_stay_as_they_are_and_cost_the_rest_nothing() -> None:
+    """Beyond the band limit, too, which would smooth them."""
+    runs = moving_waves()[:8]
+    mountains = np.random.default_rng(1).uniform(0, 3000, (1, 1, 1, 16, 32)).astype(np.float32)
+    with_mountains = np.concatenate([runs, np.broadcast_to(mountains, (*runs.shape[:2], 1, 16, 32))], axis=2)
+    model = SphericalUNet.fit(with_mountains, epochs=1, width=8, band_limit=10)
+    assert model.history[-1]["loss"] < 1
+    step = model.forecast(torch.from_numpy(with_mountains[:, 0]), 2)[1].numpy()
+    assert (step[:, 2] == mountains[0, 0]).all()
+    assert (step[:, 0] != runs[:, 0, 0]).any()
+
+
 def test_what_is_kept_is_kept_for_a_month() -> None:
     """Mean of the first channel over the sphere, which is not the mean over the grid; the second may drift."""
     torch.manual_seed(1)

@@ -67,4 +67,6 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(UnusableData):
         ImageRegressors.fit(images, targets[:, :12, :12])
     with pytest.raises(TooSmall):
+        ImageRegressors.fit(images[:1], targets[:1])
+    with pytest.raises(TooSmall):
         ImageRegressors(16, 1, members=0)

@@ -74,3 +74,22 @@ def test_labels_of_pixels_must_fit_their_images() -> None:
     images, labels = squares(2)
     with pytest.raises(UnusableData):
         Committee.fit(images, labels[:, :16], classes=3, network="deeplab", width=1 / 16, epochs=1)
+
+
+@pytest.mark.parametrize(("network", "edge"), [("tiramisu", 24), ("deeplab", 20)])
+def test_edges_that_a_network_cannot_halve_are_refused(network: str, edge: int) -> None:
+    images, labels = squares(2)
+    with pytest.raises(UnusableData):
+        Committee.fit(images[..., :edge], labels[..., :edge], classes=3, network=network, width=5 / 32, epochs=1)
+
+
+@pytest.mark.parametrize("kind", [bool, np.float32, np.uint8])
+def test_labels_may_be_of_any_kind_of_number(kind: type) -> None:
+    images, labels = squares(2)
+    labels, model = labels > 0, Committee(1, 2, members=2, network="tiramisu", width=5 / 32).eval()
+    model.card["weights"] = class_weights(labels.astype(kind), 2, 0.5)
+    whole, other = (judgement(model, images, labels.astype(each)) for each in (np.int64, kind))
+    assert all((whole[name] == other[name]).all() for name in whole)
+    of_images = Committee(1, 2, members=2).eval()
+    whole, other = (of_images.judgement(images, labels[:, 0, 0].astype(each)) for each in (np.int64, kind))
+    assert all((whole[name] == other[name]).all() for name in whole)
