@@ -90,6 +90,15 @@ def test_a_policy_is_a_function_of_scores_and_random_state(policy: Policy, cloud
 
 
 @pytest.mark.parametrize("policy", examples.POLICIES, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("unit", [2.0**-80, 2.0**40])
+def test_in_what_units_scores_are_does_not_matter(policy: Policy, cloud_and_one: Scores, unit: float) -> None:
+    """Energies in joules are some 1e-21."""
+    plain, other = (examples.table(cloud_and_one.matrix("z") * scale) for scale in (1.0, unit))
+    ranked = [[each.index for each in policy.rank(table, np.random.default_rng(5))[:50]] for table in (plain, other)]
+    assert ranked[0] == ranked[1]
+
+
+@pytest.mark.parametrize("policy", examples.POLICIES, ids=lambda policy: policy.name)
 def test_few_or_equal_frames_disturb_nobody(policy: Policy, rng: np.random.Generator) -> None:
     for n in (1, 5, 40):
         assert all(0 <= c.index < n for c in policy.rank(examples.table(np.zeros((n, 2))), rng))

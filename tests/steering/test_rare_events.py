@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from lab.rare_events import population, replayed
 from steersman.steering import DRAWN, NEW, Candidate, Decider, Importance, Random, Scores, Steering
-from steersman.steering.rare_events import DEFENSIVE, Estimate, Surrogate, guided, plain, weighted, weighted_so_far
+from steersman.steering.rare_events import (
+    DEFENSIVE,
+    Estimate,
+    Surrogate,
+    guided,
+    plain,
+    shares,
+    weighted,
+    weighted_so_far,
+)
 
 TRUTH = 0.02
 THRESHOLD = 2.0537489106318225  # of a normal distribution, exceeded with that probability
@@ -51,6 +60,12 @@ def test_no_surrogate_biases_the_estimate(surrogate: Surrogate) -> None:
     """Not even one that sends every run to where no extreme is."""
     found = np.array([estimate.probability for estimate in estimates(surrogate)])
     assert abs(found.mean() - TRUTH) < 3 * found.std(ddof=1) / np.sqrt(len(found))
+
+
+def test_in_what_units_a_quantity_is_does_not_matter() -> None:
+    mean, spread, unit = np.linspace(-3, 3, 20), np.linspace(0, 1, 20), 2.0**-80
+    assert (shares(mean, spread, 1.5) == shares(mean * unit, spread * unit, 1.5 * unit)).all()
+    assert np.isfinite(shares(np.ones(5), np.zeros(5), 1.0)).all()
 
 
 def test_a_good_surrogate_saves_runs_and_a_bad_one_costs_at_most_its_share() -> None:

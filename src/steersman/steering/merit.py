@@ -14,6 +14,8 @@ from steersman.steering.protocols import Candidate, Policy, check_policy
 from steersman.steering.scores import Scores
 from steersman.system.numbers import finite, share, whole
 
+TINY = float(np.finfo(float).tiny)  # nothing, but one can divide by it
+
 
 class ByMerit(Policy):
     """Ranks by `merit`; a subclass gives it, and `reason`, a format string of its `value`."""
@@ -71,7 +73,8 @@ class ExpectedImprovement(ByMerit):
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
         from scipy.special import ndtr
 
-        mean, deviation = scores.column(self.mean), np.maximum(scores.column(self.deviation), 1e-12)
+        mean = scores.column(self.mean)
+        deviation = np.maximum(scores.column(self.deviation), 1e-12 * np.ptp(mean) + TINY)
         gain = mean - mean.max()
         u = gain / deviation
         return np.asarray(gain * ndtr(u) + deviation * np.exp(-0.5 * u * u) / np.sqrt(2 * np.pi))
@@ -104,7 +107,7 @@ class Reap(ByMerit):
 
     def merit(self, scores: Scores, rng: np.random.Generator) -> np.ndarray:
         x = scores.matrix(self.score)
-        out = np.abs(x - x.mean(0)) / np.maximum(x.std(0), 1e-12)
+        out = np.abs(x - x.mean(0)) / np.maximum(x.std(0), 1e-12 * np.abs(x).max(0) + TINY)
         crowd = scores.crowd(self.score, self.bins) + rng.random(len(x))
         rare = scores.startable(np.argsort(crowd))[: self.among]
         merit = np.full(len(x), -np.inf)
@@ -182,7 +185,7 @@ class Dbscan(ByMerit):
         if len(chosen) <= self.neighbours:
             return merit
         distance = NearestNeighbors(n_neighbors=self.neighbours).fit(x[chosen]).kneighbors(x[chosen])[0][:, -1]
-        radius = max(float(np.quantile(distance, 1 - self.share)), 1e-12)
+        radius = max(float(np.quantile(distance, 1 - self.share)), TINY)
         alone = DBSCAN(eps=radius, min_samples=self.neighbours).fit(x[chosen]).labels_ == -1
         merit[chosen[alone]] = distance[alone]
         return merit
@@ -243,4 +246,4 @@ def farthest_first(points: np.ndarray) -> Sequence[int]:
 
 def _unit(values: np.ndarray) -> np.ndarray:
     """Scaled to 0..1; all 0 where they are equal."""
-    return np.asarray((values - values.min()) / max(float(np.ptp(values)), 1e-300))
+    return np.asarray((values - values.min()) / max(float(np.ptp(values)), TINY))

@@ -197,7 +197,8 @@ def shares(mean: np.ndarray, spread: np.ndarray, threshold: float) -> np.ndarray
     """How often to draw each candidate, their sum 1: the root of its chance to be extreme gives the least variance."""
     from scipy.special import ndtr
 
-    wanted = np.sqrt(ndtr((mean - threshold) / np.maximum(spread, 1e-6))) + 1e-12
+    certain = 1e-6 * max(float(np.ptp(mean)), float(spread.max())) or 1.0
+    wanted = np.sqrt(ndtr((mean - threshold) / np.maximum(spread, certain))) + 1e-12
     return np.asarray((1 - DEFENSIVE) * wanted / wanted.sum() + DEFENSIVE / len(wanted))
 
 
