@@ -34,7 +34,7 @@ def answer(found: Trajectories, model: MarkovStateModel) -> dict[str, Any]:
         "frames": len(found.features), "pieces": len(found.pieces), "unit": found.unit, "step": found.step,
         "states": model.stationary.shape[1], "connected": model.connected, "converged": model.converged,
         "net_flow": model.net_flow,
-        "lag": model.lag.frames * found.step, "time_scales": (model.lag.scales * found.step).tolist(), "lags": lags,
+        "lag": model.lag.frames * found.step, "time_scales": (model.scales * found.step).tolist(), "lags": lags,
         "populations": dict(_populations(found.labels, model)), "averages": dict(_averages(found.labels, model)),
         "problems": problems(found, model),
     }  # fmt: skip
@@ -126,7 +126,13 @@ def _averages(labels: Mapping[str, np.ndarray], model: MarkovStateModel) -> Any:
 def rows(said: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Time scales, populations and averages by name, with their intervals."""
     unit = _unit(said["unit"])
-    found = [(f"time scale {i + 1}", interval(each, unit)) for i, each in enumerate(said["time_scales"])]
+    found = [
+        (
+            f"time scale {i + 1}",
+            "not known: it is no longer than the lag" if np.isnan(each[0]) else interval(each, unit),
+        )
+        for i, each in enumerate(said["time_scales"])
+    ]
     averages = [(f"average of {name}", interval(each)) for name, each in said["averages"].items()]
     return found + _shares(said["populations"]) + averages
 

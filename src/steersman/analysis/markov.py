@@ -76,6 +76,12 @@ class MarkovStateModel:
         return self.lags[self.chosen]
 
     @property
+    def scales(self) -> np.ndarray:
+        """(k, 3) float, in frames: those of the chosen lag; NaN of what is over within it, which cannot be resolved."""
+        found = self.lag.scales
+        return np.where(found[:, :1] > self.lag.frames, found, np.nan)
+
+    @property
     def weights(self) -> np.ndarray:
         """(n,) float: what each frame counts in equilibrium; their sum is 1."""
         return np.asarray((self.stationary[0] / self._visits)[self.state])
