@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+import torch
 from gest_api.generator import Generator
 from gest_api.vocs import VOCS
 from libensemble.gen_classes import UniformSample
@@ -119,6 +120,33 @@ def test_a_generator_is_asked_before_the_scores_are_there_and_need_not_be_finali
     later = Ask(VOCS(variables={"x": [0, 1]}, objectives={"g": "MINIMIZE"}), Walk)
     assert later.proposals(early, np.random.default_rng(0))[0].draw["x"] == 0
     assert Ask(PLANE, Walk).proposals(early, np.random.default_rng(0))[0].draw["x"] == 1
+
+
+def test_one_that_wants_results_first_is_given_some_and_one_that_draws_from_everybody_repeats_itself() -> None:
+    """As those of Xopt that learn."""
+
+    class Shy:
+        def __init__(self, *_: Any) -> None:
+            self.told = 0
+
+        def ingest(self, results: list[dict[str, Any]]) -> None:
+            self.told += len(results)
+
+        def suggest(self, num_points: int) -> list[dict[str, Any]]:
+            if not self.told:
+                raise RuntimeError("no data")
+            return [{"x": np.random.rand(), "y": float(torch.rand(()))} for _ in range(num_points)]  # noqa: NPY002
+
+    vocs = VOCS(variables={"x": [-1.0, 1.0], "y": {2, 5}}, objectives={"f": "MINIMIZE"})
+    first = Ask(vocs, Shy, batch=50).proposals(NONE, np.random.default_rng(0))
+    assert len(first) == 50
+    assert all(-1 <= each.draw["x"] <= 1 for each in first)
+    assert {each.draw["y"] for each in first} == {2, 5}
+    np.random.seed(0)  # noqa: NPY002
+    theirs = [drawn(Ask(vocs, Shy), scored([0.0], [2.0], [0.0])), np.random.rand()]  # noqa: NPY002
+    torch.manual_seed(1)
+    np.random.seed(0)  # noqa: NPY002
+    assert [drawn(Ask(vocs, Shy), scored([0.0], [2.0], [0.0])), np.random.rand()] == theirs  # noqa: NPY002
 
 
 @pytest.mark.parametrize(

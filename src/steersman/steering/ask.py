@@ -14,7 +14,9 @@ it again, beside the objectives.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +24,7 @@ import numpy as np
 
 from steersman.steering.protocols import AT_RANDOM, NEW, Candidate, Policy
 from steersman.steering.scores import Scores
+from steersman.system.errors import told
 from steersman.system.numbers import whole
 
 ID = "_id"  # a generator's own, of this life of it
@@ -32,7 +35,8 @@ class Ask(Policy):
     """Members that a generator suggests.
 
     Each time, a new generator is told everything that was scored, and then asked: so it has nothing to lose when the
-    driver is killed, and the same scores and seed give the same members. A member counts when its segment has ended,
+    driver is killed, and the same scores and seed give the same members. The first are drawn evenly where a generator
+    suggests nothing before it was told a result. A member counts when its segment has ended,
     by the scores of its last frame; results that are not finite, and what is held out, are not told.
 
     Args:
@@ -59,16 +63,30 @@ class Ask(Policy):
 
     def rank(self, scores: Scores, rng: np.random.Generator) -> list[Candidate]:
         """Tell and ask. Raises: ValueError: a suggestion is no number for each variable."""
-        generator = self.make(self.vocs, int(rng.integers(2**31)))
-        results = self._results(scores)
-        if results:
-            generator.ingest(results)
-        suggested = generator.suggest(self.batch)
-        if finalize := getattr(generator, "finalize", None):
-            finalize()
-        why = f"{type(generator).__name__} suggests it, having been told {len(results)} results"
+        seed, results = int(rng.integers(2**31)), self._results(scores)
+        with drawing(seed):
+            generator = self.make(self.vocs, seed)
+            if results:
+                generator.ingest(results)
+            why = f"{type(generator).__name__} suggests it, having been told {len(results)} results"
+            try:
+                suggested = generator.suggest(self.batch)
+            except Exception as error:  # of Xopt's, those that learn want a result before they suggest anything
+                if results:
+                    raise
+                suggested = [self._evenly(rng) for _ in range(self.batch)]
+                why = f"drawn evenly: {type(generator).__name__} suggests nothing yet ({told(error)})"
+            if finalize := getattr(generator, "finalize", None):
+                finalize()
         name = self.name if results else AT_RANDOM
         return [Candidate(NEW, name, 0.0, why, draw=self._draw(point)) for point in suggested]
+
+    def _evenly(self, rng: np.random.Generator) -> dict[str, float]:
+        """Between the bounds of each variable, or one of its values."""
+        return {
+            name: rng.choice(sorted(each.values)) if hasattr(each, "values") else rng.uniform(*each.domain)
+            for name, each in self.vocs.variables.items()
+        }
 
     def _draw(self, point: Mapping[str, Any]) -> dict[str, float]:
         try:
@@ -95,3 +113,18 @@ class Ask(Policy):
             if column.shape[1] != 1:
                 raise ValueError(f"the score {name!r} has {column.shape[1]} numbers a frame; the VOCS needs one")
         return np.hstack(columns)
+
+
+@contextmanager
+def drawing(seed: int) -> Iterator[None]:
+    """Let the random numbers of numpy and torch as a whole, which some generators take, begin with a seed; put the
+    caller's back."""
+    before, torch = np.random.get_state(), sys.modules.get("torch")  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]) if torch else nullcontext():
+        if torch:
+            torch.manual_seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        try:
+            yield
+        finally:
+            np.random.set_state(before)  # noqa: NPY002
