@@ -291,6 +291,26 @@ def test_a_server_by_url_is_used_and_never_stopped(
     assert json.loads((tmp_path / "bus.json").read_text())["pid"] is None
 
 
+def test_each_way_in_which_a_server_by_url_cannot_be_used_is_told_apart(server: Server, tmp_path: Path) -> None:
+    there = f"127.0.0.1:{server.address.port}"
+    entry = server.url.rpartition("@")[0]
+    asked = {
+        f"redis://steersman:wrong@{there}": "WRONGPASS",
+        f"redis://{there}": "NOAUTH",
+        f"redis://:p@ss/w:rd#1@{there}": "%40",
+        f"{entry}@{there}/3": "database",
+        f"{entry}@127.0.0.1:many": "port",
+        f"rediss://steersman:x@{there}?ca={tmp_path / 'nowhere.pem'}": "nowhere.pem",
+        f"redis://127.0.0.1:{embedded._free_port(embedded.Settings(), tmp_path)}": "does not answer",
+    }
+    for url, named in asked.items():
+        with pytest.raises(ServerRefused) as refused:
+            Server.start(tmp_path / "bus", url=url)
+        assert named in str(refused.value)
+        assert not (tmp_path / "bus" / "bus.json").exists()
+    assert embedded.expect_usable(f"{entry}@{there}/0") == server.address
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("callers", [0, 600], ids=["silent", "more callers than may wait"])
 def test_a_server_that_is_only_slow_is_waited_for_and_not_started_again(

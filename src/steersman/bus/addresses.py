@@ -42,12 +42,19 @@ class Address:
         parts = urlsplit(url)
         if parts.scheme not in SCHEMES:
             raise ServerRefused(parts.scheme or "this address", f"an address starts with one of {', '.join(SCHEMES)}")
+        if parts.fragment or (parts.scheme != "unix" and parts.path.strip("/") not in ("", "0")):
+            words = "behind the port there is nothing, or /0: the bus has no other database"
+            raise ServerRefused(parts.scheme, f"{words}; in a password write @ as %40, / as %2F, # as %23")
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if parts.scheme == "unix":
             return cls(path=unquote(parts.path), user=user, password=password)
         ca = parse_qs(parts.query).get("ca", [""])[0]
         host = parts.hostname or "127.0.0.1"
-        return cls(host, parts.port or 6379, "", user, password, parts.scheme == "rediss", ca)
+        try:
+            port = parts.port or 6379
+        except ValueError:
+            raise ServerRefused(parts.scheme, "its port is no number of 1 to 65535") from None
+        return cls(host, port, "", user, password, parts.scheme == "rediss", ca)
 
     @property
     def url(self) -> str:
@@ -60,8 +67,11 @@ class Address:
         return f"{'rediss' if self.tls else 'redis'}://{entry}{host}:{self.port}{query}"
 
     def tls_context(self) -> ssl.SSLContext:
-        """Trusts `ca`, or what the system trusts when it is empty. Raises: OSError: `ca` cannot be read."""
-        return ssl.create_default_context(cafile=self.ca or None)
+        """Trusts `ca`, or what the system trusts when it is empty. Raises: ServerRefused: `ca` cannot be read."""
+        try:
+            return ssl.create_default_context(cafile=self.ca or None)
+        except OSError as error:
+            raise ServerRefused(str(self), f"its certificates, ca={self.ca}: {error}") from None
 
     def at(self, host_and_port: str) -> Address:
         """The same way in at another node of a cluster."""

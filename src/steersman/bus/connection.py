@@ -102,7 +102,7 @@ class Connection:
         try:
             self._socket = _open(address)
         except ssl.SSLError as untrusted:
-            raise ServerRefused(str(address), f"TLS: {untrusted}") from None
+            raise ServerRefused(str(address), f"TLS: {untrusted}; ?ca=FILE names a certificate to trust") from None
         except OSError as refused:
             raise Disconnected(str(refused)) from None
         self._reader = hiredis.Reader(notEnoughData=_MORE)
@@ -130,6 +130,6 @@ def _open(address: Address) -> socket.socket:
         return plain
     try:
         return address.tls_context().wrap_socket(plain, server_hostname=address.host)
-    except OSError:
+    except (OSError, ServerRefused):
         plain.close()
         raise

@@ -106,10 +106,7 @@ class Server:
 
     @classmethod
     def _borrow(cls, home: Path, url: str, space: str) -> Server:
-        address = Address.of_url(url)
-        if not _answers(address):
-            raise ServerRefused(str(address), "does not answer; check the address, and that the server runs")
-        _run(address, PROBE_S, _keeps_tuples)
+        address = expect_usable(url)
         _record(home, address, None, space)
         return cls(home, address, None)
 
@@ -244,6 +241,17 @@ def _unnamed(data: Path) -> bool:
     """Whether it holds files that no manifest names: a server would begin empty beside them, and say nothing."""
     named = any(b"\nfile " in b"\n" + path.read_bytes() for path in data.glob("*.manifest"))
     return not named and any(data.glob("*.aof"))
+
+
+def expect_usable(url: str) -> Address:
+    """Where a server of somebody else is. Raises: ServerRefused: it cannot be used; why."""
+    address = Address.of_url(url)
+    try:
+        _run(address, PROBE_S, _keeps_tuples)
+    except ServerLost as lost:
+        cure = "check the address, that the server runs, and that one with TLS is named rediss://"
+        raise ServerRefused(str(address), f"does not answer ({lost.reason}); {cure}") from None
+    return address
 
 
 def _answers(address: Address, within_s: float = PROBE_S) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steersman.bus.server import expect_usable
 from steersman.engine import ending, mending, people
 from steersman.engine.driven import Show
 from steersman.engine.run import Run
@@ -100,9 +101,11 @@ def begin(
 ) -> tuple[RunDirectory, Run]:
     """Make the run directory and the run; `execute()` starts it.
 
-    Raises: BadSite: the site cannot be used from here now, or its scheduler refuses. BadDirectory.
+    Raises: BadSite: the site cannot be used from here now, or its scheduler refuses. BadDirectory. ServerRefused.
     """
     ready(settled(plan.site))
+    if bus_url is not None:
+        expect_usable(bus_url)
     directory = run_directory.create(root, plan.workflow.name, run_dir)
     settings = {
         "workflow": plan.workflow.name,
