@@ -14,6 +14,7 @@ from steersman.journal.records import (
     Hired,
     Joined,
     Left,
+    Lost,
     Published,
     Record,
     Run,
@@ -137,6 +138,16 @@ def foreseen(
         story.append(Training(t=1.0, model=1, frames=3 * segments))
     limits = {"frames": frames} if frames else {"hours": 1.0}
     return ending.without_model(State(story), budget(**limits), first, draws, 2.0)
+
+
+def test_nothing_is_foretold_by_frames_of_a_first_segment_whose_walker_was_lost() -> None:
+    story: list[Record] = [Run(), Session(t=1.0, host="here", pid=1), Hired(t=1.0, walker=0, slot=0)]
+    story += [Start(t=1.0, start=0, seed=0), Began(t=1.0, walker=0, segment=0, start=0, first_row=0)]
+    story += [Published(t=1.0, walker=0, frames=5, segments=0), Lost(t=2.0, walker=0, cause="", keep=True)]
+    state = State(story)
+    assert state.whole[1].frames == 5
+    assert ending.without_model(state, budget(frames=90), 100, 0, 2.0) == ""
+    assert ending.room(state, budget(frames=90)) > 0
 
 
 def test_a_budget_that_ends_before_the_first_model_is_foretold() -> None:

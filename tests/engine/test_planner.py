@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -253,6 +254,12 @@ TENSORS: list[Callable[[], Any]] = [
 ]  # fmt: skip
 
 
+class Metres(np.ndarray): ...
+
+
+class Feet(np.ndarray): ...
+
+
 def test_a_key_depends_on_content_alone() -> None:
     text, other = "ab" * 30, "".join(["ab"] * 30)
     same = [
@@ -268,6 +275,12 @@ def test_a_key_depends_on_content_alone() -> None:
         assert key_of("f", (one, {}), 0) == key_of("f", (two, {}), 0)
     different = [1, 1.0, True, "1", b"1", None, [1], (1,), {1}, np.array([1]), np.array([1.0]), np.array([[1]]), {1: 1}]
     different += [each() for each in TENSORS]
+    x, pair = np.arange(3.0), [(1.0, 2.0)]
+    different += [x, np.ma.array(x, mask=[0, 0, 1]), np.ma.array(x, mask=[1, 0, 0]), x.view(Metres), x.view(Feet)]
+    different += [np.array(pair, dtype=[(a, "f8"), (b, "f8")]) for a, b in ("xy", "yx")]
+    different += [np.zeros(2, dtype) for dtype in (ml_dtypes.bfloat16, ml_dtypes.float8_e5m2, np.uint8, np.float16)]
+    different += [np.zeros(2, dtype) for dtype in (ml_dtypes.float8_e4m3fn, "M8[s]", "M8[ns]")]
+    different += [torch.tensor([1j]), torch.tensor([1j]).conj()]
     keys = {key_of("f", ((each,), {}), 0) for each in different}
     keys |= {key_of("g", ((1,), {}), 0), key_of("f", ((1,), {}), 1), key_of("f", ((), {"a": 1}), 0)}
     assert len(keys) == len(different) + 3

@@ -44,7 +44,7 @@ class Address:
             raise ServerRefused(parts.scheme or "this address", f"an address starts with one of {', '.join(SCHEMES)}")
         if parts.fragment or (parts.scheme != "unix" and parts.path.strip("/") not in ("", "0")):
             words = "behind the port there is nothing, or /0: the bus has no other database"
-            raise ServerRefused(parts.scheme, f"{words}; in a password write @ as %40, / as %2F, # as %23")
+            raise ServerRefused(f"{parts.scheme}://", f"{words}; in a password write @ as %40, / as %2F, # as %23")
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if parts.scheme == "unix":
             return cls(path=unquote(parts.path), user=user, password=password)
@@ -53,7 +53,7 @@ class Address:
         try:
             port = parts.port or 6379
         except ValueError:
-            raise ServerRefused(parts.scheme, "its port is no number of 1 to 65535") from None
+            raise ServerRefused(f"{parts.scheme}://", "its port is no number of 1 to 65535") from None
         return cls(host, port, "", user, password, parts.scheme == "rediss", ca)
 
     @property

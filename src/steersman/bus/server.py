@@ -247,10 +247,12 @@ def expect_usable(url: str) -> Address:
     """Where a server of somebody else is. Raises: ServerRefused: it cannot be used; why."""
     address = Address.of_url(url)
     try:
+        if not address.path:
+            socket.create_connection((address.host, address.port), PROBE_S).close()
         _run(address, PROBE_S, _keeps_tuples)
-    except ServerLost as lost:
+    except (OSError, ServerLost) as lost:
         cure = "check the address, that the server runs, and that one with TLS is named rediss://"
-        raise ServerRefused(str(address), f"does not answer ({lost.reason}); {cure}") from None
+        raise ServerRefused(str(address), f"does not answer ({lost}); {cure}") from None
     return address
 
 

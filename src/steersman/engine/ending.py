@@ -66,7 +66,7 @@ def without_model(state: State, rule: StopRule, first: int, draws: int, now: flo
         now: seconds since 1970.
     """
     segments, progress = state.whole
-    if state.model or not progress.frames:
+    if state.model or not (segments and progress.frames):  # of a lost walker frames may be published, and no segment
         return ""
     if state.trained_at is None:
         frames = progress.frames * (1.0 + rule.room(progress))

@@ -171,12 +171,14 @@ def _content(value: Any) -> bytes:
                     return b"future", each.key.encode()
                 case BaseModel():
                     return b"model", type(each).__qualname__.encode(), _content(each.model_dump())
-                case np.ndarray() if not each.dtype.hasobject:
-                    described = f"{each.dtype.str} {each.shape}".encode()
-                    return b"array", described, hashlib.sha256(np.ascontiguousarray(each).data).digest()
+                case np.ndarray() if type(each) is np.ndarray and not each.dtype.hasobject:  # others have masks, units
+                    dtype = each.dtype  # "str" of fields, and of types that numpy does not know, is their size alone
+                    kind = str(dtype) if dtype.kind == "V" or dtype.isbuiltin == 2 else dtype.str
+                    described = f"{kind} {each.shape}".encode()
+                    return b"array", described, hashlib.sha256(each.tobytes()).digest()
                 case _ if (torch := sys.modules.get("torch")) and isinstance(each, torch.Tensor) and not each.is_sparse:
                     described = f"{each.dtype} {tuple(each.shape)}".encode()
-                    flat = each.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+                    flat = each.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1).view(torch.uint8)
                     return b"tensor", described, hashlib.sha256(flat.numpy().data).digest()
                 case Mapping() if type(each) is dict:
                     return b"dict", *sorted((_content(k), _content(v)) for k, v in each.items())
