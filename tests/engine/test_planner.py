@@ -254,6 +254,13 @@ TENSORS: list[Callable[[], Any]] = [
 ]  # fmt: skip
 
 
+class Atoms:
+    """They know what calculates their energy, and that knows them."""
+
+    def __init__(self, x: float) -> None:
+        self.x, self.calculator = np.array([x]), {"atoms": self}
+
+
 class Metres(np.ndarray): ...
 
 
@@ -270,17 +277,24 @@ def test_a_key_depends_on_content_alone() -> None:
         *(((each(),), (each(),)) for each in TENSORS),
         ((torch.arange(6)[::2],), (torch.tensor([0, 2, 4]),)),
         ((nn.Parameter(torch.ones(2)),), (torch.ones(2),)),
+        ((Atoms(1.0),), (Atoms(1.0),)),
     ]
     for one, two in same:
         assert key_of("f", (one, {}), 0) == key_of("f", (two, {}), 0)
     different = [1, 1.0, True, "1", b"1", None, [1], (1,), {1}, np.array([1]), np.array([1.0]), np.array([[1]]), {1: 1}]
     different += [each() for each in TENSORS]
     x, pair = np.arange(3.0), [(1.0, 2.0)]
-    different += [x, np.ma.array(x, mask=[0, 0, 1]), np.ma.array(x, mask=[1, 0, 0]), x.view(Metres), x.view(Feet)]
+    different += [
+        x,
+        np.ma.array(x, mask=[False, False, True]),
+        np.ma.array(x, mask=[True, False, False]),
+        x.view(Metres),
+        x.view(Feet),
+    ]
     different += [np.array(pair, dtype=[(a, "f8"), (b, "f8")]) for a, b in ("xy", "yx")]
     different += [np.zeros(2, dtype) for dtype in (ml_dtypes.bfloat16, ml_dtypes.float8_e5m2, np.uint8, np.float16)]
     different += [np.zeros(2, dtype) for dtype in (ml_dtypes.float8_e4m3fn, "M8[s]", "M8[ns]")]
-    different += [torch.tensor([1j]), torch.tensor([1j]).conj()]
+    different += [Atoms(1.0), Atoms(2.0), torch.tensor([1j]), torch.tensor([1j]).conj()]
     keys = {key_of("f", ((each,), {}), 0) for each in different}
     keys |= {key_of("g", ((1,), {}), 0), key_of("f", ((1,), {}), 1), key_of("f", ((), {"a": 1}), 0)}
     assert len(keys) == len(different) + 3

@@ -40,7 +40,7 @@ def test_what_was_prepared_is_loaded_only_if_it_is_what_was_written(made_run: Ma
     """Pickle runs code: any byte that somebody changed is found before it is read."""
     directory = made_run(PREPARED)
     run = str(directory.path)
-    sha256 = tasks.prepare(run)
+    sha256 = tasks.prepare(run, {})
     written = directory.prepared.read_bytes()
     assert sha256 == hashlib.sha256(written).hexdigest()
     assert stat.S_IMODE(directory.prepared.stat().st_mode) == 0o600
@@ -107,7 +107,7 @@ def test_a_prepared_start_with_atoms_leaves_its_topology_beside_the_frames(
 ) -> None:
     """So that nobody needs to unpickle anything to look at frames; a name of a file is no topology."""
     directory = made_run(WITH_ATOMS.replace("pdb=PDB", f"pdb={pdb}"))
-    tasks.prepare(str(directory.path))
+    tasks.prepare(str(directory.path), {})
     assert directory.topology.exists() == kept
     assert not kept or directory.topology.read_text().startswith("HETATM")
 

@@ -221,6 +221,8 @@ def verify(
         err.plain(f"{run} is whole")
     elif repair:
         err.plain(f"set aside, in {run}/aside: {lost or 'no frames and no models'}")
+        if taken := [each.where for each in problems if each.what == "settings" and (run / each.where).is_file()]:
+            err.plain(f"taken as it is now, which the journal says: {', '.join(taken)}")
         needed = [each.where for each in problems if each.what == "settings" and not (run / each.where).is_file()]
         if needed:
             err.plain(f"the run can be resumed once {' and '.join(needed)} is there again, from a copy of the run")

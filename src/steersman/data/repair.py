@@ -95,7 +95,7 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
         saved = _save(directory, damaged)
         for each in damaged:
             odd = each.what in ("settings", "prepared") and not (directory.path / each.where).is_file()
-            if odd or (each.what in ("frames", "scores", "model", "bias", "task") and not each.segments):
+            if odd or (each.what in ("prepared", "frames", "scores", "model", "bias", "task") and not each.segments):
                 _move_aside(directory, each.where)
         if any(each.what == "decisions" for each in damaged):
             _mend_decisions(directory)
@@ -118,7 +118,9 @@ def repair(directory: RunDirectory, problems: list[Problem]) -> None:
                 writer.append(Damaged(bias=each.number, reason=reason))
             elif each.what == "task":
                 writer.append(Damaged(file=each.where, reason=reason))
-            elif each.what in ("settings", "prepared") and (directory.path / each.where).is_file():
+            elif each.what == "prepared":
+                writer.append(Damaged(reason=f"{reason}, and `resume` prepares again"))
+            elif each.what == "settings" and (directory.path / each.where).is_file():
                 writer.append(Damaged(file=each.where, sha256=sha256(directory.path / each.where), reason=each.problem))
         writer.close()
     if History(directory).state.end is not None:

@@ -145,8 +145,8 @@ def _written_once(state: State) -> Iterable[tuple[str, str]]:
 def _file(path: Path, digest: str) -> Callable[[], Iterator[str]]:
     def look() -> Iterator[str]:
         if not path.is_file():
-            needed = path.name != "environment.json"
-            yield f"it is missing{'; without it the run cannot be resumed' if needed else ''}"
+            needed = {"environment.json": "", "prepared.pkl": "; `resume` prepares again"}
+            yield f"it is missing{needed.get(path.name, '; without it the run cannot be resumed')}"
         elif digest and sha256(path) != digest:
             yield "it was changed since the run began"
 

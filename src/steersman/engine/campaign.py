@@ -24,7 +24,7 @@ from steersman.journal.errors import BadDirectory, RunIsLocked
 from steersman.journal.file import Journal
 from steersman.journal.lock import owner
 from steersman.journal.recorder import Recorder
-from steersman.journal.run_directory import RunDirectory, check_path, needing_room
+from steersman.journal.run_directory import RunDirectory, check_path, needing_room, sha256
 from steersman.journal.state import State
 from steersman.models.ranks.strategy import Strategy
 from steersman.stages import loading, modules, score_names, trust
@@ -159,6 +159,7 @@ def resume(
         _expect_nobody(directory.path)  # to load takes seconds; of a driver that began meanwhile no line is to be cut
         recorder = Recorder(Journal(directory.journal, replay=state.apply), state)
         directory.unborn.unlink(missing_ok=True)
+    _expect_unchanged(directory, state)
     told = people.set_to_go_on(assignments, state, lambda changed: _goes_on(workflow, params, changed, state))
     place = _place(directory, workflow, site, site_changes or {})
     moved = place.model_dump(mode="json") if site or site_changes else None
@@ -169,6 +170,15 @@ def resume(
         directory=directory, workflow=workflow, params=params, site=settled(place), recorder=recorder,
         seed=settings["seed"], rounds=settings["rounds"], bus_url=bus_url, told=told, moved=moved, mended=mended,
     )  # fmt: skip
+
+
+def _expect_unchanged(directory: RunDirectory, state: State) -> None:
+    """Raises: BadDirectory: its loop is not what it was when the run began."""
+    for file in (directory.settings_file, directory.workflow):
+        recorded = state.run.files.get(file.name)
+        if recorded and sha256(file) != recorded:
+            problem = f"its {file.name} was changed since the run began; put back the one that it had, or take this one"
+            raise BadDirectory(str(directory.path), f"{problem} by `steersman verify {directory.path} --repair`")
 
 
 def _expect_nobody(path: Path) -> None:

@@ -27,7 +27,7 @@ from steersman.engine.errors import ExecutorLost
 from steersman.engine.inbox import Inbox, JobBegan
 from steersman.engine.jobs import Jobs
 from steersman.engine.merger import Merger
-from steersman.engine.people import People
+from steersman.engine.people import People, told_before_prepared
 from steersman.engine.planner import Planner
 from steersman.engine.reconcile import catch_up, first_shapes, hear
 from steersman.engine.scorer import Scorer
@@ -230,16 +230,18 @@ class Driver:
         known = self._run.state.prepared or not self._run.state.run.files  # Steersman 0.1 did not write it down
         if known and self._run.directory.prepared.exists():
             return None
+        changes = told_before_prepared(self._run.directory)
         if plan := self._run.workflow.before_plan:
-            made = self._planner().followed("before", self._step, self._end, plan, self._run.params)
+            params = loading.changed(self._run.workflow, self._run.params, changes)
+            made = self._planner().followed("before", self._step, self._end, plan, params)
             if isinstance(made, End):
                 return made
-            self._run.recorder.record(Prepared(sha256=made.sha256))
+            self._prepared(made.sha256)
         if self._run.workflow.prepare_function is None:
             return None
 
         def submit() -> Any:
-            return self._jobs.submit("simulation", tasks.prepare, str(self._run.directory.path))
+            return self._jobs.submit("simulation", tasks.prepare, str(self._run.directory.path), changes)
 
         work = Work("preparing the start", submit, self._run.recorder.note, losses=2, clock=self._clock)
         while (job := work.advance()) is None:
@@ -250,8 +252,15 @@ class Driver:
             where = see(self._run.directory.traceback("prepare"))
             words = explained(told(error), self._run.directory.path)
             return End(outcome="failed", reason=f"prepare: {words}{where}")
-        self._run.recorder.record(Prepared(sha256=job.result() or ""))
+        self._prepared(job.result() or "")
         return None
+
+    def _prepared(self, sha256: str) -> None:
+        """Write down what was prepared; where that was lost and made again, it may be another."""
+        before = self._run.state.prepared
+        self._run.recorder.record(Prepared(sha256=sha256))
+        if before not in ("", sha256):
+            self._run.recorder.note("prepared.pkl was lost, and is not the same now: what begins there now differs")
 
     def _after(self, end: End) -> End:
         """What comes after a loop that did what it was to do; returns how the run ends."""

@@ -29,7 +29,8 @@ class OtherLoop(BadInput):
         return (
             f"{self.path} holds another run: its file and {self.source} differ in {', '.join(self.differs)}. A run "
             "goes on with a file in which only functions under @wf.task, after, yardstick, figure or panel differ, and "
-            "the functions and modules beside it that these alone use. For another loop start a new run"
+            "the functions and modules beside it that these alone use; until a start is prepared, before and prepare, "
+            "too. For another loop start a new run"
         )
 
 

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from steersman.engine.errors import OtherLoop
 from steersman.engine.people import who
+from steersman.journal import file as journal
 from steersman.journal.calls import RESULT, TASKS, Call
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import Damaged
+from steersman.journal.records import Damaged, Prepared, Start
 from steersman.journal.run_directory import RunDirectory, sha256
 from steersman.journal.state import State
 from steersman.stages import loading, modules, trust
-from steersman.stages.versions import differing
+from steersman.stages.versions import MAY_DIFFER, differing
 from steersman.stages.workflow import Workflow
 from steersman.system.files import replace_file
 
@@ -45,7 +46,9 @@ def asked(directory: RunDirectory, source: Path) -> Mended | None:
     """
     workflow, text = loading.load(source), source.read_bytes()
     others = modules.differing(source, directory.modules)
-    loop, changed = differing(directory.workflow.read_bytes(), text, others)
+    begun = next(journal.read(directory.journal, Start, Prepared), None)
+    may = MAY_DIFFER if begun else MAY_DIFFER | {"before", "prepare"}
+    loop, changed = differing(directory.workflow.read_bytes(), text, others, may)
     if loop:
         raise OtherLoop(str(directory.path), str(source), tuple(sorted(loop)))
     if text == directory.workflow.read_bytes() and not others:

@@ -23,7 +23,7 @@ from steersman.journal import file as journal
 from steersman.journal.errors import NoSuchSegment
 from steersman.journal.lock import owner
 from steersman.journal.recorder import Recorder
-from steersman.journal.records import End, FrameId, Session, Tell
+from steersman.journal.records import End, FrameId, Prepared, Session, Tell
 from steersman.journal.run_directory import RunDirectory, user
 from steersman.journal.segments import Segment
 from steersman.journal.state import State
@@ -38,6 +38,17 @@ ANSWER_S = 30.0  # a message that nobody took within so long is taken by nobody
 KNOWN = 64  # words that a killed server may hand out twice
 
 Check = Callable[[dict[str, Any]], object]  # of changed parameters; raises BadInput
+
+
+def told_before_prepared(directory: RunDirectory) -> dict[str, Any]:
+    """Parameters that were changed before the first start was prepared: it is made of these, also when it is lost and
+    made again."""
+    told: dict[str, Any] = {}
+    for record in journal.read(directory.journal, Tell, Prepared):
+        if not isinstance(record, Tell):
+            break
+        told |= record.settings
+    return told
 
 
 def tell(directory: RunDirectory, words: list[str], said_by: str = "") -> str:

@@ -150,7 +150,11 @@ def resolved(value: Any) -> Any:
 
 def key_of(name: str, given: Any, copy: int) -> str:
     """SHA-256 of a call."""
-    return hashlib.sha256(_content((name, given, copy))).hexdigest()
+    try:
+        content = _content((name, given, copy))
+    except (RecursionError, ValueError):  # something of it leads back to itself, as a calculator to its atoms
+        content = _content((name, given, copy), alike=False)
+    return hashlib.sha256(content).hexdigest()
 
 
 def words_of(given: Any) -> str:
@@ -161,8 +165,13 @@ def words_of(given: Any) -> str:
     return text if len(text) <= WORDS_CHARS else f"{text[: WORDS_CHARS - 3]}..."
 
 
-def _content(value: Any) -> bytes:
-    """Bytes that are equal for equal values, in whichever process and by whichever way they came about."""
+def _content(value: Any, alike: bool = True) -> bytes:
+    """Bytes that are equal for equal values, in whichever process.
+
+    Args:
+        alike: by whichever way they came about, too. Of what leads back to itself this cannot be said: there the order
+            of a dictionary counts, and what two places share.
+    """
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, each: Any) -> Any:
@@ -180,14 +189,14 @@ def _content(value: Any) -> bytes:
                     described = f"{each.dtype} {tuple(each.shape)}".encode()
                     flat = each.detach().resolve_conj().resolve_neg().cpu().contiguous().reshape(-1).view(torch.uint8)
                     return b"tensor", described, hashlib.sha256(flat.numpy().data).digest()
-                case Mapping() if type(each) is dict:
+                case Mapping() if alike and type(each) is dict:
                     return b"dict", *sorted((_content(k), _content(v)) for k, v in each.items())
-                case Set() if type(each) in (set, frozenset):
+                case Set() if alike and type(each) in (set, frozenset):
                     return b"set", *sorted(map(_content, each))
             return None
 
     file = io.BytesIO()
     pickler = Pickler(file, protocol=4)
-    pickler.fast = True  # what two places share, or not, does not count
+    pickler.fast = alike  # what two places share, or not, does not count
     pickler.dump(value)
     return file.getvalue()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from steersman.stages import modules
 from steersman.stages.kinds import KINDS
 
-MAY_DIFFER = {name for name, kind in KINDS.items() if kind.may_differ}
+MAY_DIFFER = frozenset(name for name, kind in KINDS.items() if kind.may_differ)
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,17 @@ class _Part:
     unused: bool = field(default=False, compare=False)  # an import for what it does
 
 
-def differing(old: bytes, new: bytes, others: frozenset[str] = frozenset()) -> tuple[set[str], set[str]]:
+def differing(
+    old: bytes, new: bytes, others: frozenset[str] = frozenset(), may: frozenset[str] = MAY_DIFFER
+) -> tuple[set[str], set[str]]:
     """Two versions of a workflow file, both valid Python -> the names of what differs.
 
     Args:
         others: modules that are not what they were.
+        may: kinds of stages that may be others.
     Returns: names that belong to the loop; and the others, with all that use them.
     """
-    versions = [list(_parts(text)) for text in (old, new)]
+    versions = [list(_parts(text, may)) for text in (old, new)]
     loops = [_loop(parts) for parts in versions]
     if [part.says for part in loops[0]] != [part.says for part in loops[1]]:
         said = [{part.says for part in loop} for loop in loops]
@@ -62,7 +65,7 @@ def _loop(parts: Iterable[_Part]) -> list[_Part]:
     return [part for part in parts if part.fixed or part.binds in used]
 
 
-def _parts(text: bytes) -> Iterator[_Part]:
+def _parts(text: bytes, may: frozenset[str]) -> Iterator[_Part]:
     tree = ast.parse(text)
     used = _names(tree)
     for statement in tree.body:
@@ -82,7 +85,7 @@ def _parts(text: bytes) -> Iterator[_Part]:
                     )
             case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
                 verbs = {_verb(each) for each in statement.decorator_list}
-                yield _Part(name, says, uses, not verbs <= MAY_DIFFER, imports)
+                yield _Part(name, says, uses, not verbs <= may, imports)
             case ast.Assign(targets=[ast.Name(name)], value=value) if not any(
                 isinstance(node, ast.Call) for node in ast.walk(value)
             ):

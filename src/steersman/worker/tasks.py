@@ -121,15 +121,18 @@ def warm_up(run: str) -> None:
     _opened(run)
 
 
-def prepare(run: str) -> str:
+def prepare(run: str, told: dict[str, Any]) -> str:
     """Run the workflow's prepare function and keep what it returns beside the run; returns the file's SHA-256.
+
+    Args:
+        told: parameters that people changed before.
 
     A topology is kept as text of its own, so that nobody needs to unpickle anything to look at frames.
     """
     directory, workflow, params = _opened(run)
     assert workflow.prepare_function is not None
     with _keeping_cause(directory.traceback("prepare")):
-        made = workflow.prepare_function(params)
+        made = workflow.prepare_function(loading.changed(workflow, params, told))
         pickled = pickle.dumps(made)
     if text := topology(made):
         replace_file(directory.topology, text, sync=True)
