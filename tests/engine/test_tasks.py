@@ -86,6 +86,11 @@ def only_what_comes_after_is_done_again(run: Path, found: dict[str, tuple[bytes,
     assert open_run(run).result("found")["mended"]
     assert set(open_run(run).tasks.standing) == {"done"}
     assert verify(directory) == []
+    [found_key] = [key for key, call in state.calls.items() if call.called.task == "found"]
+    (directory.task(found_key) / RESULT).write_bytes(b"damaged")
+    assert steersman("verify", run, "--repair", cwd=cwd).returncode == 0
+    assert steersman("resume", run, cwd=cwd).returncode == 0
+    assert open_run(run).result("found")["mended"]
     mended.write_text(text.replace("@wf.simulate", "@wf.simulate(retries=3)"))
     refused = steersman("resume", run, "--workflow", mended, cwd=cwd)
     assert refused.returncode == 2

@@ -247,8 +247,7 @@ class State(Standing):
         for model in self.models:
             if model.version == record.model:
                 model.accepted, model.reason = False, record.reason
-        given = {"model": record.model, "bias": record.bias}
-        self.unsound |= {(what, version) for what, version in given.items() if version is not None}
+        self.unsound |= {each for each in (("model", record.model), ("bias", record.bias)) if each[1] is not None}
         if record.file:
             self._take_as_it_is(record.file, record.sha256)
         if record.walker is None:
@@ -278,6 +277,7 @@ class State(Standing):
         folder, _, rest = name.partition("/")
         if folder == TASKS:
             self.calls.pop(rest.partition("/")[0], None)  # it is made again if a plan still makes it
+            self.end = None if self.finished else self.end
         elif name in self.run.files:
             self.run = replace(self.run, files={**self.run.files, name: sha256})
         else:
